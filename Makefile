@@ -1,0 +1,73 @@
+# The two commands are `make run` and `make test`; each prepares .venv on first use.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+CORES ?= 8
+VENV := .venv
+PYTHON ?= python3
+
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export DVC_NO_ANALYTICS := true
+export MLFLOW_DISABLE_TELEMETRY := true
+export DO_NOT_TRACK := true
+# Without compiled bytecode every start of a job is three times slower.
+export UV_COMPILE_BYTECODE := 1
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help run test ui sync bench lint lock check clean
+
+help:  ## Show this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# uv comes from the same lock, by its hash; where it does not run, pip does the same more slowly.
+$(VENV)/ready: requirements.lock pyproject.toml
+	@echo "Preparing $(VENV) (a minute or two, once)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: $(PYTHON) is older than 3.11; run make PYTHON=<path of a newer one>" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@awk '/^uv==/{p=1} p{print} p&&!/\\$$/{exit}' requirements.lock > $(VENV)/uv.lock
+	@if $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(VENV)/uv.lock \
+		&& $(VENV)/bin/uv --version > /dev/null; then \
+		$(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r requirements.lock; \
+	else \
+		$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	fi
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(VENV)/ready  ## Run the benchmark: reports/index.html, mlflow.db, dvc.lock
+	snakemake --cores $(CORES)
+
+test: $(VENV)/ready  ## Run all tests
+	pytest
+
+ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
+	python stages/ui.py
+
+# After `git checkout` or `dvc pull` the files are right and their times are not. Where DVC says that all is
+# current, Snakemake is told so too.
+sync: $(VENV)/ready  ## Bring data and models to the present commit
+	dvc checkout --quiet
+	@dvc status --quiet \
+		|| { echo "error: dvc.lock: the outputs do not belong to this commit; run dvc pull or dvc repro" >&2; exit 1; }
+	snakemake --touch --forceall --cores 1 --quiet all
+
+bench: $(VENV)/ready  ## Time the solvers against named peers
+	python bench/run.py
+
+lint: $(VENV)/ready  ## Check formatting, lint, types, workflow
+	ruff format --check .
+	ruff check .
+	mypy
+	snakefmt --check Snakefile stages
+	snakemake --lint
+
+lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lock
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra dev \
+		--generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
+
+check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane and recorded
+	python stages/check.py
+
+clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
+	rm -rf .snakemake .cache logs benchmarks data reports/index.html reports/tracking.json

@@ -1,0 +1,26 @@
+# The benchmark as one graph of files. Each rule lives beside its script in stages/.
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "params.yaml"
+
+
+include: "stages/common.smk"
+include: "stages/warm_kernels.smk"
+include: "stages/download.smk"
+include: "stages/prepare.smk"
+include: "stages/condense.smk"
+include: "stages/train.smk"
+include: "stages/evaluate.smk"
+include: "stages/track.smk"
+include: "stages/report.smk"
+include: "stages/record.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        FINAL_FILES,
+        "logs/recorded" if RECORD else [],

@@ -1,0 +1,1 @@
+"""Datasets: catalogue, download, readers, preparation. Importing this package imports nothing heavy."""

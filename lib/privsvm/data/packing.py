@@ -1,0 +1,160 @@
+"""Unpacking of compressed files and zip members, told by their first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+
+from privsvm.errors import PrivSVMError, nearest_name
+
+__all__ = ["is_html", "is_packed", "read_member", "unpack"]
+
+_XZ, _BZ2, _GZIP, _COMPRESS, _ZIP = b"\xfd7zXZ\x00", b"BZh", b"\x1f\x8b", b"\x1f\x9d", b"PK\x03\x04"
+
+
+def is_packed(head: bytes) -> bool:
+    """Tell whether a file is xz, bz2, gzip or compress (.Z) by its first bytes."""
+    return head.startswith((_XZ, _BZ2, _GZIP, _COMPRESS))
+
+
+def is_html(head: bytes) -> bool:
+    """Tell whether a file is a web page by its first bytes (512 are enough)."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:16].lower()
+    return start.startswith((b"<!doctype", b"<html"))
+
+
+def _decode_lzw(data: bytes) -> bytes:
+    """Unpack the format of the Unix tool ``compress`` (.Z), which the standard library lacks."""
+    if len(data) < 3:
+        raise EOFError("cut short")
+    longest, block_mode = data[2] & 0x1F, bool(data[2] & 0x80)
+    if not 9 <= longest <= 16:
+        raise ValueError(f"codes of {longest} bits")
+    clear = 256
+    # Code 256 means "start again" in block mode; otherwise it is an ordinary entry.
+    first_free = 257 if block_mode else 256
+    table: list[bytes] = [bytes([value]) for value in range(256)] + [b""] * (first_free - 256)
+    output: list[bytes] = []
+    width, position, group_start = 9, 24, 24
+    end = len(data) * 8
+    previous = b""
+
+    def next_group(position: int) -> int:
+        # Codes come in groups of eight; when the width changes the rest of a group is padding.
+        group = width * 8
+        used = (position - group_start) % group
+        return position if used == 0 else position + group - used
+
+    while position + width <= end:
+        byte = position >> 3
+        window = int.from_bytes(data[byte : byte + 4], "little")
+        code = (window >> (position & 7)) & ((1 << width) - 1)
+        position += width
+        if code == clear and block_mode:
+            position = group_start = next_group(position)
+            del table[first_free:]
+            width, previous = 9, b""
+            continue
+        if code < len(table) and (code < 256 or code >= first_free):
+            entry = table[code]
+        elif code == len(table) and previous:
+            entry = previous + previous[:1]
+        else:
+            raise ValueError(f"code {code} before it was defined")
+        output.append(entry)
+        if previous and len(table) < 1 << longest:
+            table.append(previous + entry[:1])
+        previous = entry
+        # The writer widens its codes one entry ahead of the reader's table.
+        if len(table) + 1 > (1 << width) and width < longest:
+            position = group_start = next_group(position)
+            width += 1
+    return b"".join(output)
+
+
+def unpack(data: bytes, name: str) -> bytes:
+    """Unpack a file if it is compressed.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    name : str
+        What to call it in errors.
+
+    Returns
+    -------
+    bytes
+        The unpacked content; `data` itself where it is not xz, bz2, gzip or compress.
+
+    Raises
+    ------
+    PrivSVMError
+        If the file is truncated or corrupt.
+    """
+    try:
+        if data.startswith(_XZ):
+            return lzma.decompress(data)
+        if data.startswith(_BZ2):
+            return bz2.decompress(data)
+        if data.startswith(_GZIP):
+            return gzip.decompress(data)
+        if data.startswith(_COMPRESS):
+            return _decode_lzw(data)
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
+        raise PrivSVMError(
+            f"{name}: compressed file is truncated or corrupt ({error}); delete it and download it again"
+        ) from None
+    return data
+
+
+def read_member(data: bytes, name: str, member: str | None) -> bytes:
+    """Take one file out of a zip, or out of a zip inside a zip.
+
+    Parameters
+    ----------
+    data : bytes
+        The zip file.
+    name : str
+        What to call it in errors.
+    member : str or None
+        Path inside the zip; parts of it that are zips themselves are opened
+        (``"inner.zip/folder/file.csv"``). None: the only file there is.
+
+    Returns
+    -------
+    bytes
+        The member, unpacked.
+
+    Raises
+    ------
+    PrivSVMError
+        If the zip is corrupt or has no such member, or several where one is expected.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = [info.filename for info in archive.infolist() if not info.is_dir()]
+            if member is None:
+                if len(names) != 1:
+                    shown = ", ".join(sorted(names)[:8])
+                    raise PrivSVMError(f"{name}: the zip holds {len(names)} files; set `member:` to one of: {shown}")
+                member = names[0]
+            if member in names:
+                return unpack(archive.read(member), f"{name}/{member}")
+            for outer in names:
+                if member.startswith(outer + "/"):
+                    return read_member(archive.read(outer), f"{name}/{outer}", member[len(outer) + 1 :])
+            raise PrivSVMError(f"{name}: no member {member!r} in the zip; {nearest_name(member, names[:50])}")
+    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise PrivSVMError(
+            f"{name}: zip file is truncated or corrupt ({error}); delete it and download it again"
+        ) from None
+
+
+def is_zip(head: bytes) -> bool:
+    """Tell whether a file is a zip by its first bytes."""
+    return head.startswith(_ZIP)

@@ -1,0 +1,461 @@
+"""Readers of every format in the catalogue. A file is data, never code: nothing here unpickles or evaluates."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsvm.data.catalogue import DataPart, DatasetEntry, normalise_label
+from privsvm.data.packing import is_html, is_zip, read_member, unpack
+from privsvm.errors import PrivSVMError, nearest_name
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    Features = np.ndarray | csr_array
+
+__all__ = ["content_hash", "is_sparse", "read_part"]
+
+# Below this share of non-zero values, and from this many features on, rows are kept sparse.
+SPARSE_DENSITY = 0.25
+SPARSE_FEATURES = 100
+MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null")
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether features are held as a sparse matrix."""
+    return not isinstance(X, np.ndarray)
+
+
+def content_hash(X: np.ndarray, labels: np.ndarray) -> str:
+    """Hash the values and labels of a set, whatever file they came in.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features.
+    labels : array of n texts
+        Labels.
+
+    Returns
+    -------
+    str
+        SHA-256 of the little-endian float64 values, row by row, followed by the labels one a line.
+    """
+    values = np.ascontiguousarray(X, dtype="<f8").tobytes()
+    return hashlib.sha256(values + "\n".join(str(label) for label in labels).encode()).hexdigest()
+
+
+def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) -> tuple[Features, np.ndarray]:
+    """Read one part of a dataset and check it against what is known of it.
+
+    Parameters
+    ----------
+    entry : DatasetEntry
+        As `privsvm.data.catalogue.resolve` returns it.
+    part : str
+        Role of the part, for example ``"train"``.
+    folder : path-like
+        ``data/raw/<dataset>``.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d), float64, or scipy.sparse.csr_array
+        Features in the units of the file, NaN where a value is missing. CSR only for ``libsvm`` files and sparse
+        ``mat`` variables with at least 100 features of which less than a quarter of the values is not zero.
+    labels : ndarray of n texts
+        Labels as `normalise_label` writes them, after the part's `label_map`.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing, cut short, a web page or not of its format; if the label column is missing, a feature is
+        not a number, a value is missing and the rule for that is ``error``, only one class occurs, or rows, features,
+        classes or missing values differ from the catalogue.
+    """
+    if part not in entry.parts:
+        raise PrivSVMError(f"dataset {entry.name}: no part {part!r}; {nearest_name(part, entry.parts)}")
+    recipe = entry.parts[part]
+    pieces = [_read_file(Path(folder) / name, recipe) for name in recipe.files]
+    where = str(Path(folder) / recipe.files[0]) + (f" .. {recipe.files[-1]}" if len(recipe.files) > 1 else "")
+    widths = {piece[0].shape[1] for piece in pieces}
+    if len(widths) > 1:
+        raise PrivSVMError(f"{where}: files have {sorted(widths)} features; delete them and run again")
+    X = _stack([piece[0] for piece in pieces])
+    columns = pieces[0][2]
+    labels = np.concatenate([piece[1] for piece in pieces])
+    if recipe.rows is not None:
+        start, stop = recipe.rows
+        X, labels = X[start:stop], labels[start:stop]
+    labels = _normalise_labels(labels, recipe)
+    if X.shape[0] == 0:
+        raise PrivSVMError(f"{where}: no rows; the file is empty, get it again")
+    if X.shape[1] == 0:
+        raise PrivSVMError(f"{where}: no features beside the label; check `label` and `delimiter`")
+    _check_labels(where, labels)
+    missing, infinite = _count_not_finite(X)
+    if infinite:
+        raise PrivSVMError(f"{where}: {infinite} infinite values among the features; replace them by numbers")
+    _check_expected(entry, recipe, where, X, labels, int(missing.sum()))
+    if entry.missing == "error" and missing.any():
+        column = int(np.argmax(missing > 0))
+        name = columns[column] if columns else f"feature {column + 1}"
+        raise PrivSVMError(
+            f"{where}: {int(missing.sum())} missing values, {int(missing[column])} of them in column {name!r}; "
+            f"set `missing: drop_rows`, `drop_columns` or `zero` for dataset {entry.name}"
+        )
+    file = entry.files[recipe.files[0]]
+    if file.content_sha256 is not None and content_hash(np.asarray(X), labels) != file.content_sha256:
+        raise PrivSVMError(
+            f"{where}: values differ from the catalogue's; delete it and run again with the locked scikit-learn"
+        )
+    return X, labels
+
+
+def _read_file(path: Path, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    """Read one file into features, raw labels and column names (empty where there are none)."""
+    data = _content(path, recipe, recipe.member)
+    name = f"{path}" if recipe.member is None else f"{path}/{recipe.member}"
+    X, labels, columns = _READERS[recipe.format](data, name, recipe)
+    if recipe.label_member is not None:
+        text = _content(path, recipe, recipe.label_member).decode("utf-8", "replace")
+        labels = np.array(text.split())
+        if len(labels) != X.shape[0]:
+            raise PrivSVMError(f"{name}: {X.shape[0]} rows but {len(labels)} labels; delete it and download it again")
+    return X, labels, columns
+
+
+def _content(path: Path, recipe: DataPart, member: str | None) -> bytes:
+    """Bytes of a file, unpacked, after the checks that every format shares."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to download it") from None
+    if not data:
+        raise PrivSVMError(f"{path}: empty file; delete it and download it again")
+    data = unpack(data, str(path))
+    # An .npz is a zip itself.
+    if recipe.format != "npz" and is_zip(data[:4]):
+        data = read_member(data, str(path), member)
+    elif member is not None:
+        raise PrivSVMError(f"{path}: not a zip, so it has no member {member!r}; remove `member` or get the zip")
+    if not data.strip():
+        raise PrivSVMError(f"{path}: nothing in it; delete it and download it again")
+    if is_html(data[:512]):
+        raise PrivSVMError(f"{path}: an HTML page instead of data; delete it and get the data file itself")
+    return data
+
+
+def _stack(blocks: list[Any]) -> Features:
+    if len(blocks) == 1:
+        return blocks[0]
+    if all(not is_sparse(block) for block in blocks):
+        return np.vstack(blocks)
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack([csr_array(block) for block in blocks], format="csr"))
+
+
+def _dense_or_sparse(X: Any) -> Features:
+    """Choose how to hold a matrix that was read as sparse; see `read_part`."""
+    from scipy.sparse import csr_array
+
+    X = csr_array(X, dtype=np.float64)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    n, d = X.shape
+    if d >= SPARSE_FEATURES and X.nnz < SPARSE_DENSITY * n * d:
+        return X
+    return X.toarray()
+
+
+def _normalise_labels(labels: np.ndarray, recipe: DataPart) -> np.ndarray:
+    distinct, codes = np.unique(np.asarray(labels), return_inverse=True)
+    texts = [normalise_label(value) for value in distinct]
+    mapped = np.array([recipe.label_map.get(text, text) for text in texts], dtype=np.str_)
+    return mapped[codes.ravel()] if len(mapped) else np.array([], dtype=np.str_)
+
+
+def _check_labels(where: str, labels: np.ndarray) -> None:
+    empty = np.flatnonzero(np.isin(labels, ["", "nan", "NaN"]))
+    if len(empty):
+        raise PrivSVMError(f"{where}: no label in row {int(empty[0]) + 1} ({len(empty)} such rows); remove those rows")
+    distinct = np.unique(labels)
+    if len(distinct) == 1:
+        raise PrivSVMError(
+            f"{where}: one class only, {str(distinct[0])!r}; a classifier needs at least two, check `label`"
+        )
+
+
+def _count_not_finite(X: Any) -> tuple[np.ndarray, int]:
+    """Missing values of each column, and the number of infinite values."""
+    if is_sparse(X):
+        infinite = int(np.isinf(X.data).sum())
+        return np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1]), infinite
+    return np.isnan(X).sum(axis=0), int(np.isinf(X).sum())
+
+
+def _check_expected(
+    entry: DatasetEntry, recipe: DataPart, where: str, X: Any, labels: np.ndarray, missing: int
+) -> None:
+    """Compare with the catalogue."""
+    remedy = "delete it and download it again"
+    found = {"rows": X.shape[0], "features": X.shape[1], "missing values": missing}
+    known = {"rows": recipe.n_rows, "features": recipe.n_features, "missing values": recipe.missing_values}
+    for what, count in known.items():
+        if count is not None and found[what] != count:
+            raise PrivSVMError(f"{where}: {found[what]} {what}, but {entry.name} ({recipe.role}) has {count}; {remedy}")
+    counts = dict(Counter(labels.tolist()))
+    if recipe.class_counts is not None and counts != dict(recipe.class_counts):
+        label = next(
+            key for key in sorted({*counts, *recipe.class_counts}) if counts.get(key) != recipe.class_counts.get(key)
+        )
+        raise PrivSVMError(
+            f"{where}: {counts.get(label, 0)} rows of class {label!r}, but {entry.name} ({recipe.role}) "
+            f"has {recipe.class_counts.get(label, 0)}; {remedy}"
+        )
+
+
+def _read_libsvm(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(io.BytesIO(data), n_features=recipe.n_features, zero_based=False)
+    except (ValueError, OverflowError) as error:
+        reason = str(error).split("\n")[0].removesuffix(".")
+        raise PrivSVMError(
+            f"{name}: not readable as LIBSVM text ({reason}); lines are `label index:value ...`, indices from 1 upwards"
+        ) from None
+    return _dense_or_sparse(X), y, []
+
+
+def _separator(recipe: DataPart) -> str:
+    named = {"whitespace": r"\s+", "tab": "\t", "comma": ",", "semicolon": ";"}
+    if recipe.delimiter is None:
+        return "," if recipe.format == "csv" else r"\s+"
+    return named.get(recipe.delimiter, recipe.delimiter)
+
+
+def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
+    """Position of a column given by name or number."""
+    if isinstance(key, int):
+        if not -len(columns) <= key < len(columns):
+            raise PrivSVMError(f"{name}: {what} column {key} missing; there are {len(columns)} columns, counted from 0")
+        return key % len(columns)
+    if key not in columns:
+        shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
+        close = nearest_name(key, columns)
+        hint = f"{close} " if close.startswith("did") else ""
+        raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {shown}")
+    return columns.index(key)
+
+
+def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Divide a pandas frame into numeric features and labels."""
+    import pandas as pd
+
+    columns = [str(column) for column in frame.columns]
+    dropped = {_position(key, columns, name, "dropped") for key in recipe.drop_columns}
+    label: int | None = None
+    if recipe.label_member is None:
+        if recipe.label is None:
+            raise PrivSVMError(f"{name}: no label column named; set `label` to one of: {', '.join(columns[:20])}")
+        label = _position(recipe.label, columns, name, "label")
+    kept = [index for index in range(len(columns)) if index not in dropped and index != label]
+    X = np.empty((len(frame), len(kept)))
+    for target, index in enumerate(kept):
+        series = frame.iloc[:, index]
+        if pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
+            X[:, target] = series.to_numpy(dtype=np.float64, na_value=np.nan)
+            continue
+        texts = series.astype("object").where(series.notna(), None)
+        for row, text in enumerate(texts):
+            try:
+                X[row, target] = np.nan if text is None or str(text).strip() in MISSING_TEXTS else float(str(text))
+            except ValueError:
+                raise PrivSVMError(
+                    f"{name}: column {columns[index]!r} is not numeric ({text!r} in row {row + 1}); "
+                    "encode it as numbers or add it to `drop_columns`"
+                ) from None
+    if label is None:
+        labels = np.zeros(len(frame))
+    else:
+        series = frame.iloc[:, label]
+        labels = series.astype("object").where(series.notna(), "").astype(str).to_numpy(dtype=np.str_)
+    return X, labels, [columns[index] for index in kept]
+
+
+def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    """Delimited text, with or without header."""
+    import pandas as pd
+
+    separator = _separator(recipe)
+    options: dict[str, Any] = {
+        "sep": separator,
+        "skipinitialspace": True,
+        "encoding": "utf-8",
+        "encoding_errors": "replace",
+    }
+    # Before pandas 3.1 the default parser may be off in the last digit; from then on naming one is deprecated.
+    if tuple(int(number) for number in pd.__version__.split(".")[:2]) < (3, 1):
+        options["float_precision"] = "round_trip"
+    try:
+        head = pd.read_csv(
+            io.BytesIO(data), header=None, nrows=1, skiprows=max(recipe.header_rows - 1, 0), dtype=str, **options
+        )
+        first = ["" if cell is None or cell != cell else str(cell).strip() for cell in head.iloc[0]]
+        if recipe.header_rows and isinstance(recipe.label, str) is False and recipe.n_rows is None:
+            _check_header(first, name)
+        columns: list[Any] = first if recipe.header_rows else [str(index) for index in range(len(first))]
+        # A name may occur twice; positions cannot.
+        positions = list(range(len(columns)))
+        label = None
+        if recipe.label is not None and recipe.label_member is None:
+            label = _position(recipe.label, columns, name, "label")
+        # A class may be called "NA", so only features know texts for missing.
+        missing: dict[int, list[str]] = {index: list(MISSING_TEXTS) for index in positions if index != label}
+        frame = pd.read_csv(
+            io.BytesIO(data),
+            header=None,
+            names=positions,
+            index_col=False,
+            skiprows=recipe.header_rows,
+            keep_default_na=False,
+            na_values=missing,
+            dtype=None if label is None else {label: str},
+            low_memory=False,
+            on_bad_lines="error",
+            **options,
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise PrivSVMError(
+            f"{name}: not readable as delimited text ({reason}); check `delimiter` and `header`"
+        ) from None
+    frame.columns = pd.Index(columns)
+    return _split_frame(frame, name, recipe)
+
+
+def _check_header(cells: list[str], name: str) -> None:
+    """Refuse a header that is all numbers: it is data, and its row would be lost."""
+    try:
+        [float(cell) for cell in cells]
+    except ValueError:
+        return
+    raise PrivSVMError(f"{name}: first line holds numbers only, so it is no header; set `header: false`")
+
+
+def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    import pandas as pd
+    from scipy.io import arff
+
+    try:
+        records, _ = arff.loadarff(io.StringIO(data.decode("utf-8", "replace")))
+    except (ValueError, NotImplementedError, StopIteration, IndexError, arff.ArffError) as error:
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise PrivSVMError(
+            f"{name}: not readable as ARFF ({reason}); numeric and nominal attributes are understood, one row a line"
+        ) from None
+    columns: dict[str, Any] = {}
+    for field in records.dtype.names or ():
+        column = records[field]
+        columns[field] = (
+            np.char.decode(column, "utf-8", "replace").astype(object) if column.dtype.kind == "S" else column
+        )
+    return _split_frame(pd.DataFrame(columns), name, recipe)
+
+
+def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    import pandas as pd
+    import pyarrow
+
+    try:
+        frame = pd.read_parquet(io.BytesIO(data))
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        raise PrivSVMError(f"{name}: not readable as Parquet ({reason}); write it again") from None
+    return _split_frame(frame, name, recipe)
+
+
+def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    """Features and labels from named arrays (``mat``, ``npz``)."""
+
+    def array(key: str | int | None, what: str) -> Any:
+        if key not in variables:
+            close = nearest_name(str(key), variables)
+            raise PrivSVMError(f"{name}: {what} variable {key!r} missing; {close}")
+        return variables[key]
+
+    if recipe.table is not None:
+        table = np.asarray(array(recipe.table, "table"))
+        column = _position(
+            recipe.label if recipe.label is not None else 0, [str(i) for i in range(table.shape[1])], name, "label"
+        )
+        X: Any = np.delete(table, column, axis=1)
+        labels = table[:, column]
+    else:
+        X = array(recipe.features, "features")
+        labels = np.asarray(array(recipe.label, "label"))
+    if recipe.transpose:
+        X = X.T
+    if isinstance(X, np.ndarray) and X.dtype.kind not in "fiub":
+        raise PrivSVMError(f"{name}: variable {recipe.features!r} is not numeric; store it as a matrix of numbers")
+    if X.ndim != 2:
+        raise PrivSVMError(f"{name}: variable {recipe.features!r} has {X.ndim} dimensions; store rows x features")
+    if labels.dtype.hasobject:
+        # Cell arrays of text, as MATLAB stores class names.
+        labels = np.array([str(np.asarray(item).ravel()[0]) if np.size(item) else "" for item in labels.ravel()])
+    labels = labels.ravel()
+    if X.shape[0] != len(labels):
+        raise PrivSVMError(f"{name}: {X.shape[0]} rows of features but {len(labels)} labels; check the two variables")
+    if isinstance(X, np.ndarray):
+        return np.ascontiguousarray(X, dtype=np.float64), labels, []
+    return _dense_or_sparse(X), labels, []
+
+
+def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    if data.startswith(b"MATLAB 7.3") or _HDF5 in data[:2048]:
+        raise PrivSVMError(
+            f"{name}: MATLAB 7.3 (HDF5) file; save it with `save(file, vars, '-v7')` or convert it to .npz"
+        )
+    try:
+        stored = loadmat(io.BytesIO(data))
+    except (ValueError, TypeError, NotImplementedError, OSError, EOFError, IndexError, KeyError, MatReadError) as error:
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise PrivSVMError(f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again") from None
+    return _from_variables({key: value for key, value in stored.items() if not key.startswith("__")}, name, recipe)
+
+
+def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    import zipfile
+    import zlib
+
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            variables = {key: stored[key] for key in stored.files}
+    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).split("\n")[0]
+        raise PrivSVMError(f"{name}: not readable as .npz without Python objects ({reason}); write it again") from None
+    return _from_variables(variables, name, recipe)
+
+
+_READERS: dict[str, Callable[[bytes, str, DataPart], tuple[Any, np.ndarray, list[str]]]] = {
+    "libsvm": _read_libsvm,
+    "csv": _read_text,
+    "data": _read_text,
+    "arff": _read_arff,
+    "parquet": _read_parquet,
+    "mat": _read_mat,
+    "npz": _read_npz,
+}

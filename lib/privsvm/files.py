@@ -1,0 +1,172 @@
+"""Reading and writing the files between stages: atomic, canonical, never pickled."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsvm.errors import PrivSVMError
+
+__all__ = [
+    "atomic_path",
+    "canonical_json",
+    "read_json",
+    "read_npz",
+    "sha256_of_file",
+    "write_json",
+    "write_npz",
+    "write_text",
+]
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write a file completely or not at all.
+
+    The body writes to a temporary name in the same folder; on success it is synced to disk and
+    renamed over `path`, on failure it is removed and whatever stood at `path` is left as it was.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the finished file belongs. Its folder is made if missing.
+
+    Yields
+    ------
+    pathlib.Path
+        The temporary name to write to. It keeps the suffix of `path`.
+    """
+    target = Path(path)
+    # A random part, because an orphan of a killed run may still be writing the same file.
+    temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}.part{target.suffix}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with open(temporary, "rb") as handle:
+            os.fsync(handle.fileno())
+        os.replace(temporary, target)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy scalars, arrays, tuples and infinities into what JSON can hold."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return value
+
+
+def canonical_json(value: Any, indent: int | None = None) -> str:
+    """Serialise to JSON text that depends on the content alone.
+
+    Parameters
+    ----------
+    value : object
+        Mappings, sequences, strings, numbers, booleans, None; NumPy scalars and arrays too.
+    indent : int or None
+        Spaces a level, or None for one line.
+
+    Returns
+    -------
+    str
+        Keys sorted; infinities as the text ``"inf"`` / ``"-inf"``, NaN as null.
+    """
+    separators = (",", ":") if indent is None else None
+    return json.dumps(_plain(value), sort_keys=True, indent=indent, separators=separators, allow_nan=False)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write text (UTF-8) atomically; see `atomic_path`."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | os.PathLike[str], value: Any, indent: int | None = 1) -> None:
+    """Write canonical JSON atomically; see `canonical_json`."""
+    write_text(path, canonical_json(value, indent=indent) + "\n")
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file.
+
+    Raises
+    ------
+    PrivSVMError
+        If the file is missing or is not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to make it") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise PrivSVMError(f"{path}: not valid JSON ({error}); delete it and run again") from None
+
+
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays as an ``.npz`` atomically, the same bytes for the same arrays.
+
+    Parameters
+    ----------
+    path : path-like
+        Ends in ``.npz``.
+    arrays : mapping of str to ndarray
+        No object arrays: files are data, not code.
+
+    Raises
+    ------
+    PrivSVMError
+        If an array holds Python objects.
+    """
+    checked = {name: np.asarray(array) for name, array in sorted(arrays.items())}
+    for name, array in checked.items():
+        if array.dtype.hasobject:
+            raise PrivSVMError(f"{path}: array {name!r} holds Python objects; convert it to numbers or text")
+    with atomic_path(path) as temporary:
+        np.savez_compressed(temporary, **checked)  # type: ignore[arg-type]
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read every array of an ``.npz`` file; object arrays are refused.
+
+    Raises
+    ------
+    PrivSVMError
+        If the file is missing, truncated or not an ``.npz``.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        raise PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to make it") from None
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        raise PrivSVMError(f"{path}: not a readable .npz file ({error}); delete it and run again") from None
+
+
+def sha256_of_file(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,0 +1,293 @@
+"""Released models: what a method gives away, and all that is needed to predict with it.
+
+A path holds the models that one training set released for a grid of epsilons and a number of repeats. It
+knows how to predict and how to be stored as plain arrays, and holds nothing else: no clean weights, no
+training rows beyond those a method publishes by design.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.streams import seeded_stream, system_stream
+
+__all__ = [
+    "ConstantPath",
+    "KernelPath",
+    "LinearPath",
+    "NoiseStreams",
+    "ReleasedPath",
+    "noise_streams",
+    "one_vs_one_scores",
+    "path_from_arrays",
+]
+
+NoiseStreams = Callable[[float, int], np.random.Generator]
+
+
+def noise_streams(rng: NoiseStreams | np.random.Generator | int | None) -> NoiseStreams:
+    """Give every (epsilon, repeat) of a path a noise stream of its own.
+
+    Parameters
+    ----------
+    rng : callable, numpy.random.Generator, int or None
+        A callable ``(epsilon, repeat) -> Generator`` is used as it is. An integer seeds
+        counter-based streams. A generator is drawn from once for such a seed. None takes fresh
+        entropy of the operating system for every release.
+
+    Returns
+    -------
+    callable
+    """
+    if callable(rng):
+        return rng
+    if rng is None:
+        return lambda epsilon, repeat: system_stream()
+    if isinstance(rng, np.random.Generator):
+        seed = int(rng.integers(2**63))
+    elif isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
+        seed = int(rng)
+    else:
+        raise ValueError(f"rng={rng!r}: must be a callable, a numpy Generator, an integer or None")
+    return lambda epsilon, repeat: seeded_stream(seed, "noise", float(epsilon), repeat)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReleasedPath:
+    """Models for E epsilons and R repeats; see the subclasses for their arrays.
+
+    Attributes
+    ----------
+    epsilons : tuple of float (E)
+        What was asked for; ``(inf,)`` for a non-private model.
+    guarantees : tuple of Guarantee (E)
+        One record per epsilon.
+    n_classes : int
+        Number of classes c.
+    objective, n_support, n_iter : float, int, int or None
+        Of the solve; None where the number would be private.
+    fit_seconds, release_seconds : float
+        Time of the exact solve, and of all E x R releases from it. Audits are not counted.
+    """
+
+    kind: ClassVar[str]
+    array_names: ClassVar[tuple[str, ...]]
+
+    epsilons: tuple[float, ...]
+    guarantees: tuple[Guarantee, ...]
+    n_classes: int
+    objective: float | None = None
+    n_support: int | None = None
+    n_iter: int | None = None
+    fit_seconds: float = 0.0
+    release_seconds: float = 0.0
+
+    @property
+    def n_repeats(self) -> int:
+        raise NotImplementedError
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        """Decision values of the R models of one epsilon.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n, d)
+            Rows.
+        epsilon_index : int
+            Index into `epsilons`.
+
+        Returns
+        -------
+        ndarray (R, n, k)
+            k = 1 for two classes decided by sign, else k = c.
+        """
+        raise NotImplementedError
+
+    def codes(self, scores: np.ndarray) -> np.ndarray:
+        """Class codes (R, n) that belong to decision values (R, n, k)."""
+        if scores.shape[-1] == 1:
+            return (scores[..., 0] > 0).astype(np.int64)
+        return np.argmax(scores, axis=-1)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays of the path by name, enough to rebuild it with `path_from_arrays`."""
+        return {name: getattr(self, name) for name in self.array_names}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LinearPath(ReleasedPath):
+    """Linear models.
+
+    Attributes
+    ----------
+    coef : ndarray (E, R, k, d)
+        Weight vectors.
+    intercept : ndarray (E, R, k)
+        Offsets.
+    """
+
+    kind: ClassVar[str] = "linear"
+    array_names: ClassVar[tuple[str, ...]] = ("coef", "intercept")
+
+    coef: np.ndarray
+    intercept: np.ndarray
+
+    @property
+    def n_repeats(self) -> int:
+        return self.coef.shape[1]
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        n_repeats, n_scores, n_features = self.coef.shape[1:]
+        # One product for all repeats.
+        products = np.asarray(X @ self.coef[epsilon_index].reshape(-1, n_features).T)
+        products = products.reshape(-1, n_repeats, n_scores) + self.intercept[epsilon_index]
+        return np.ascontiguousarray(products.transpose(1, 0, 2))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConstantPath(ReleasedPath):
+    """A model that answers the same for every row.
+
+    Attributes
+    ----------
+    class_scores : ndarray (E, R, c)
+        Score of each class.
+    """
+
+    kind: ClassVar[str] = "constant"
+    array_names: ClassVar[tuple[str, ...]] = ("class_scores",)
+
+    class_scores: np.ndarray
+
+    @property
+    def n_repeats(self) -> int:
+        return self.class_scores.shape[1]
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        scores = self.class_scores[epsilon_index][:, None, :]
+        return np.repeat(scores, X.shape[0], axis=1)
+
+
+def one_vs_one_scores(pair_values: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """LIBSVM's vote over the class pairs (0,1), (0,2), ..., (1,2), ...
+
+    Parameters
+    ----------
+    pair_values : ndarray (..., c (c - 1) / 2)
+        Positive for the first class of the pair.
+    n_classes : int
+        c.
+
+    Returns
+    -------
+    votes : ndarray (..., c)
+        Number of pairs each class wins; the first of the largest is the answer.
+    confidences : ndarray (..., c)
+        Votes plus a bounded share (below 1/3) of the summed decision values: orders rows within a class.
+    """
+    votes = np.zeros((*pair_values.shape[:-1], n_classes))
+    sums = np.zeros_like(votes)
+    pair = 0
+    for first in range(n_classes):
+        for second in range(first + 1, n_classes):
+            values = pair_values[..., pair]
+            # LIBSVM gives a tie to the second class.
+            votes[..., first] += values > 0
+            votes[..., second] += values <= 0
+            sums[..., first] += values
+            sums[..., second] -= values
+            pair += 1
+    return votes, votes + sums / (3 * (np.abs(sums) + 1))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KernelPath(ReleasedPath):
+    """Kernel expansions over published rows, one for each pair of classes.
+
+    Attributes
+    ----------
+    support_vectors : ndarray (m, d)
+        The rows of the expansion, in the clear.
+    pair_coef : ndarray (E, R, m, p)
+        Coefficients for the ``p = c (c - 1) / 2`` class pairs.
+    intercept : ndarray (E, R, p)
+        Offsets; a pair's value is positive for its first class. For two classes the sign is turned, so
+        that it is positive for class 1.
+    kernel_parameters : ndarray (4,)
+        Index into `privsvm.solvers.kernels.KERNELS`, gamma, degree, coef0.
+    """
+
+    kind: ClassVar[str] = "kernel"
+    array_names: ClassVar[tuple[str, ...]] = ("support_vectors", "pair_coef", "intercept", "kernel_parameters")
+
+    support_vectors: np.ndarray
+    pair_coef: np.ndarray
+    intercept: np.ndarray
+    kernel_parameters: np.ndarray
+
+    @property
+    def n_repeats(self) -> int:
+        return self.pair_coef.shape[1]
+
+    def pair_values(self, X, epsilon_index: int) -> np.ndarray:
+        """Decision values (R, n, p) of the class pairs."""
+        from privsvm.solvers.kernels import KERNELS, kernel_matrix
+
+        index, gamma, degree, coef0 = self.kernel_parameters
+        n_repeats, n_vectors, n_pairs = self.pair_coef.shape[1:]
+        coef = self.pair_coef[epsilon_index].transpose(1, 0, 2).reshape(n_vectors, -1)
+        values = np.empty((X.shape[0], n_repeats * n_pairs))
+        # Blocks of rows keep the kernel matrix within about 64 MB.
+        block = max(1, 8_000_000 // max(n_vectors, 1))
+        for start in range(0, X.shape[0], block):
+            rows = X[start : start + block]
+            kernel = kernel_matrix(rows, self.support_vectors, KERNELS[int(index)], gamma, int(degree), coef0)
+            values[start : start + block] = kernel @ coef
+        values = values.reshape(-1, n_repeats, n_pairs) + self.intercept[epsilon_index]
+        return np.ascontiguousarray(values.transpose(1, 0, 2))
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        values = self.pair_values(X, epsilon_index)
+        return values if self.n_classes == 2 else one_vs_one_scores(values, self.n_classes)[1]
+
+    def codes(self, scores: np.ndarray) -> np.ndarray:
+        if scores.shape[-1] == 1:
+            return super().codes(scores)
+        # Rounding gives the votes back; among equal votes LIBSVM takes the first class.
+        return np.argmax(np.rint(scores), axis=-1)
+
+
+def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
+    """Rebuild a path from its stored arrays.
+
+    Parameters
+    ----------
+    kind : {"linear", "kernel", "constant"}
+        As stored beside the arrays.
+    arrays : mapping of str to ndarray
+        As given by `ReleasedPath.arrays`.
+    **common
+        The attributes of `ReleasedPath`.
+
+    Returns
+    -------
+    ReleasedPath
+
+    Raises
+    ------
+    PrivSVMError
+        If the kind is unknown or an array is missing.
+    """
+    kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in (LinearPath, KernelPath, ConstantPath)}
+    if kind not in kinds:
+        raise PrivSVMError(f"model file: kind {kind!r} is unknown; {nearest_name(kind, kinds)}")
+    missing = set(kinds[kind].array_names) - set(arrays)
+    if missing:
+        raise PrivSVMError(f"model file: array {sorted(missing)[0]!r} is missing; delete the model and run again")
+    return kinds[kind](**arrays, **common)

@@ -1,0 +1,1 @@
+"""Mechanisms, accounting and guarantees. Knows nothing of solvers."""

@@ -1,0 +1,142 @@
+"""What may be said about the privacy of one released model."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+__all__ = ["Guarantee", "Witness", "Status", "Neighbours"]
+
+Status = Literal["proved", "claimed", "none"]
+Neighbours = Literal["replace_one", "add_remove"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Witness:
+    """A lower bound on epsilon, shown on one concrete pair of neighbouring data sets.
+
+    Attributes
+    ----------
+    epsilon : float
+        At the guarantee's delta, no epsilon below this one holds for the pair.
+    neighbours : {"replace_one", "add_remove"}
+        How the two data sets of the pair differ.
+    description : str
+        The pair, and how the bound was computed.
+    """
+
+    epsilon: float
+    neighbours: Neighbours
+    description: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """The privacy record that every trained model carries.
+
+    Attributes
+    ----------
+    status : {"proved", "claimed", "none"}
+        ``proved``: a theorem covers what the code does, the code enforces its assumptions, an
+        accountant computed the number. ``claimed``: a paper states the epsilon and the statement does
+        not hold. ``none``: no formal guarantee is stated.
+    mechanism : str
+        What was randomised, and how.
+    neighbours : {"replace_one", "add_remove"} or None
+        The relation between data sets that epsilon speaks of.
+    epsilon_requested : float
+        The epsilon asked for (infinite for non-private models).
+    epsilon_proved : float
+        The epsilon that is proved; infinite where nothing is.
+    delta : float or None
+        The probability that goes with epsilon.
+    sensitivity : float or None
+        The L2 sensitivity that the noise was scaled to.
+    noise_scale : float or None
+        Standard deviation of the noise on each released number.
+    accountant : str or None
+        What turned sensitivity and noise into epsilon.
+    assumptions : tuple of str
+        What the proof needs and who provides it.
+    reason : str or None
+        For ``claimed`` and ``none``: why nothing is proved.
+    reference : str
+        Paper and equation.
+    witness : Witness or None
+        An epsilon below which the mechanism is refuted on a concrete pair; benchmarks only, since it
+        is computed from the private rows.
+
+    Raises
+    ------
+    ValueError
+        If the record contradicts itself, for example ``proved`` with an infinite epsilon.
+    """
+
+    status: Status
+    mechanism: str
+    reference: str
+    neighbours: Neighbours | None = None
+    epsilon_requested: float = math.inf
+    epsilon_proved: float = math.inf
+    delta: float | None = None
+    sensitivity: float | None = None
+    noise_scale: float | None = None
+    accountant: str | None = None
+    assumptions: tuple[str, ...] = ()
+    reason: str | None = None
+    witness: Witness | None = None
+
+    def __post_init__(self) -> None:
+        proved = self.status == "proved"
+        if proved != math.isfinite(self.epsilon_proved):
+            raise ValueError(f"a guarantee with status={self.status!r} cannot have epsilon_proved={self.epsilon_proved}")
+        if proved and (self.neighbours is None or self.delta is None or self.accountant is None):
+            raise ValueError("a proved guarantee must name neighbours, delta and accountant")
+        if self.status == "claimed" and not self.reason:
+            raise ValueError("a claimed guarantee must give the reason why the claim does not hold")
+
+    def with_broken_assumption(self, broken: str) -> Guarantee:
+        """Return the record after one of its assumptions turned out not to hold.
+
+        Parameters
+        ----------
+        broken : str
+            What does not hold, for example that scaling bounds were taken from the private rows.
+
+        Returns
+        -------
+        Guarantee
+            ``proved`` falls to ``claimed`` with no epsilon proved; the reasons add up.
+        """
+        if self.status == "none":
+            return self
+        reason = broken if self.reason is None else f"{self.reason}; {broken}"
+        return dataclasses.replace(self, status="claimed", epsilon_proved=math.inf, reason=reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as a plain mapping (see `from_dict`)."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Guarantee:
+        """Rebuild a record from its JSON form.
+
+        Parameters
+        ----------
+        record : mapping
+            As written by `to_dict` through `privsvm.files.write_json`.
+
+        Returns
+        -------
+        Guarantee
+        """
+        values = dict(record)
+        for name in ("epsilon_requested", "epsilon_proved"):
+            values[name] = float(values[name])
+        values["assumptions"] = tuple(values.get("assumptions") or ())
+        if values.get("witness"):
+            witness = dict(values["witness"])
+            values["witness"] = Witness(**{**witness, "epsilon": float(witness["epsilon"])})
+        return cls(**values)

@@ -1,0 +1,110 @@
+"""Where a report comes from: versions and hashes, and nothing about who or which machine."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from privsvm.files import sha256_of_file
+
+__all__ = ["PACKAGES", "provenance", "without_absolute_paths"]
+
+PACKAGES = (
+    "privsvm",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "dp-accounting",
+    "snakemake",
+    "dvc",
+    "mlflow",
+)
+
+# A slash at the start of a word followed by at least two parts; "a/b", URLs and "1/2" are left alone.
+_ABSOLUTE = re.compile(r"(?<![\w.:/~)\]}-])(?:file://|~)?/(?:[^\s/\"',;:()\[\]{}]+/)+([^\s/\"',;:()\[\]{}]*)")
+_WINDOWS = re.compile(r"\b[A-Za-z]:\\(?:[^\s\\\"',;]+\\)*([^\s\\\"',;]*)")
+
+
+def without_absolute_paths(value: Any) -> Any:
+    """Cut absolute paths down to their last part: they name users and machines.
+
+    Parameters
+    ----------
+    value : object
+        Text, or mappings and lists that hold text.
+
+    Returns
+    -------
+    object
+        The same with ``/home/someone/data/a.csv`` turned into ``a.csv``.
+    """
+    if isinstance(value, Mapping):
+        return {without_absolute_paths(str(key)): without_absolute_paths(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_absolute_paths(item) for item in value]
+    if isinstance(value, str):
+        return _WINDOWS.sub(r"\1", _ABSOLUTE.sub(r"\1", value))
+    return value
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    if shutil.which("git") is None:
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "--no-optional-locks", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def provenance(folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
+    """Collect what this report was made with.
+
+    Parameters
+    ----------
+    folder : path-like
+        The project: its git commit and its ``dvc.lock``.
+
+    Returns
+    -------
+    dict
+        ``commit`` (None outside git), ``dirty``, ``dvc_lock`` (SHA-256 or None), ``packages``, ``python``,
+        ``processors``, ``system``, ``generated`` (UTC). No user, host or absolute path.
+    """
+    root = Path(folder)
+    commit = _git(root, "rev-parse", "HEAD")
+    changes = _git(root, "status", "--porcelain") if commit else None
+    lock = root / "dvc.lock"
+    return {
+        "commit": commit,
+        "dirty": bool(changes),
+        "dvc_lock": sha256_of_file(lock) if lock.is_file() else None,
+        "packages": {package: _version(package) for package in PACKAGES},
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "generated": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }

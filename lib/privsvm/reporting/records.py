@@ -1,0 +1,294 @@
+"""Reading what the report is made of, and refusing records that contradict themselves."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json
+
+__all__ = [
+    "METRICS",
+    "STATUSES",
+    "Result",
+    "Timing",
+    "as_number",
+    "read_prepared",
+    "read_results",
+    "read_timings",
+    "result_from_record",
+]
+
+STATUSES = ("proved", "claimed", "none")
+
+METRICS = {
+    "accuracy": "Accuracy",
+    "balanced_accuracy": "Balanced accuracy",
+    "macro_f1": "Macro-F1",
+    "mcc": "Matthews correlation (MCC)",
+    "auc": "Area under the ROC curve (AUC)",
+    "precision": "Precision",
+    "recall": "Recall",
+}
+
+_REQUIRED = ("experiment", "method", "dataset", "status", "epsilons", "guarantees", "summary")
+
+
+def as_number(value: Any) -> float | None:
+    """Read a number of the record; infinity is written as the text ``"inf"``.
+
+    Parameters
+    ----------
+    value : object
+        A number, ``"inf"``, ``"-inf"`` or None.
+
+    Returns
+    -------
+    float or None
+        None for anything that is not a number.
+    """
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(number) else number
+
+
+@dataclass(frozen=True)
+class Result:
+    """One curve: a method on a dataset, over a grid of epsilons.
+
+    Attributes
+    ----------
+    method, dataset, experiment : str
+        What was run.
+    status : {"proved", "claimed", "none"}
+        The weakest status of the record and of its guarantees: one claim that does not hold makes the
+        whole curve ``claimed``.
+    epsilons : tuple of float
+        The grid; ``(inf,)`` for a method without a privacy parameter.
+    guarantees : tuple of mapping
+        One per epsilon.
+    summary : mapping
+        ``{metric: {"mean" | "sd" | "low" | "high": one number or None per epsilon}}``.
+    record : mapping
+        Everything the results file holds.
+    source : str
+        The file, for messages.
+    """
+
+    method: str
+    dataset: str
+    experiment: str
+    status: str
+    epsilons: tuple[float, ...]
+    guarantees: tuple[Mapping[str, Any], ...]
+    summary: Mapping[str, Mapping[str, tuple[float | None, ...]]]
+    record: Mapping[str, Any]
+    source: str
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether the curve has no finite epsilon, so that it is a horizontal line."""
+        return not any(math.isfinite(epsilon) for epsilon in self.epsilons)
+
+    def value(self, metric: str, statistic: str, index: int) -> float | None:
+        """One summary number, or None where it is undefined."""
+        column = self.summary.get(metric, {}).get(statistic, ())
+        return column[index] if index < len(column) else None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one method on one dataset, one number per split; None where not measured."""
+
+    method: str
+    dataset: str
+    fit_seconds: tuple[float, ...] | None
+    release_seconds: tuple[float, ...] | None
+    predict_seconds: tuple[float, ...] | None
+    rows_predicted: tuple[float, ...] | None
+
+
+def _check_guarantee(source: str, position: int, guarantee: Mapping[str, Any]) -> None:
+    """Refuse a guarantee whose status and proved epsilon disagree: it would be printed and believed."""
+    status = guarantee.get("status")
+    if status not in STATUSES:
+        raise PrivSVMError(f"{source}: guarantees[{position}].status is {status!r}; use one of {', '.join(STATUSES)}")
+    proved = as_number(guarantee.get("epsilon_proved"))
+    requested = as_number(guarantee.get("epsilon_requested"))
+    finite = proved is not None and math.isfinite(proved)
+    if status == "proved" and not finite and requested is not None and math.isfinite(requested):
+        raise PrivSVMError(
+            f"{source}: guarantees[{position}] says 'proved' but epsilon_proved is "
+            f"{guarantee.get('epsilon_proved')!r}; mend the method's guarantee or its status"
+        )
+    if status != "proved" and finite:
+        raise PrivSVMError(
+            f"{source}: guarantees[{position}] says {status!r} but epsilon_proved is "
+            f"{guarantee.get('epsilon_proved')!r}; it must be 'inf' where nothing is proved"
+        )
+
+
+def _overall_status(source: str, stated: str, guarantees: Sequence[Mapping[str, Any]]) -> str:
+    """Take the weakest word: a single claim that does not hold decides."""
+    found = {stated} | {str(guarantee["status"]) for guarantee in guarantees}
+    if "claimed" in found:
+        return "claimed"
+    if len(found) > 1:
+        raise PrivSVMError(
+            f"{source}: status is {stated!r} but its guarantees say {', '.join(sorted(found - {stated}))}; "
+            "make them agree"
+        )
+    return stated
+
+
+def result_from_record(record: Any, source: str) -> Result:
+    """Check one results record and make it a `Result`.
+
+    Parameters
+    ----------
+    record : mapping
+        The content of a results file.
+    source : str
+        Its name, for messages.
+
+    Returns
+    -------
+    Result
+        The checked record.
+
+    Raises
+    ------
+    PrivSVMError
+        If a key is missing, a status is unknown, lengths differ, or a guarantee contradicts itself.
+    """
+    if not isinstance(record, Mapping):
+        raise PrivSVMError(f"{source}: not a results record; delete it and run again")
+    missing = [key for key in _REQUIRED if key not in record]
+    if missing:
+        raise PrivSVMError(f"{source}: key {missing[0]!r} is missing; delete the file and run again")
+    if record["status"] not in STATUSES:
+        raise PrivSVMError(f"{source}: status is {record['status']!r}; use one of {', '.join(STATUSES)}")
+    epsilons = tuple(as_number(epsilon) for epsilon in record["epsilons"])
+    if not epsilons or any(epsilon is None or epsilon <= 0 for epsilon in epsilons):
+        raise PrivSVMError(f"{source}: epsilons must be positive numbers or ['inf'], got {record['epsilons']!r}")
+    guarantees = tuple(record["guarantees"])
+    if len(guarantees) != len(epsilons):
+        raise PrivSVMError(f"{source}: {len(guarantees)} guarantees for {len(epsilons)} epsilons; run the method again")
+    for position, guarantee in enumerate(guarantees):
+        _check_guarantee(source, position, guarantee)
+    summary: dict[str, dict[str, tuple[float | None, ...]]] = {}
+    for metric, statistics in record["summary"].items():
+        summary[str(metric)] = {}
+        for statistic, column in statistics.items():
+            if len(column) != len(epsilons):
+                raise PrivSVMError(
+                    f"{source}: summary.{metric}.{statistic} has {len(column)} numbers for {len(epsilons)} epsilons; "
+                    "run the method again"
+                )
+            summary[str(metric)][str(statistic)] = tuple(as_number(value) for value in column)
+    return Result(
+        method=str(record["method"]),
+        dataset=str(record["dataset"]),
+        experiment=str(record["experiment"]),
+        status=_overall_status(source, record["status"], guarantees),
+        epsilons=tuple(float(epsilon) for epsilon in epsilons if epsilon is not None),
+        guarantees=guarantees,
+        summary=summary,
+        record=record,
+        source=source,
+    )
+
+
+def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
+    """Read results files, ordered by dataset, then status (proved first), then method.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        One file a method and dataset.
+
+    Returns
+    -------
+    list of Result
+        The same list for any order of `paths`.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is not a valid record, there is none, or two are for the same method and dataset.
+    """
+    found: dict[tuple[str, str], Result] = {}
+    for path in paths:
+        result = result_from_record(read_json(path), os.fspath(path))
+        key = (result.dataset, result.method)
+        if key in found:
+            raise PrivSVMError(
+                f"{path}: second result of {result.method!r} on {result.dataset!r} (the first is {found[key].source}); "
+                "give each experiment a report of its own"
+            )
+        found[key] = result
+    if not found:
+        raise PrivSVMError("--results: no file given; run at least one method on one dataset")
+    return sorted(found.values(), key=lambda item: (item.dataset, STATUSES.index(item.status), item.method))
+
+
+def _numbers(record: Mapping[str, Any], key: str) -> tuple[float, ...] | None:
+    if record.get(key) is None:
+        return None
+    values = record[key] if isinstance(record[key], list) else [record[key]]
+    return tuple(number for number in map(as_number, values) if number is not None)
+
+
+def read_timings(paths: Iterable[str | os.PathLike[str]]) -> list[Timing]:
+    """Read timing files, joining the parts of train and evaluate.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        ``<method>/<dataset>.train.json`` and ``<method>/<dataset>.evaluate.json``.
+
+    Returns
+    -------
+    list of Timing
+        Ordered by dataset and method.
+    """
+    joined: dict[tuple[str, str], dict[str, Any]] = {}
+    for path in map(Path, paths):
+        record = read_json(path)
+        if not isinstance(record, Mapping):
+            raise PrivSVMError(f"{path}: not a timings record; delete it and run again")
+        # The file name carries what the record need not repeat; a dataset's own name may hold dots.
+        dataset = str(record.get("dataset", path.name.removesuffix(".json").rpartition(".")[0]))
+        method = str(record.get("method", path.parent.name))
+        joined.setdefault((dataset, method), {}).update(record)
+    return [
+        Timing(
+            method=method,
+            dataset=dataset,
+            fit_seconds=_numbers(record, "fit_seconds"),
+            release_seconds=_numbers(record, "release_seconds"),
+            predict_seconds=_numbers(record, "predict_seconds"),
+            rows_predicted=_numbers(record, "rows_predicted"),
+        )
+        for (dataset, method), record in sorted(joined.items())
+    ]
+
+
+def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Mapping[str, Any]]:
+    """Read the JSON beside each prepared dataset, ordered by dataset name."""
+    records = []
+    for path in paths:
+        record = read_json(path)
+        if not isinstance(record, Mapping):
+            raise PrivSVMError(f"{path}: not a record of prepared data; delete it and run again")
+        records.append({"dataset": Path(path).stem, **record})
+    return sorted(records, key=lambda record: str(record["dataset"]))

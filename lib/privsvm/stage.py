@@ -1,0 +1,64 @@
+"""What every stage script shares: parameters as canonical JSON, one-line errors, no orphans."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import errno
+import json
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+
+__all__ = ["die_with_parent", "json_argument", "run"]
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent dies.
+
+    A job that outlives a killed Snakemake would write into folders that the next run already owns.
+    Where the kernel cannot do that (not Linux) nothing happens; atomic writes still hold.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def json_argument(text: str) -> Any:
+    """Parse a JSON command-line argument (an ``argparse`` type)."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"not valid JSON: {error}") from None
+
+
+def run(main: Callable[[list[str] | None], int | None]) -> None:
+    """Run a stage's ``main`` and end the process with its exit code.
+
+    Parameters
+    ----------
+    main : callable
+        Takes the argument list (None: ``sys.argv``), returns an exit code or None for 0. A
+        `PrivSVMError` or an operating-system error becomes one line on standard error and exit code 1.
+    """
+    try:
+        code = main(None) or 0
+    except PrivSVMError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 1
+    except OSError as error:
+        remedy = {
+            errno.ENOSPC: "free some disk space and run again; nothing was half-written",
+            errno.EDQUOT: "free some of your quota and run again; nothing was half-written",
+            errno.EACCES: "make the folder writable or run from a folder of your own",
+            errno.EPERM: "make the folder writable or run from a folder of your own",
+            errno.EROFS: "the file system is read-only; run from a folder that can be written",
+        }.get(error.errno or 0, "check the path and run again")
+        print(f"error: {error.filename or 'file system'}: {error.strerror or error}; {remedy}", file=sys.stderr)
+        code = 1
+    sys.exit(code)

@@ -1,0 +1,159 @@
+"""Results into MLflow: one flat run for each result file, each logged exactly once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, ViewType
+from mlflow.tracking import MlflowClient
+
+from privsvm.tracking.records import MetricPoint, Record, ResultFiles, collect_records
+from privsvm.tracking.store import is_server, one_line_errors, only_one_process, open_client
+from privsvm.tracking.views import experiment_tags
+
+__all__ = ["log_results"]
+
+_KEY_TAG = "record_key"
+_CURRENT_TAG = "current"
+_METRICS_IN_A_BATCH = 1000
+_PARAMETERS_IN_A_BATCH = 100
+_LONGEST_DIGEST = 36
+
+
+def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: str) -> list[str]:
+    """Log result files to MLflow, each as one run, and mark these runs as the current ones.
+
+    A run is found again by its record key, so a second call adds nothing, and what a killed call left
+    behind is removed. Runs of other parameter values stay for comparison, tagged ``current=no``. Pass all
+    results of a data set in one call: what is not passed is not current.
+
+    Parameters
+    ----------
+    results : sequence of (path, sequence of paths)
+        Each result file with its timing files (none is fine).
+    tracking_uri : str
+        ``sqlite:///path`` (made if missing), another SQLAlchemy URI, or the address of an MLflow server.
+    git_commit : str
+        The version of the program, a tag of the runs that this call adds.
+
+    Returns
+    -------
+    list of str
+        The record key of each result, in the order of `results`.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing or malformed, or the store cannot be used.
+    """
+    records = collect_records(results)
+    by_experiment: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_experiment[record.experiment_name].append(record)
+    with only_one_process(tracking_uri):
+        client = open_client(tracking_uri)
+        with one_line_errors(tracking_uri):
+            for name, members in sorted(by_experiment.items()):
+                experiment_id = _experiment(client, name, tracking_uri)
+                _log_experiment(client, experiment_id, members, git_commit)
+    return [record.key for record in records]
+
+
+def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
+    """Id of the MLflow experiment of that name: made, taken out of the bin or just found; its tags brought up to date."""
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        # Without an explicit place a database would store the absolute path of the working folder.
+        place = None if is_server(tracking_uri) else f"mlflow-artifacts:/{name}"
+        experiment_id = client.create_experiment(name, artifact_location=place)
+        known: Mapping[str, str] = {}
+    else:
+        experiment_id, known = experiment.experiment_id, experiment.tags
+        if experiment.lifecycle_stage != "active":
+            client.restore_experiment(experiment_id)
+    for tag, value in experiment_tags().items():
+        if known.get(tag) != value:
+            client.set_experiment_tag(experiment_id, tag, value)
+    return str(experiment_id)
+
+
+def _log_experiment(client: MlflowClient, experiment_id: str, records: Iterable[Record], git_commit: str) -> None:
+    """Bring the runs of one MLflow experiment in line with the records."""
+    finished: dict[str, Run] = {}
+    # Oldest first, so that of two equal runs (two machines logging at once) the first is kept.
+    for run in sorted(_runs(client, experiment_id), key=lambda run: (run.info.start_time, run.info.run_id)):
+        key = run.data.tags[_KEY_TAG]
+        if run.info.status == "FINISHED" and key not in finished:
+            finished[key] = run
+        else:
+            # Left by a killed attempt: without its end nobody knows whether it is complete, so it is logged anew.
+            client.delete_run(run.info.run_id)
+    current = set()
+    for record in records:
+        known = finished.get(record.key)
+        if known is None:
+            current.add(_log_run(client, experiment_id, record, git_commit))
+            continue
+        current.add(known.info.run_id)
+        missing = [point for point in record.timings if point.name not in known.data.metrics]
+        if missing:  # logged when the timing files were not at hand
+            _log_metrics(client, known.info.run_id, known.info.start_time, missing)
+    # First the runs that are not current any more: a chart that lacks a curve for a moment is better than one that
+    # averages two parameter values.
+    for run in finished.values():
+        if run.info.run_id not in current and run.data.tags.get(_CURRENT_TAG) != "no":
+            client.set_tag(run.info.run_id, _CURRENT_TAG, "no")
+    unmarked = current - {
+        run.info.run_id for run in finished.values() if run.data.tags.get(_CURRENT_TAG) == "yes"
+    }
+    for run_id in sorted(unmarked):
+        client.set_tag(run_id, _CURRENT_TAG, "yes")
+
+
+def _runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
+    """All runs of an experiment that this module made, whatever their state; runs of others are not touched."""
+    token = None
+    while True:
+        page = client.search_runs([experiment_id], "", ViewType.ACTIVE_ONLY, max_results=1000, page_token=token)
+        yield from (run for run in page if _KEY_TAG in run.data.tags)
+        token = page.token
+        if not token:
+            return
+
+
+def _log_run(client: MlflowClient, experiment_id: str, record: Record, git_commit: str) -> str:
+    """Add one run; until its last line it is unfinished, and the next call would log it anew."""
+    tags = {
+        **record.tags,
+        _KEY_TAG: record.key,
+        _CURRENT_TAG: "no",
+        "git_commit": git_commit,
+        # Instead of the login name and the path of the script.
+        "mlflow.user": "privsvm",
+        "mlflow.source.name": "privsvm",
+        "mlflow.source.type": "JOB",
+    }
+    # The key is written together with the run: there is no moment at which a run exists without it.
+    run = client.create_run(experiment_id, tags=tags, run_name=record.method)
+    run_id = str(run.info.run_id)
+    parameters = [Param(name, value) for name, value in sorted(record.parameters.items())]
+    for start in range(0, len(parameters), _PARAMETERS_IN_A_BATCH):
+        client.log_batch(run_id, params=parameters[start : start + _PARAMETERS_IN_A_BATCH])
+    dataset = Dataset(
+        name=record.dataset,
+        digest=record.dataset_digest[:_LONGEST_DIGEST],
+        source_type="local",
+        source=f"data/prepared/{record.dataset}.npz",
+    )
+    client.log_inputs(run_id, datasets=[DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
+    _log_metrics(client, run_id, run.info.start_time, [*record.metrics, *record.timings])
+    client.set_terminated(run_id, "FINISHED")
+    return run_id
+
+
+def _log_metrics(client: MlflowClient, run_id: str, timestamp: int, points: Sequence[MetricPoint]) -> None:
+    """Log points with the time of their run, so that logging them once more changes nothing."""
+    metrics = [Metric(point.name, point.value, timestamp, point.step) for point in points]
+    for start in range(0, len(metrics), _METRICS_IN_A_BATCH):
+        client.log_batch(run_id, metrics=metrics[start : start + _METRICS_IN_A_BATCH])

@@ -1,0 +1,239 @@
+"""Opening the MLflow store: made in one piece, checked before use, one process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import re
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import requests
+import sqlalchemy.exc
+from alembic.util.exc import CommandError
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+from sqlalchemy.engine import make_url
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import atomic_path
+
+__all__ = ["is_server", "one_line_errors", "open_client", "only_one_process", "sqlite_path"]
+
+_USABLE = "use sqlite:///mlflow.db or the address of a server such as http://127.0.0.1:5000"
+_COMPANIONS = ("-journal", "-wal", "-shm")
+_SERVER_TIMEOUT_SECONDS = 10
+
+
+def is_server(tracking_uri: str) -> bool:
+    """Whether the URI is the address of an MLflow server rather than a database."""
+    return tracking_uri.startswith(("http://", "https://"))
+
+
+def sqlite_path(tracking_uri: str) -> Path | None:
+    """The file behind an SQLite URI.
+
+    Parameters
+    ----------
+    tracking_uri : str
+        As in ``params.yaml``.
+
+    Returns
+    -------
+    pathlib.Path or None
+        None where the store is a server or another kind of database.
+
+    Raises
+    ------
+    PrivSVMError
+        If the URI is of no kind that MLflow could keep runs in.
+    """
+    scheme = re.match(r"([a-z0-9]+)(\+[a-z0-9]+)?://", tracking_uri)
+    if scheme is None or scheme[1] not in {"sqlite", "http", "https", "postgresql", "mysql", "mssql"}:
+        raise PrivSVMError(f"mlflow.tracking_uri: {tracking_uri!r} cannot hold runs; {_USABLE}")
+    if scheme[1] != "sqlite":
+        return None
+    try:
+        database = make_url(tracking_uri).database
+    except sqlalchemy.exc.ArgumentError:
+        database = None
+    if not database or ":memory:" in database:
+        raise PrivSVMError(f"mlflow.tracking_uri: {tracking_uri!r} names no file; use sqlite:///mlflow.db")
+    return Path(database)
+
+
+@contextlib.contextmanager
+def only_one_process(tracking_uri: str) -> Iterator[None]:
+    """Hold the lock of a store; a second process waits until the first is done (or killed).
+
+    Parameters
+    ----------
+    tracking_uri : str
+        For SQLite the lock is a file next to the database, otherwise a file in the folder for temporary files.
+
+    Yields
+    ------
+    None
+    """
+    database = sqlite_path(tracking_uri)
+    if database is not None:
+        database.parent.mkdir(parents=True, exist_ok=True)
+        path = database.with_name(database.name + ".lock")
+    else:
+        digest = hashlib.sha256(tracking_uri.encode()).hexdigest()[:16]
+        path = Path(tempfile.gettempdir()) / f"privsvm-mlflow-{os.getuid()}-{digest}.lock"
+    # Not a symbolic link: the folder for temporary files is everybody's.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"waiting: another process is logging ({path} is locked)", file=sys.stderr)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        # The file stays: removing it would let two processes hold locks of two files with one name.
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def one_line_errors(tracking_uri: str) -> Iterator[None]:
+    """Turn what MLflow and the database raise into a `PrivSVMError` of one line.
+
+    Parameters
+    ----------
+    tracking_uri : str
+        Named in the message (without a password).
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    PrivSVMError
+        In place of any error of MLflow, SQLAlchemy, Alembic, SQLite or the network.
+    """
+    try:
+        yield
+    except (
+        MlflowException,
+        sqlalchemy.exc.SQLAlchemyError,
+        CommandError,
+        sqlite3.Error,
+        requests.RequestException,
+    ) as error:
+        raise PrivSVMError(_describe(tracking_uri, error)) from error
+
+
+def _describe(tracking_uri: str, error: Exception) -> str:
+    """One line: which store, what is wrong with it, what to do."""
+    cause = " ".join(str(error).split("[SQL:")[0].split())
+    cause = cause[:300] or type(error).__name__
+    database = sqlite_path(tracking_uri)
+    if is_server(tracking_uri):
+        remedy = "look at the server's own log, then run again; what is logged already is not logged twice"
+    elif "out-of-date" in cause:
+        cause = "made by an older MLflow"
+        remedy = f"run `mlflow db upgrade {_without_password(tracking_uri)}` (keep a copy first) or move the file away"
+    elif "locked" in cause:
+        remedy = "another program is writing to it; close it and run again"
+    elif "readonly" in cause or "unable to open" in cause:
+        remedy = "make the file and its folder writable, or set another mlflow.tracking_uri in params.yaml"
+    elif "full" in cause:
+        remedy = "free some disk space and run again"
+    else:
+        remedy = "move the file away and run again; the runs are logged again from data/results"
+    where = database if database is not None else _without_password(tracking_uri)
+    return f"{where}: MLflow cannot use this store ({cause}); {remedy}"
+
+
+def _without_password(tracking_uri: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", tracking_uri)
+
+
+def open_client(tracking_uri: str) -> MlflowClient:
+    """Open a store that is known to work; call it while holding `only_one_process`.
+
+    Parameters
+    ----------
+    tracking_uri : str
+        ``sqlite:///path`` (made if missing), another SQLAlchemy URI, or the address of an MLflow server.
+
+    Returns
+    -------
+    mlflow.tracking.MlflowClient
+        A client of that store; no global MLflow state is changed.
+
+    Raises
+    ------
+    PrivSVMError
+        If the server does not answer, or the database is unreadable or of another MLflow version.
+    """
+    for name in ("alembic", "mlflow.store.db.utils", "mlflow.store.db.base_sql_model"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    database = sqlite_path(tracking_uri)
+    with one_line_errors(tracking_uri):
+        if is_server(tracking_uri):
+            _check_server(tracking_uri)
+        elif database is not None and (not database.exists() or database.stat().st_size == 0):
+            _make_database(database)
+        elif database is not None:
+            _check_database(database)
+        client = MlflowClient(tracking_uri=tracking_uri)
+        client.search_experiments(max_results=1)
+    return client
+
+
+def _check_server(tracking_uri: str) -> None:
+    """Ask once, as MLflow itself would try again for minutes before giving up."""
+    try:
+        requests.get(tracking_uri.rstrip("/") + "/health", timeout=_SERVER_TIMEOUT_SECONDS)
+    except requests.RequestException as error:
+        raise PrivSVMError(
+            f"mlflow.tracking_uri: {_without_password(tracking_uri)}: no server answers ({type(error).__name__}); "
+            "start it, or set mlflow.tracking_uri to sqlite:///mlflow.db in params.yaml"
+        ) from None
+
+
+def _make_database(database: Path) -> None:
+    """Make an empty MLflow database elsewhere and move it into place.
+
+    MLflow runs dozens of migrations that take seconds, and killed half-way they leave a file that no MLflow can
+    use or mend.
+    """
+    workshop = database.with_name(database.name + ".new")
+    _remove_with_companions(workshop)  # of an attempt that was killed
+    try:
+        MlflowClient(tracking_uri=f"sqlite:///{workshop}").search_experiments(max_results=1)
+        # A journal of a database that was deleted would be played into the new one.
+        for companion in _COMPANIONS:
+            database.with_name(database.name + companion).unlink(missing_ok=True)
+        with atomic_path(database) as copy:
+            # A copy of the content, as MLflow still holds the file at its first name open.
+            with (
+                contextlib.closing(sqlite3.connect(workshop)) as source,
+                contextlib.closing(sqlite3.connect(copy)) as target,
+            ):
+                source.backup(target)
+    finally:
+        _remove_with_companions(workshop)
+
+
+def _remove_with_companions(path: Path) -> None:
+    for suffix in ("", *_COMPANIONS):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _check_database(database: Path) -> None:
+    """Refuse a file that is no sound database before MLflow tries to open it ten times over."""
+    with contextlib.closing(sqlite3.connect(database, timeout=30)) as connection:
+        problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise sqlite3.DatabaseError(f"damaged: {problem}")

@@ -1,0 +1,102 @@
+"""The saved view of the MLflow page: it opens on accuracy against epsilon, one line for each method.
+
+MLflow stores such a view as a tag of the experiment; the format is not documented, so a browser test guards it.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.resources
+import json
+import zlib
+from collections.abc import Collection
+
+from privsvm.files import canonical_json
+from privsvm.tracking.store import one_line_errors, only_one_process, open_client
+
+__all__ = ["VIEW_KEY", "experiment_tags", "view_links"]
+
+VIEW_KEY = "privsvm-accuracy-epsilon"
+
+_VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
+_VIEW_NAME = "Accuracy against epsilon"
+_VIEW_TIME = 1767225600000  # the view has no history: 2026-01-01 in milliseconds
+
+_NOTE = """\
+One run is one curve: a method on this data set, over the grid of epsilons.
+
+**Is epsilon backed by a proof?** Parameter `status` of each run:
+
+- `proved`: the guarantee follows from a proof for the mechanism as it is implemented here; `epsilon_proved` holds it.
+- `claimed`: the publication states this epsilon, but the proof does not hold for what is implemented; tag \
+`guarantee_reason` says why, tag `witness` names a counterexample where one is known. Do not read it as privacy.
+- `none`: no privacy at all. Such methods (`svm`, `majority`) are reference lines: one value, repeated at every epsilon.
+
+**Which runs are shown?** Those with tag `current = yes`: the parameter values of the last run of the pipeline. Runs of \
+earlier values are kept with `current = no`; to compare with them, clear the search field and remove *Group by: method* \
+(grouping would draw their average).
+
+To keep changes to the charts, save them as a view with a name of its own: this view is written anew."""
+
+
+def experiment_tags() -> dict[str, str]:
+    """Tags of an MLflow experiment: its saved view, its kind and the note on how to read it.
+
+    Returns
+    -------
+    dict of str to str
+        The tags as they should be.
+    """
+    state = json.loads(importlib.resources.files("privsvm.tracking").joinpath("saved_view.json").read_text("utf-8"))
+    compressed = base64.b64encode(zlib.compress(canonical_json(state).encode())).decode("ascii")
+    view = {
+        "name": _VIEW_NAME,
+        "createdAt": _VIEW_TIME,
+        "updatedAt": _VIEW_TIME,
+        "state": f"deflate;{compressed}",
+    }
+    return {
+        _VIEW_TAG: canonical_json(view),
+        "mlflow.experimentKind": "custom_model_development",
+        "mlflow.note.content": _NOTE,
+    }
+
+
+def view_links(tracking_uri: str, base_url: str, names: Collection[str] | None = None) -> dict[str, str]:
+    """Ready-made links to the chart of each MLflow experiment.
+
+    Parameters
+    ----------
+    tracking_uri : str
+        The store that `log_results` wrote to.
+    base_url : str
+        Address of the MLflow page, such as ``http://127.0.0.1:5000``.
+    names : collection of str, optional
+        The experiments wanted; all that have the saved view by default.
+
+    Returns
+    -------
+    dict of str to str
+        Experiment name to link, in the order of the names.
+
+    Raises
+    ------
+    PrivSVMError
+        If the store cannot be used.
+    """
+    links = {}
+    with only_one_process(tracking_uri):
+        client = open_client(tracking_uri)
+    with one_line_errors(tracking_uri):
+        token = None
+        while True:
+            page = client.search_experiments(max_results=1000, page_token=token)
+            for experiment in page:
+                if _VIEW_TAG in experiment.tags and (names is None or experiment.name in names):
+                    links[experiment.name] = (
+                        f"{base_url.rstrip('/')}/#/experiments/{experiment.experiment_id}/runs"
+                        f"?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={VIEW_KEY}"
+                    )
+            token = page.token
+            if not token:
+                return dict(sorted(links.items()))

@@ -1,0 +1,29 @@
+# One job per dataset: fewer training rows, or the same ones (`none`).
+rule condense:
+    input:
+        data="data/prepared/{dataset}.npz",
+        description="data/prepared/{dataset}.json",
+        code=code("stages/condense.smk", "stages/condense.py", "lib/privsvm/data"),
+    output:
+        "data/condensed/{condense}/{dataset}.npz",
+    params:
+        parameters=lambda wildcards: text({"condense": wildcards.condense}),
+    log:
+        "logs/condense/{condense}/{dataset}.log",
+    benchmark:
+        "benchmarks/condense/{condense}/{dataset}.tsv"
+    threads: 1
+    resources:
+        mem_mb=4000,
+    conda:
+        "../environment.yml"
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/condense.py --prepared {input.data:q}"
+        " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+# For DVC: everything its stage `condense` owns.
+rule condensed:
+    localrule: True
+    input:
+        [f"data/condensed/{CONDENSE}/{dataset}.npz" for dataset in DATASETS],

@@ -1,0 +1,47 @@
+"""Stage: get one raw file of one dataset, or list the datasets there are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from privsvm.data.download import catalogue_table, download_raw
+from privsvm.stage import die_with_parent, json_argument, run
+
+
+def main(argv: list[str] | None = None) -> int | None:
+    """Parse the arguments and do it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", action="store_true", help="print the catalogue and where each set can be had")
+    parser.add_argument("--dataset", help="name of the dataset")
+    parser.add_argument("--file", help="raw file of the dataset")
+    parser.add_argument("--output", help="where to put the file")
+    parser.add_argument(
+        "--parameters",
+        type=json_argument,
+        default={},
+        help='JSON: {"settings": the dataset\'s settings in params.yaml, "mirror": folder or null}',
+    )
+    arguments = parser.parse_args(argv)
+    mirror = arguments.parameters.get("mirror")
+    if arguments.list:
+        try:
+            print(catalogue_table(mirror))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader of the table, `head` for example, has seen enough.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    missing = [f"--{key}" for key in ("dataset", "file", "output") if getattr(arguments, key) is None]
+    if missing:
+        parser.error(f"needs {', '.join(missing)} (or --list)")
+    die_with_parent()
+    settings = arguments.parameters.get("settings")
+    source = download_raw(arguments.dataset, arguments.file, arguments.output, settings, mirror)
+    print(f"{arguments.dataset}/{arguments.file}: from {source}", file=sys.stderr)
+    return None
+
+
+if __name__ == "__main__":
+    run(main)

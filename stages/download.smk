@@ -1,0 +1,25 @@
+# One job per raw file.
+from privsvm.data.catalogue import raw_files
+
+
+rule download:
+    input:
+        code=code("stages/download.smk", "stages/download.py", "lib/privsvm/data"),
+    output:
+        "data/raw/{dataset}/{file}",
+    params:
+        parameters=lambda wildcards: text(
+            {"settings": PARAMS["datasets"][wildcards.dataset] or {}}
+        ),
+    log:
+        "logs/download/{dataset}/{file}.log",
+    benchmark:
+        "benchmarks/download/{dataset}/{file}.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    conda:
+        "../environment.yml"
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/download.py --dataset {wildcards.dataset:q}"
+        " --file {wildcards.file:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -1,0 +1,40 @@
+# One job per dataset: labels, missing values, scaling, splits.
+rule prepare:
+    input:
+        raw=lambda wildcards: [
+            f"data/raw/{wildcards.dataset}/{name}"
+            for name in raw_files(wildcards.dataset, PARAMS["datasets"][wildcards.dataset] or {})
+        ],
+        code=code("stages/prepare.smk", "stages/prepare.py", "lib/privsvm/data"),
+    output:
+        data="data/prepared/{dataset}.npz",
+        description="data/prepared/{dataset}.json",
+    params:
+        parameters=lambda wildcards: text(
+            {
+                "experiment": PARAMS["experiment"],
+                "protocol": PARAMS["protocol"],
+                "seed": PARAMS["seed"],
+                "settings": PARAMS["datasets"][wildcards.dataset] or {},
+            }
+        ),
+    log:
+        "logs/prepare/{dataset}.log",
+    benchmark:
+        "benchmarks/prepare/{dataset}.tsv"
+    threads: 1
+    resources:
+        mem_mb=4000,
+    conda:
+        "../environment.yml"
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/prepare.py --dataset {wildcards.dataset:q}"
+        " --raw data/raw/{wildcards.dataset:q} --output {output.data:q} --description {output.description:q}"
+        " --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+# For DVC: everything its stage `data` owns.
+rule prepared:
+    localrule: True
+    input:
+        [f"data/prepared/{dataset}.npz" for dataset in DATASETS],

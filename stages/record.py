@@ -1,0 +1,49 @@
+"""Tell DVC that all outputs of the pipeline are current (`dvc commit`)."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import sha256_of_file, write_text
+from privsvm.stage import die_with_parent, run
+
+LOCK_FILE = Path("dvc.lock")
+
+
+def set_broken_lock_file_aside() -> None:
+    """Move a dvc.lock that a killed DVC left half-written out of the way; it is made anew right after."""
+    if not LOCK_FILE.exists():
+        return
+    try:
+        if isinstance(yaml.safe_load(LOCK_FILE.read_text(encoding="utf-8")), dict):
+            return
+    except (yaml.YAMLError, UnicodeDecodeError):
+        pass
+    LOCK_FILE.replace("dvc.lock.broken")
+    print("record: dvc.lock could not be read; moved to dvc.lock.broken and made anew")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run `dvc commit` and write a marker with the hash of dvc.lock."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", required=True, metavar="FILE", help="marker to write")
+    options = parser.parse_args(arguments)
+    die_with_parent()
+
+    set_broken_lock_file_aside()
+    command = [sys.executable, "-m", "dvc", "commit", "--quiet", "--force"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise PrivSVMError(f"dvc commit: failed ({last}); run `dvc commit` by hand to see more")
+    write_text(options.output, sha256_of_file(LOCK_FILE) + "\n")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,55 @@
+"""Write the report: index.html for people, metrics.json and curves.csv for DVC."""
+
+from __future__ import annotations
+
+import argparse
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import write_json, write_text
+from privsvm.stage import die_with_parent, json_argument, run
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Read the results and write the three files."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", nargs="+", required=True, metavar="FILE")
+    parser.add_argument("--timings", nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--prepared", nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--output-html", required=True, metavar="FILE")
+    parser.add_argument("--output-metrics", required=True, metavar="FILE")
+    parser.add_argument("--output-curves", required=True, metavar="FILE")
+    parser.add_argument("--parameters", type=json_argument, default={}, metavar="JSON")
+    options = parser.parse_args(arguments)
+    die_with_parent()
+
+    # Imported late, so that --help and a wrong argument answer at once.
+    from privsvm import reporting
+    from privsvm.reporting.records import as_number
+
+    parameters = options.parameters
+    if not isinstance(parameters, dict):
+        raise PrivSVMError(f"--parameters: {parameters!r} is not a mapping; pass e.g. '{{\"reference_epsilon\": 1.0}}'")
+    reference_epsilon = as_number(parameters.get("reference_epsilon", 1.0))
+    if reference_epsilon is None or not 0 < reference_epsilon < float("inf"):
+        raise PrivSVMError(
+            f"--parameters: reference_epsilon is {parameters['reference_epsilon']!r}; use a positive number"
+        )
+    results = reporting.read_results(options.results)
+    page = reporting.render_page(
+        results,
+        timings=reporting.read_timings(options.timings),
+        prepared=reporting.read_prepared(options.prepared),
+        origin=reporting.provenance(),
+        experiment=str(parameters.get("experiment", results[0].experiment)),
+        reference_epsilon=reference_epsilon,
+    )
+    # All three are computed before the first is written.
+    metrics = reporting.metrics_record(results, reference_epsilon)
+    curves = reporting.curves_csv(reporting.curve_rows(results, reference_epsilon))
+    write_json(options.output_metrics, metrics)
+    write_text(options.output_curves, curves)
+    write_text(options.output_html, page)
+
+
+if __name__ == "__main__":
+    run(main)

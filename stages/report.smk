@@ -1,0 +1,27 @@
+# What people look at, and what `dvc metrics` and `dvc plots` read.
+rule report:
+    input:
+        results=RESULTS,
+        timings=TIMINGS,
+        prepared=PREPARED,
+        code=code("stages/report.smk", "stages/report.py", "lib/privsvm/reporting"),
+    output:
+        html="reports/index.html",
+        metrics="reports/metrics.json",
+        curves="reports/curves.csv",
+    params:
+        parameters=text({"experiment": PARAMS["experiment"], **PARAMS["report"]}),
+    log:
+        "logs/report.log",
+    benchmark:
+        "benchmarks/report.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    conda:
+        "../environment.yml"
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/report.py --results {input.results:q}"
+        " --timings {input.timings:q} --prepared {input.prepared:q} --output-html {output.html:q}"
+        " --output-metrics {output.metrics:q} --output-curves {output.curves:q}"
+        " --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -1,0 +1,74 @@
+"""Log all results to MLflow; running again adds nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import write_json
+from privsvm.stage import die_with_parent, json_argument, run
+
+_TIMING_SUFFIXES = (".train.json", ".evaluate.json")
+
+
+def current_commit() -> str:
+    """The commit of the working tree, with ``-dirty`` if files were changed; ``unknown`` outside a repository."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def with_timings(results: list[Path], timings: list[Path]) -> list[tuple[Path, list[Path]]]:
+    """Pair each ``<method>/<dataset>.json`` with its ``<method>/<dataset>.train.json`` and ``.evaluate.json``.
+
+    Raises
+    ------
+    PrivSVMError
+        If a timing file belongs to none of the results.
+    """
+    timings_of: dict[tuple[str, str], list[Path]] = {(path.parent.name, path.stem): [] for path in results}
+    for path in sorted(timings):
+        dataset = next((path.name.removesuffix(end) for end in _TIMING_SUFFIXES if path.name.endswith(end)), None)
+        if dataset is None or (path.parent.name, dataset) not in timings_of:
+            raise PrivSVMError(f"{path}: belongs to none of the results given; pass its result file too or leave it out")
+        timings_of[path.parent.name, dataset].append(path)
+    return [(path, timings_of[path.parent.name, path.stem]) for path in sorted(results)]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Log the results and write the record keys."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", nargs="+", type=Path, required=True, help="data/results/<method>/<dataset>.json")
+    parser.add_argument("--timings", nargs="*", type=Path, default=[], help="data/timings/<method>/<dataset>.*.json")
+    parser.add_argument("--output", type=Path, required=True, help="reports/tracking.json")
+    parser.add_argument("--parameters", type=json_argument, required=True, help='JSON: {"tracking_uri": "..."}')
+    options = parser.parse_args(arguments)
+    die_with_parent()
+    if not isinstance(options.parameters, dict) or not isinstance(options.parameters.get("tracking_uri"), str):
+        raise PrivSVMError(
+            f"--parameters: {options.parameters!r} has no text 'tracking_uri'; "
+            "set mlflow.tracking_uri in params.yaml, for example to sqlite:///mlflow.db"
+        )
+    tracking_uri = options.parameters["tracking_uri"]
+    files = with_timings(options.results, options.timings)
+
+    from privsvm.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it
+
+    keys = log_results(files, tracking_uri, current_commit())
+    by_dataset: dict[str, dict[str, str]] = defaultdict(dict)
+    for (path, _), key in zip(files, keys, strict=True):
+        by_dataset[path.stem][path.parent.name] = key
+    write_json(options.output, by_dataset)
+    print(f"track: {len(keys)} results of {len(by_dataset)} data sets are in MLflow")
+
+
+if __name__ == "__main__":
+    run(main)

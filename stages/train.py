@@ -1,0 +1,59 @@
+"""Train one method on every split of one dataset and release its models."""
+
+from __future__ import annotations
+
+import argparse
+
+from privsvm.files import read_npz, write_json
+from privsvm.stage import die_with_parent, json_argument, run
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Read the prepared data, train, write models, record and timings."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", required=True, help="name of the method's entry in params.yaml")
+    parser.add_argument("--prepared", required=True, metavar="NPZ")
+    parser.add_argument("--condensed", required=True, metavar="NPZ")
+    parser.add_argument("--models", required=True, metavar="NPZ", help="arrays to write")
+    parser.add_argument("--record", required=True, metavar="JSON", help="record to write")
+    parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
+    parser.add_argument(
+        "--parameters",
+        required=True,
+        type=json_argument,
+        metavar="JSON",
+        help="experiment, seed, implementation, parameters, privacy, condense",
+    )
+    options = parser.parse_args(arguments)
+    die_with_parent()
+
+    from privsvm.data.prepare import load_prepared
+    from privsvm.methods.training import save_paths, train_paths
+
+    job = options.parameters
+    prepared = load_prepared(options.prepared)
+    paths, seconds = train_paths(prepared, read_npz(options.condensed), options.method, job)
+    description = prepared.description
+    n_train = max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
+    header = {
+        "experiment": job["experiment"],
+        "method": options.method,
+        "implementation": job["implementation"],
+        "parameters": job["parameters"],
+        "condense": job["condense"],
+        "delta": job["privacy"]["delta"],
+        "neighbours": job["privacy"]["neighbours"],
+        "dataset": description["dataset"],
+        "dataset_digest": description["digest"],
+        "protocol": description["protocol"],
+        "classes": description["classes"],
+        "n_features": description["n_features"],
+        "n_train": n_train,
+    }
+    save_paths(paths, options.models, options.record, header)
+    write_json(options.timings, seconds)
+    print(f"train: {options.method} on {description['dataset']}: {len(paths)} splits")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,56 @@
+# One job per method and dataset, with all its splits, epsilons and repeats.
+def train_code(wildcards):
+    # A method's file is its own room: editing it reruns its jobs and no other method's.
+    return code(
+        "stages/train.smk",
+        "stages/train.py",
+        f"lib/privsvm/methods/{IMPLEMENTATION[wildcards.method]}.py",
+        *SHARED_METHOD_CODE,
+    )
+
+
+SHARED_METHOD_CODE = [
+    "lib/privsvm/data",
+    "lib/privsvm/methods/released.py",
+    "lib/privsvm/methods/training.py",
+    "lib/privsvm/methods/validation.py",
+    "lib/privsvm/privacy",
+    "lib/privsvm/solvers",
+]
+
+
+rule train:
+    input:
+        data="data/prepared/{dataset}.npz",
+        description="data/prepared/{dataset}.json",
+        condensed=f"data/condensed/{CONDENSE}/{{dataset}}.npz",
+        kernels=ancient(".cache/numba/warm"),
+        code=train_code,
+    output:
+        models="data/models/{method}/{dataset}.npz",
+        record="data/models/{method}/{dataset}.json",
+        timings="data/timings/{method}/{dataset}.train.json",
+    params:
+        parameters=lambda wildcards: text(
+            {
+                "condense": CONDENSE,
+                "experiment": PARAMS["experiment"],
+                "implementation": IMPLEMENTATION[wildcards.method],
+                "parameters": method_parameters(PARAMS, wildcards.method, wildcards.dataset),
+                "privacy": PARAMS["privacy"],
+                "seed": PARAMS["seed"],
+            }
+        ),
+    log:
+        "logs/train/{method}/{dataset}.log",
+    benchmark:
+        "benchmarks/train/{method}/{dataset}.tsv"
+    threads: 1
+    resources:
+        mem_mb=4000,
+    conda:
+        "../environment.yml"
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/train.py --method {wildcards.method:q}"
+        " --prepared {input.data:q} --condensed {input.condensed:q} --models {output.models:q}"
+        " --record {output.record:q} --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -1,0 +1,143 @@
+"""Open the results in MLflow: log what is missing, print one link for each data set, serve the page on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from pathlib import Path
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json
+from privsvm.stage import run
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from track import current_commit, with_timings
+
+_HOST = "127.0.0.1"
+_PORTS_TRIED = 50
+
+
+def configured_tracking_uri(path: Path) -> str:
+    """Read ``mlflow.tracking_uri`` from the parameter file.
+
+    Raises
+    ------
+    PrivSVMError
+        If the file is missing or not YAML, or does not have that key.
+    """
+    import yaml
+
+    remedy = "add `mlflow: {tracking_uri: 'sqlite:///mlflow.db'}` or pass --tracking-uri"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PrivSVMError(f"{path}: file not found; run from the project's folder or pass --tracking-uri") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise PrivSVMError(f"{path}: not valid YAML ({' '.join(str(error).split())}); mend that line") from None
+    section = content.get("mlflow") if isinstance(content, dict) else None
+    tracking_uri = section.get("tracking_uri") if isinstance(section, dict) else None
+    if not isinstance(tracking_uri, str) or not tracking_uri:
+        raise PrivSVMError(f"{path}: mlflow.tracking_uri: {tracking_uri!r} is not a URI; {remedy}")
+    return tracking_uri
+
+
+def find_results(data: Path, tracked: Path) -> list[Path]:
+    """The result files that the page should show.
+
+    Parameters
+    ----------
+    data : pathlib.Path
+        The folder that holds ``results`` and ``timings``.
+    tracked : pathlib.Path
+        What the ``track`` stage wrote last. Result files older than it and not listed in it belong to methods
+        or data sets that were taken out of ``params.yaml`` since; they stay on disk but are not shown.
+
+    Returns
+    -------
+    list of pathlib.Path
+        Sorted.
+
+    Raises
+    ------
+    PrivSVMError
+        If there are none.
+    """
+    found = sorted((data / "results").glob("*/*.json"))
+    if tracked.exists():
+        keys = read_json(tracked)
+        written = tracked.stat().st_mtime
+        listed = [path for path in found if path.parent.name in keys.get(path.stem, {}) or path.stat().st_mtime > written]
+        found = listed or found
+    if not found:
+        raise PrivSVMError(f"{data / 'results'}: no results found; run `make run` first (or `dvc pull`)")
+    return found
+
+
+def free_port(wanted: int) -> int:
+    """The wanted port, or the next one above it that nobody listens on.
+
+    Raises
+    ------
+    PrivSVMError
+        If none is free.
+    """
+    for port in range(wanted, min(wanted + _PORTS_TRIED, 65536)):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_HOST, port))
+            except OSError:
+                continue
+        if port != wanted:
+            print(f"ui: port {wanted} is busy, using {port}")
+        return port
+    raise PrivSVMError(f"--port: {wanted} and the {_PORTS_TRIED} ports above it are busy; pass another one")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Log, print the links and become the MLflow server."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=5000, help="the next free one is taken if it is busy")
+    parser.add_argument("--tracking-uri", help="instead of mlflow.tracking_uri in params.yaml")
+    parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="the parameter file")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of results and timings")
+    parser.add_argument("--tracked", type=Path, default=Path("reports/tracking.json"), help="output of the track stage")
+    options = parser.parse_args(arguments)
+    if not 1 <= options.port <= 65535:
+        raise PrivSVMError(f"--port: {options.port} is not a port; pass a number from 1024 to 65535")
+    tracking_uri = options.tracking_uri or configured_tracking_uri(options.params)
+    results = find_results(options.data, options.tracked)
+    timings = [
+        path
+        for result in results
+        for kind in ("train", "evaluate")
+        if (path := options.data / "timings" / result.parent.name / f"{result.stem}.{kind}.json").exists()
+    ]
+
+    from privsvm.tracking.mlflow_log import log_results
+    from privsvm.tracking.records import collect_records
+    from privsvm.tracking.store import is_server
+    from privsvm.tracking.views import view_links
+
+    files = with_timings(results, timings)
+    log_results(files, tracking_uri, current_commit())
+    names = {record.experiment_name for record in collect_records(files)}
+    serve = not is_server(tracking_uri)
+    port = free_port(options.port) if serve else 0
+    base_url = f"http://{_HOST}:{port}" if serve else tracking_uri
+    for name, link in view_links(tracking_uri, base_url, names).items():
+        print(f"{name}: {link}")
+    if not serve:
+        return
+    print("ui: the links work in a few seconds; stop with Ctrl-C", flush=True)
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri]
+    command += ["--host", _HOST, "--port", str(port), "--workers", "1"]
+    # Jobs of MLflow's language-model features; without them there are fewer processes and a faster start.
+    os.execve(sys.executable, command, {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"})
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,13 @@
+"""Shared by all tests: a Numba cache that notices changed sources, no telemetry."""
+
+import os
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+from privsvm.params import numba_cache_key  # noqa: E402 - must run before anything imports numba
+
+os.environ["NUMBA_CACHE_DIR"] = str(REPOSITORY / ".cache" / "numba" / numba_cache_key())
+os.environ["DVC_NO_ANALYTICS"] = "true"
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ["DO_NOT_TRACK"] = "true"

@@ -1,0 +1,287 @@
+"""Downloads against a web server on this machine: resuming, retrying, hashes, mirrors, and saying what went wrong."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import lzma
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from privsvm.data import download
+from privsvm.data.catalogue import DataFile, load_catalogue, resolve
+from privsvm.data.download import availability, catalogue_table, download_raw, fetch_file
+from privsvm.data.readers import read_part
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_npz, sha256_of_file
+
+BODY = bytes(range(256)) * 2000
+HASH = hashlib.sha256(BODY).hexdigest()
+STAGE = Path(__file__).resolve().parents[2] / "stages" / "download.py"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr(download, "PAUSE_SECONDS", 0.01)
+
+
+def data_file(*urls: str, sha256: str | None = HASH, **more) -> DataFile:
+    return DataFile("a.data", urls=urls, sha256=sha256, **more)
+
+
+def leftovers(folder: Path, *allowed: str) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name not in allowed)
+
+
+def fails(file: DataFile, target: Path, mirror: str | None = None) -> str:
+    with pytest.raises(PrivSVMError) as caught:
+        fetch_file(file, target, mirror, dataset="toy")
+    message = str(caught.value)
+    assert "\n" not in message and not target.exists()
+    return message
+
+
+def test_plain_download(server, tmp_path):
+    server.files["a"] = BODY
+    target = tmp_path / "deep" / "a.data"
+    assert fetch_file(data_file(server.url("a")), target) == server.url("a")
+    assert target.read_bytes() == BODY and leftovers(target.parent, "a.data") == []
+    fetch_file(data_file(server.url("a")), target)
+    assert len(server.requests) == 1, "a file that is there is not fetched again"
+
+
+def test_broken_off_download_is_continued(server, tmp_path):
+    server.files["a"] = BODY
+    server.cuts = [200_000, 100_000]
+    fetch_file(data_file(server.url("a")), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    starts = [0 if wanted is None else int(wanted[6:-1]) for _, wanted in server.requests]
+    assert len(starts) == 3 and 0 == starts[0] < starts[1] < starts[2]
+
+
+def test_next_run_continues(server, tmp_path):
+    server.files["a"] = BODY
+    server.cuts = [100_000, 1000, 1000]
+    message = fails(data_file(server.url("a")), tmp_path / "a.data")
+    assert "broken off" in message
+    assert len(leftovers(tmp_path)) == 1
+    server.requests.clear()
+    fetch_file(data_file(server.url("a")), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == BODY and leftovers(tmp_path, "a.data") == []
+    assert len(server.requests) == 1 and int(server.requests[0][1][6:-1]) > 90_000
+
+
+def test_server_that_knows_no_ranges(server, tmp_path):
+    server.files["a"] = BODY
+    server.ranges = False
+    server.cuts = [150_000]
+    fetch_file(data_file(server.url("a")), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == BODY
+
+
+def test_wrong_remains_of_an_earlier_run(server, tmp_path):
+    server.files["a"] = BODY
+    target = tmp_path / "a.data"
+    remains = download._partial_name(target, server.url("a"))
+    for content in (b"rubbish" * 100, b"r" * len(BODY), b"r" * (len(BODY) + 5)):
+        remains.write_bytes(content)
+        target.unlink(missing_ok=True)
+        fetch_file(data_file(server.url("a")), target)
+        assert target.read_bytes() == BODY and leftovers(tmp_path, "a.data") == []
+
+
+def test_remains_are_not_used_where_nothing_checks_them(server, tmp_path, capsys):
+    server.files["a"] = BODY
+    target = tmp_path / "a.data"
+    download._partial_name(target, server.url("a")).write_bytes(b"old version")
+    fetch_file(data_file(server.url("a"), sha256=None), target, dataset="toy")
+    assert target.read_bytes() == BODY
+    assert HASH in capsys.readouterr().err, "the hash is shown so that it can be pinned"
+
+
+def test_two_processes_do_not_mix(server, tmp_path):
+    server.files["a"] = BODY
+    target = tmp_path / "a.data"
+    remains = download._partial_name(target, server.url("a"))
+    with open(remains, "ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b"half of another run")
+        other.flush()
+        fetch_file(data_file(server.url("a")), target)
+    assert target.read_bytes() == BODY
+
+
+def test_retry_after_server_errors(server, tmp_path):
+    server.files["a"] = BODY
+    server.failures = [503, 500]
+    fetch_file(data_file(server.url("a")), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == BODY and len(server.requests) == 3
+
+
+def test_next_source(server, tmp_path):
+    server.files |= {"bad": BODY[:-1] + b"x", "page": b"\n<!doctype html><p>moved", "empty": b"", "good": BODY}
+    urls = [server.url(name) for name in ("none", "bad", "page", "empty", "good")]
+    assert fetch_file(data_file(*urls), tmp_path / "a.data") == server.url("good")
+    assert (tmp_path / "a.data").read_bytes() == BODY and leftovers(tmp_path, "a.data") == []
+    assert [path for path, _ in server.requests] == ["/none", "/bad", "/page", "/empty", "/good"], "404 is not retried"
+
+
+def test_failure_names_everything(server, tmp_path):
+    server.files |= {"bad": b"other", "page": b"<html>"}
+    urls = [server.url(name) for name in ("none", "bad", "page")]
+    message = fails(data_file(*urls), tmp_path / "a.data", mirror=str(tmp_path / "nowhere"))
+    for words in (
+        "toy/a.data",
+        "HTTP 404",
+        "SHA-256 differs",
+        "HTML page",
+        "no such folder",
+        "PRIVSVM_MIRROR=<folder>",
+        "data.mirror",
+        *urls,
+    ):
+        assert words in message
+    assert leftovers(tmp_path) == []
+
+
+def test_no_network_is_told_quickly(tmp_path):
+    import time
+
+    start = time.monotonic()
+    message = fails(data_file("http://127.0.0.1:9/a", "http://no-such-host.invalid/a"), tmp_path / "a.data")
+    assert time.monotonic() - start < 15
+    assert "connection refused" in message and "no network" in message
+    assert leftovers(tmp_path) == []
+
+
+def test_packed_source_is_kept_unpacked(server, tmp_path):
+    server.files["a.xz"] = lzma.compress(BODY)
+    fetch_file(data_file(server.url("a.xz")), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    server.files["cut.xz"] = lzma.compress(BODY)[:-9]
+    assert "truncated" in fails(data_file(server.url("cut.xz")), tmp_path / "b.data")
+    # A name that says it is packed stays packed.
+    packed = DataFile("a.bz2", urls=(server.url("a.xz"),))
+    fetch_file(packed, tmp_path / "a.bz2")
+    assert (tmp_path / "a.bz2").read_bytes() == lzma.compress(BODY)
+
+
+@pytest.mark.parametrize("place", ["raw/toy/a.data.xz", "a.data.xz", "toy/a.data", "a.data"])
+def test_mirror(tmp_path, place, monkeypatch):
+    folder = tmp_path / "mirror"
+    (folder / place).parent.mkdir(parents=True)
+    (folder / place).write_bytes(lzma.compress(BODY) if place.endswith("xz") else BODY)
+    file = data_file(mirror_path="raw/toy/a.data.xz")
+    assert fetch_file(file, tmp_path / "a.data", str(folder), dataset="toy") == str(folder / place)
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    monkeypatch.setenv("PRIVSVM_MIRROR", str(folder))
+    fetch_file(file, tmp_path / "b.data", str(tmp_path / "elsewhere"), dataset="toy")
+    assert (tmp_path / "b.data").read_bytes() == BODY
+
+
+def test_mirror_with_wrong_bytes_is_passed_over(server, tmp_path):
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    (folder / "a.data").write_bytes(b"rotten")
+    server.files["a"] = BODY
+    assert fetch_file(data_file(server.url("a")), tmp_path / "a.data", str(folder)) == server.url("a")
+    message = fails(data_file(), tmp_path / "b.data", str(folder))
+    assert "SHA-256 differs" in message and "no public address" in message
+
+
+def test_old_file_survives_a_failure(tmp_path):
+    (tmp_path / "a.data").write_bytes(b"old")
+    with pytest.raises(PrivSVMError):
+        fetch_file(data_file("http://127.0.0.1:9/a"), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == b"old"
+
+
+def test_own_data(tmp_path):
+    (tmp_path / "mine.csv").write_bytes(b"1,a\n2,b\n")
+    good = {"path": str(tmp_path / "mine.csv"), "label": 1, "header": False}
+    target = tmp_path / "raw" / "mine.csv"
+    download_raw("mine", "mine.csv", target, good)
+    assert target.read_bytes() == b"1,a\n2,b\n"
+    with pytest.raises(PrivSVMError, match=r"mine\.csv: other content.*`sha256` of dataset mine"):
+        download_raw("mine", "mine.csv", tmp_path / "x", {**good, "sha256": "0" * 64})
+    with pytest.raises(PrivSVMError, match="no file 'mine'; did you mean 'mine.csv'"):
+        download_raw("mine", "mine", tmp_path / "x", good)
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "wine", "digits"])
+def test_bundled(name, tmp_path):
+    first, second = tmp_path / "one" / f"{name}.npz", tmp_path / "two" / f"{name}.npz"
+    for target in (first, second):
+        download_raw(name, f"{name}.npz", target)
+    assert first.read_bytes() == second.read_bytes()
+    X, labels = read_part(resolve(name), "all", first.parent)
+    part = resolve(name).parts["all"]
+    assert X.shape == (part.n_rows, part.n_features) and set(labels) == set(part.class_counts or ())
+    arrays = read_npz(first)
+    arrays["X"][0, 0] += 1e-9
+    from privsvm.files import write_npz
+
+    write_npz(first, arrays)
+    with pytest.raises(PrivSVMError, match="values differ"):
+        read_part(resolve(name), "all", first.parent)
+
+
+def stage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(STAGE), *arguments], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+
+
+def test_stage(tmp_path):
+    target = tmp_path / "wine.npz"
+    done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(target), "--parameters", '{"mirror":null}')
+    assert done.returncode == 0 and target.is_file()
+    wrong = stage("--dataset", "wien", "--file", "wine.npz", "--output", str(target))
+    assert wrong.returncode == 1 and wrong.stderr == (
+        "error: datasets.wien: unknown dataset 'wien'; did you mean 'wine'? (own data needs `path` or `url`)\n"
+    )
+    (tmp_path / "file").write_text("")
+    unwritable = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(tmp_path / "file" / "wine.npz"))
+    assert unwritable.returncode == 1 and unwritable.stderr.count("\n") == 1 and "error: " in unwritable.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_unwritable_folder(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(closed / "wine.npz"))
+    assert done.returncode == 1 and "make the folder writable" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_list(tmp_path):
+    done = stage("--list")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 + sum(len(entry.parts) for entry in load_catalogue().values())
+    row = next(line for line in lines if line.startswith("wine "))
+    assert row.split() == ["wine", "all", "178", "13", "3", "npz", "-", "-", "bundled"]
+    assert max(map(len, lines)) < 120
+
+
+def test_availability(tmp_path):
+    catalogue = load_catalogue()
+    assert availability(catalogue["a1a"]) == "network"
+    assert availability(catalogue["a5a"]) == "mirror only"
+    assert availability(catalogue["gisette_scale"]) == "network, unverified"
+    for file in catalogue["a1a"].files.values():
+        (tmp_path / file.name).write_bytes(b"")
+    assert availability(catalogue["a1a"], str(tmp_path)) == "mirror"
+    assert "mirror" in next(line for line in catalogue_table(str(tmp_path)).splitlines() if line.startswith("a1a"))
+
+
+def test_stage_from_the_mirror(mirror, tmp_path):
+    file = resolve("a1a").files["a1a.t"]
+    target = tmp_path / "a1a.t"
+    parameters = json.dumps({"settings": {}, "mirror": str(mirror)})
+    done = stage("--dataset", "a1a", "--file", "a1a.t", "--output", str(target), "--parameters", parameters)
+    assert done.returncode == 0, done.stderr
+    assert sha256_of_file(target) == file.sha256

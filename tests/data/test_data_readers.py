@@ -1,0 +1,310 @@
+"""Every reader against small hand-made files, and every kind of bad file."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import shutil
+import subprocess
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from privsvm.data.packing import read_member, unpack
+from privsvm.data.readers import read_part
+from privsvm.errors import PrivSVMError
+from scipy.sparse import csr_array
+
+X = np.array([[1.5, -2.0], [0.1, 3.0], [0.0, 4e-3]])
+Y = ["a", "b", "a"]
+CSV = "x,kind,z\n1.5,a,-2\n0.1,b,3\n0,a,4e-3\n"
+
+
+def fails(entry, folder, *words):
+    with pytest.raises(PrivSVMError) as caught:
+        read_part(entry, "all", folder)
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message, message
+
+
+def check(entry, folder, labels=Y):
+    features, found = read_part(entry, "all", folder)
+    np.testing.assert_array_equal(features, X)
+    assert features.dtype == np.float64 and found.tolist() == labels
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def mat(version="5", **variables):
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, variables, format=version)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("label", ["kind", 1, -2])
+def test_csv_with_header(make_entry, tmp_path, label):
+    check(make_entry(CSV, format="csv", label=label, header_rows=1), tmp_path)
+
+
+def test_csv_variants(make_entry, tmp_path):
+    check(
+        make_entry("1.5;-2;9;a\n0.1;3;9;b\n0;.004;9;a\n", format="csv", label=3, delimiter=";", drop_columns=(2,)),
+        tmp_path,
+    )
+    check(make_entry("a\t1.5\t-2\nb\t0.1\t3\na\t0\t0.004\n", format="csv", label=0, delimiter="tab"), tmp_path)
+    # Blanks before and after, Windows line ends, no end of line at the end.
+    check(make_entry("  a 1.5   -2 \r\n b 0.1 3\r\na 0 4e-3", format="data", label=0), tmp_path)
+    check(
+        make_entry("\ufeffx,kind,z\n1.5,a,-2\n0.1,b,3\n0,a,4e-3\n", format="csv", label="kind", header_rows=1), tmp_path
+    )
+
+
+def test_csv_numbers_are_read_to_the_last_digit(make_entry, tmp_path):
+    values = np.random.default_rng(0).random(200) * 10.0 ** np.arange(-100, 100)
+    text = "".join(f"{value!r},{index % 2}\n" for index, value in enumerate(values.tolist()))
+    features, _ = read_part(make_entry(text, format="csv", label=1), "all", tmp_path)
+    np.testing.assert_array_equal(features.ravel(), values)
+
+
+def test_a_class_may_be_called_na(make_entry, tmp_path):
+    _, labels = read_part(make_entry("1,NA\n2,b\n", format="csv", label=1), "all", tmp_path)
+    assert labels.tolist() == ["NA", "b"]
+
+
+def test_libsvm_dense_and_sparse(make_entry, tmp_path):
+    text = "+1 1:1.5 2:-2\n-1 1:0.1 2:3 # comment\n1.0 2:4e-3\n"
+    check(make_entry(text, format="libsvm", n_features=2), tmp_path, ["1", "-1", "1"])
+    sparse, labels = read_part(make_entry("1 3:2 120:-1\n2 1:0.5\n", format="libsvm"), "all", tmp_path)
+    assert isinstance(sparse, csr_array) and sparse.shape == (2, 120)
+    assert sparse[0, 2] == 2 and sparse[0, 119] == -1 and sparse[1, 0] == 0.5 and sparse.nnz == 3
+    full = " ".join(f"{index}:1" for index in range(1, 121))
+    dense, _ = read_part(make_entry(f"1 {full}\n2 1:3\n", format="libsvm"), "all", tmp_path)
+    assert isinstance(dense, np.ndarray)
+
+
+def test_arff(make_entry, tmp_path):
+    text = (
+        "@relation r\n@attribute x numeric\n@attribute f {0,1}\n@attribute kind {a,b}\n@data\n1.5,1,a\n0.1,0,b\n?,1,a\n"
+    )
+    entry = make_entry(text, format="arff", label="kind", entry={"missing": "zero"})
+    features, labels = read_part(entry, "all", tmp_path)
+    np.testing.assert_array_equal(features, [[1.5, 1], [0.1, 0], [np.nan, 1]])
+    assert labels.tolist() == Y
+    fails(
+        make_entry(
+            text.replace("{0,1}", "{red,blue}").replace(",1,", ",red,").replace(",0,", ",blue,"),
+            format="arff",
+            label="kind",
+        ),
+        tmp_path,
+        "'f'",
+        "not numeric",
+        "drop_columns",
+    )
+    fails(make_entry("@relation r\nnonsense", format="arff", label="kind"), tmp_path, "ARFF")
+
+
+def test_parquet(make_entry, tmp_path):
+    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(Y), "flag": [True, False, True], "n": [1, None, 3]})
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer)
+    entry = make_entry(buffer.getvalue(), format="parquet", label="kind", entry={"missing": "zero"})
+    features, labels = read_part(entry, "all", tmp_path)
+    np.testing.assert_array_equal(features, [[1.5, 1, 1], [0.1, 0, np.nan], [0, 1, 3]])
+    assert labels.tolist() == Y
+    fails(make_entry(buffer.getvalue()[:100], format="parquet", label="kind"), tmp_path, "Parquet")
+
+
+def test_npz(make_entry, tmp_path):
+    part = {"format": "npz", "features": "X", "label": "y"}
+    check(make_entry(npz(X=X, y=np.array(Y)), **part), tmp_path)
+    check(make_entry(npz(X=X.T, y=np.array(Y)), **part, transpose=True), tmp_path)
+    fails(make_entry(npz(X=X, z=np.array(Y)), **part), tmp_path, "'y'", "missing")
+    fails(make_entry(npz(X=X, y=np.array(Y)[:2]), **part), tmp_path, "3 rows", "2 labels")
+    fails(make_entry(npz(X=X, y=np.array(Y, dtype=object)), **part), tmp_path, "Python objects")
+    fails(make_entry(npz(X=np.array([Y, Y]).T, y=np.array(Y)), **part), tmp_path, "not numeric")
+    fails(make_entry(npz(X=X, y=np.array(Y))[:-30], **part), tmp_path, "npz")
+
+
+@pytest.mark.parametrize("version", ["4", "5"])
+def test_mat(make_entry, tmp_path, version):
+    part = {"format": "mat", "features": "fea", "label": "gnd"}
+    content = mat(version, fea=X, gnd=np.array([[1.0], [2.0], [1.0]]))
+    check(make_entry(content, **part), tmp_path, ["1", "2", "1"])
+    table = mat(version, all=np.column_stack([[1, 2, 1], X]))
+    check(make_entry(table, format="mat", table="all", label=0), tmp_path, ["1", "2", "1"])
+    fails(make_entry(content, format="mat", features="fae", label="gnd"), tmp_path, "did you mean 'fea'?")
+    fails(make_entry(content[: len(content) // 2], **part), tmp_path, "file")
+
+
+def test_mat_cells_sparse_and_hdf5(make_entry, tmp_path):
+    part = {"format": "mat", "features": "X", "label": "y"}
+    cells = np.array([["a"], ["b"], ["a"]], dtype=object)
+    check(make_entry(mat(X=X, y=cells), **part), tmp_path)
+    wide = csr_array(([1.0, 2.0], ([0, 1], [3, 100])), shape=(2, 150))
+    features, _ = read_part(make_entry(mat(X=wide.tocsc(), y=np.array([1, 2])), **part), "all", tmp_path)
+    assert isinstance(features, csr_array) and features[1, 100] == 2.0
+    hdf5 = b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n" + b"0" * 64
+    fails(make_entry(hdf5, **part), tmp_path, "7.3", "-v7")
+
+
+def test_several_files_make_one_part(tmp_path):
+    from privsvm.data.catalogue import DataFile, DataPart, DatasetEntry
+
+    (tmp_path / "one").write_text("1,a\n2,b\n")
+    (tmp_path / "two").write_text("3,a\n")
+    recipe = DataPart("all", ("one", "two"), "csv", label=1)
+    entry = DatasetEntry("toy", {name: DataFile(name) for name in ("one", "two")}, {"all": recipe})
+    features, labels = read_part(entry, "all", tmp_path)
+    assert features.ravel().tolist() == [1, 2, 3] and labels.tolist() == Y
+    (tmp_path / "two").write_text("3,a,4\n")
+    fails(entry, tmp_path, "features")
+
+
+def test_row_range_and_label_map(make_entry, tmp_path):
+    entry = make_entry("9,q\n1,0\n2,1\n3,0\n", format="csv", label=1, rows=(1, 4), label_map={"0": "-1"})
+    features, labels = read_part(entry, "all", tmp_path)
+    assert features.ravel().tolist() == [1, 2, 3] and labels.tolist() == ["-1", "1", "-1"]
+
+
+def compress_lzw(data: bytes, longest: int = 12) -> bytes:
+    """The writer of the format: codes widen as its table grows, groups of eight codes are padded at a change."""
+    table = {bytes([value]): value for value in range(256)}
+    free, width, codes, group = 257, 9, bytearray(), []
+    output = bytearray(b"\x1f\x9d" + bytes([longest | 0x80]))
+
+    def flush():
+        bits = sum(code << (width * place) for place, code in enumerate(group))
+        codes.extend(bits.to_bytes(width, "little")[: -(-len(group) * width // 8)])
+
+    current = b""
+    for value in data:
+        longer = current + bytes([value])
+        if longer in table:
+            current = longer
+            continue
+        group.append(table[current])
+        if len(group) == 8:
+            flush()
+            group.clear()
+        # The reader's table is one entry behind the writer's.
+        if free > (1 << width) - 1 and width < longest:
+            if group:
+                group.extend([0] * (8 - len(group)))
+                flush()
+                group.clear()
+            width += 1
+        if free < 1 << longest:
+            table[longer] = free
+            free += 1
+        current = bytes([value])
+    group.append(table[current])
+    flush()
+    return bytes(output + codes)
+
+
+@pytest.mark.parametrize("size", [1, 10, 3000, 60000])
+def test_compress_format(size):
+    data = bytes(np.random.default_rng(size).integers(97, 103, size, dtype=np.uint8))
+    packed = compress_lzw(data)
+    if shutil.which("gzip"):
+        reference = subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=True).stdout
+        assert reference == data, "the writer in this test is wrong"
+    assert unpack(packed, "x") == data
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(min_size=1, max_size=400))
+def test_compress_format_any_bytes(data):
+    assert unpack(compress_lzw(data), "x") == data
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, bz2.compress, gzip.compress, compress_lzw])
+def test_packed_files(make_entry, tmp_path, pack):
+    check(make_entry(pack(CSV.encode()), format="csv", label="kind", header_rows=1), tmp_path)
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, bz2.compress, gzip.compress])
+def test_truncated_packed_file(make_entry, tmp_path, pack):
+    content = pack(CSV.encode() * 50)
+    fails(
+        make_entry(content[:-20], format="csv", label="kind", header_rows=1), tmp_path, "truncated", "download it again"
+    )
+
+
+def zipped(**members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("__", "/"), content)
+    return buffer.getvalue()
+
+
+def test_zip_members(make_entry, tmp_path):
+    part = {"format": "csv", "label": "kind", "header_rows": 1}
+    check(make_entry(zipped(only=CSV), **part), tmp_path)
+    two = zipped(folder__first=CSV, second="x")
+    check(make_entry(two, **part, member="folder/first"), tmp_path)
+    fails(make_entry(two, **part), tmp_path, "2 files", "member")
+    fails(make_entry(two, **part, member="folder/frist"), tmp_path, "did you mean 'folder/first'?")
+    fails(make_entry(two[:60], **part), tmp_path, "truncated")
+    fails(make_entry(CSV, **part, member="first"), tmp_path, "not a zip")
+    nested = zipped(inner=zipped(deep__X="1 2\n3 4\n", deep__y="5\n6\n"))
+    assert read_member(nested, "x", "inner/deep/y") == b"5\n6\n"
+    entry = make_entry(nested, format="data", member="inner/deep/X", label_member="inner/deep/y")
+    features, labels = read_part(entry, "all", tmp_path)
+    assert features.tolist() == [[1, 2], [3, 4]] and labels.tolist() == ["5", "6"]
+
+
+@pytest.mark.parametrize(
+    ("content", "part", "words"),
+    [
+        ("x,z\n1,2\n", {"format": "csv", "label": "kindd", "header_rows": 1}, ["'kindd' missing", "columns: x, z"]),
+        (CSV, {"format": "csv", "label": "kin", "header_rows": 1}, ["did you mean 'kind'?"]),
+        ("1,2\n", {"format": "csv", "label": 5}, ["column 5 missing", "2 columns"]),
+        ("1,?,a\n2,NA,b\n", {"format": "csv", "label": 2}, ["2 missing values", "'1'", "missing: drop_rows"]),
+        ("x,w,k\n1,,a\n2,,b\n", {"format": "csv", "label": "k", "header_rows": 1}, ["column 'w'", "2 missing"]),
+        ("1 1:nan\n2 1:3\n", {"format": "libsvm"}, ["1 missing", "feature 1"]),
+        ("1,red,a\n2,blue,b\n", {"format": "csv", "label": 2}, ["'1' is not numeric", "'red' in row 1", "encode"]),
+        ("1,inf,a\n2,3,b\n", {"format": "csv", "label": 2}, ["1 infinite"]),
+        ("1,a\n2,\n", {"format": "csv", "label": 1}, ["no label in row 2"]),
+        ("1,a\n2,a\n", {"format": "csv", "label": 1}, ["one class only, 'a'"]),
+        ("1 1:2\n+1 1:3\n", {"format": "libsvm"}, ["one class only, '1'"]),
+        ("", {"format": "csv", "label": 0}, ["empty file"]),
+        ("\n \n", {"format": "csv", "label": 0}, ["nothing in it"]),
+        ("x,k\n", {"format": "csv", "label": "k", "header_rows": 1}, ["no rows"]),
+        ("a\nb\n", {"format": "csv", "label": 0}, ["no features"]),
+        ("1,2\n3,4\n", {"format": "csv", "label": 1, "header_rows": 1}, ["numbers only", "header: false"]),
+        (" \n<!DOCTYPE html><html>no</html>", {"format": "libsvm"}, ["HTML page"]),
+        ("<HTML><body>", {"format": "csv", "label": 0}, ["HTML page"]),
+        ("1,2,a\n1,2,3,4,b\n", {"format": "csv", "label": 2}, ["delimited text"]),
+        ("1 0:3\n2 1:2\n", {"format": "libsvm"}, ["LIBSVM text", "indices from 1"]),
+        ("1 hello\n", {"format": "libsvm"}, ["LIBSVM text"]),
+        ("1 3:1\n2 1:1\n", {"format": "libsvm", "n_features": 2}, ["LIBSVM text"]),
+        ("1,a\n2,b\n", {"format": "csv", "label": 1, "n_rows": 3}, ["2 rows", "has 3", "download it again"]),
+        ("1,a\n2,b\n", {"format": "csv", "label": 1, "n_features": 2}, ["1 features", "has 2"]),
+        ("1,a\n2,b\n", {"format": "csv", "label": 1, "class_counts": {"a": 2}}, ["class 'a'", "has 2"]),
+        ("1,a\n2,b\n", {"format": "csv", "label": 1, "missing_values": 1}, ["0 missing values", "has 1"]),
+    ],
+)
+def test_bad_files(make_entry, tmp_path, content, part, words):
+    fails(make_entry(content, **part), tmp_path, str(tmp_path / "file"), *words)
+
+
+def test_missing_file_and_part(make_entry, tmp_path):
+    entry = make_entry("1,a\n2,b\n", format="csv", label=1)
+    fails(entry, tmp_path / "elsewhere", "file not found")
+    with pytest.raises(PrivSVMError, match="no part 'al'; did you mean 'all'"):
+        read_part(entry, "al", tmp_path)

@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits, load_wine
+
+from privsvm import PMSVMClassifier
+from privsvm.methods.pmsvm import weight_sensitivity
+from privsvm.privacy.accounting import gaussian_epsilon
+from privsvm.solvers.crammer_singer import solve_crammer_singer
+
+
+def sound(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
+    return PMSVMClassifier(**chosen)
+
+
+def neighbour(X, y, n_classes, kind, rng):
+    """One adversarial change of one row; returns the relation it belongs to as well."""
+    X, y = X.copy(), y.copy()
+    row = int(rng.integers(len(y)))
+    if kind == "label":
+        y[row] = (y[row] + 1) % n_classes
+    elif kind == "zeros":
+        X[row] = 0
+    elif kind == "huge":
+        X[row] = rng.normal(size=X.shape[1]) * 1e6
+    elif kind == "opposite":
+        X[row], y[row] = -X[row] * 50, (y[row] + 1) % n_classes
+    elif kind == "duplicate":
+        X[row], y[row] = X[row - 1], y[row - 1]
+    elif kind == "lost class":
+        # The row becomes the only one of its class, then leaves it.
+        label = y[row]
+        others = (y == label) & (np.arange(len(y)) != row)
+        y[others] = (label + 1) % n_classes
+        base = y.copy()
+        y[row] = (label + 1) % n_classes
+        return (X, base), (X, y), "replace_one"
+    elif kind == "removed":
+        keep = np.arange(len(y)) != row
+        return None, (X[keep], y[keep]), "add_remove"
+    return None, (X, y), "replace_one"
+
+
+KINDS = ["label", "zeros", "huge", "opposite", "duplicate", "lost class", "removed"]
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(2, 12), st.floats(-3, 2))
+@settings(max_examples=150, deadline=None)
+def test_weights_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, log_C):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
+    y = rng.integers(0, n_classes, size=n)
+    first, second, relation = neighbour(X, y, n_classes, kind, rng)
+    model = sound(n_classes, C=10.0**log_C)
+    weights = [model._solve(model._clip(rows), labels, n_classes) for rows, labels in (first or (X, y), second)]
+    bound = weight_sensitivity(model.C, model.data_norm, relation, model._gap())
+    assert np.linalg.norm(weights[0] - weights[1]) <= bound
+
+
+def test_one_row_and_two_classes_attain_the_bound():
+    C, norm = 1e-3, 2.0
+    X = np.array([[norm]])
+    first, second = (solve_crammer_singer(X, np.array([label]), 2, C, gap=1e-16).coef for label in (0, 1))
+    distance = np.linalg.norm(first - second)
+    assert distance == pytest.approx(2 * np.sqrt(2) * C * norm, rel=1e-9)
+    assert distance == pytest.approx(weight_sensitivity(C, norm, "replace_one"), rel=1e-9)
+
+
+def test_clipping_bounds_every_row_and_leaves_short_ones():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 7)) * np.logspace(-3, 8, 200)[:, None]
+    model = sound(2)
+    for rows in (X, scipy.sparse.csr_array(X)):
+        clipped = model._clip(rows)
+        clipped = clipped.toarray() if scipy.sparse.issparse(clipped) else clipped
+        assert np.linalg.norm(clipped, axis=1).max() <= model.data_norm
+        short = np.linalg.norm(X, axis=1) < model.data_norm
+        assert np.allclose(clipped[short], X[short], rtol=1e-11)
+    assert np.array_equal(model._clip(np.zeros((2, 3))), np.zeros((2, 3)))
+
+
+def test_guarantee_of_the_sound_variant():
+    X, y = load_wine(return_X_y=True)
+    guarantee = sound(3, epsilon=0.7, delta=1e-6, random_state=0).fit(X, y).guarantee_
+    assert guarantee.status == "proved"
+    assert guarantee.neighbours == "replace_one"
+    assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.7
+    assert guarantee.epsilon_proved == pytest.approx(
+        gaussian_epsilon(guarantee.noise_scale / guarantee.sensitivity, 1e-6), rel=1e-9
+    )
+    # 2 sqrt(2) C R, and about 1 % for the inexact solution.
+    assert guarantee.sensitivity == pytest.approx(2 * np.sqrt(2) * 0.3 * 1.5, rel=0.011)
+    assert guarantee.witness is None
+
+
+def test_classes_from_the_data_are_not_proved():
+    X, y = load_wine(return_X_y=True)
+    guarantee = PMSVMClassifier(allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "class set" in guarantee.reason
+
+
+def test_path_is_accounted_audited_and_seeded():
+    X, y = load_digits(return_X_y=True)
+    X = X / 8 - 1
+    epsilons = [0.5, 1.0, 8.0]
+    first, second = (
+        sound(10, C=0.01).release_path(X, y, epsilons, 4, np.random.default_rng(3), audit=True) for _ in range(2)
+    )
+    assert first.coef.shape == (3, 4, 10, 64)
+    assert first.coef.tobytes() == second.coef.tobytes()
+    assert len({first.coef[e, r].tobytes() for e in range(3) for r in range(4)}) == 12
+    for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
+        assert guarantee.epsilon_requested == epsilon
+        assert 0 < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
+
+
+def test_models_of_one_epsilon_do_not_depend_on_the_grid():
+    X, y = load_wine(return_X_y=True)
+    alone = sound(3).release_path(X, y, [1.0], 2, 7)
+    among = sound(3).release_path(X, y, [0.5, 1.0, 2.0], 5, 7)
+    assert np.array_equal(alone.coef[0], among.coef[1, :2])
+
+
+def test_published_claim_is_refuted_where_rows_are_long():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 400))
+    y = np.arange(60) % 3
+    model = PMSVMClassifier(variant="as_published", allow_unsound=True, classes=[0, 1, 2], C=1e-4)
+    guarantee = model.release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0]
+    assert guarantee.status == "claimed"
+    assert guarantee.epsilon_proved == np.inf
+    assert guarantee.witness.epsilon > 5 * guarantee.epsilon_requested
+
+
+def test_nothing_on_the_model_is_the_exact_solution():
+    X, y = load_wine(return_X_y=True)
+    X = X / X.max(axis=0)
+    model = sound(3, random_state=0).fit(X, y)
+    exact = model._solve(model._clip(X), y, 3)
+
+    def arrays(value):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                yield from arrays(item)
+        elif hasattr(value, "__dict__"):
+            yield from arrays(list(vars(value).values()))
+
+    for array in arrays(model):
+        if array.shape == exact.shape:
+            assert np.linalg.norm(array - exact) > 0.1 * model.guarantee_.noise_scale
+    # The exact solve is recomputed at will, but leaves no trace of its length.
+    assert not hasattr(model, "n_iter_")
+    assert not hasattr(model, "objective_")
+
+
+def test_not_converged_gives_noise_around_zero_and_no_exception():
+    X, y = load_digits(return_X_y=True)
+    model = sound(10, C=100.0, max_epochs=1)
+    assert not model._solve(model._clip(X), y, 10).any()
+    assert np.isfinite(model.fit(X, y).coef_).all()
+
+
+def test_unseeded_releases_differ():
+    X, y = load_wine(return_X_y=True)
+    first, second = (sound(3).fit(X, y).coef_ for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+def test_published_variant_agrees_with_liblinear_on_two_classes():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 3))
+    y = (X[:, 0] > 0).astype(int)
+    published = PMSVMClassifier(variant="as_published", allow_unsound=True, classes=[0, 1], C=0.1)._solve(X, y, 2)
+    ours = solve_crammer_singer(X, y, 2, 0.1, gap=1e-12).coef
+    assert np.allclose(published, ours, atol=1e-3)

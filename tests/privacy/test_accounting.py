@@ -1,0 +1,43 @@
+import math
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
+
+
+def delta_of(epsilon, multiplier):
+    """Balle and Wang (2018), Theorem 8, with 60 digits."""
+    with mpmath.workdps(60):
+        mu, eps = 1 / mpmath.mpf(multiplier), mpmath.mpf(epsilon)
+        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
+
+
+@given(st.floats(-3, 2), st.floats(-9, -2))
+@settings(max_examples=80, deadline=None)
+def test_noise_is_enough_and_not_much_more(log_epsilon, log_delta):
+    epsilon, delta = 10**log_epsilon, 10**log_delta
+    multiplier = gaussian_noise_multiplier(epsilon, delta)
+    assert gaussian_epsilon(multiplier, delta) <= epsilon
+    assert delta_of(epsilon, multiplier) <= mpmath.mpf(delta) * (1 + mpmath.mpf(10) ** -6)
+    assert delta_of(epsilon, multiplier * (1 - 1e-4)) > delta
+
+
+def test_classic_value():
+    assert gaussian_noise_multiplier(1.0, 1e-5) == pytest.approx(3.730632, abs=1e-5)
+
+
+def test_no_distance_no_loss():
+    assert gaussian_epsilon(math.inf, 1e-5) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "named"),
+    [(0, 1e-5, "epsilon=0"), (-1, 1e-5, "epsilon=-1"), (math.inf, 1e-5, "epsilon=inf"), (math.nan, 1e-5, "epsilon=nan"),
+     (1, 0, "delta=0"), (1, 1, "delta=1"), (1, 2, "delta=2")],
+)  # fmt: skip
+def test_bad_budgets_are_named(epsilon, delta, named):
+    with pytest.raises(ValueError, match=named):
+        gaussian_noise_multiplier(epsilon, delta)

@@ -1,0 +1,55 @@
+import json
+import math
+
+import pytest
+
+from privsvm.files import canonical_json
+from privsvm.privacy.guarantee import Guarantee, Witness
+
+PROVED = {
+    "status": "proved",
+    "mechanism": "m",
+    "reference": "r",
+    "neighbours": "replace_one",
+    "epsilon_requested": 1.0,
+    "epsilon_proved": 1.0,
+    "delta": 1e-5,
+    "accountant": "a",
+    "assumptions": ("b",),
+    "witness": Witness(epsilon=0.5, neighbours="replace_one", description="d"),
+}
+
+
+def test_survives_json():
+    for guarantee in (Guarantee(**PROVED), Guarantee(status="none", mechanism="m", reference="r")):
+        assert Guarantee.from_dict(json.loads(canonical_json(guarantee.to_dict()))) == guarantee
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon_proved": math.inf},
+        {"status": "claimed", "reason": "x"},
+        {"status": "claimed", "epsilon_proved": math.inf},
+        {"status": "none"},
+        {"neighbours": None},
+        {"delta": None},
+        {"accountant": None},
+    ],
+)
+def test_contradictions_are_refused(change):
+    with pytest.raises(ValueError, match="guarantee"):
+        Guarantee(**{**PROVED, **change})
+
+
+def test_a_broken_assumption_takes_the_proof_away():
+    fallen = Guarantee(**PROVED).with_broken_assumption("one").with_broken_assumption("two")
+    assert (fallen.status, fallen.epsilon_proved, fallen.reason) == ("claimed", math.inf, "one; two")
+    assert fallen.epsilon_requested == 1.0
+    none = Guarantee(status="none", mechanism="m", reference="r")
+    assert none.with_broken_assumption("one") is none
+
+
+def test_frozen():
+    with pytest.raises(AttributeError):
+        Guarantee(**PROVED).status = "none"

@@ -1,0 +1,66 @@
+"""Writes whole synthetic experiments to disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_results import METHODS, make_result
+
+
+@pytest.fixture
+def write_experiment(tmp_path: Path) -> Callable[..., dict[str, list[str]]]:
+    """Write a whole experiment's files; returns the argument lists of the stage."""
+
+    def write(
+        datasets: tuple[str, ...] = ("breast_cancer", "wine", "digits"),
+        methods: dict[str, str] | None = None,
+        change: Callable[[dict[str, Any]], dict[str, Any]] = lambda record: record,
+    ) -> dict[str, list[str]]:
+        files: dict[str, list[str]] = {"results": [], "timings": [], "prepared": []}
+
+        def save(kind: str, path: Path, record: dict[str, Any]) -> None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(record), encoding="utf-8")
+            files[kind].append(str(path))
+
+        for position, dataset in enumerate(datasets):
+            for method, status in (methods or METHODS).items():
+                record = change(make_result(dataset, method, status))
+                folder = method if methods is None else f"m{len(files['results'])}"
+                save("results", tmp_path / "results" / folder / f"d{position}.json", record)
+                timing = {
+                    "fit_seconds": [0.5, 0.7],
+                    "release_seconds": [0.01, 0.02],
+                    "dataset": dataset,
+                    "method": method,
+                }
+                save("timings", tmp_path / "timings" / folder / f"d{position}.train.json", timing)
+                timing = {
+                    "predict_seconds": [0.1, 0.1],
+                    "rows_predicted": [100, 100],
+                    "dataset": dataset,
+                    "method": method,
+                }
+                save("timings", tmp_path / "timings" / folder / f"d{position}.evaluate.json", timing)
+            prepared = {
+                "dataset": dataset,
+                "n_rows": 569,
+                "n_features": 30,
+                "n_splits": 5,
+                "sparse": False,
+                "classes": ["benign", "malignant"],
+                "classes_origin": "declared" if position else "data",
+                "scaling": {"kind": "bounds", "origin": "declared" if position else "training rows"},
+                "missing": {"rule": "none", "rows_dropped": 0, "columns_dropped": []},
+                "protocol": "holdout",
+                "sources": {"breast_cancer.npz": "ab" * 32},
+                "digest": "cd" * 32,
+            }
+            save("prepared", tmp_path / "prepared" / f"d{position}.json", prepared)
+        return files
+
+    return write

@@ -1,0 +1,200 @@
+"""The page in a real browser: charts are drawn, nothing is logged, nothing is requested."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from privsvm.reporting import render_page
+from privsvm.reporting.records import read_prepared, read_results, read_timings
+from synthetic_results import METHODS
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMEDRIVER = shutil.which("chromedriver")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not (CHROMIUM and CHROMEDRIVER), reason="Chromium and its driver are not installed; the page is not opened"
+    ),
+]
+
+
+@pytest.fixture
+def open_page(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    from selenium.webdriver.chrome.service import Service
+
+    drivers = []
+
+    def start(page: str, width: int = 1400) -> Any:
+        path = tmp_path / "index.html"
+        path.write_text(page, encoding="utf-8")
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM
+        for flag in (
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            f"--user-data-dir={tmp_path / 'profile'}{len(drivers)}",
+            f"--window-size={width},1000",
+        ):
+            options.add_argument(flag)
+        if width < 500:
+            metrics = {"width": width, "height": 900, "pixelRatio": 1.0}
+            options.add_experimental_option("mobileEmulation", {"deviceMetrics": metrics})
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        driver = webdriver.Chrome(service=Service(CHROMEDRIVER), options=options)
+        drivers.append(driver)
+        # What the browser's own start page did is not ours.
+        driver.get("about:blank")
+        driver.get_log("performance")
+        driver.get(path.as_uri())
+        wait_for(lambda: driver.execute_script("return document.documentElement.dataset.ready") == "true")
+        return driver
+
+    yield start
+    for driver in drivers:
+        driver.quit()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the page did not get there in time"
+        time.sleep(0.05)
+
+
+def draw(driver: Any, selector: str) -> dict[str, Any]:
+    """Scroll a chart into view and describe what Plotly drew."""
+    driver.execute_script(f"document.querySelector('{selector}').scrollIntoView()")
+    wait_for(lambda: bool(driver.execute_script(f"return document.querySelector('{selector}').dataset.drawn")))
+    return driver.execute_script(
+        """const chart = document.querySelector(arguments[0]);
+        return {
+          names: chart.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.name),
+          dashes: chart.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.line.dash),
+          symbols: chart.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.marker.symbol),
+          bands: chart.data.filter((trace) => trace.meta === "band").length,
+          lines: chart.querySelectorAll("path.js-line").length,
+          title: chart.layout.yaxis.title.text,
+          headings: [...chart.querySelectorAll(".legendtitletext, .legendtext")].map((node) => node.textContent),
+        };""",
+        selector,
+    )
+
+
+def choose(driver: Any, identity: str, value: str) -> None:
+    """Choose an entry of a drop-down list."""
+    driver.execute_script(
+        """const select = document.getElementById(arguments[0]);
+        select.value = arguments[1];
+        select.dispatchEvent(new Event("change"));""",
+        identity,
+        value,
+    )
+
+
+def check_quiet(driver: Any) -> None:
+    """No error in the console, no request but for the file itself."""
+    assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    requested = set()
+    for entry in driver.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            requested.add(message["params"]["request"]["url"])
+    loud = {url for url in requested if not url.startswith(("file://", "data:", "blob:", "chrome://", "about:"))}
+    assert loud == set()
+
+
+def page_of(files: dict[str, list[str]]) -> str:
+    return render_page(
+        read_results(files["results"]),
+        timings=read_timings(files["timings"]),
+        prepared=read_prepared(files["prepared"]),
+        experiment="default",
+    )
+
+
+@pytest.mark.parametrize("width", [1400, 420])
+def test_charts_are_drawn(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
+) -> None:
+    driver = open_page(page_of(write_experiment()), width)
+    claims = draw(driver, "#claim-chart")
+    private = [method for method, status in METHODS.items() if status != "none"]
+    assert len(claims["names"]) == len(private)
+    curves = draw(driver, ".curve-chart")
+    assert len(curves["names"]) == len(METHODS)
+    assert curves["bands"] == len(private)
+    assert curves["lines"] >= len(METHODS)
+    for name, dash, symbol in zip(curves["names"], curves["dashes"], curves["symbols"], strict=True):
+        method, _, words = name.partition(" — ")
+        status = METHODS[method]
+        assert words == {"proved": "proved", "claimed": "claimed, does not hold", "none": "none"}[status]
+        assert dash == {"proved": "solid", "claimed": "dash", "none": "1.5px,4px"}[status]
+        assert symbol.endswith("-open") == (status != "proved")
+    assert "CLAIMED, DOES NOT HOLD" in " ".join(curves["headings"])
+    # The page itself never scrolls sideways; tables do so inside their box.
+    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    check_quiet(driver)
+
+
+def test_metric_selector_changes_charts_and_tables(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
+) -> None:
+    def distinct(record: dict[str, Any]) -> dict[str, Any]:
+        record["summary"]["mcc"]["mean"] = [0.25] * len(record["epsilons"])
+        return record
+
+    driver = open_page(page_of(write_experiment(("wine",), change=distinct)))
+    draw(driver, ".curve-chart")
+    choose(driver, "metric", "mcc")
+    wait_for(lambda: "MCC" in draw(driver, ".curve-chart")["title"])
+    cells = driver.execute_script(
+        "return [...document.querySelectorAll('table.scores td > span')].map(c => c.textContent)"
+    )
+    assert cells
+    assert all(cell.startswith("0.250 ± ") for cell in cells)
+    check_quiet(driver)
+
+
+def test_hostile_names_are_harmless(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
+) -> None:
+    hostile = '<img src=x onerror="window.hit=1"></script><script>window.hit=1</script>&amp;\''
+    files = write_experiment((hostile,), {hostile: "claimed", "</title><b>x": "proved", "svm": "none"})
+    driver = open_page(page_of(files))
+    names = draw(driver, ".curve-chart")["names"]
+    draw(driver, "#claim-chart")
+    assert len(names) == 3
+    assert driver.execute_script("return window.hit === undefined && document.images.length === 0")
+    assert hostile in driver.execute_script("return document.querySelector('#datasets h3').textContent")
+    check_quiet(driver)
+
+
+def test_many_datasets_draw_only_what_is_seen(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
+) -> None:
+    methods = {f"method_{index:02d}": ("proved", "claimed", "none", "proved")[index % 4] for index in range(20)}
+    files = write_experiment(tuple(f"dataset_{index:02d}" for index in range(40)), methods)
+    driver = open_page(page_of(files))
+    draw(driver, ".curve-chart")
+    drawn = driver.execute_script("return document.querySelectorAll('.curve-chart[data-drawn]').length")
+    assert drawn == 1
+    choose(driver, "jump", "dataset-30")
+    curves = draw(driver, "#dataset-30 .curve-chart")
+    assert len(curves["names"]) == 20
+    check_quiet(driver)

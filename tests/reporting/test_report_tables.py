@@ -1,0 +1,205 @@
+"""metrics.json and curves.csv: contents, determinism, and refusing what contradicts itself."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from privsvm.errors import PrivSVMError
+from privsvm.reporting import (
+    curve_columns,
+    curve_rows,
+    curves_csv,
+    metrics_record,
+    nearest_epsilon,
+    read_results,
+    read_timings,
+)
+from privsvm.reporting.records import Result, result_from_record
+from synthetic_results import GRID, METHODS, make_guarantee, make_result
+
+STAGE = Path(__file__).parents[2] / "stages" / "report.py"
+
+
+def results_of(*records: dict[str, Any]) -> list[Result]:
+    return [result_from_record(record, "r.json") for record in records]
+
+
+def load_stage() -> Any:
+    specification = importlib.util.spec_from_file_location("stage_report", STAGE)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def run_stage(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    stage = load_stage()
+    # The test process must not be tied to its parent's life.
+    monkeypatch.setattr(stage, "die_with_parent", lambda: None)
+
+    def run(files: dict[str, list[str]], folder: Path, **parameters: Any) -> None:
+        stage.main(
+            [
+                *("--results", *files["results"], "--timings", *files["timings"], "--prepared", *files["prepared"]),
+                *("--output-html", str(folder / "index.html"), "--output-metrics", str(folder / "metrics.json")),
+                *("--output-curves", str(folder / "curves.csv"), "--parameters", json.dumps(parameters)),
+            ]
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"), [(1.0, 1.0), (0.01, 0.1), (100.0, 8.0), (3.0, 4.0), (math.sqrt(8), 2.0)]
+)
+def test_nearest_epsilon_is_by_ratio(reference: float, expected: float) -> None:
+    assert GRID[nearest_epsilon(GRID, reference)] == expected
+
+
+def test_nearest_epsilon_takes_infinity_only_if_alone() -> None:
+    assert nearest_epsilon([math.inf], 1.0) == 0
+    assert nearest_epsilon([math.inf, 8.0], 1.0) == 1
+
+
+def test_metrics_hold_each_method_at_the_reference_epsilon() -> None:
+    results = results_of(*(make_result("wine", method, status) for method, status in METHODS.items()))
+    table = metrics_record(results, 2.2)["wine"]
+    assert set(table) == set(METHODS)
+    assert table["pmsvm_wp"]["status"] == "proved"
+    assert table["pmsvm_wp"]["epsilon"] == table["pmsvm_wp"]["epsilon_proved"] == 2.0
+    assert table["dpwss"]["status"] == "claimed"
+    assert "epsilon_proved" not in table["dpwss"]
+    assert "epsilon" not in table["svm"]
+    mean = make_result("wine", "pmsvm_wp", "proved")["summary"]["accuracy"]["mean"][GRID.index(2.0)]
+    assert table["pmsvm_wp"]["accuracy"] == round(mean, 6)
+    for entry in table.values():
+        assert all(isinstance(value, (int, float)) for key, value in entry.items() if key != "status")
+
+
+def test_undefined_metrics_are_left_out() -> None:
+    record = make_result("wine", "svm", "none")
+    record["summary"]["auc"] = {key: [None] for key in ("mean", "sd", "low", "high")}
+    assert "auc" not in metrics_record(results_of(record))["wine"]["svm"]
+    assert curve_rows(results_of(record))[0]["auc"] is None
+
+
+def test_curves_have_one_row_per_point_and_flat_references() -> None:
+    results = results_of(*(make_result("wine", method, status) for method, status in METHODS.items()))
+    rows = list(csv.DictReader(io.StringIO(curves_csv(curve_rows(results)))))
+    assert len(rows) == len(METHODS) * len(GRID)
+    assert list(rows[0]) == curve_columns()
+    reference = [row for row in rows if row["method"] == "svm"]
+    assert [float(row["epsilon"]) for row in reference] == list(GRID)
+    assert len({row["accuracy"] for row in reference}) == 1
+    assert {row["status"] for row in reference} == {"none"}
+    assert {row["epsilon_proved"] for row in reference} == {""}
+    assert {row["epsilon_proved"] for row in rows if row["status"] == "claimed"} == {"inf"}
+    proved = [row for row in rows if row["method"] == "pmsvm_wp"]
+    assert [row["epsilon_proved"] for row in proved] == [row["epsilon"] for row in proved]
+    assert all(math.isclose(10 ** float(row["log10_epsilon"]), float(row["epsilon"]), rel_tol=1e-5) for row in rows)
+
+
+def test_a_small_delta_is_not_rounded_to_zero() -> None:
+    record = make_result("wine", "pmsvm_wp", "proved")
+    for guarantee in record["guarantees"]:
+        guarantee["delta"] = 1e-9
+    assert {row["delta"] for row in curve_rows(results_of(record))} == {1e-9}
+
+
+def test_only_references_still_have_a_finite_epsilon() -> None:
+    rows = curve_rows(results_of(make_result("wine", "svm", "none")), 2.0)
+    assert [row["epsilon"] for row in rows] == [2.0]
+
+
+def test_one_claimed_guarantee_makes_the_curve_claimed() -> None:
+    record = make_result("wine", "pmsvm_wp", "proved")
+    record["guarantees"][3] = make_guarantee("pmsvm_wp", "claimed", GRID[3])
+    (result,) = results_of(record)
+    assert result.status == "claimed"
+    assert {row["epsilon_proved"] for row in curve_rows([result])} == {math.inf}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: r.pop("status"), "'status' is missing"),
+        (lambda r: r.update(status="private"), "'private'"),
+        (lambda r: r["guarantees"].pop(), "5 guarantees for 6 epsilons"),
+        (lambda r: r["guarantees"][0].update(epsilon_proved="inf"), "says 'proved' but epsilon_proved is 'inf'"),
+        (lambda r: r["guarantees"][0].update(epsilon_proved=None), "says 'proved' but epsilon_proved is None"),
+        (lambda r: r["guarantees"][0].update(status="claimed"), "must be 'inf' where nothing is proved"),
+        (lambda r: r["guarantees"][0].update(status="none", epsilon_proved="inf"), "make them agree"),
+        (lambda r: r["summary"]["accuracy"]["sd"].pop(), "summary.accuracy.sd has 5 numbers"),
+        (lambda r: r.update(epsilons=[0, *GRID[1:]]), "positive numbers"),
+    ],
+)
+def test_contradictory_records_are_refused(change: Callable[[dict[str, Any]], Any], message: str) -> None:
+    record = make_result("wine", "pmsvm_wp", "proved")
+    change(record)
+    with pytest.raises(PrivSVMError, match=message) as caught:
+        result_from_record(record, "r.json")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("r.json: ")
+
+
+def test_two_results_for_one_curve_are_refused(write_experiment: Callable[..., dict[str, list[str]]]) -> None:
+    files = write_experiment()["results"]
+    with pytest.raises(PrivSVMError, match="second result of 'svm' on 'breast_cancer'"):
+        read_results([*files, files[0]])
+
+
+def test_timings_find_their_names_in_the_path(tmp_path: Path) -> None:
+    path = tmp_path / "svm" / "a.scaled.train.json"
+    path.parent.mkdir()
+    path.write_text('{"fit_seconds": [1.0], "release_seconds": [0.5]}')
+    (timing,) = read_timings([path])
+    assert (timing.method, timing.dataset, timing.fit_seconds) == ("svm", "a.scaled", (1.0,))
+    assert timing.predict_seconds is None
+
+
+def test_outputs_do_not_depend_on_order_timings_or_date(
+    write_experiment: Callable[..., dict[str, list[str]]], run_stage: Callable[..., None], tmp_path: Path
+) -> None:
+    files = write_experiment()
+    run_stage(files, tmp_path / "one", experiment="default")
+    backwards = {"results": files["results"][::-1], "timings": [], "prepared": []}
+    run_stage(backwards, tmp_path / "two", experiment="default")
+    for name in ("metrics.json", "curves.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert not list((tmp_path / "one").glob(".*part*"))
+
+
+@pytest.mark.parametrize("reference", [0, -1, "x", "inf", None])
+def test_a_bad_reference_epsilon_is_one_line(
+    write_experiment: Callable[..., dict[str, list[str]]],
+    run_stage: Callable[..., None],
+    tmp_path: Path,
+    reference: Any,
+) -> None:
+    with pytest.raises(PrivSVMError, match="reference_epsilon"):
+        run_stage(write_experiment(("wine",)), tmp_path / "out", reference_epsilon=reference)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_dvc_template_fills_with_every_anchor() -> None:
+    vega = pytest.importorskip("dvc_render.vega", reason="DVC is not installed")
+    folder = Path(__file__).parents[2] / ".dvc" / "plots"
+    results = results_of(*(make_result("wine", method, status) for method, status in METHODS.items()))
+    rows = [{**row, "rev": revision} for revision in ("HEAD", "workspace") for row in curve_rows(results)]
+    renderer = vega.VegaRenderer(
+        rows, "curves.csv", x="epsilon", y="accuracy", template="privacy_utility", template_dir=str(folder)
+    )
+    content = renderer.get_filled_template()
+    assert "<DVC_METRIC_" not in json.dumps({key: value for key, value in content.items() if key != "data"})
+    assert content["spec"]["encoding"]["x"]["scale"]["type"] == "log"
+    assert content["facet"]["field"] == "dataset"

@@ -1,0 +1,107 @@
+"""Synthetic result files that follow docs/files.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privsvm.files import write_json
+
+EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0]
+N_SPLITS, REPEATS = 2, 3
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "mcc", "precision", "recall", "auc")
+
+WriteResult = Callable[..., tuple[Path, list[Path]]]
+
+
+def result_content(
+    method: str,
+    dataset: str = "wine",
+    status: str = "proved",
+    epsilons: Sequence[float | str] = EPSILONS,
+    level: float = 0.9,
+    parameters: dict[str, Any] | None = None,
+    experiment: str = "demo",
+) -> dict[str, Any]:
+    """A result file: accuracy rises with epsilon up to `level`; ``["inf"]`` makes a method without privacy."""
+    private = list(epsilons) != ["inf"]
+    means = [level - 0.5 / (1 + float(epsilon)) if private else level for epsilon in epsilons]
+    constant = [0.02] * len(means)
+    guarantees = [
+        {
+            "status": status,
+            "mechanism": "gaussian" if private else "none",
+            "neighbours": "replace one" if private else None,
+            "epsilon_requested": epsilon,
+            "epsilon_proved": epsilon if status == "proved" else "inf",
+            "delta": 1e-5 if private else None,
+            "sensitivity": 0.5 if private else None,
+            "noise_scale": 1 / float(epsilon) if private else None,
+            "accountant": "closed form",
+            "assumptions": [],
+            "reason": None if status == "proved" else "the scale is taken from the data",
+            "reference": None,
+            "witness": None,
+        }
+        for epsilon in epsilons
+    ]
+    return {
+        "experiment": experiment,
+        "method": method,
+        "implementation": "privsvm",
+        "dataset": dataset,
+        "parameters": parameters or {"C": 1.0, "kernel": "linear"},
+        "protocol": "holdout, 2 splits",
+        "condense": "none",
+        "status": status,
+        "delta": 1e-5 if private else None,
+        "neighbours": "replace one" if private else None,
+        "epsilons": list(epsilons),
+        "repeats": REPEATS,
+        "n_splits": N_SPLITS,
+        "guarantees": guarantees,
+        "metrics": {name: [[[mean] * REPEATS for mean in means]] * N_SPLITS for name in METRICS},
+        "summary": {name: {"mean": means, "sd": constant, "low": means, "high": means} for name in METRICS},
+        "objective": [1.5] * N_SPLITS,
+        "n_support": [10] * N_SPLITS,
+        "n_iter": [100] * N_SPLITS,
+        "predictions_sha256": "0" * 64,
+        "dataset_digest": "d" * 64,
+        "n_train": 120,
+        "n_test": 58,
+        "n_features": 13,
+        "n_classes": 3,
+    }
+
+
+@pytest.fixture
+def write_result(tmp_path: Path) -> WriteResult:
+    """Write a result file and its timings below ``tmp_path/data``; arguments as of `result_content`."""
+
+    def write(method: str, dataset: str = "wine", **options: Any) -> tuple[Path, list[Path]]:
+        data = tmp_path / "data"
+        path = data / "results" / method / f"{dataset}.json"
+        write_json(path, result_content(method, dataset, **options))
+        train = data / "timings" / method / f"{dataset}.train.json"
+        evaluate = data / "timings" / method / f"{dataset}.evaluate.json"
+        seconds = 0.2 + math.log(len(method))
+        write_json(train, {"fit_seconds": [seconds, seconds + 0.5], "release_seconds": [0.25, 0.75]})
+        write_json(evaluate, {"predict_seconds": [0.1, 0.3], "rows_predicted": [58, 58]})
+        return path, [train, evaluate]
+
+    return write
+
+
+@pytest.fixture
+def wine_results(write_result: WriteResult) -> list[tuple[Path, list[Path]]]:
+    """Two methods without privacy and the published and repaired form of a private one, on one data set."""
+    return [
+        write_result("svm", status="none", epsilons=["inf"], level=0.97),
+        write_result("majority", status="none", epsilons=["inf"], level=0.4),
+        write_result("pmsvm_wp", level=0.93),
+        write_result("pmsvm_wp_as_published", status="claimed", level=0.96),
+    ]

@@ -1,0 +1,140 @@
+"""What a person sees who follows the link that `make ui` prints."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+CHROMIUM, CHROMEDRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
+PROJECT = Path(__file__).resolve().parents[2]
+SERVER_START_SECONDS = 120
+METHODS = {"svm", "majority", "pmsvm_wp", "pmsvm_wp_as_published"}
+MEASURES = ["accuracy", "balanced_accuracy", "macro_f1", "fit_seconds"]
+
+pytestmark = [
+    pytest.mark.skipif(
+        not (CHROMIUM.exists() and CHROMEDRIVER.exists()),
+        reason=f"{CHROMIUM} or {CHROMEDRIVER} is missing; install the Debian packages chromium and chromium-driver",
+    ),
+    pytest.mark.timeout(400),
+]
+
+
+@contextlib.contextmanager
+def running_ui(folder: Path, *arguments: str) -> Iterator[dict[str, str]]:
+    """Run stages/ui.py in `folder` until its page answers; yields what it printed, as name to link."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = folder / "ui.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, str(PROJECT / "stages" / "ui.py"), "--port", str(port), *arguments],
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        end = time.monotonic() + SERVER_START_SECONDS
+        while True:
+            with contextlib.suppress(requests.RequestException):
+                if requests.get(f"http://127.0.0.1:{port}/health", timeout=5).ok:
+                    break
+            assert process.poll() is None and time.monotonic() < end, log.read_text()
+            time.sleep(0.3)
+        yield dict(re.findall(r"^(\S+): (http\S+)$", log.read_text(), flags=re.MULTILINE))
+    finally:
+        # The server starts workers: end the whole group, which holds nothing else.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    """A fresh headless browser."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    flags = "headless=new no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
+    flags += " disable-component-update disable-sync window-size=1500,1000"
+    for flag in (*flags.split(), f"user-data-dir={tmp_path / 'browser'}"):
+        options.add_argument(f"--{flag}")
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(CHROMEDRIVER)))
+    yield driver
+    driver.quit()
+
+
+def elements(parent: Any, selector: str) -> list[Any]:
+    """Elements below `parent` that match a CSS selector."""
+    return list(parent.find_elements("css selector", selector))
+
+
+def chart_cards(browser: Any) -> dict[str, Any]:
+    """The chart cards on the page by their title (its first line of text)."""
+    cards = elements(browser, "[data-testid='experiment-view-compare-runs-card']")
+    return {card.get_attribute("textContent").split("log10_epsilon")[0]: card for card in cards}
+
+
+def visible_lines(card: Any) -> list[list[float]]:
+    """The height on the screen of every point of every drawn line with markers."""
+    lines = []
+    for trace in elements(card, ".plotly .trace.scatter"):
+        points = [point for point in elements(trace, ".points path") if "fill-opacity: 1" in point.get_attribute("style")]
+        if points:
+            lines.append([point.rect["y"] for point in points])
+    return lines
+
+
+def test_link_opens_on_accuracy_against_epsilon(
+    tmp_path: Path, write_result: Any, wine_results: Any, browser: Any
+) -> None:
+    from selenium.common.exceptions import StaleElementReferenceException
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    from privsvm.tracking.mlflow_log import log_results
+
+    # An older run of other parameters must not be drawn.
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    log_results([write_result("pmsvm_wp", level=0.6, parameters={"C": 50.0})], uri, "older")
+    write_result("pmsvm_wp", level=0.93)
+    (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
+    with running_ui(tmp_path) as links:
+        assert list(links) == ["demo/wine"]
+        browser.get(links["demo/wine"])
+
+        def first_chart_is_drawn(driver: Any) -> Any:
+            return len(visible_lines(elements(driver, "[data-testid='experiment-view-compare-runs-card']")[0])) == 4
+
+        screenshot = tmp_path / "mlflow_ui.png"
+        try:
+            WebDriverWait(browser, 120, ignored_exceptions=[StaleElementReferenceException, IndexError]).until(
+                first_chart_is_drawn
+            )
+        finally:
+            browser.save_screenshot(str(screenshot))
+            if copy := os.environ.get("PRIVSVM_SCREENSHOT"):
+                Path(copy).write_bytes(screenshot.read_bytes())
+            (tmp_path / "page.html").write_text(browser.page_source)
+        cards = elements(browser, "[data-testid='experiment-view-compare-runs-card']")
+        text = [card.get_attribute("textContent") for card in cards]
+        Path("/tmp/page.html").write_text(browser.page_source)
+        print(text)
+        print([visible_lines(c) for c in cards])
+        assert 0

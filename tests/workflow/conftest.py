@@ -1,0 +1,163 @@
+"""Small working copies of the repository in which the real workflow runs on a small benchmark."""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+SMALL = {
+    "datasets": {"wine": {"scaling": "bounds"}, "breast_cancer": {"scaling": "bounds"}},
+    "protocol": {"kind": "holdout", "repeats": 2, "test_size": 0.25, "stratified": True},
+    "privacy": {"epsilons": [0.5, 4.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2},
+    "methods": {
+        "svm": {"implementation": "svm", "kernel": "linear", "C": 1.0},
+        "majority": {"implementation": "majority", "datasets": ["wine"]},
+        "pmsvm_wp": {"implementation": "pmsvm", "variant": "sound", "C": 0.05, "data_norm": 1.0},
+    },
+}
+
+# What must be equal from run to run; timings, logs and databases are not among it.
+REPRODUCIBLE = ("data/prepared", "data/condensed", "data/models", "data/results", "reports/metrics.json",
+                "reports/curves.csv", "reports/tracking.json")  # fmt: skip
+
+
+class Workspace:
+    """A working copy: its folder, and how to run things in it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DVC_", "PYTEST"))}
+        kept.pop("PRIVSVM_MIRROR", None)
+        # Bytecode is kept outside the tree, and starts stay fast.
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        return {
+            **kept,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "DVC_NO_ANALYTICS": "true",
+            "GIT_AUTHOR_NAME": "test", "GIT_AUTHOR_EMAIL": "test@example.org",
+            "GIT_COMMITTER_NAME": "test", "GIT_COMMITTER_EMAIL": "test@example.org",
+            **changes,
+        }  # fmt: skip
+
+    def start(self, *command: str, **environment: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            command, cwd=self.folder, env=self.environment(**environment), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+
+    def call(self, *command: str, check: bool = True, timeout: float = 420, **environment: str) -> str:
+        """Run a command; return what it printed. With check=False the exit code stands in `code`."""
+        process = self.start(*command, **environment)
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        self.code = process.returncode
+        assert not check or self.code == 0, f"{' '.join(command)} ended with {self.code}:\n{output[-6000:]}"
+        return output
+
+    def snakemake(self, *arguments: str, cores: int = 2, **options) -> str:
+        return self.call("snakemake", "--cores", str(cores), *arguments, **options)
+
+    def params(self) -> dict:
+        return yaml.safe_load((self.folder / "params.yaml").read_text())
+
+    def write_params(self, params: dict) -> None:
+        (self.folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+
+    def change(self, key: str, value) -> None:
+        """Set one dotted key of params.yaml."""
+        params = self.params()
+        *path, last = key.split(".")
+        place = params
+        for name in path:
+            place = place[name]
+        place[last] = value
+        self.write_params(params)
+
+    def stale_jobs(self) -> list[str]:
+        """Outputs that `snakemake -n` would make again."""
+        output = self.snakemake("--dry-run", "--quiet", "progress", "--summary") if False else self.snakemake("--dry-run")
+        return [line.split("output: ", 1)[1] for line in output.splitlines() if line.strip().startswith("output: ")]
+
+    def nothing_to_do(self) -> bool:
+        return "Nothing to be done" in self.snakemake("--dry-run")
+
+    def hashes(self, *names: str) -> dict[str, str]:
+        """SHA-256 of every file below the given paths, or of all that must be reproducible."""
+        found = {}
+        for name in names or REPRODUCIBLE:
+            path = self.folder / name
+            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                if file.is_file():
+                    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+                    found[file.relative_to(self.folder).as_posix()] = digest
+        return found
+
+    def times(self, *names: str) -> dict[str, int]:
+        """Modification times below the given folders: tells what was made again."""
+        return {
+            file.relative_to(self.folder).as_posix(): file.stat().st_mtime_ns
+            for name in names
+            for file in sorted((self.folder / name).rglob("*"))
+            if file.is_file()
+        }
+
+    def git(self, *arguments: str) -> str:
+        return self.call("git", *arguments)
+
+    def copy(self, folder: Path) -> "Workspace":
+        """A second working copy in the same state, times and all."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Workspace(folder)
+
+
+def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
+    """Copy the repository as it is now, commit it, and set a small benchmark."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=REPOSITORY, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in filter(None, listing.stdout.split("\0")):
+        source = REPOSITORY / name
+        if source.is_file() and not name.startswith(("tests/", "reports/")) and name != "dvc.lock":
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    workspace = Workspace(folder)
+    workspace.write_params({**workspace.params(), **(params or SMALL)})
+    workspace.git("init", "--quiet", "--initial-branch", "main")
+    workspace.git("add", "--all")
+    workspace.git("commit", "--quiet", "--message", "small benchmark")
+    return workspace
+
+
+@pytest.fixture
+def fresh(tmp_path) -> Workspace:
+    """A working copy in which nothing has run."""
+    return new_workspace(tmp_path / "fresh")
+
+
+@pytest.fixture(scope="session")
+def finished_once(tmp_path_factory) -> Workspace:
+    """A working copy in which the small benchmark has run once. Do not change it."""
+    workspace = new_workspace(tmp_path_factory.mktemp("workflow") / "finished")
+    workspace.snakemake(cores=4)
+    return workspace
+
+
+@pytest.fixture
+def finished(finished_once, tmp_path) -> Workspace:
+    """A copy of the finished benchmark to play with."""
+    return finished_once.copy(tmp_path / "finished")

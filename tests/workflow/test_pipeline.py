@@ -1,0 +1,128 @@
+"""The pipeline as its users run it: `snakemake`, `dvc repro`, `dvc exp run`, clones."""
+
+import json
+
+import pytest
+import yaml
+
+from privsvm.files import read_json
+
+pytestmark = pytest.mark.workflow
+
+
+def test_one_run_makes_everything_and_dvc_agrees(finished):
+    for name in ("index.html", "metrics.json", "curves.csv", "tracking.json"):
+        assert (finished.folder / "reports" / name).stat().st_size > 0
+    assert (finished.folder / "mlflow.db").exists()
+    assert finished.nothing_to_do()
+    assert finished.call("dvc", "status", "--json").strip() == "{}"
+    before = finished.times("data", "reports")
+    assert "up to date" in finished.call("dvc", "repro")
+    assert finished.times("data", "reports") == before
+    # Nothing that the run leaves shows up in git, but for what belongs there.
+    changed = {line[3:] for line in finished.git("status", "--porcelain").splitlines()}
+    assert changed <= {"dvc.lock", "reports/", "reports/metrics.json", "reports/curves.csv"}
+
+
+def test_one_parameter_reruns_one_method_and_its_old_value_comes_from_the_cache(finished):
+    original = finished.hashes()
+    before = finished.times("data")
+    finished.change("methods.pmsvm_wp.C", 0.02)
+    finished.call("dvc", "repro")
+    after = finished.times("data")
+    rerun = {name for name in after if after[name] != before[name]}
+    assert rerun == {name for name in after if "/pmsvm_wp/" in name}
+    assert finished.hashes("data/models/pmsvm_wp") != {
+        name: value for name, value in original.items() if name.startswith("data/models/pmsvm_wp/")
+    }
+    assert finished.nothing_to_do()
+    finished.change("methods.pmsvm_wp.C", 0.05)
+    output = finished.call("dvc", "repro")
+    assert "snakemake" not in output.replace("snakemake --", "", 0) or "Running stage" not in output
+    assert finished.hashes() == original
+
+
+def test_adding_a_dataset_runs_its_jobs_only(finished):
+    before = finished.times("data")
+    params = finished.params()
+    params["datasets"]["digits"] = {"scaling": "bounds"}
+    finished.write_params(params)
+    finished.snakemake()
+    after = finished.times("data")
+    assert {name for name in before if after[name] != before[name]} == set()
+    assert "data/results/svm/digits.json" in after
+    assert finished.call("dvc", "status", "--json").strip() == "{}"
+
+
+def test_removing_a_method_takes_it_out_of_the_report(finished):
+    params = finished.params()
+    del params["methods"]["majority"]
+    finished.write_params(params)
+    finished.snakemake()
+    metrics = read_json(finished.folder / "reports/metrics.json")
+    assert "majority" not in json.dumps(metrics)
+    assert finished.nothing_to_do()
+
+
+def test_experiments_metrics_and_plots(finished):
+    finished.git("add", "--all")
+    finished.git("commit", "--quiet", "--message", "first results")
+    finished.call("dvc", "exp", "run", "--set-param", "methods.pmsvm_wp.C=0.5")
+    assert finished.params()["methods"]["pmsvm_wp"]["C"] == 0.5
+    difference = json.loads(finished.call("dvc", "metrics", "diff", "--json"))
+    changed = difference["reports/metrics.json"]
+    assert any("pmsvm_wp.accuracy" in key for key in changed)
+    assert not any(".svm." in key for key in changed)
+    finished.call("dvc", "plots", "show")
+    assert "pmsvm_wp" in (finished.folder / "dvc_plots/index.html").read_text()
+    finished.call("dvc", "params", "diff")
+    # A number that YAML 1.1 takes for text.
+    finished.call("dvc", "exp", "run", "--set-param", "privacy.delta=1e-06", timeout=400)
+    assert read_json(finished.folder / "data/results/pmsvm_wp/wine.json")["delta"] == 1e-6
+
+
+def test_clone_pull_sync(finished, tmp_path):
+    finished.call("dvc", "remote", "add", "--default", "shelf", str(tmp_path / "shelf"))
+    finished.git("add", "--all")
+    finished.git("commit", "--quiet", "--message", "results")
+    finished.call("dvc", "push")
+    finished.call("git", "clone", "--quiet", str(finished.folder), str(tmp_path / "clone"))
+    clone = type(finished)(tmp_path / "clone")
+    clone.call("dvc", "pull")
+    # The Makefile's recipe without its first step, which would build an environment.
+    recipe = ["make", "sync", "--old-file", ".venv/ready", f"VENV={finished.folder / 'no-venv'}"]
+    clone.call(*recipe, "--assume-old", str(finished.folder / "no-venv" / "ready"))
+    assert clone.nothing_to_do()
+    assert clone.hashes() == finished.hashes()
+    # Snakemake's knowledge is real: a change is noticed, and only that.
+    clone.change("methods.pmsvm_wp.C", 0.02)
+    assert all("pmsvm_wp" in name or name.startswith(("reports/", "logs/")) for name in clone.stale_jobs())
+    clone.change("methods.pmsvm_wp.C", 0.05)
+    # Outputs of another commit are refused.
+    (clone.folder / "data/results/svm/wine.json").write_text("{}")
+    clone.change("methods.svm.C", 2.0)
+    output = clone.call(*recipe, "--assume-old", str(finished.folder / "no-venv" / "ready"), check=False)
+    assert clone.code != 0
+    assert "dvc pull or dvc repro" in output
+
+
+@pytest.mark.parametrize("cores", [1, 8])
+def test_same_bits_with_any_number_of_cores_and_any_order(finished_once, fresh, cores):
+    params = fresh.params()
+    # Another order of jobs: everything is listed backwards.
+    for key in ("datasets", "methods"):
+        params[key] = dict(reversed(params[key].items()))
+    fresh.write_params(params)
+    fresh.snakemake(cores=cores)
+    ours, theirs = fresh.hashes(), finished_once.hashes()
+    assert set(ours) == set(theirs)
+    assert {name for name in ours if ours[name] != theirs[name]} <= {"reports/curves.csv"}
+
+
+def test_yaml_1_1_and_1_2_read_the_same_benchmark(finished):
+    text = (finished.folder / "params.yaml").read_text()
+    assert yaml.safe_load(text)["privacy"]["delta"] == 1e-5
+    (finished.folder / "params.yaml").write_text(text.replace("delta: 1.0e-05", "delta: 1e-05"))
+    assert yaml.safe_load((finished.folder / "params.yaml").read_text())["privacy"]["delta"] == "1e-05"
+    assert finished.nothing_to_do()
+    assert finished.call("dvc", "status", "--json").strip() == "{}"
