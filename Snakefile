@@ -23,4 +23,5 @@ rule all:
     default_target: True
     input:
         FINAL_FILES,
+        [] if IN_DVC else rules.warm_kernels.output,
         "logs/recorded" if RECORD else [],

@@ -8,7 +8,9 @@ from snakemake.exceptions import WorkflowError
 # The library of this working copy, wherever the environment's own copy lies.
 LIBRARY = str(Path(workflow.basedir) / "lib")
 sys.path.insert(0, LIBRARY)
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [LIBRARY, os.environ.get("PYTHONPATH")]))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [LIBRARY, os.environ.get("PYTHONPATH")])
+)
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json
@@ -31,7 +33,9 @@ PYTHON = sys.executable
 METHODS = list(PARAMS["methods"])
 DATASETS = list(PARAMS["datasets"])
 JOBS = train_jobs(PARAMS)
-IMPLEMENTATION = {name: entry["implementation"] for name, entry in PARAMS["methods"].items()}
+IMPLEMENTATION = {
+    name: entry["implementation"] for name, entry in PARAMS["methods"].items()
+}
 CONDENSE = PARAMS["condense"]
 # Where the bytes come from is no parameter of a job: they are checked against their hash.
 if PARAMS["data"]["mirror"]:

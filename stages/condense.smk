@@ -6,17 +6,17 @@ rule condense:
         code=code("stages/condense.smk", "stages/condense.py", "lib/privsvm/data"),
     output:
         "data/condensed/{condense}/{dataset}.npz",
-    params:
-        parameters=lambda wildcards: text({"condense": wildcards.condense}),
     log:
         "logs/condense/{condense}/{dataset}.log",
     benchmark:
         "benchmarks/condense/{condense}/{dataset}.tsv"
+    conda:
+        "../environment.yml"
     threads: 1
     resources:
         mem_mb=4000,
-    conda:
-        "../environment.yml"
+    params:
+        parameters=lambda wildcards: text({"condense": wildcards.condense}),
     shell:
         "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/condense.py --prepared {input.data:q}"
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
@@ -24,6 +24,6 @@ rule condense:
 
 # For DVC: everything its stage `condense` owns.
 rule condensed:
-    localrule: True
     input:
         [f"data/condensed/{CONDENSE}/{dataset}.npz" for dataset in DATASETS],
+    localrule: True

@@ -7,19 +7,19 @@ rule download:
         code=code("stages/download.smk", "stages/download.py", "lib/privsvm/data"),
     output:
         "data/raw/{dataset}/{file}",
-    params:
-        parameters=lambda wildcards: text(
-            {"settings": PARAMS["datasets"][wildcards.dataset] or {}}
-        ),
     log:
         "logs/download/{dataset}/{file}.log",
     benchmark:
         "benchmarks/download/{dataset}/{file}.tsv"
+    conda:
+        "../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
-    conda:
-        "../environment.yml"
+    params:
+        parameters=lambda wildcards: text(
+            {"settings": PARAMS["datasets"][wildcards.dataset] or {}}
+        ),
     shell:
         "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/download.py --dataset {wildcards.dataset:q}"
         " --file {wildcards.file:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

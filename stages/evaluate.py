@@ -23,7 +23,9 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.data.prepare import load_prepared
     from privsvm.evaluation.evaluate import evaluate_paths
     from privsvm.methods.training import load_paths
+    from privsvm.solvers import compile_once
 
+    compile_once()
     prepared = load_prepared(options.prepared)
     paths, record = load_paths(options.models, options.record)
     outcome, seconds = evaluate_paths(prepared, paths)

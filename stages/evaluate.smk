@@ -5,7 +5,6 @@ rule evaluate:
         description="data/prepared/{dataset}.json",
         models="data/models/{method}/{dataset}.npz",
         record="data/models/{method}/{dataset}.json",
-        kernels=ancient(".cache/numba/warm"),
         code=code(
             "stages/evaluate.smk",
             "stages/evaluate.py",
@@ -23,11 +22,11 @@ rule evaluate:
         "logs/evaluate/{method}/{dataset}.log",
     benchmark:
         "benchmarks/evaluate/{method}/{dataset}.tsv"
+    conda:
+        "../environment.yml"
     threads: 1
     resources:
         mem_mb=4000,
-    conda:
-        "../environment.yml"
     shell:
         "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/evaluate.py --prepared {input.data:q}"
         " --models {input.models:q} --record {input.record:q} --results {output.results:q}"
@@ -50,6 +49,10 @@ for METHOD in METHODS:
     rule:
         name:
             f"results_of_{METHOD}"
-        localrule: True
         input:
-            [f"data/results/{method}/{dataset}.json" for method, dataset in JOBS if method == METHOD],
+            [
+                f"data/results/{method}/{dataset}.json"
+                for method, dataset in JOBS
+                if method == METHOD
+            ],
+        localrule: True

@@ -3,12 +3,23 @@ rule prepare:
     input:
         raw=lambda wildcards: [
             f"data/raw/{wildcards.dataset}/{name}"
-            for name in raw_files(wildcards.dataset, PARAMS["datasets"][wildcards.dataset] or {})
+            for name in raw_files(
+                wildcards.dataset, PARAMS["datasets"][wildcards.dataset] or {}
+            )
         ],
         code=code("stages/prepare.smk", "stages/prepare.py", "lib/privsvm/data"),
     output:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
+    log:
+        "logs/prepare/{dataset}.log",
+    benchmark:
+        "benchmarks/prepare/{dataset}.tsv"
+    conda:
+        "../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
     params:
         parameters=lambda wildcards: text(
             {
@@ -18,15 +29,6 @@ rule prepare:
                 "settings": PARAMS["datasets"][wildcards.dataset] or {},
             }
         ),
-    log:
-        "logs/prepare/{dataset}.log",
-    benchmark:
-        "benchmarks/prepare/{dataset}.tsv"
-    threads: 1
-    resources:
-        mem_mb=4000,
-    conda:
-        "../environment.yml"
     shell:
         "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/prepare.py --dataset {wildcards.dataset:q}"
         " --raw data/raw/{wildcards.dataset:q} --output {output.data:q} --description {output.description:q}"
@@ -35,6 +37,6 @@ rule prepare:
 
 # For DVC: everything its stage `data` owns.
 rule prepared:
-    localrule: True
     input:
         [f"data/prepared/{dataset}.npz" for dataset in DATASETS],
+    localrule: True

@@ -18,10 +18,10 @@ rule record:
         "logs/record.log",
     benchmark:
         "benchmarks/record.tsv"
+    conda:
+        "../environment.yml"
     threads: 1
     resources:
         mem_mb=500,
-    conda:
-        "../environment.yml"
     shell:
         "exec {PYTHON} stages/record.py --output {output} > {log} 2>&1"

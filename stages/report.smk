@@ -9,17 +9,17 @@ rule report:
         html="reports/index.html",
         metrics="reports/metrics.json",
         curves="reports/curves.csv",
-    params:
-        parameters=text({"experiment": PARAMS["experiment"], **PARAMS["report"]}),
     log:
         "logs/report.log",
     benchmark:
         "benchmarks/report.tsv"
+    conda:
+        "../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
-    conda:
-        "../environment.yml"
+    params:
+        parameters=text({"experiment": PARAMS["experiment"], **PARAMS["report"]}),
     shell:
         "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/report.py --results {input.results:q}"
         " --timings {input.timings:q} --prepared {input.prepared:q} --output-html {output.html:q}"

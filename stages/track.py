@@ -16,7 +16,7 @@ _TIMING_SUFFIXES = (".train.json", ".evaluate.json")
 
 
 def current_commit() -> str:
-    """The commit of the working tree, with ``-dirty`` if files were changed; ``unknown`` outside a repository."""
+    """Name the commit of the working tree, with ``-dirty`` if files were changed; ``unknown`` outside a repository."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
@@ -38,7 +38,9 @@ def with_timings(results: list[Path], timings: list[Path]) -> list[tuple[Path, l
     for path in sorted(timings):
         dataset = next((path.name.removesuffix(end) for end in _TIMING_SUFFIXES if path.name.endswith(end)), None)
         if dataset is None or (path.parent.name, dataset) not in timings_of:
-            raise PrivSVMError(f"{path}: belongs to none of the results given; pass its result file too or leave it out")
+            raise PrivSVMError(
+                f"{path}: belongs to none of the results given; pass its result file too or leave it out"
+            )
         timings_of[path.parent.name, dataset].append(path)
     return [(path, timings_of[path.parent.name, path.stem]) for path in sorted(results)]
 

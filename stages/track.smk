@@ -6,17 +6,17 @@ rule track:
         code=code("stages/track.smk", "stages/track.py", "lib/privsvm/tracking"),
     output:
         "reports/tracking.json",
-    params:
-        parameters=text({"tracking_uri": PARAMS["mlflow"]["tracking_uri"]}),
     log:
         "logs/track.log",
     benchmark:
         "benchmarks/track.tsv"
+    conda:
+        "../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
-    conda:
-        "../environment.yml"
+    params:
+        parameters=text({"tracking_uri": PARAMS["mlflow"]["tracking_uri"]}),
     shell:
         "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/track.py --results {input.results:q}"
         " --timings {input.timings:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

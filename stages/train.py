@@ -29,7 +29,9 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm.data.prepare import load_prepared
     from privsvm.methods.training import save_paths, train_paths
+    from privsvm.solvers import compile_once
 
+    compile_once()
     job = options.parameters
     prepared = load_prepared(options.prepared)
     paths, seconds = train_paths(prepared, read_npz(options.condensed), options.method, job)

@@ -24,32 +24,33 @@ rule train:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
         condensed=f"data/condensed/{CONDENSE}/{{dataset}}.npz",
-        kernels=ancient(".cache/numba/warm"),
         code=train_code,
     output:
         models="data/models/{method}/{dataset}.npz",
         record="data/models/{method}/{dataset}.json",
         timings="data/timings/{method}/{dataset}.train.json",
+    log:
+        "logs/train/{method}/{dataset}.log",
+    benchmark:
+        "benchmarks/train/{method}/{dataset}.tsv"
+    conda:
+        "../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
     params:
         parameters=lambda wildcards: text(
             {
                 "condense": CONDENSE,
                 "experiment": PARAMS["experiment"],
                 "implementation": IMPLEMENTATION[wildcards.method],
-                "parameters": method_parameters(PARAMS, wildcards.method, wildcards.dataset),
+                "parameters": method_parameters(
+                    PARAMS, wildcards.method, wildcards.dataset
+                ),
                 "privacy": PARAMS["privacy"],
                 "seed": PARAMS["seed"],
             }
         ),
-    log:
-        "logs/train/{method}/{dataset}.log",
-    benchmark:
-        "benchmarks/train/{method}/{dataset}.tsv"
-    threads: 1
-    resources:
-        mem_mb=4000,
-    conda:
-        "../environment.yml"
     shell:
         "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/train.py --method {wildcards.method:q}"
         " --prepared {input.data:q} --condensed {input.condensed:q} --models {output.models:q}"

@@ -45,7 +45,7 @@ def configured_tracking_uri(path: Path) -> str:
 
 
 def find_results(data: Path, tracked: Path) -> list[Path]:
-    """The result files that the page should show.
+    """Find the result files that the page should show.
 
     Parameters
     ----------
@@ -69,7 +69,9 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     if tracked.exists():
         keys = read_json(tracked)
         written = tracked.stat().st_mtime
-        listed = [path for path in found if path.parent.name in keys.get(path.stem, {}) or path.stat().st_mtime > written]
+        listed = [
+            path for path in found if path.parent.name in keys.get(path.stem, {}) or path.stat().st_mtime > written
+        ]
         found = listed or found
     if not found:
         raise PrivSVMError(f"{data / 'results'}: no results found; run `make run` first (or `dvc pull`)")
@@ -77,7 +79,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
 
 
 def free_port(wanted: int) -> int:
-    """The wanted port, or the next one above it that nobody listens on.
+    """Find the wanted port, or the next one above it that nobody listens on.
 
     Raises
     ------
@@ -135,8 +137,14 @@ def main(arguments: list[str] | None = None) -> None:
     print("ui: the links work in a few seconds; stop with Ctrl-C", flush=True)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri]
     command += ["--host", _HOST, "--port", str(port), "--workers", "1"]
+    # Without a line for each request, the links stay in sight.
+    command += ["--uvicorn-opts", "--log-level warning"]
     # Jobs of MLflow's language-model features; without them there are fewer processes and a faster start.
-    os.execve(sys.executable, command, {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"})
+    os.execve(
+        sys.executable,
+        command,
+        {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"},
+    )
 
 
 if __name__ == "__main__":

@@ -7,28 +7,25 @@ import os
 import shutil
 from pathlib import Path
 
-from privsvm.files import write_text
+from privsvm.errors import PrivSVMError
 from privsvm.stage import die_with_parent, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Compile, then write the key of the sources as a marker."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--key", required=True, help="name of the cache folder: the hash of the sources")
-    parser.add_argument("--output", required=True, type=Path, help="marker to write")
-    options = parser.parse_args(arguments)
+    """Compile into ``NUMBA_CACHE_DIR``."""
+    argparse.ArgumentParser(description=__doc__).parse_args(arguments)
     die_with_parent()
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        raise PrivSVMError("NUMBA_CACHE_DIR: not set; run `snakemake warm_kernels`, which sets it")
+    cache = Path(os.environ["NUMBA_CACHE_DIR"])
 
-    from privsvm.solvers import warm_up
+    from privsvm.solvers import KERNEL_MODULES, compile_once
 
-    names = warm_up()
-    cache = os.environ.get("NUMBA_CACHE_DIR")
-    if cache and Path(cache).name == options.key:
-        for folder in Path(cache).parent.iterdir():
-            if folder.is_dir() and folder.name != options.key:
-                shutil.rmtree(folder, ignore_errors=True)
-    write_text(options.output, options.key + "\n")
-    print(f"warm_kernels: compiled {', '.join(names)}")
+    compiled = compile_once()
+    for folder in cache.parent.iterdir():
+        if folder.is_dir() and folder != cache:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"warm_kernels: {'compiled' if compiled else 'already compiled'}: {', '.join(KERNEL_MODULES)}")
 
 
 if __name__ == "__main__":

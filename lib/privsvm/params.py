@@ -97,7 +97,7 @@ def check_params(params: Mapping[str, Any], source: str = "params.yaml") -> dict
         try:
             resolve(name, settings or {})
         except PrivSVMError as error:
-            raise PrivSVMError(f"{source}: datasets.{name}: {error}") from None
+            raise PrivSVMError(f"{source}: {error}") from None
     schemas = _schema()["$defs"]["implementations"]
     for method, entry in checked["methods"].items():
         name = entry["implementation"]

@@ -36,9 +36,12 @@ def test_entry_is_consistent(name):
     entry = CATALOGUE[name]
     assert resolve(name, {}) == entry
     assert raw_files(name) == list(entry.files)
-    assert entry.parts and set(entry.pool) <= set(entry.parts)
+    assert entry.parts
+    assert set(entry.pool) <= set(entry.parts)
     assert {file for part in entry.parts.values() for file in part.files} == set(entry.files)
-    assert entry.classes is not None and entry.labels is not None and len(set(entry.classes)) == len(entry.classes) >= 2
+    assert entry.classes is not None
+    assert entry.labels is not None
+    assert len(set(entry.classes)) == len(entry.classes) >= 2
     assert (entry.positive in entry.classes) if len(entry.classes) == 2 else entry.positive is None
     if entry.groups:
         assert set(entry.groups) == set(entry.classes)
@@ -55,7 +58,9 @@ def test_entry_is_consistent(name):
         if entry.bundled:
             assert file.content_sha256 is not None
         elif entry.verified:
-            assert file.sha256 is not None and len(file.sha256) == 64 and file.mirror_path is not None
+            assert file.sha256 is not None
+            assert len(file.sha256) == 64
+            assert file.mirror_path is not None
         if entry.verified and not entry.derived and not entry.bundled:
             # A pinned source, whose bytes cannot change, is among the addresses.
             assert "raw.githubusercontent.com" in file.urls[-1]
@@ -80,7 +85,8 @@ def test_unverified_and_derived_sets_are_marked():
 def test_bundled_bounds_are_round_and_explained():
     for name in ("breast_cancer", "wine", "digits"):
         entry = CATALOGUE[name]
-        assert entry.scaling == "bounds" and "not computed from the rows" in entry.bounds_note
+        assert entry.scaling == "bounds"
+        assert "not computed from the rows" in entry.bounds_note
         for value in (*entry.bounds.lower, *entry.bounds.upper):
             assert value == float(f"{value:.2g}")
 
@@ -145,10 +151,12 @@ def test_settings_are_merged():
         (0.0, 1.0),
     )
     entry = resolve("iris_uci", {"groups": {"setosa": "Iris-setosa", "rest": ["Iris-versicolor", "Iris-virginica"]}})
-    assert entry.classes == ("rest", "setosa") and entry.positive is None
+    assert entry.classes == ("rest", "setosa")
+    assert entry.positive is None
     assert resolve("cleveland_uci").classes == ("0", "1")
     five = resolve("cleveland_uci", {"groups": {}})
-    assert five.classes == ("0", "1", "2", "3", "4") and five.positive is None
+    assert five.classes == ("0", "1", "2", "3", "4")
+    assert five.positive is None
     assert resolve("pima_uci", {"bounds": [0, 900], "scaling": "bounds"}).bounds_origin == "settings"
     assert load_catalogue()["a1a"].positive == "1", "the catalogue itself must not change"
 
@@ -157,7 +165,9 @@ def test_own_data(tmp_path):
     file = tmp_path / "people.csv.xz"
     file.write_bytes(b"x")
     entry = resolve("people", {"path": str(file), "label": "income", "classes": [0, 1.0], "bounds": [0, 10]})
-    assert entry.own and entry.classes == ("0", "1") and entry.scaling == "bounds"
+    assert entry.own
+    assert entry.classes == ("0", "1")
+    assert entry.scaling == "bounds"
     part = entry.parts["all"]
     assert (part.format, part.label, part.header_rows) == ("csv", "income", 1)
     assert raw_files("people", {"path": str(file), "label": "income"}) == ["people.csv.xz"]

@@ -41,7 +41,8 @@ def fails(file: DataFile, target: Path, mirror: str | None = None) -> str:
     with pytest.raises(PrivSVMError) as caught:
         fetch_file(file, target, mirror, dataset="toy")
     message = str(caught.value)
-    assert "\n" not in message and not target.exists()
+    assert "\n" not in message
+    assert not target.exists()
     return message
 
 
@@ -49,7 +50,8 @@ def test_plain_download(server, tmp_path):
     server.files["a"] = BODY
     target = tmp_path / "deep" / "a.data"
     assert fetch_file(data_file(server.url("a")), target) == server.url("a")
-    assert target.read_bytes() == BODY and leftovers(target.parent, "a.data") == []
+    assert target.read_bytes() == BODY
+    assert leftovers(target.parent, "a.data") == []
     fetch_file(data_file(server.url("a")), target)
     assert len(server.requests) == 1, "a file that is there is not fetched again"
 
@@ -60,7 +62,8 @@ def test_broken_off_download_is_continued(server, tmp_path):
     fetch_file(data_file(server.url("a")), tmp_path / "a.data")
     assert (tmp_path / "a.data").read_bytes() == BODY
     starts = [0 if wanted is None else int(wanted[6:-1]) for _, wanted in server.requests]
-    assert len(starts) == 3 and 0 == starts[0] < starts[1] < starts[2]
+    assert len(starts) == 3
+    assert 0 == starts[0] < starts[1] < starts[2]
 
 
 def test_next_run_continues(server, tmp_path):
@@ -71,8 +74,10 @@ def test_next_run_continues(server, tmp_path):
     assert len(leftovers(tmp_path)) == 1
     server.requests.clear()
     fetch_file(data_file(server.url("a")), tmp_path / "a.data")
-    assert (tmp_path / "a.data").read_bytes() == BODY and leftovers(tmp_path, "a.data") == []
-    assert len(server.requests) == 1 and int(server.requests[0][1][6:-1]) > 90_000
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    assert leftovers(tmp_path, "a.data") == []
+    assert len(server.requests) == 1
+    assert int(server.requests[0][1][6:-1]) > 90_000
 
 
 def test_server_that_knows_no_ranges(server, tmp_path):
@@ -91,7 +96,8 @@ def test_wrong_remains_of_an_earlier_run(server, tmp_path):
         remains.write_bytes(content)
         target.unlink(missing_ok=True)
         fetch_file(data_file(server.url("a")), target)
-        assert target.read_bytes() == BODY and leftovers(tmp_path, "a.data") == []
+        assert target.read_bytes() == BODY
+        assert leftovers(tmp_path, "a.data") == []
 
 
 def test_remains_are_not_used_where_nothing_checks_them(server, tmp_path, capsys):
@@ -119,14 +125,16 @@ def test_retry_after_server_errors(server, tmp_path):
     server.files["a"] = BODY
     server.failures = [503, 500]
     fetch_file(data_file(server.url("a")), tmp_path / "a.data")
-    assert (tmp_path / "a.data").read_bytes() == BODY and len(server.requests) == 3
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    assert len(server.requests) == 3
 
 
 def test_next_source(server, tmp_path):
     server.files |= {"bad": BODY[:-1] + b"x", "page": b"\n<!doctype html><p>moved", "empty": b"", "good": BODY}
     urls = [server.url(name) for name in ("none", "bad", "page", "empty", "good")]
     assert fetch_file(data_file(*urls), tmp_path / "a.data") == server.url("good")
-    assert (tmp_path / "a.data").read_bytes() == BODY and leftovers(tmp_path, "a.data") == []
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    assert leftovers(tmp_path, "a.data") == []
     assert [path for path, _ in server.requests] == ["/none", "/bad", "/page", "/empty", "/good"], "404 is not retried"
 
 
@@ -154,7 +162,8 @@ def test_no_network_is_told_quickly(tmp_path):
     start = time.monotonic()
     message = fails(data_file("http://127.0.0.1:9/a", "http://no-such-host.invalid/a"), tmp_path / "a.data")
     assert time.monotonic() - start < 15
-    assert "connection refused" in message and "no network" in message
+    assert "connection refused" in message
+    assert "no network" in message
     assert leftovers(tmp_path) == []
 
 
@@ -190,7 +199,19 @@ def test_mirror_with_wrong_bytes_is_passed_over(server, tmp_path):
     server.files["a"] = BODY
     assert fetch_file(data_file(server.url("a")), tmp_path / "a.data", str(folder)) == server.url("a")
     message = fails(data_file(), tmp_path / "b.data", str(folder))
-    assert "SHA-256 differs" in message and "no public address" in message
+    assert "SHA-256 differs" in message
+    assert "no public address" in message
+
+
+def test_remains_go_once_the_mirror_delivers(server, tmp_path):
+    server.files["a"] = BODY
+    server.cuts = [100_000, 1000, 1000]
+    target = tmp_path / "raw" / "a.data"
+    fails(data_file(server.url("a")), target)
+    assert len(leftovers(target.parent)) == 1
+    (tmp_path / "a.data").write_bytes(BODY)
+    fetch_file(data_file(server.url("a")), target, str(tmp_path))
+    assert leftovers(target.parent, "a.data") == []
 
 
 def test_old_file_survives_a_failure(tmp_path):
@@ -208,7 +229,7 @@ def test_own_data(tmp_path):
     assert target.read_bytes() == b"1,a\n2,b\n"
     with pytest.raises(PrivSVMError, match=r"mine\.csv: other content.*`sha256` of dataset mine"):
         download_raw("mine", "mine.csv", tmp_path / "x", {**good, "sha256": "0" * 64})
-    with pytest.raises(PrivSVMError, match="no file 'mine'; did you mean 'mine.csv'"):
+    with pytest.raises(PrivSVMError, match=r"no file 'mine'; did you mean 'mine\.csv'"):
         download_raw("mine", "mine", tmp_path / "x", good)
 
 
@@ -220,7 +241,8 @@ def test_bundled(name, tmp_path):
     assert first.read_bytes() == second.read_bytes()
     X, labels = read_part(resolve(name), "all", first.parent)
     part = resolve(name).parts["all"]
-    assert X.shape == (part.n_rows, part.n_features) and set(labels) == set(part.class_counts or ())
+    assert X.shape == (part.n_rows, part.n_features)
+    assert set(labels) == set(part.class_counts or ())
     arrays = read_npz(first)
     arrays["X"][0, 0] += 1e-9
     from privsvm.files import write_npz
@@ -239,14 +261,18 @@ def stage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
 def test_stage(tmp_path):
     target = tmp_path / "wine.npz"
     done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(target), "--parameters", '{"mirror":null}')
-    assert done.returncode == 0 and target.is_file()
+    assert done.returncode == 0
+    assert target.is_file()
     wrong = stage("--dataset", "wien", "--file", "wine.npz", "--output", str(target))
-    assert wrong.returncode == 1 and wrong.stderr == (
+    assert wrong.returncode == 1
+    assert wrong.stderr == (
         "error: datasets.wien: unknown dataset 'wien'; did you mean 'wine'? (own data needs `path` or `url`)\n"
     )
     (tmp_path / "file").write_text("")
     unwritable = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(tmp_path / "file" / "wine.npz"))
-    assert unwritable.returncode == 1 and unwritable.stderr.count("\n") == 1 and "error: " in unwritable.stderr
+    assert unwritable.returncode == 1
+    assert unwritable.stderr.count("\n") == 1
+    assert "error: " in unwritable.stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
@@ -254,7 +280,9 @@ def test_unwritable_folder(tmp_path):
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(closed / "wine.npz"))
-    assert done.returncode == 1 and "make the folder writable" in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 1
+    assert "make the folder writable" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_list(tmp_path):

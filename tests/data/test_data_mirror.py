@@ -50,7 +50,8 @@ def test_entry_reads_as_the_manifest_says(mirror, tmp_path, name):
             inside = (np.nan_to_num(X) >= bounds.lower) & (np.nan_to_num(X) <= bounds.upper)
             assert inside.all(), f"{name}: declared bounds do not hold"
         elif bounds is not None:
-            assert bounds.lower[0] <= values.min() and values.max() <= bounds.upper[0]
+            assert bounds.lower[0] <= values.min()
+            assert values.max() <= bounds.upper[0]
         # The catalogue's own expectations agree with what was read.
         read_part(CATALOGUE[name], record["role"], tmp_path)
 

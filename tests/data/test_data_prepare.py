@@ -77,14 +77,16 @@ def test_two_classes_positive_gets_code_one(toy, tmp_path):
         0,
         "e",
     )
-    assert description["classes"] == ["well", "sick"] and description["classes_origin"] == "declared"
+    assert description["classes"] == ["well", "sick"]
+    assert description["classes_origin"] == "declared"
     assert arrays["y"].tolist() == [1 if label == "sick" else 0 for label in labels]
     assert arrays["y"].dtype == np.int64
 
 
 def test_classes_from_the_data_are_said_to_be(toy, tmp_path):
     arrays, description = prepare(toy(table(["10", "9", "2"] * 9)), tmp_path, HOLDOUT, 0, "e")
-    assert description["classes"] == ["2", "9", "10"] and description["classes_origin"] == "data"
+    assert description["classes"] == ["2", "9", "10"]
+    assert description["classes_origin"] == "data"
     assert arrays["y"][:3].tolist() == [2, 1, 0]
 
 
@@ -125,9 +127,11 @@ def test_missing_rules(make_entry, tmp_path):
     assert description["missing"] == {"rule": "drop_rows", "rows_dropped": 2, "columns_dropped": []}
     arrays, description = run("drop_columns", GAPS.replace("3,?,a", "3,0,a"))
     assert arrays["X"].ravel().tolist() == [2, 4, 6, 8, 1, 2, 0, 1]
-    assert description["missing"]["columns_dropped"] == [0] and description["n_features"] == 1
+    assert description["missing"]["columns_dropped"] == [0]
+    assert description["n_features"] == 1
     arrays, _ = run("zero")
-    assert arrays["X"][1].tolist() == [0, 4] and arrays["X"][6].tolist() == [3, 0]
+    assert arrays["X"][1].tolist() == [0, 4]
+    assert arrays["X"][6].tolist() == [3, 0]
     for rule in ("error", "drop_columns"):
         with pytest.raises(PrivSVMError, match="missing"):
             run(rule)
@@ -138,7 +142,8 @@ def test_missing_in_sparse_rows(make_entry, tmp_path):
     for rule, rows, columns in (("drop_rows", 2, 150), ("drop_columns", 4, 148), ("zero", 4, 150)):
         entry = make_entry(text, format="libsvm", entry={"missing": rule})
         arrays, description = prepare(entry, tmp_path, "resubstitution", 0, "e")
-        assert description["sparse"] and arrays["X_shape"].tolist() == [rows, columns]
+        assert description["sparse"]
+        assert arrays["X_shape"].tolist() == [rows, columns]
         assert not np.isnan(arrays["X_data"]).any()
 
 
@@ -173,7 +178,8 @@ def test_properties_of_splits(toy, tmp_path, protocol, counts, seed):
     for train, test in splits:
         assert train.dtype == test.dtype == np.int64
         assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(n)), "disjoint and all rows"
-        assert np.all(np.diff(train) > 0) and np.all(np.diff(test) > 0)
+        assert np.all(np.diff(train) > 0)
+        assert np.all(np.diff(test) > 0)
         if protocol["stratified"]:
             share = len(test) / n
             for code, count in enumerate(counts):
@@ -206,8 +212,10 @@ def test_splits_depend_on_their_purpose_only(tmp_path):
 def test_given_and_resubstitution(tmp_path):
     entry = parts_entry(tmp_path, train=table(["a", "b"] * 4), test=table(["b", "a"] * 2, seed=1))
     arrays, description = prepare(entry, tmp_path, "given", 0, "e")
-    assert arrays["train_0"].tolist() == list(range(8)) and arrays["test_0"].tolist() == [8, 9, 10, 11]
-    assert description["n_rows"] == 12 and set(description["sources"]) == {"train", "test"}
+    assert arrays["train_0"].tolist() == list(range(8))
+    assert arrays["test_0"].tolist() == [8, 9, 10, 11]
+    assert description["n_rows"] == 12
+    assert set(description["sources"]) == {"train", "test"}
     swapped, _ = prepare(entry, tmp_path, {"kind": "given", "train": "test", "test": "train"}, 0, "e")
     assert len(swapped["train_0"]) == 4
     arrays, description = prepare(entry, tmp_path, "resubstitution", 0, "e")
@@ -215,7 +223,7 @@ def test_given_and_resubstitution(tmp_path):
     assert set(description["sources"]) == {"train"}, "other parts are not needed"
     pooled, _ = prepare(dataclasses.replace(entry, pool=("train", "test")), tmp_path, HOLDOUT, 0, "e")
     assert len(pooled["y"]) == 12
-    own, description = prepare(dataclasses.replace(entry, protocol={"kind": "given"}), tmp_path, HOLDOUT, 0, "e")
+    _, description = prepare(dataclasses.replace(entry, protocol={"kind": "given"}), tmp_path, HOLDOUT, 0, "e")
     assert description["protocol"]["kind"] == "given", "the dataset's own protocol goes before the experiment's"
     fails(parts_entry(tmp_path, all=table(["a", "b"] * 4)), tmp_path, "given", "needs part 'train'", "holdout")
 
@@ -228,7 +236,7 @@ def test_protocols_that_cannot_be_applied(toy, tmp_path):
     fails(
         toy(table(["a", "b"] * 3)), tmp_path, {"kind": "k_fold", "folds": 9, "stratified": False}, "9 folds of 6 rows"
     )
-    fails(toy(table(["a", "b"] * 3)), tmp_path, {"kind": "holdout", "test_size": 6}, "cannot be applied")
+    fails(toy(table(["a", "b"] * 3)), tmp_path, {"kind": "holdout", "test_size": 6}, "does not fit")
     fails(toy(table(["a", "b"] * 9)), tmp_path, {"kind": "holdout", "test_size": 1}, "stratified: false")
     one_sided = parts_entry(
         tmp_path, train="1,2,a\n2,3,b\n?,3,b\n?,4,a\n".replace("2,3,b", "?,3,b"), test=table(["a", "b"] * 2)
@@ -241,7 +249,8 @@ def test_scaling_by_declared_bounds(toy, tmp_path):
     prepared = round_trip(entry, tmp_path, tmp_path / "out", "resubstitution")
     np.testing.assert_allclose(prepared.split(0).X_train, [[-1, 0.5], [1, 0.5], [-0.6, 2.5], [-0.2, -1.5]], atol=1e-15)
     scaling = prepared.description["scaling"]
-    assert scaling["origin"] == "declared" and scaling["outside_bounds"] == 2, "values outside are kept and counted"
+    assert scaling["origin"] == "declared"
+    assert scaling["outside_bounds"] == 2, "values outside are kept and counted"
     one_pair = dataclasses.replace(entry, bounds=Bounds((0.0,), (10.0,)), target_range=(0.0, 1.0))
     np.testing.assert_allclose(
         round_trip(one_pair, tmp_path, tmp_path / "out", "resubstitution").split(0).X_train, prepared.X / 10, atol=1e-15
@@ -257,7 +266,8 @@ def test_declared_bounds_do_not_look_at_the_rows(toy, tmp_path):
     second, _ = prepare(toy(table(["a", "b"] * 9, seed=2), scaling="bounds", bounds=bounds), tmp_path, HOLDOUT, 0, "e")
     assert not np.array_equal(first["X"], second["X"])
     for key in ("scale_shift", "scale_factor"):
-        assert first[key].shape == (1, 2) and np.array_equal(first[key], second[key])
+        assert first[key].shape == (1, 2)
+        assert np.array_equal(first[key], second[key])
 
 
 @pytest.mark.parametrize("scaling", ["min_max", "z_score"])
@@ -293,7 +303,9 @@ def test_constant_feature_becomes_zero(toy, tmp_path, scaling):
     text = "".join(f"0.1,{row},{'ab'[row % 2]}\n" for row in range(12))
     prepared = round_trip(toy(text, scaling=scaling), tmp_path, tmp_path / "out", "resubstitution")
     X = prepared.split(0).X_train
-    assert np.all(X[:, 0] == 0) and np.isfinite(X).all() and X[:, 1].std() > 0
+    assert np.all(X[:, 0] == 0)
+    assert np.isfinite(X).all()
+    assert X[:, 1].std() > 0
 
 
 @settings(max_examples=60, deadline=None)
@@ -321,7 +333,8 @@ SPARSE = "".join(f"{row % 2} {row % 7 + 1}:1 {row + 90}:0.5\n" for row in range(
 def test_sparse_round_trip(make_entry, tmp_path):
     base = make_entry(SPARSE, format="libsvm")
     prepared = round_trip(base, tmp_path, tmp_path / "out")
-    assert prepared.description["sparse"] and prepared.X.indices.dtype == np.int32
+    assert prepared.description["sparse"]
+    assert prepared.X.indices.dtype == np.int32
     split = prepared.split(1)
     assert split.X_train.shape[1] == 119
     np.testing.assert_array_equal(split.X_test.toarray(), prepared.X.toarray()[split.test_index])
@@ -347,7 +360,7 @@ def test_files_are_the_same_bytes_and_belong_together(toy, tmp_path):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     round_trip(entry, tmp_path, tmp_path / "three", seed=1)
     (tmp_path / "one" / "toy.npz").write_bytes((tmp_path / "three" / "toy.npz").read_bytes())
-    with pytest.raises(PrivSVMError, match="digest differs.*delete both and run again"):
+    with pytest.raises(PrivSVMError, match=r"digest differs.*delete both and run again"):
         load_prepared(tmp_path / "one" / "toy.npz")
     with pytest.raises(PrivSVMError, match="file not found"):
         load_prepared(tmp_path / "one" / "none.npz")
@@ -378,12 +391,43 @@ def test_stage_with_a_bundled_set(tmp_path):
     assert done.returncode == 0, done.stderr
     prepared = load_prepared(output)
     record = json.loads(description.read_text())
-    assert record["digest"] == sha256_of_file(output) and record["scaling"]["origin"] == "declared"
+    assert record["digest"] == sha256_of_file(output)
+    assert record["scaling"]["origin"] == "declared"
     assert record["sources"] == {"wine.npz": sha256_of_file(tmp_path / "raw" / "wine.npz")}
-    assert prepared.n_splits == 3 and prepared.classes == ["class_0", "class_1", "class_2"]
+    assert prepared.n_splits == 3
+    assert prepared.classes == ["class_0", "class_1", "class_2"]
     assert np.abs(prepared.split(0).X_train).max() <= 1
     wrong = stage(settings={"scalin": "none"})
-    assert wrong.returncode == 1 and "did you mean 'scaling'" in wrong.stderr and wrong.stderr.count("\n") == 1
+    assert wrong.returncode == 1
+    assert "did you mean 'scaling'" in wrong.stderr
+    assert wrong.stderr.count("\n") == 1
+
+
+def test_own_data_from_settings_to_splits(tmp_path):
+    source = tmp_path / "people.csv"
+    source.write_text(
+        "age,income,city\n" + "".join(f"{20 + row},{'high' if row % 3 else 'low'},{row % 5}\n" for row in range(60))
+    )
+    given = {"path": str(source), "label": "income", "positive": "high", "bounds": {"lower": [0, 0], "upper": [120, 4]}}
+    for extra, origin in (({}, "data"), ({"classes": ["high", "low"]}, "declared")):
+        entry = resolve("people", {**given, **extra})
+        download_raw("people", "people.csv", tmp_path / "raw" / "people.csv", {**given, **extra})
+        prepared = round_trip(entry, tmp_path / "raw", tmp_path / "out")
+        assert prepared.classes == ["low", "high"]
+        assert prepared.description["classes_origin"] == origin
+        scaling = prepared.description["scaling"]
+        assert (scaling["origin"], scaling["bounds_origin"], scaling["outside_bounds"]) == ("declared", "settings", 0)
+        np.testing.assert_allclose(prepared.scaled(np.array([40]), 0), [[0.0, -1.0]], atol=1e-15)
+
+
+def test_first_line_of_own_data_is_not_lost(tmp_path):
+    """A table without header is not read as if it had one, unless somebody says so."""
+    source = tmp_path / "t.csv"
+    source.write_text("1,2,a\n3,4,b\n5,6,a\n7,8,b\n")
+    for changes, rows in (({"header": False}, 4), ({"header": True}, 3)):
+        entry = resolve("own", {"path": str(source), "label": 2, **changes})
+        assert prepare(entry, tmp_path, "resubstitution", 0, "e")[1]["n_rows"] == rows
+    fails(resolve("own", {"path": str(source), "label": 2}), tmp_path, "resubstitution", "may be data", "header: false")
 
 
 @pytest.mark.parametrize(
@@ -408,4 +452,5 @@ def test_real_sets(mirror, tmp_path, name, changes, rows, features):
         download_raw(name, file, tmp_path / file, changes, str(mirror))
     arrays, description = prepare(entry, tmp_path, HOLDOUT, 0, "e")
     assert (description["n_rows"], description["n_features"]) == (rows, features)
-    assert description["classes_origin"] == "declared" and len(arrays["y"]) == rows
+    assert description["classes_origin"] == "declared"
+    assert len(arrays["y"]) == rows

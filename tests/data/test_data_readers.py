@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import dataclasses
 import gzip
 import io
 import lzma
@@ -16,6 +17,7 @@ import pytest
 import scipy.io
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privsvm.data.catalogue import resolve
 from privsvm.data.packing import read_member, unpack
 from privsvm.data.readers import read_part
 from privsvm.errors import PrivSVMError
@@ -38,7 +40,8 @@ def fails(entry, folder, *words):
 def check(entry, folder, labels=Y):
     features, found = read_part(entry, "all", folder)
     np.testing.assert_array_equal(features, X)
-    assert features.dtype == np.float64 and found.tolist() == labels
+    assert features.dtype == np.float64
+    assert found.tolist() == labels
 
 
 def npz(**arrays):
@@ -86,9 +89,13 @@ def test_a_class_may_be_called_na(make_entry, tmp_path):
 def test_libsvm_dense_and_sparse(make_entry, tmp_path):
     text = "+1 1:1.5 2:-2\n-1 1:0.1 2:3 # comment\n1.0 2:4e-3\n"
     check(make_entry(text, format="libsvm", n_features=2), tmp_path, ["1", "-1", "1"])
-    sparse, labels = read_part(make_entry("1 3:2 120:-1\n2 1:0.5\n", format="libsvm"), "all", tmp_path)
-    assert isinstance(sparse, csr_array) and sparse.shape == (2, 120)
-    assert sparse[0, 2] == 2 and sparse[0, 119] == -1 and sparse[1, 0] == 0.5 and sparse.nnz == 3
+    sparse, _ = read_part(make_entry("1 3:2 120:-1\n2 1:0.5\n", format="libsvm"), "all", tmp_path)
+    assert isinstance(sparse, csr_array)
+    assert sparse.shape == (2, 120)
+    assert sparse[0, 2] == 2
+    assert sparse[0, 119] == -1
+    assert sparse[1, 0] == 0.5
+    assert sparse.nnz == 3
     full = " ".join(f"{index}:1" for index in range(1, 121))
     dense, _ = read_part(make_entry(f"1 {full}\n2 1:3\n", format="libsvm"), "all", tmp_path)
     assert isinstance(dense, np.ndarray)
@@ -155,7 +162,8 @@ def test_mat_cells_sparse_and_hdf5(make_entry, tmp_path):
     check(make_entry(mat(X=X, y=cells), **part), tmp_path)
     wide = csr_array(([1.0, 2.0], ([0, 1], [3, 100])), shape=(2, 150))
     features, _ = read_part(make_entry(mat(X=wide.tocsc(), y=np.array([1, 2])), **part), "all", tmp_path)
-    assert isinstance(features, csr_array) and features[1, 100] == 2.0
+    assert isinstance(features, csr_array)
+    assert features[1, 100] == 2.0
     hdf5 = b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n" + b"0" * 64
     fails(make_entry(hdf5, **part), tmp_path, "7.3", "-v7")
 
@@ -168,7 +176,8 @@ def test_several_files_make_one_part(tmp_path):
     recipe = DataPart("all", ("one", "two"), "csv", label=1)
     entry = DatasetEntry("toy", {name: DataFile(name) for name in ("one", "two")}, {"all": recipe})
     features, labels = read_part(entry, "all", tmp_path)
-    assert features.ravel().tolist() == [1, 2, 3] and labels.tolist() == Y
+    assert features.ravel().tolist() == [1, 2, 3]
+    assert labels.tolist() == Y
     (tmp_path / "two").write_text("3,a,4\n")
     fails(entry, tmp_path, "features")
 
@@ -176,7 +185,8 @@ def test_several_files_make_one_part(tmp_path):
 def test_row_range_and_label_map(make_entry, tmp_path):
     entry = make_entry("9,q\n1,0\n2,1\n3,0\n", format="csv", label=1, rows=(1, 4), label_map={"0": "-1"})
     features, labels = read_part(entry, "all", tmp_path)
-    assert features.ravel().tolist() == [1, 2, 3] and labels.tolist() == ["-1", "1", "-1"]
+    assert features.ravel().tolist() == [1, 2, 3]
+    assert labels.tolist() == ["-1", "1", "-1"]
 
 
 def compress_lzw(data: bytes, longest: int = 12) -> bytes:
@@ -265,7 +275,25 @@ def test_zip_members(make_entry, tmp_path):
     assert read_member(nested, "x", "inner/deep/y") == b"5\n6\n"
     entry = make_entry(nested, format="data", member="inner/deep/X", label_member="inner/deep/y")
     features, labels = read_part(entry, "all", tmp_path)
-    assert features.tolist() == [[1, 2], [3, 4]] and labels.tolist() == ["5", "6"]
+    assert features.tolist() == [[1, 2], [3, 4]]
+    assert labels.tolist() == ["5", "6"]
+
+
+@pytest.mark.parametrize("role", ["train", "test"])
+def test_nested_zip_of_the_catalogue(tmp_path, role):
+    """The zip of har_smartphone as the archive lays it out: a zip in a zip, features and labels apart."""
+    entry = resolve("har_smartphone")
+    small = {key: dataclasses.replace(part, n_rows=None, n_features=2) for key, part in entry.parts.items()}
+    inner = {}
+    for shift, name in enumerate(("train", "test")):
+        inner[f"UCI HAR Dataset/{name}/X_{name}.txt"] = f"  1.5e-001 -{shift}\n  2.0e+000  {shift}\n"
+        inner[f"UCI HAR Dataset/{name}/y_{name}.txt"] = "5\n1\n"
+    content = zipped(**{"UCI HAR Dataset.names": "x", "UCI HAR Dataset.zip": zipped(**inner)})
+    (tmp_path / "har_smartphone.zip").write_bytes(content)
+    features, labels = read_part(dataclasses.replace(entry, parts=small), role, tmp_path)
+    shift = ("train", "test").index(role)
+    assert features.tolist() == [[0.15, -shift], [2.0, shift]]
+    assert labels.tolist() == ["5", "1"]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +314,16 @@ def test_zip_members(make_entry, tmp_path):
         ("\n \n", {"format": "csv", "label": 0}, ["nothing in it"]),
         ("x,k\n", {"format": "csv", "label": "k", "header_rows": 1}, ["no rows"]),
         ("a\nb\n", {"format": "csv", "label": 0}, ["no features"]),
-        ("1,2\n3,4\n", {"format": "csv", "label": 1, "header_rows": 1}, ["numbers only", "header: false"]),
+        (
+            "1,2\n3,4\n",
+            {"format": "csv", "label": 1, "header_rows": 1, "header_assumed": True},
+            ["are numbers", "header: false"],
+        ),
+        (
+            "1,2,a\n3,4,b\n",
+            {"format": "csv", "label": 2, "header_rows": 1, "header_assumed": True},
+            ["are numbers", "header: false"],
+        ),
         (" \n<!DOCTYPE html><html>no</html>", {"format": "libsvm"}, ["HTML page"]),
         ("<HTML><body>", {"format": "csv", "label": 0}, ["HTML page"]),
         ("1,2,a\n1,2,3,4,b\n", {"format": "csv", "label": 2}, ["delimited text"]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,9 +21,8 @@ CHROMIUM, CHROMEDRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver"
 PROJECT = Path(__file__).resolve().parents[2]
 SERVER_START_SECONDS = 120
 METHODS = {"svm", "majority", "pmsvm_wp", "pmsvm_wp_as_published"}
-MEASURES = ["accuracy", "balanced_accuracy", "macro_f1", "fit_seconds"]
-
 pytestmark = [
+    pytest.mark.browser,
     pytest.mark.skipif(
         not (CHROMIUM.exists() and CHROMEDRIVER.exists()),
         reason=f"{CHROMIUM} or {CHROMEDRIVER} is missing; install the Debian packages chromium and chromium-driver",
@@ -54,7 +52,8 @@ def running_ui(folder: Path, *arguments: str) -> Iterator[dict[str, str]]:
             with contextlib.suppress(requests.RequestException):
                 if requests.get(f"http://127.0.0.1:{port}/health", timeout=5).ok:
                     break
-            assert process.poll() is None and time.monotonic() < end, log.read_text()
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
             time.sleep(0.3)
         yield dict(re.findall(r"^(\S+): (http\S+)$", log.read_text(), flags=re.MULTILINE))
     finally:
@@ -87,16 +86,18 @@ def elements(parent: Any, selector: str) -> list[Any]:
 
 
 def chart_cards(browser: Any) -> dict[str, Any]:
-    """The chart cards on the page by their title (its first line of text)."""
+    """The drawn chart cards by their title."""
     cards = elements(browser, "[data-testid='experiment-view-compare-runs-card']")
-    return {card.get_attribute("textContent").split("log10_epsilon")[0]: card for card in cards}
+    return {card.text.splitlines()[0]: card for card in cards if card.text}
 
 
 def visible_lines(card: Any) -> list[list[float]]:
     """The height on the screen of every point of every drawn line with markers."""
     lines = []
     for trace in elements(card, ".plotly .trace.scatter"):
-        points = [point for point in elements(trace, ".points path") if "fill-opacity: 1" in point.get_attribute("style")]
+        points = [
+            point for point in elements(trace, ".points path") if "fill-opacity: 1" in point.get_attribute("style")
+        ]
         if points:
             lines.append([point.rect["y"] for point in points])
     return lines
@@ -105,10 +106,9 @@ def visible_lines(card: Any) -> list[list[float]]:
 def test_link_opens_on_accuracy_against_epsilon(
     tmp_path: Path, write_result: Any, wine_results: Any, browser: Any
 ) -> None:
+    from privsvm.tracking.mlflow_log import log_results
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
-
-    from privsvm.tracking.mlflow_log import log_results
 
     # An older run of other parameters must not be drawn.
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
@@ -119,22 +119,31 @@ def test_link_opens_on_accuracy_against_epsilon(
         assert list(links) == ["demo/wine"]
         browser.get(links["demo/wine"])
 
-        def first_chart_is_drawn(driver: Any) -> Any:
-            return len(visible_lines(elements(driver, "[data-testid='experiment-view-compare-runs-card']")[0])) == 4
+        def drawn(*titles: str) -> Any:
+            cards = chart_cards(browser)
+            complete = set(titles) <= set(cards) and all(len(visible_lines(cards[title])) == 4 for title in titles)
+            return cards if complete else None
 
-        screenshot = tmp_path / "mlflow_ui.png"
+        wait = WebDriverWait(browser, 120, ignored_exceptions=[StaleElementReferenceException])
+        screenshot = Path(os.environ.get("PRIVSVM_SCREENSHOT") or tmp_path / "mlflow_ui.png")
         try:
-            WebDriverWait(browser, 120, ignored_exceptions=[StaleElementReferenceException, IndexError]).until(
-                first_chart_is_drawn
-            )
+            accuracy = wait.until(lambda _: drawn("accuracy"))["accuracy"]
         finally:
             browser.save_screenshot(str(screenshot))
-            if copy := os.environ.get("PRIVSVM_SCREENSHOT"):
-                Path(copy).write_bytes(screenshot.read_bytes())
-            (tmp_path / "page.html").write_text(browser.page_source)
-        cards = elements(browser, "[data-testid='experiment-view-compare-runs-card']")
-        text = [card.get_attribute("textContent") for card in cards]
-        Path("/tmp/page.html").write_text(browser.page_source)
-        print(text)
-        print([visible_lines(c) for c in cards])
-        assert 0
+        assert elements(accuracy, ".xtitle")[0].text == "log10_epsilon"
+        legend = re.findall(r"^(\w+) \(accuracy\)$", accuracy.text, flags=re.MULTILINE)
+        assert sorted(legend) == sorted(METHODS)
+        # Heights grow downwards: both reference lines are level, svm on top, majority at the bottom.
+        lines = dict(zip(legend, visible_lines(accuracy), strict=True))
+        assert {len(line) for line in lines.values()} == {8}
+        assert len(set(lines["svm"])) == len(set(lines["majority"])) == 1
+        for method in ("pmsvm_wp", "pmsvm_wp_as_published"):
+            assert lines[method] == sorted(lines[method], reverse=True)
+            assert lines["svm"][0] < min(lines[method]) < max(lines[method]) < lines["majority"][0]
+        assert "4 matching runs" in " ".join(browser.find_element("tag name", "body").text.split())
+
+        browser.execute_script("arguments[0].scrollIntoView({block: 'start'})", elements(accuracy, ".xtitle")[0])
+        cards = wait.until(lambda _: drawn("balanced_accuracy", "macro_f1", "fit_seconds"))
+        for title in ("balanced_accuracy", "macro_f1", "fit_seconds"):
+            assert elements(cards[title], ".xtitle")[0].text == "log10_epsilon"
+        browser.save_screenshot(str(screenshot.with_stem(screenshot.stem + "_below")))

@@ -19,7 +19,7 @@ SMALL = {
     "privacy": {"epsilons": [0.5, 4.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2},
     "methods": {
         "svm": {"implementation": "svm", "kernel": "linear", "C": 1.0},
-        "majority": {"implementation": "majority", "datasets": ["wine"]},
+        "majority": {"implementation": "majority"},
         "pmsvm_wp": {"implementation": "pmsvm", "variant": "sound", "C": 0.05, "data_norm": 1.0},
     },
 }
@@ -88,7 +88,7 @@ class Workspace:
 
     def stale_jobs(self) -> list[str]:
         """Outputs that `snakemake -n` would make again."""
-        output = self.snakemake("--dry-run", "--quiet", "progress", "--summary") if False else self.snakemake("--dry-run")
+        output = self.snakemake("--dry-run")
         return [line.split("output: ", 1)[1] for line in output.splitlines() if line.strip().startswith("output: ")]
 
     def nothing_to_do(self) -> bool:

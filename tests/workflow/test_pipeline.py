@@ -38,7 +38,7 @@ def test_one_parameter_reruns_one_method_and_its_old_value_comes_from_the_cache(
     assert finished.nothing_to_do()
     finished.change("methods.pmsvm_wp.C", 0.05)
     output = finished.call("dvc", "repro")
-    assert "snakemake" not in output.replace("snakemake --", "", 0) or "Running stage" not in output
+    assert "Running stage" not in output
     assert finished.hashes() == original
 
 

@@ -138,6 +138,8 @@ class DataPart:
         ``mat`` and ``npz``: features are stored with one column for each row.
     header_rows : int
         Lines to skip; the last of them names the columns.
+    header_assumed : bool
+        True where nobody said that there is a header; one that looks like data is then refused.
     delimiter : str or None
         ``","``, ``"whitespace"``, ``"tab"`` or any character; None: the format's own.
     drop_columns : tuple of int or str
@@ -162,6 +164,7 @@ class DataPart:
     table: str | None = None
     transpose: bool = False
     header_rows: int = 0
+    header_assumed: bool = False
     delimiter: str | None = None
     drop_columns: tuple[int | str, ...] = ()
     rows: tuple[int, int] | None = None
@@ -440,7 +443,7 @@ def _parse_groups(name: str, value: Any) -> dict[str, tuple[str, ...]]:
         for label in groups[group]:
             if label in seen:
                 raise PrivSVMError(
-                    f"datasets.{name}.groups: label {label!r} is in {seen[label]!r} and in {group!r}; keep it in one group"
+                    f"datasets.{name}.groups: label {label!r} is in {seen[label]!r} and {group!r}; keep it in one group"
                 )
             seen[label] = group
     if len(groups) == 1:
@@ -551,6 +554,7 @@ def _own_entry(name: str, settings: Mapping[str, Any]) -> DatasetEntry:
         label=label if label is not None or format_ == "libsvm" else "y",
         features=str(settings.get("features", "X")) if format_ in ("mat", "npz") else None,
         header_rows=int(header) if format_ in ("csv", "data") else 0,
+        header_assumed="header" not in settings,
         delimiter=delimiter,
         drop_columns=tuple(drop) if isinstance(drop, Sequence) and not isinstance(drop, str) else (drop,),
         member=None if member is None else str(member),
@@ -678,7 +682,7 @@ def _apply(entry: DatasetEntry, settings: Mapping[str, Any]) -> DatasetEntry:
         changes["fit_on"] = _choice(name, "fit_on", settings["fit_on"], FIT_ON)
         if scaling not in ("min_max", "z_score"):
             raise PrivSVMError(
-                f"datasets.{name}.fit_on: has no effect with scaling {scaling!r}; remove it or choose min_max or z_score"
+                f"datasets.{name}.fit_on: has no effect with scaling {scaling!r}; remove it or use min_max or z_score"
             )
     if settings.get("range") is not None:
         value = settings["range"]

@@ -164,8 +164,8 @@ class _Downloader:
                 self._one_request(url, partial)
                 return
             except requests.exceptions.HTTPError as error:
-                status = error.response.status_code
-                reason = f"HTTP {status} {error.response.reason}".strip()
+                status = 0 if error.response is None else error.response.status_code
+                reason = f"HTTP {status}"
                 if status < 500 and status != 429:
                     break
             except (
@@ -265,6 +265,12 @@ def _network_reason(error: Exception) -> str:
 
 def _partial_name(target: Path, url: str) -> Path:
     return target.with_name(f".{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.download")
+
+
+def _remove_partials(file: DataFile, target: Path) -> None:
+    """Remove what interrupted downloads left: the folder is versioned as it is."""
+    for url in file.urls:
+        _partial_name(target, url).unlink(missing_ok=True)
 
 
 def _retrieve(file: DataFile, url: str, target: Path, temporary: Path, progress: bool) -> None:
@@ -373,6 +379,7 @@ def fetch_file(
                 try:
                     _copy_local(file, source, temporary)
                     _report_unverified(file, label, temporary)
+                    _remove_partials(file, target)
                     return str(source)
                 except _SourceError as error:
                     tried.append(f"{source} ({error})")
@@ -386,8 +393,7 @@ def fetch_file(
             except _SourceError as error:
                 tried.append(f"{url} ({error})")
                 continue
-            for other in file.urls:
-                _partial_name(target, other).unlink(missing_ok=True)
+            _remove_partials(file, target)
             _report_unverified(file, label, temporary)
             return url
         if not file.urls:

@@ -284,7 +284,7 @@ def _random_splits(
             reason = str(error).split("\n")[0].rstrip(".")
             remedy = "set `stratified: false` or change the sizes" if stratified else "change the sizes"
             raise PrivSVMError(
-                f"dataset {entry.name}: protocol {plan['kind']!r} cannot be applied ({reason}); {remedy} in its protocol"
+                f"dataset {entry.name}: protocol {plan['kind']!r} does not fit ({reason}); {remedy} in its protocol"
             ) from None
         splits += [(np.sort(train).astype(np.int64), np.sort(test).astype(np.int64)) for train, test in drawn]
     return splits
@@ -368,7 +368,7 @@ def _refuse_shift(entry: DatasetEntry) -> None:
 
 def _count_outside(X: Any, lower: np.ndarray, upper: np.ndarray) -> int:
     if not is_sparse(X):
-        return int(((X < lower) | (X > upper)).sum())
+        return int((np.less(X, lower) | np.greater(X, upper)).sum())
     stored = int(((X.data < lower[X.indices]) | (X.data > upper[X.indices])).sum())
     zeros = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
     return stored + int(zeros[(lower > 0) | (upper < 0)].sum())
@@ -464,7 +464,7 @@ class PreparedData:
         if is_sparse(self.X):
             from scipy.sparse import csr_array
 
-            return csr_array(self.X[rows].multiply(factor[row]))  # type: ignore[union-attr]
+            return csr_array(self.X[rows].multiply(factor[row]))
         return (self.X[rows] - shift[row]) * factor[row]
 
     def split(self, s: int) -> Split:

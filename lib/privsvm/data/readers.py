@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from privsvm.errors import PrivSVMError, nearest_name
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    Features = np.ndarray | csr_array
 
-__all__ = ["content_hash", "is_sparse", "read_part"]
+__all__ = ["Features", "content_hash", "is_sparse", "read_part"]
+
+# Dense, or sparse by rows.
+Features: TypeAlias = "np.ndarray | csr_array"
 
 # Below this share of non-zero values, and from this many features on, rows are kept sparse.
 SPARSE_DENSITY = 0.25
@@ -312,14 +314,14 @@ def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
             io.BytesIO(data), header=None, nrows=1, skiprows=max(recipe.header_rows - 1, 0), dtype=str, **options
         )
         first = ["" if cell is None or cell != cell else str(cell).strip() for cell in head.iloc[0]]
-        if recipe.header_rows and isinstance(recipe.label, str) is False and recipe.n_rows is None:
-            _check_header(first, name)
         columns: list[Any] = first if recipe.header_rows else [str(index) for index in range(len(first))]
         # A name may occur twice; positions cannot.
         positions = list(range(len(columns)))
         label = None
         if recipe.label is not None and recipe.label_member is None:
             label = _position(recipe.label, columns, name, "label")
+        if recipe.header_rows and recipe.header_assumed and not isinstance(recipe.label, str):
+            _check_header([cell for index, cell in enumerate(first) if index != label], name)
         # A class may be called "NA", so only features know texts for missing.
         missing: dict[int, list[str]] = {index: list(MISSING_TEXTS) for index in positions if index != label}
         frame = pd.read_csv(
@@ -345,12 +347,14 @@ def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
 
 
 def _check_header(cells: list[str], name: str) -> None:
-    """Refuse a header that is all numbers: it is data, and its row would be lost."""
+    """Refuse a header whose feature names are all numbers: it is data, and its row would be lost."""
     try:
         [float(cell) for cell in cells]
     except ValueError:
         return
-    raise PrivSVMError(f"{name}: first line holds numbers only, so it is no header; set `header: false`")
+    raise PrivSVMError(
+        f"{name}: the first line may be data, its features are numbers; set `header: false` (or `true` if it is one)"
+    )
 
 
 def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:

@@ -119,7 +119,7 @@ def _verdict(guarantee: Mapping[str, Any], status: str) -> dict[str, Any]:
     -------
     dict
         ``known`` (the epsilon on the vertical axis, or None), ``kind`` (``proved``, ``broken``, ``unbroken``,
-        ``unaudited``, ``contradiction``) and ``text``.
+        ``elsewhere`` for a witness under other neighbours, ``unaudited``, ``contradiction``) and ``text``.
     """
     stated = as_number(guarantee.get("epsilon_requested"))
     proved = as_number(guarantee.get("epsilon_proved"))
@@ -147,7 +147,7 @@ def _verdict(guarantee: Mapping[str, Any], status: str) -> dict[str, Any]:
             f"refuted below ε = {short_number(found)}, for {record.get('neighbours')} neighbours "
             f"(the claim is for {relation or 'unnamed'} ones)"
         )
-        return {"known": found, "kind": "broken", "text": text}
+        return {"known": found, "kind": "elsewhere", "text": text}
     if stated is not None and found > stated * (1 + _SLACK):
         return {"known": found, "kind": "broken", "text": f"refuted below ε = {short_number(found)}"}
     text = f"the audit reaches ε = {short_number(found)} only; the claim fails for the reason given"

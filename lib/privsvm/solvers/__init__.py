@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
+import os
+from pathlib import Path
 
-__all__ = ["KERNEL_MODULES", "warm_up"]
+__all__ = ["KERNEL_MODULES", "compile_once", "warm_up"]
 
 # Modules with Numba kernels; each has a ``warm_up`` that calls them on a tiny problem.
 KERNEL_MODULES = ("crammer_singer", "kernels")
 
+MARKER = "warm"
 
-def warm_up() -> list[str]:
-    """Compile every Numba kernel, for the argument types the library calls it with.
+
+def warm_up() -> None:
+    """Compile every Numba kernel, for the argument types the library calls it with."""
+    for name in KERNEL_MODULES:
+        importlib.import_module(f"privsvm.solvers.{name}").warm_up()
+
+
+def compile_once() -> bool:
+    """Fill the folder ``NUMBA_CACHE_DIR`` with all compiled kernels, unless that is done already.
+
+    Of many processes that start on an empty folder, the first compiles and the others wait for it.
 
     Returns
     -------
-    list of str
-        Names of the modules.
+    bool
+        Whether this call compiled. False without ``NUMBA_CACHE_DIR``: Numba then compiles on first use.
     """
-    for name in KERNEL_MODULES:
-        importlib.import_module(f"privsvm.solvers.{name}").warm_up()
-    return list(KERNEL_MODULES)
+    folder = os.environ.get("NUMBA_CACHE_DIR")
+    if not folder or (Path(folder) / MARKER).exists():
+        return False
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with open(Path(folder) / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (Path(folder) / MARKER).exists():
+            return False
+        warm_up()
+        (Path(folder) / MARKER).touch()
+        return True

@@ -61,7 +61,7 @@ def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: s
 
 
 def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
-    """Id of the MLflow experiment of that name: made, taken out of the bin or just found; its tags brought up to date."""
+    """Find, restore or make the MLflow experiment of that name and bring its tags up to date."""
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         # Without an explicit place a database would store the absolute path of the working folder.
@@ -104,9 +104,7 @@ def _log_experiment(client: MlflowClient, experiment_id: str, records: Iterable[
     for run in finished.values():
         if run.info.run_id not in current and run.data.tags.get(_CURRENT_TAG) != "no":
             client.set_tag(run.info.run_id, _CURRENT_TAG, "no")
-    unmarked = current - {
-        run.info.run_id for run in finished.values() if run.data.tags.get(_CURRENT_TAG) == "yes"
-    }
+    unmarked = current - {run.info.run_id for run in finished.values() if run.data.tags.get(_CURRENT_TAG) == "yes"}
     for run_id in sorted(unmarked):
         client.set_tag(run_id, _CURRENT_TAG, "yes")
 

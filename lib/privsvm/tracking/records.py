@@ -183,7 +183,9 @@ def _record(path: Path, content: dict[str, Any], grid: list[float | None], timin
         "guarantee": content["status"],
         "guarantee_reason": _distinct(guarantee.get("reason") for guarantee in content["guarantees"]),
         "mechanism": _distinct(guarantee.get("mechanism") for guarantee in content["guarantees"]),
-        "witness": _distinct((guarantee.get("witness") or {}).get("description") for guarantee in content["guarantees"]),
+        "witness": _distinct(
+            (guarantee.get("witness") or {}).get("description") for guarantee in content["guarantees"]
+        ),
         "dataset_digest": digest,
     }
     return Record(
@@ -200,7 +202,7 @@ def _record(path: Path, content: dict[str, Any], grid: list[float | None], timin
 
 
 def _parameters(content: Mapping[str, Any]) -> dict[str, str]:
-    """What tells this run from others, as text."""
+    """Collect what tells this run from others, as text."""
     names = ["method", "implementation", "dataset", "status", "delta", "neighbours", "condense", "protocol", "repeats"]
     names += ["n_splits", *(name for name in _SIZES if name in content)]
     parameters = {name: _text(content[name]) for name in names}
@@ -209,7 +211,7 @@ def _parameters(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _metrics(content: Mapping[str, Any], grid: Sequence[float | None], reference: bool) -> Iterable[MetricPoint]:
-    """The curve. A reference method has one value only, which is repeated at every step."""
+    """Make the curve; the one value of a reference method is repeated at every step."""
     for step, epsilon in enumerate(grid):
         index = 0 if reference else step
         values: dict[str, Any] = {}
@@ -248,7 +250,7 @@ def _is_reference(content: Mapping[str, Any]) -> bool:
 
 
 def _finite(value: Any) -> float | None:
-    """A finite number as float; None for infinities, null, text and the rest."""
+    """Return a finite number as float and None for infinities, null, text and the rest."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     return None
@@ -259,12 +261,12 @@ def _positive(value: float | None) -> bool:
 
 
 def _distinct(texts: Iterable[Any]) -> str:
-    """The different texts of a list in order, as one."""
+    """Join the different texts of a list in order."""
     return "; ".join(dict.fromkeys(str(text) for text in texts if text))[:_LONGEST_TAG]
 
 
 def _text(value: Any) -> str:
-    """A parameter as short text; null is ``none``."""
+    """Write a parameter as short text; null is ``none``."""
     if value is None:
         return "none"
     text = value if isinstance(value, str) else canonical_json(value)

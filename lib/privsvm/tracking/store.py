@@ -22,9 +22,8 @@ from mlflow.tracking import MlflowClient
 from sqlalchemy.engine import make_url
 
 from privsvm.errors import PrivSVMError
-from privsvm.files import atomic_path
 
-__all__ = ["is_server", "one_line_errors", "open_client", "only_one_process", "sqlite_path"]
+__all__ = ["is_server", "one_line_errors", "only_one_process", "open_client", "sqlite_path"]
 
 _USABLE = "use sqlite:///mlflow.db or the address of a server such as http://127.0.0.1:5000"
 _COMPANIONS = ("-journal", "-wal", "-shm")
@@ -37,7 +36,7 @@ def is_server(tracking_uri: str) -> bool:
 
 
 def sqlite_path(tracking_uri: str) -> Path | None:
-    """The file behind an SQLite URI.
+    """Find the file behind an SQLite URI.
 
     Parameters
     ----------
@@ -209,21 +208,24 @@ def _make_database(database: Path) -> None:
     use or mend.
     """
     workshop = database.with_name(database.name + ".new")
-    _remove_with_companions(workshop)  # of an attempt that was killed
+    copy = database.with_name(database.name + ".copy")
+    for leftover in (workshop, copy):  # of an attempt that was killed
+        _remove_with_companions(leftover)
     try:
         MlflowClient(tracking_uri=f"sqlite:///{workshop}").search_experiments(max_results=1)
         # A journal of a database that was deleted would be played into the new one.
         for companion in _COMPANIONS:
             database.with_name(database.name + companion).unlink(missing_ok=True)
-        with atomic_path(database) as copy:
-            # A copy of the content, as MLflow still holds the file at its first name open.
-            with (
-                contextlib.closing(sqlite3.connect(workshop)) as source,
-                contextlib.closing(sqlite3.connect(copy)) as target,
-            ):
-                source.backup(target)
+        # A copy of the content, as MLflow still holds the file at its first name open; SQLite syncs it to disk.
+        with (
+            contextlib.closing(sqlite3.connect(workshop)) as source,
+            contextlib.closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+        os.replace(copy, database)
     finally:
         _remove_with_companions(workshop)
+        _remove_with_companions(copy)
 
 
 def _remove_with_companions(path: Path) -> None:

@@ -32,9 +32,9 @@ One run is one curve: a method on this data set, over the grid of epsilons.
 `guarantee_reason` says why, tag `witness` names a counterexample where one is known. Do not read it as privacy.
 - `none`: no privacy at all. Such methods (`svm`, `majority`) are reference lines: one value, repeated at every epsilon.
 
-**Which runs are shown?** Those with tag `current = yes`: the parameter values of the last run of the pipeline. Runs of \
-earlier values are kept with `current = no`; to compare with them, clear the search field and remove *Group by: method* \
-(grouping would draw their average).
+**Which runs are shown?** Those with tag `current = yes`: the parameter values of the last run of the pipeline. \
+Runs of earlier values are kept with `current = no`; to compare with them, clear the search field and remove \
+*Group by: method* (grouping would draw their average).
 
 To keep changes to the charts, save them as a view with a name of its own: this view is written anew."""
 

@@ -1,0 +1,387 @@
+"""Every result is in MLflow once, whatever happened before."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from mlflow.entities import ViewType
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json, write_json
+from privsvm.tracking.mlflow_log import log_results
+from privsvm.tracking.store import open_client
+from privsvm.tracking.views import VIEW_KEY, view_links
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+
+def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
+    client = open_client(uri)
+    found = client.get_experiment_by_name(experiment)
+    return list(client.search_runs([found.experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=1000))
+
+
+def history(uri: str, run: Any, metric: str) -> list[tuple[int, float]]:
+    points = open_client(uri).get_metric_history(run.info.run_id, metric)
+    return sorted((point.step, point.value) for point in points)
+
+
+def only(runs: list[Any], method: str) -> Any:
+    (run,) = [run for run in runs if run.data.params["method"] == method]
+    return run
+
+
+def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_results: Any) -> None:
+    keys = log_results(wine_results, uri, "abc123")
+    runs = runs_of(uri)
+    assert [run.data.tags["record_key"] for run in (only(runs, path.parent.name) for path, _ in wine_results)] == keys
+    run, content = only(runs, "pmsvm_wp"), read_json(wine_results[2][0])
+    assert [value for _, value in history(uri, run, "accuracy")] == content["summary"]["accuracy"]["mean"]
+    assert [value for _, value in history(uri, run, "accuracy_sd")] == content["summary"]["accuracy"]["sd"]
+    assert [value for _, value in history(uri, run, "epsilon_proved")] == content["epsilons"]
+    assert history(uri, run, "log10_epsilon")[0] == (0, -2.0)
+    assert history(uri, run, "fit_seconds")[0][1] == pytest.approx(
+        sum(read_json(wine_results[2][1][0])["fit_seconds"]) / 2
+    )
+    assert history(uri, run, "release_seconds")[-1] == (7, 0.5)
+    assert history(uri, run, "predict_seconds")[-1] == (7, pytest.approx(0.2))
+    expected = {
+        "status": "proved",
+        "parameter.C": "1.0",
+        "parameter.kernel": "linear",
+        "delta": "1e-05",
+        "repeats": "3",
+    }
+    assert expected.items() <= run.data.params.items()
+    assert run.data.tags["git_commit"] == "abc123"
+    (dataset,) = run.inputs.dataset_inputs
+    assert (dataset.dataset.name, dataset.dataset.digest) == ("wine", "d" * 36)
+    published = only(runs, "pmsvm_wp_as_published")
+    assert "epsilon_proved" not in published.data.metrics
+    assert published.data.tags["guarantee"] == "claimed"
+    assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"
+
+
+def test_no_run_names_the_person_or_the_machine(
+    uri: str, wine_results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "a_login_name")
+    monkeypatch.setenv("USER", "a_login_name")
+    log_results(wine_results, uri, "abc123")
+    for run in runs_of(uri):
+        text = str(run.to_dictionary())
+        assert "a_login_name" not in text
+        assert str(tmp_path) not in text
+        assert run.data.tags["mlflow.user"] == run.info.user_id == "privsvm"
+
+
+def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str, write_result: Any) -> None:
+    results = [
+        write_result("svm", status="none", epsilons=["inf"], level=0.97),
+        write_result("one", epsilons=[0.1, 10.0]),
+        write_result("other", epsilons=[1.0, 10.0]),
+        write_result("elsewhere", dataset="iris", epsilons=[1000.0]),
+    ]
+    log_results(results, uri, "abc")
+    svm = only(runs_of(uri), "svm")
+    assert history(uri, svm, "accuracy") == [(0, 0.97), (1, 0.97), (2, 0.97)]
+    assert [value for _, value in history(uri, svm, "log10_epsilon")] == [-1.0, 0.0, 1.0]
+    assert "epsilon_proved" not in svm.data.metrics
+    assert (svm.data.params["status"], svm.data.params["delta"]) == ("none", "none")
+    # A longer grid needs a longer line: that is another run, and the short one is not current.
+    results[1] = write_result("one", epsilons=[0.1, 10.0, 100.0])
+    log_results(results, uri, "abc")
+    lines = {run.data.tags["current"]: run for run in runs_of(uri) if run.data.params["method"] == "svm"}
+    assert len(history(uri, lines["no"], "accuracy")) == 3
+    assert len(history(uri, lines["yes"], "accuracy")) == 4
+
+
+def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_result: Any) -> None:
+    log_results([write_result("svm", status="none", epsilons=["inf"])], uri, "abc")
+    assert len(history(uri, only(runs_of(uri), "svm"), "log10_epsilon")) == 2
+
+
+def test_logging_twice_adds_nothing(uri: str, wine_results: Any) -> None:
+    first = log_results(wine_results, uri, "abc")
+    before = [run.to_dictionary() for run in runs_of(uri)]
+    assert log_results(wine_results, uri, "another commit") == first
+    assert [run.to_dictionary() for run in runs_of(uri)] == before
+
+
+def test_timings_are_no_part_of_the_key_but_are_added_when_they_turn_up(uri: str, wine_results: Any) -> None:
+    keys = log_results([(path, []) for path, _ in wine_results], uri, "abc")
+    assert "fit_seconds" not in only(runs_of(uri), "svm").data.metrics
+    assert log_results(wine_results, uri, "abc") == keys
+    assert len(history(uri, only(runs_of(uri), "svm"), "fit_seconds")) == 8
+    write_json(wine_results[0][1][0], {"fit_seconds": [99.0], "release_seconds": [99.0]})
+    assert log_results(wine_results, uri, "abc") == keys
+    assert only(runs_of(uri), "svm").data.metrics["fit_seconds"] < 99
+
+
+def test_changed_parameters_keep_the_older_run_but_not_as_current(
+    uri: str, wine_results: Any, write_result: Any
+) -> None:
+    log_results(wine_results, uri, "abc")
+    write_result("pmsvm_wp", level=0.93, parameters={"C": 2.0})
+    log_results(wine_results, uri, "abc")
+
+    def current() -> dict[tuple[str, str], str]:
+        return {(r.data.params["method"], r.data.params["parameter.C"]): r.data.tags["current"] for r in runs_of(uri)}
+
+    assert len(current()) == 5
+    assert (current()["pmsvm_wp", "1.0"], current()["pmsvm_wp", "2.0"]) == ("no", "yes")
+    write_result("pmsvm_wp", level=0.93)
+    log_results(wine_results[:3], uri, "abc")
+    assert (current()["pmsvm_wp", "1.0"], current()["pmsvm_wp", "2.0"]) == ("yes", "no")
+    assert current()["pmsvm_wp_as_published", "1.0"] == "no"
+    assert len(current()) == 5
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "FAILED", "KILLED"])
+def test_unfinished_runs_of_a_killed_attempt_are_replaced(uri: str, wine_results: Any, status: str) -> None:
+    log_results(wine_results, uri, "abc")
+    broken = only(runs_of(uri), "svm").info.run_id
+    open_client(uri).update_run(broken, status=status)
+    log_results(wine_results, uri, "abc")
+    assert only(runs_of(uri), "svm").info.run_id != broken
+    assert {run.info.status for run in runs_of(uri)} == {"FINISHED"}
+
+
+def test_runs_of_other_people_are_left_alone_and_a_deleted_experiment_comes_back(uri: str, wine_results: Any) -> None:
+    log_results(wine_results, uri, "abc")
+    client = open_client(uri)
+    experiment_id = client.get_experiment_by_name("demo/wine").experiment_id
+    foreign = client.create_run(experiment_id).info.run_id
+    client.delete_experiment(experiment_id)
+    log_results(wine_results, uri, "abc")
+    assert client.get_run(foreign).info.status == "RUNNING"
+    assert len(runs_of(uri)) == 5
+
+
+def killed_after(seconds: float, context: Any, arguments: tuple[Any, ...]) -> bool:
+    """Log in a process of its own and kill it after some seconds; True if it was killed before it was done."""
+    process = context.Process(target=log_results, args=arguments)
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+    process.join()
+    return bool(process.exitcode == -signal.SIGKILL)
+
+
+@pytest.mark.timeout(600)
+def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_result: Any) -> None:
+    results = [write_result(f"method_{index}", level=0.9 + index / 1000) for index in range(12)]
+    # Started once with everything imported, so that each kill hits the logging and not the imports.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["privsvm.tracking.mlflow_log"])
+    killed_after(60, context, ([], f"sqlite:///{tmp_path / 'empty.db'}", "abc"))
+    generator = random.Random(20)
+    killed = left_behind = 0
+    for attempt in range(6):
+        database = tmp_path / f"attempt_{attempt}.db"
+        uri = f"sqlite:///{database}"
+        # Every other time the database is there already, so that the kills are spread over the logging alone.
+        if attempt % 2:
+            shutil.copy(tmp_path / "empty.db", database)
+        shutil.copytree(tmp_path, timed := tmp_path / "timed", ignore=shutil.ignore_patterns("data", "empty*", "timed"))
+        started = time.monotonic()
+        assert not killed_after(60, context, (results, f"sqlite:///{timed / database.name}", "abc"))
+        whole = time.monotonic() - started
+        shutil.rmtree(timed)
+        for _ in range(8):
+            killed += killed_after(generator.uniform(0, 0.9 * whole), context, (results, uri, "abc"))
+        keys = log_results(results, uri, "abc")
+        runs = runs_of(uri)
+        assert Counter(run.data.tags["record_key"] for run in runs) == Counter(keys)
+        assert {(run.info.status, run.data.tags["current"]) for run in runs} == {("FINISHED", "yes")}
+        for run in runs:
+            assert len(history(uri, run, "accuracy")) == len(history(uri, run, "fit_seconds")) == 8
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            left_behind += connection.execute("SELECT COUNT(*) FROM runs WHERE lifecycle_stage = 'deleted'").fetchone()[
+                0
+            ]
+        names = [path.name for path in tmp_path.iterdir() if database.name in path.name]
+        assert sorted(names) == [database.name, f"{database.name}.lock"]
+    # Unless some kills hit, and hit between the first and the last line of a run, nothing was tested.
+    assert killed >= 10
+    assert left_behind >= 1
+
+
+def test_two_processes_at_once_log_each_result_once(tmp_path: Path, uri: str, wine_results: Any) -> None:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["privsvm.tracking.mlflow_log"])
+    processes = [context.Process(target=log_results, args=(wine_results, uri, "abc")) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert len(runs_of(uri)) == 4
+
+
+def one_line(error: pytest.ExceptionInfo[PrivSVMError]) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    assert len(text) < 600
+    return text
+
+
+def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, uri: str, wine_results: Any) -> None:
+    (tmp_path / "mlflow.db").write_bytes(b"this is not a database, but long enough to be looked at " * 100)
+    with pytest.raises(PrivSVMError, match=r"mlflow\.db: .*move the file away") as error:
+        log_results(wine_results, uri, "abc")
+    one_line(error)
+    (tmp_path / "mlflow.db").rename(tmp_path / "away")
+    assert len(log_results(wine_results, uri, "abc")) == 4
+    # The middle of a sound database overwritten, and one that somebody's half-done migration left behind.
+    database = tmp_path / "mlflow.db"
+    content = bytearray(database.read_bytes())
+    content[4096 * 3 : 4096 * 60] = b"\xff" * (4096 * 57)
+    database.write_bytes(content)
+    with pytest.raises(PrivSVMError, match="move the file away") as error:
+        log_results(wine_results, uri, "abc")
+    one_line(error)
+    database.unlink()
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE _alembic_tmp_tags (key TEXT)")
+        connection.execute("CREATE TABLE experiments (name TEXT)")
+        connection.commit()
+    with pytest.raises(PrivSVMError, match="move the file away") as error:
+        log_results(wine_results, f"sqlite:///{tmp_path}/./mlflow.db", "abc")
+    one_line(error)
+
+
+def test_an_empty_file_and_the_journal_of_a_deleted_database_do_no_harm(
+    tmp_path: Path, uri: str, wine_results: Any
+) -> None:
+    (tmp_path / "mlflow.db").touch()
+    for suffix in ("-journal", "-wal", "-shm", ".new", ".new-journal"):
+        (tmp_path / f"mlflow.db{suffix}").write_bytes(os.urandom(5000))
+    log_results(wine_results, uri, "abc")
+    assert len(runs_of(uri)) == 4
+    assert sorted(path.name for path in tmp_path.glob("mlflow.db*")) == ["mlflow.db", "mlflow.db.lock"]
+
+
+@pytest.mark.parametrize("bad", ["mlruns", "file:///tmp/mlruns", "sqlite://", "sqlite:///:memory:", "htp://127.0.0.1"])
+def test_a_uri_that_cannot_hold_runs_is_refused(bad: str, wine_results: Any) -> None:
+    with pytest.raises(PrivSVMError, match=r"mlflow\.tracking_uri.*sqlite:///mlflow\.db") as error:
+        log_results(wine_results, bad, "abc")
+    one_line(error)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_server_that_does_not_answer_is_named_at_once_and_without_its_password(wine_results: Any) -> None:
+    started = time.monotonic()
+    with pytest.raises(PrivSVMError, match=r"no server answers.*start it") as error:
+        log_results(wine_results, f"http://me:secret@127.0.0.1:{free_port()}", "abc")
+    assert "secret" not in one_line(error)
+    assert time.monotonic() - started < 20
+
+
+@contextlib.contextmanager
+def mlflow_server(folder: Path) -> Iterator[str]:
+    """A real MLflow server on this machine, ended with all its workers."""
+    address = f"http://127.0.0.1:{free_port()}"
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder / 'server.db'}"]
+    command += ["--host", "127.0.0.1", "--port", address.rpartition(":")[2], "--workers", "1"]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with (folder / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+        )
+    try:
+        end = time.monotonic() + 120
+        while True:
+            with contextlib.suppress(requests.RequestException):
+                if requests.get(f"{address}/health", timeout=5).ok:
+                    break
+            assert process.poll() is None, (folder / "server.log").read_text()
+            assert time.monotonic() < end, (folder / "server.log").read_text()
+            time.sleep(0.3)
+        yield address
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+
+
+@pytest.mark.timeout(400)
+def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:
+    with mlflow_server(tmp_path) as address:
+        keys = log_results(wine_results, address, "abc")
+        broken = only(runs_of(address), "svm").info.run_id
+        open_client(address).update_run(broken, status="FAILED")
+        assert log_results(wine_results, address, "abc") == keys
+        write_result("pmsvm_wp", level=0.93, parameters={"C": 2.0})
+        log_results(wine_results, address, "abc")
+        runs = runs_of(address)
+        assert len(runs) == 5
+        assert sorted(run.data.tags["current"] for run in runs) == ["no", "yes", "yes", "yes", "yes"]
+        link = view_links(address, address + "/")["demo/wine"]
+        assert link.startswith(f"{address}/#/experiments/")
+        assert link.endswith(f"viewStateShareKey={VIEW_KEY}")
+
+
+def test_one_experiment_and_one_link_for_each_data_set(uri: str, write_result: Any) -> None:
+    results = [write_result("svm", dataset=name, status="none", epsilons=["inf"]) for name in ("wine", "iris", "old")]
+    log_results(results, uri, "abc")
+    assert list(view_links(uri, "http://127.0.0.1:5000")) == ["demo/iris", "demo/old", "demo/wine"]
+    assert list(view_links(uri, "http://127.0.0.1:5000", {"demo/wine"})) == ["demo/wine"]
+    tags = open_client(uri).get_experiment_by_name("demo/wine").tags
+    assert tags["mlflow.experimentKind"] == "custom_model_development"
+    assert all(f"`{status}`" in tags["mlflow.note.content"] for status in ("proved", "claimed", "none"))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"status": "private"}, "status: 'private'"),
+        ({"epsilons": []}, "epsilons"),
+        ({"epsilons": [1.0]}, "8 values for 1 epsilons"),
+        ({"method": None}, "method"),
+        ({"summary": []}, "summary"),
+    ],
+)
+def test_a_malformed_result_is_named_before_anything_is_logged(
+    tmp_path: Path, uri: str, wine_results: Any, change: dict[str, Any], named: str
+) -> None:
+    path = wine_results[3][0]
+    write_json(path, {**read_json(path), **change})
+    with pytest.raises(PrivSVMError, match=f"{path}: .*{named}"):
+        log_results(wine_results, uri, "abc")
+    assert not (tmp_path / "mlflow.db").exists()
+
+
+def test_missing_keys_and_double_results_are_named(uri: str, wine_results: Any) -> None:
+    with pytest.raises(PrivSVMError, match="already in"):
+        log_results([*wine_results, wine_results[0]], uri, "abc")
+    path = wine_results[3][0]
+    write_json(path, {name: value for name, value in read_json(path).items() if name != "summary"})
+    with pytest.raises(PrivSVMError, match="'summary' is missing"):
+        log_results(wine_results, uri, "abc")

@@ -1,0 +1,101 @@
+"""The two scripts as they are called."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STAGES = Path(__file__).resolve().parents[2] / "stages"
+
+
+def call(folder: Path, script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(STAGES / script), *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:
+    files = [path for path, _ in results]
+    timings = [path for _, paths in results for path in paths]
+    parameters = json.dumps({"tracking_uri": "sqlite:///mlflow.db"})
+    output = ("--output", "reports/tracking.json", "--parameters", parameters)
+    return call(folder, "track.py", "--results", *files, "--timings", *timings, *output)
+
+
+def test_track_writes_the_same_keys_again(tmp_path: Path, wine_results: Any) -> None:
+    done = track(tmp_path, wine_results)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["track: 4 results of 1 data sets are in MLflow"]
+    written = (tmp_path / "reports/tracking.json").read_bytes()
+    keys = json.loads(written)["wine"]
+    assert sorted(keys) == ["majority", "pmsvm_wp", "pmsvm_wp_as_published", "svm"]
+    assert len(set(keys.values())) == 4
+    assert track(tmp_path, wine_results[::-1]).returncode == 0
+    assert (tmp_path / "reports/tracking.json").read_bytes() == written
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "mlflow.db", "mlflow.db.lock", "reports"]
+
+
+def test_track_names_stray_timings_and_missing_settings(tmp_path: Path, wine_results: Any) -> None:
+    done = track(tmp_path, [wine_results[0], (wine_results[1][0], wine_results[2][1])])
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "belongs to none of the results" in done.stderr
+    assert done.stderr.count("\n") == 1
+    done = call(tmp_path, "track.py", "--results", wine_results[0][0], "--output", "out.json", "--parameters", "{}")
+    assert done.returncode == 1
+    assert "tracking_uri" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_ui_without_results_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
+    done = call(tmp_path, "ui.py")
+    assert done.returncode == 1
+    assert "run `make run` first" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize("text", ["mlflow: {}\n", "mlflow: 3\n", "- a\n", "a: b: c\n", None])
+def test_ui_names_a_parameter_file_without_tracking_uri(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "params.yaml").write_text(text)
+    done = call(tmp_path, "ui.py")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: params.yaml: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def ui(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(STAGES))
+    import ui
+
+    return ui
+
+
+def test_a_busy_port_is_passed_over(ui: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        other = ui.free_port(port)
+    assert port < other < port + 50
+    assert f"port {port} is busy, using {other}" in capsys.readouterr().out
+
+
+def test_ui_leaves_out_results_of_methods_that_were_taken_out(ui: Any, tmp_path: Path, wine_results: Any) -> None:
+    data, tracked = tmp_path / "data", tmp_path / "tracking.json"
+    every = sorted(path for path, _ in wine_results)
+    assert ui.find_results(data, tracked) == every
+    tracked.write_text(json.dumps({"wine": {"svm": "key", "majority": "key"}}))
+    assert {path.parent.name for path in ui.find_results(data, tracked)} == {"svm", "majority"}
+    newer = tracked.stat().st_mtime + 10
+    os.utime(wine_results[2][0], (newer, newer))
+    assert {path.parent.name for path in ui.find_results(data, tracked)} == {"svm", "majority", "pmsvm_wp"}
