@@ -47,9 +47,10 @@ ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 # After `git checkout` or `dvc pull` the files are right and their times are not. Where DVC says that all is
 # current, Snakemake is told so too.
 sync: $(VENV)/ready  ## Bring data and models to the present commit
-	dvc checkout --quiet
-	@dvc status --quiet \
-		|| { echo "error: dvc.lock: the outputs do not belong to this commit; run dvc pull or dvc repro" >&2; exit 1; }
+	@dvc checkout --quiet && dvc status --quiet \
+		|| { echo "error: dvc.lock: the outputs are not those of this commit; see dvc status, then run dvc pull or dvc repro" >&2; exit 1; }
+	snakemake --cores 1 --quiet all -- warm_kernels
+	@mkdir -p logs && touch logs/recorded
 	snakemake --touch --forceall --cores 1 --quiet all
 
 bench: $(VENV)/ready  ## Time the solvers against named peers

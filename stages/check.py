@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
-
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json
 from privsvm.params import check_params, train_jobs
@@ -37,7 +36,10 @@ def main(arguments: list[str] | None = None) -> None:
         require(all(0 <= value <= 1 for value in accuracy), f"{method} on {dataset}: accuracy {accuracy} is no share")
         proved = [record["status"] == "proved" for record in results["guarantees"]]
         require(
-            all(float(record["epsilon_proved"]) <= float(record["epsilon_requested"]) for record in results["guarantees"])
+            all(
+                float(record["epsilon_proved"]) <= float(record["epsilon_requested"])
+                for record in results["guarantees"]
+            )
             or not any(proved),
             f"{method} on {dataset}: an epsilon is proved above the one asked for",
         )

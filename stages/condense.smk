@@ -3,7 +3,9 @@ rule condense:
     input:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
-        code=code("stages/condense.smk", "stages/condense.py", "lib/privsvm/data"),
+        code=source_files(
+            "stages/condense.smk", "stages/condense.py", "lib/privsvm/data"
+        ),
     output:
         "data/condensed/{condense}/{dataset}.npz",
     log:
@@ -16,9 +18,9 @@ rule condense:
     resources:
         mem_mb=4000,
     params:
-        parameters=lambda wildcards: text({"condense": wildcards.condense}),
+        parameters=lambda wildcards: canonical_json({"condense": wildcards.condense}),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/condense.py --prepared {input.data:q}"
+        "exec env NUMBA_NUM_THREADS={threads} python stages/condense.py --prepared {input.data:q}"
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
 

@@ -4,7 +4,9 @@ from privsvm.data.catalogue import raw_files
 
 rule download:
     input:
-        code=code("stages/download.smk", "stages/download.py", "lib/privsvm/data"),
+        code=source_files(
+            "stages/download.smk", "stages/download.py", "lib/privsvm/data"
+        ),
     output:
         "data/raw/{dataset}/{file}",
     log:
@@ -17,9 +19,9 @@ rule download:
     resources:
         mem_mb=1000,
     params:
-        parameters=lambda wildcards: text(
+        parameters=lambda wildcards: canonical_json(
             {"settings": PARAMS["datasets"][wildcards.dataset] or {}}
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/download.py --dataset {wildcards.dataset:q}"
+        "exec env NUMBA_NUM_THREADS={threads} python stages/download.py --dataset {wildcards.dataset:q}"
         " --file {wildcards.file:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

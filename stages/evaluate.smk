@@ -5,7 +5,7 @@ rule evaluate:
         description="data/prepared/{dataset}.json",
         models="data/models/{method}/{dataset}.npz",
         record="data/models/{method}/{dataset}.json",
-        code=code(
+        code=source_files(
             "stages/evaluate.smk",
             "stages/evaluate.py",
             "lib/privsvm/data",
@@ -28,7 +28,7 @@ rule evaluate:
     resources:
         mem_mb=4000,
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/evaluate.py --prepared {input.data:q}"
+        "exec env NUMBA_NUM_THREADS={threads} python stages/evaluate.py --prepared {input.data:q}"
         " --models {input.models:q} --record {input.record:q} --results {output.results:q}"
         " --timings {output.timings:q} > {log:q} 2>&1"
 

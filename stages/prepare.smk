@@ -7,7 +7,7 @@ rule prepare:
                 wildcards.dataset, PARAMS["datasets"][wildcards.dataset] or {}
             )
         ],
-        code=code("stages/prepare.smk", "stages/prepare.py", "lib/privsvm/data"),
+        code=source_files("stages/prepare.smk", "stages/prepare.py", "lib/privsvm/data"),
     output:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
@@ -21,7 +21,7 @@ rule prepare:
     resources:
         mem_mb=4000,
     params:
-        parameters=lambda wildcards: text(
+        parameters=lambda wildcards: canonical_json(
             {
                 "experiment": PARAMS["experiment"],
                 "protocol": PARAMS["protocol"],
@@ -30,7 +30,7 @@ rule prepare:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/prepare.py --dataset {wildcards.dataset:q}"
+        "exec env NUMBA_NUM_THREADS={threads} python stages/prepare.py --dataset {wildcards.dataset:q}"
         " --raw data/raw/{wildcards.dataset:q} --output {output.data:q} --description {output.description:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 

@@ -4,7 +4,9 @@ rule report:
         results=RESULTS,
         timings=TIMINGS,
         prepared=PREPARED,
-        code=code("stages/report.smk", "stages/report.py", "lib/privsvm/reporting"),
+        code=source_files(
+            "stages/report.smk", "stages/report.py", "lib/privsvm/reporting"
+        ),
     output:
         html="reports/index.html",
         metrics="reports/metrics.json",
@@ -19,9 +21,11 @@ rule report:
     resources:
         mem_mb=1000,
     params:
-        parameters=text({"experiment": PARAMS["experiment"], **PARAMS["report"]}),
+        parameters=canonical_json(
+            {"experiment": PARAMS["experiment"], **PARAMS["report"]}
+        ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/report.py --results {input.results:q}"
+        "exec env NUMBA_NUM_THREADS={threads} python stages/report.py --results {input.results:q}"
         " --timings {input.timings:q} --prepared {input.prepared:q} --output-html {output.html:q}"
         " --output-metrics {output.metrics:q} --output-curves {output.curves:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -3,7 +3,7 @@ rule track:
     input:
         results=RESULTS,
         timings=TIMINGS,
-        code=code("stages/track.smk", "stages/track.py", "lib/privsvm/tracking"),
+        code=source_files("stages/track.smk", "stages/track.py", "lib/privsvm/tracking"),
     output:
         "reports/tracking.json",
     log:
@@ -16,7 +16,7 @@ rule track:
     resources:
         mem_mb=1000,
     params:
-        parameters=text({"tracking_uri": PARAMS["mlflow"]["tracking_uri"]}),
+        parameters=canonical_json({"tracking_uri": PARAMS["mlflow"]["tracking_uri"]}),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/track.py --results {input.results:q}"
+        "exec env NUMBA_NUM_THREADS={threads} python stages/track.py --results {input.results:q}"
         " --timings {input.timings:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -1,14 +1,4 @@
 # One job per method and dataset, with all its splits, epsilons and repeats.
-def train_code(wildcards):
-    # A method's file is its own room: editing it reruns its jobs and no other method's.
-    return code(
-        "stages/train.smk",
-        "stages/train.py",
-        f"lib/privsvm/methods/{IMPLEMENTATION[wildcards.method]}.py",
-        *SHARED_METHOD_CODE,
-    )
-
-
 SHARED_METHOD_CODE = [
     "lib/privsvm/data",
     "lib/privsvm/methods/released.py",
@@ -24,7 +14,13 @@ rule train:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
         condensed=f"data/condensed/{CONDENSE}/{{dataset}}.npz",
-        code=train_code,
+        # A method's file is its own room: editing it reruns its jobs and no other method's.
+        code=lambda wildcards: source_files(
+            "stages/train.smk",
+            "stages/train.py",
+            f"lib/privsvm/methods/{IMPLEMENTATION[wildcards.method]}.py",
+            *SHARED_METHOD_CODE,
+        ),
     output:
         models="data/models/{method}/{dataset}.npz",
         record="data/models/{method}/{dataset}.json",
@@ -39,7 +35,7 @@ rule train:
     resources:
         mem_mb=4000,
     params:
-        parameters=lambda wildcards: text(
+        parameters=lambda wildcards: canonical_json(
             {
                 "condense": CONDENSE,
                 "experiment": PARAMS["experiment"],
@@ -52,6 +48,6 @@ rule train:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} {PYTHON} stages/train.py --method {wildcards.method:q}"
+        "exec env NUMBA_NUM_THREADS={threads} python stages/train.py --method {wildcards.method:q}"
         " --prepared {input.data:q} --condensed {input.condensed:q} --models {output.models:q}"
         " --record {output.record:q} --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -3,12 +3,11 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits, load_wine
-
 from privsvm import PMSVMClassifier
 from privsvm.methods.pmsvm import weight_sensitivity
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.solvers.crammer_singer import solve_crammer_singer
+from sklearn.datasets import load_digits, load_wine
 
 
 def sound(n_classes, **changes):

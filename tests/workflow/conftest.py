@@ -36,7 +36,9 @@ class Workspace:
         self.folder = folder
 
     def environment(self, **changes: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DVC_", "PYTEST"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DVC_", "PYTEST"))
+        }
         kept.pop("PRIVSVM_MIRROR", None)
         # Bytecode is kept outside the tree, and starts stay fast.
         kept.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -44,18 +44,14 @@ def runs(folder: Path) -> Counter:
     """How many runs MLflow shows for each record."""
     client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
     experiments = [item.experiment_id for item in client.search_experiments()]
-    return Counter(
-        run.data.tags["record_key"] for run in client.search_runs(experiments, max_results=1000)
-    )
+    return Counter(run.data.tags["record_key"] for run in client.search_runs(experiments, max_results=1000))
 
 
 def find(folder: Path, victim: str, patience: float) -> list[int]:
     """Processes of one kind; waits a little for the first to appear."""
     deadline = time.monotonic() + patience
     while True:
-        found = [
-            pid for pid, line in processes_in(folder).items() if any(part in line for part in VICTIMS[victim])
-        ]
+        found = [pid for pid, line in processes_in(folder).items() if any(part in line for part in VICTIMS[victim])]
         if found or time.monotonic() > deadline:
             return found
         time.sleep(0.02)
@@ -91,7 +87,7 @@ def test_killed_runs_recover(fresh, finished_once):
     assert fresh.hashes() == finished_once.hashes()
     assert "up to date" in fresh.call("dvc", "repro")
     assert fresh.nothing_to_do()
-    assert not [path for path in (folder / "data").rglob("*.part*")]
+    assert not list((folder / "data").rglob("*.part*"))
     counted = runs(folder)
     assert set(counted.values()) == {1}
     assert {key for methods in _tracked(folder).values() for key in methods.values()} <= set(counted)

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import yaml
-
 from privsvm.files import read_json
 
 pytestmark = pytest.mark.workflow
@@ -21,7 +20,7 @@ def test_one_run_makes_everything_and_dvc_agrees(finished):
     assert finished.times("data", "reports") == before
     # Nothing that the run leaves shows up in git, but for what belongs there.
     changed = {line[3:] for line in finished.git("status", "--porcelain").splitlines()}
-    assert changed <= {"dvc.lock", "reports/", "reports/metrics.json", "reports/curves.csv"}
+    assert changed <= {"dvc.lock", "reports/", "reports/metrics.json", "reports/curves.csv", "reports/tracking.json"}
 
 
 def test_one_parameter_reruns_one_method_and_its_old_value_comes_from_the_cache(finished):
@@ -103,7 +102,7 @@ def test_clone_pull_sync(finished, tmp_path):
     clone.change("methods.svm.C", 2.0)
     output = clone.call(*recipe, "--assume-old", str(finished.folder / "no-venv" / "ready"), check=False)
     assert clone.code != 0
-    assert "dvc pull or dvc repro" in output
+    assert "run dvc pull or dvc repro" in output
 
 
 @pytest.mark.parametrize("cores", [1, 8])

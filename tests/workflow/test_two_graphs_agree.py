@@ -24,7 +24,7 @@ SINGLE_VALUED = {"condense"}
 
 # Files that no job's result depends on.
 NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/record", "stages/warm_kernels", "lib/privsvm/__init__.py",
-            "lib/privsvm/locking.py", "lib/privsvm/params.schema.json", "lib/privsvm/methods/__init__.py",
+            "lib/privsvm/workflow.py", "lib/privsvm/params.schema.json", "lib/privsvm/methods/__init__.py",
             "lib/privsvm/py.typed")  # fmt: skip
 
 
@@ -70,7 +70,9 @@ def workspace(finished_once, tmp_path_factory):
 
 def owner(output: str, stages: dict) -> str | None:
     """The DVC stage whose outs hold a file."""
-    owners = [name for name, outs in stages.items() if any(output == out or output.startswith(out + "/") for out in outs)]
+    owners = [
+        name for name, outs in stages.items() if any(output == out or output.startswith(out + "/") for out in outs)
+    ]
     assert len(owners) <= 1, f"{output} lies in the outs of {owners}"
     return owners[0] if owners else None
 
@@ -147,7 +149,9 @@ def test_every_source_file_has_the_same_readers(workspace):
     with Repo(str(workspace.folder)) as repo:
         deps = {
             stage.name: [
-                Path(dep.fs_path).relative_to(workspace.folder).as_posix() for dep in stage.deps if hasattr(dep, "fs_path")
+                Path(dep.fs_path).relative_to(workspace.folder).as_posix()
+                for dep in stage.deps
+                if hasattr(dep, "fs_path")
             ]
             for stage in repo.index.stages
         }

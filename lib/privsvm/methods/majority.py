@@ -77,7 +77,9 @@ class MajorityClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, accept_sparse="csr")
         return np.repeat(self.classes_[np.argmax(self.class_frequencies_)], X.shape[0])
 
-    def release_path(self, X, y, epsilons: Sequence[float], repeats: int, rng=None, audit: bool = False) -> ConstantPath:
+    def release_path(
+        self, X, y, epsilons: Sequence[float], repeats: int, rng=None, audit: bool = False
+    ) -> ConstantPath:
         """One exact model: a non-private method ignores all but the rows and labels."""
         started = time.perf_counter()
         self.fit(X, y)

@@ -3,8 +3,8 @@
 ``W~ = W + N(0, s^2)``, with W the optimum of the Crammer-Singer problem. The objective is 1-strongly convex, and
 one row's subgradient ``C (e_k - e_y) x'`` has norm at most ``sqrt(2) C R`` for rows of norm at most R, so the optimum
 moves by at most ``sqrt(2) C R`` when a row is added or removed and ``2 sqrt(2) C R`` when one is replaced. (The
-paper's route, ``lambda_max(G) = 2``, does not hold: it is c. The constant survives through the dual simplex, and one row
-with two classes attains it.)
+paper's route, ``lambda_max(G) = 2``, does not hold: it is c. The constant survives through the dual simplex, and one
+row with two classes attains it.)
 """
 
 from __future__ import annotations
@@ -353,9 +353,8 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             return Guarantee(
                 status="claimed",
                 reason=(
-                    f"the noise assumes rows of norm at most {self.data_norm:g}, but min-max scaling bounds each feature, "
-                    "not the row; the scaling takes its ranges from the private rows; the solver stops short of the "
-                    "optimum by an unknown distance"
+                    f"the noise assumes rows of norm at most {self.data_norm:g}, but scaling bounds each feature, not "
+                    "the row; the solver stops short of the optimum by an unknown distance"
                 ),
                 reference="pmsvm-2025, Theorem 1 and released code",
                 **common,
@@ -365,7 +364,8 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             epsilon_proved=mechanism.epsilon_proved,
             assumptions=(
                 f"rows have norm at most {self.data_norm:g}: enforced by clipping",
-                f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap, up to max_epochs",
+                f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap; max_epochs is "
+                "never reached",
                 "C, the class set, the number of features and the scaling bounds are public",
                 "float64 noise: idealised numerics, on a fixed grid",
             ),

@@ -116,7 +116,7 @@ class ReleasedPath:
         return np.argmax(scores, axis=-1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of the path by name, enough to rebuild it with `path_from_arrays`."""
+        """Return the arrays of the path by name, enough to rebuild it with `path_from_arrays`."""
         return {name: getattr(self, name) for name in self.array_names}
 
 
@@ -290,4 +290,5 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     missing = set(kinds[kind].array_names) - set(arrays)
     if missing:
         raise PrivSVMError(f"model file: array {sorted(missing)[0]!r} is missing; delete the model and run again")
-    return kinds[kind](**arrays, **common)
+    stored: dict[str, Any] = {**arrays, **common}
+    return kinds[kind](**stored)

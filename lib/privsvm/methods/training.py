@@ -45,7 +45,7 @@ def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], s
 
 
 def _broken_assumptions(prepared: PreparedData, condense: str) -> list[str]:
-    """What the data's preparation took from private rows, so that no method's proof covers it."""
+    """List what the data's preparation took from private rows, so that no method's proof covers it."""
     description = prepared.description
     broken = []
     origin = description["scaling"]["origin"]
@@ -112,9 +112,7 @@ def train_paths(
         estimator = _estimator(job["implementation"], job["parameters"], privacy, n_classes)
         try:
             # One audit per dataset is enough, and it costs a few more solves.
-            path = estimator.release_path(
-                X, y, privacy["epsilons"], privacy["repeats"], stream, audit=split == 0
-            )
+            path = estimator.release_path(X, y, privacy["epsilons"], privacy["repeats"], stream, audit=split == 0)
         except ValueError as error:
             raise PrivSVMError(f"methods.{method} on {dataset}: {error}") from None
         guarantees = path.guarantees

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-__all__ = ["Guarantee", "Witness", "Status", "Neighbours"]
+__all__ = ["Guarantee", "Neighbours", "Status", "Witness"]
 
 Status = Literal["proved", "claimed", "none"]
 Neighbours = Literal["replace_one", "add_remove"]
@@ -91,7 +91,9 @@ class Guarantee:
     def __post_init__(self) -> None:
         proved = self.status == "proved"
         if proved != math.isfinite(self.epsilon_proved):
-            raise ValueError(f"a guarantee with status={self.status!r} cannot have epsilon_proved={self.epsilon_proved}")
+            raise ValueError(
+                f"a guarantee with status={self.status!r} cannot have epsilon_proved={self.epsilon_proved}"
+            )
         if proved and (self.neighbours is None or self.delta is None or self.accountant is None):
             raise ValueError("a proved guarantee must name neighbours, delta and accountant")
         if self.status == "claimed" and not self.reason:

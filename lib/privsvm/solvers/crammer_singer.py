@@ -93,7 +93,7 @@ def _shuffle(order, state):
 
 @njit(cache=True)
 def _set_rows_without_features(y, squared_norms, C, alpha):
-    """A row of zeros loses 1 whatever W is; this block gives its dual the same value."""
+    """Give rows of zeros, which lose 1 whatever W is, the same value in the dual."""
     n_classes = alpha.shape[1]
     for i in range(y.shape[0]):
         if squared_norms[i] == 0.0:

@@ -66,19 +66,14 @@ def resolve_gamma(gamma: float | str, X) -> float:
             return 1.0 / X.shape[1]
         if gamma != "scale":
             raise ValueError(f"gamma={gamma!r}: {nearest_name(gamma, ('scale', 'auto'))} Or give a positive number")
-        if scipy.sparse.issparse(X):
-            variance = float(X.multiply(X).mean() - X.mean() ** 2)
-        else:
-            variance = float(np.var(X))
+        variance = float(X.multiply(X).mean() - X.mean() ** 2) if scipy.sparse.issparse(X) else float(np.var(X))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     if not (gamma > 0 and np.isfinite(gamma)):
         raise ValueError(f"gamma={gamma!r}: must be positive and finite")
     return float(gamma)
 
 
-def kernel_matrix(
-    X, Z, kernel: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
-) -> np.ndarray:
+def kernel_matrix(X, Z, kernel: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -> np.ndarray:
     """Kernel values between two sets of rows.
 
     Parameters
