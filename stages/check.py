@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
+
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json
 from privsvm.params import check_params, train_jobs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import write_npz
 from privsvm.stage import die_with_parent, json_argument, run

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import yaml
+
 from privsvm.errors import PrivSVMError
 from privsvm.files import sha256_of_file, write_text
 from privsvm.stage import die_with_parent, run

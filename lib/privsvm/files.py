@@ -8,6 +8,7 @@ import json
 import math
 import os
 import secrets
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             return {name: stored[name] for name in stored.files}
     except FileNotFoundError:
         raise PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to make it") from None
-    except (ValueError, OSError, EOFError, KeyError) as error:
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise PrivSVMError(f"{path}: not a readable .npz file ({error}); delete it and run again") from None
 
 

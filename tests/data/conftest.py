@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
 from privsvm.data.catalogue import DataFile, DataPart, DatasetEntry
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
 from privsvm.data.catalogue import load_catalogue, normalise_label, normalise_protocol, raw_files, resolve
 from privsvm.errors import PrivSVMError
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from privsvm.data import download
 from privsvm.data.catalogue import DataFile, load_catalogue, resolve
 from privsvm.data.download import availability, catalogue_table, download_raw, fetch_file

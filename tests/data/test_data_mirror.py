@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+
 from privsvm.data.catalogue import load_catalogue
 from privsvm.data.download import fetch_file
 from privsvm.data.readers import is_sparse, read_part

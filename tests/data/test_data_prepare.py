@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from privsvm.data.catalogue import Bounds, DataFile, DataPart, DatasetEntry, resolve
 from privsvm.data.download import download_raw
 from privsvm.data.prepare import load_prepared, prepare, write_prepared

@@ -17,11 +17,12 @@ import pytest
 import scipy.io
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
 from privsvm.data.catalogue import resolve
 from privsvm.data.packing import read_member, unpack
 from privsvm.data.readers import read_part
 from privsvm.errors import PrivSVMError
-from scipy.sparse import csr_array
 
 X = np.array([[1.5, -2.0], [0.1, 3.0], [0.0, 4e-3]])
 Y = ["a", "b", "a"]

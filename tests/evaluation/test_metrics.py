@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import metrics as reference
+
 from privsvm.evaluation.evaluate import summarise
 from privsvm.evaluation.metrics import area_under_curve, confusion_matrices, confusion_metrics
-from sklearn import metrics as reference
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 60), st.integers(1, 5))

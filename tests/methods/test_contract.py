@@ -1,11 +1,12 @@
 """What every method owes its users: the scikit-learn contract, and errors that name the argument."""
 
 import numpy as np
-import privsvm
 import pytest
-from privsvm import MajorityClassifier, PMSVMClassifier, SVMClassifier
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import privsvm
+from privsvm import MajorityClassifier, PMSVMClassifier, SVMClassifier
 
 X = np.array([[0.0, 0.1], [0.2, 0.0], [1.0, 0.9], [0.8, 1.0]] * 5)
 Y = np.array(["no", "no", "yes", "yes"] * 5)

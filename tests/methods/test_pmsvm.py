@@ -3,11 +3,12 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits, load_wine
+
 from privsvm import PMSVMClassifier
 from privsvm.methods.pmsvm import weight_sensitivity
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.solvers.crammer_singer import solve_crammer_singer
-from sklearn.datasets import load_digits, load_wine
 
 
 def sound(n_classes, **changes):
@@ -114,7 +115,8 @@ def test_path_is_accounted_audited_and_seeded():
     assert len({first.coef[e, r].tobytes() for e in range(3) for r in range(4)}) == 12
     for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
         assert guarantee.epsilon_requested == epsilon
-        assert 0 < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
+        # The audit is close to the bound: the proof gives little away.
+        assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
 
 
 def test_models_of_one_epsilon_do_not_depend_on_the_grid():
@@ -132,7 +134,19 @@ def test_published_claim_is_refuted_where_rows_are_long():
     guarantee = model.release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0]
     assert guarantee.status == "claimed"
     assert guarantee.epsilon_proved == np.inf
-    assert guarantee.witness.epsilon > 5 * guarantee.epsilon_requested
+    assert guarantee.witness.epsilon > 10 * guarantee.epsilon_requested
+
+
+@pytest.mark.parametrize("variant", ["sound", "as_published"])
+def test_the_witness_is_the_same_for_sparse_rows(variant):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:150], y[:150]
+    model = sound(10, C=0.01, variant=variant, allow_unsound=True)
+    dense, sparse = (
+        model.release_path(rows, y, [1.0], 1, 0, audit=True).guarantees[0].witness.epsilon
+        for rows in (X, scipy.sparse.csr_array(X))
+    )
+    assert dense == pytest.approx(sparse, rel=0.02)
 
 
 def test_nothing_on_the_model_is_the_exact_solution():

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from privsvm import SVMClassifier
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import SVC
+
+from privsvm import SVMClassifier
 
 
 def scaled(load):

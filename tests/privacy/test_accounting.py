@@ -4,6 +4,7 @@ import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 
 

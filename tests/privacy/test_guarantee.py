@@ -2,6 +2,7 @@ import json
 import math
 
 import pytest
+
 from privsvm.files import canonical_json
 from privsvm.privacy.guarantee import Guarantee, Witness
 

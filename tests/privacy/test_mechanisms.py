@@ -3,6 +3,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.streams import seeded_stream, system_stream

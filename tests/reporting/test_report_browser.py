@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic_results import METHODS
+
 from privsvm.reporting import render_page
 from privsvm.reporting.records import read_prepared, read_results, read_timings
-from synthetic_results import METHODS
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from synthetic_results import METHODS, make_guarantee, make_result
+
 from privsvm.reporting import page_context, render_page
 from privsvm.reporting.page import short_number
 from privsvm.reporting.provenance import provenance, without_absolute_paths
 from privsvm.reporting.records import Result, read_prepared, read_results, read_timings, result_from_record
-from synthetic_results import METHODS, make_guarantee, make_result
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
 

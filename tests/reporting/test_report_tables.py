@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic_results import GRID, METHODS, make_guarantee, make_result
+
 from privsvm.errors import PrivSVMError
 from privsvm.reporting import (
     curve_columns,
@@ -23,7 +25,6 @@ from privsvm.reporting import (
     read_timings,
 )
 from privsvm.reporting.records import Result, result_from_record
-from synthetic_results import GRID, METHODS, make_guarantee, make_result
 
 STAGE = Path(__file__).parents[2] / "stages" / "report.py"
 

@@ -3,9 +3,10 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privsvm.solvers.crammer_singer import crammer_singer_objective, solve_crammer_singer
 from sklearn.datasets import load_digits, load_wine
 from sklearn.svm import LinearSVC
+
+from privsvm.solvers.crammer_singer import crammer_singer_objective, solve_crammer_singer
 
 
 def unit_rows(load):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from privsvm.files import write_json
 
 EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0]

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import requests
 from mlflow.entities import ViewType
+
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
 from privsvm.tracking.mlflow_log import log_results

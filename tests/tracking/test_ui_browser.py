@@ -106,9 +106,10 @@ def visible_lines(card: Any) -> list[list[float]]:
 def test_link_opens_on_accuracy_against_epsilon(
     tmp_path: Path, write_result: Any, wine_results: Any, browser: Any
 ) -> None:
-    from privsvm.tracking.mlflow_log import log_results
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
+
+    from privsvm.tracking.mlflow_log import log_results
 
     # An older run of other parameters must not be drawn.
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+
 from privsvm.files import read_json
 
 pytestmark = pytest.mark.workflow

@@ -28,14 +28,16 @@ from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.solvers.crammer_singer import solve_crammer_singer
+from privsvm.streams import seeded_stream
 
 __all__ = ["ESTIMATOR", "PMSVMClassifier", "weight_sensitivity"]
 
 # The default target of the duality gap costs about 1 % of extra noise.
 _GAP_SHARE = 2e-4
 
-# How many rows the audit tries to relabel.
-_AUDIT_ROWS = 4
+# How many long rows, and how many random corners of the features' ranges, the audit tries.
+_AUDIT_ROWS = 2
+_AUDIT_CORNERS = 2
 
 
 def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: float = 0.0) -> float:
@@ -62,6 +64,19 @@ def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: 
     if neighbours not in rows:
         raise ValueError(f"neighbours={neighbours!r}: {nearest_name(neighbours, rows)}")
     return rows[neighbours] * math.sqrt(2.0) * C * data_norm + 2.0 * math.sqrt(gap)
+
+
+def _extreme_rows(X) -> list[np.ndarray]:
+    """Rows (1, d) that a data set with the same feature ranges may hold, as far out as they get."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if scipy.sparse.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    corners = [np.where(np.abs(high) >= np.abs(low), high, low)]
+    rng = seeded_stream(0, "audit")
+    corners += [np.where(rng.random(low.size) < 0.5, low, high) for _ in range(_AUDIT_CORNERS)]
+    longest = np.argsort(-row_norms(X), kind="stable")[:_AUDIT_ROWS]
+    rows = X[longest].toarray() if scipy.sparse.issparse(X) else X[longest]
+    return [row[None, :] for row in [*corners, *rows]]
 
 
 class PMSVMClassifier(ClassifierMixin, BaseEstimator):
@@ -244,7 +259,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         fit_seconds = time.perf_counter() - started
         sensitivity = weight_sensitivity(self.C, self.data_norm, self.neighbours, gap)
         mechanisms = [GaussianMechanism(eps, self.delta, sensitivity, weights.size) for eps in epsilons]
-        distance, pair = self._largest_move(rows, codes, weights) if audit else (0.0, "")
+        distance, pair = self._largest_move(X, rows, codes, weights) if audit else (0.0, "")
         guarantees = []
         for mechanism in mechanisms:
             witness = None
@@ -317,25 +332,31 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         weights[present] = np.vstack([-solver.coef_ / 2, solver.coef_ / 2]) if present.size == 2 else solver.coef_
         return weights
 
-    def _largest_move(self, X, codes: np.ndarray, weights: np.ndarray) -> tuple[float, str]:
-        """How far relabelling one of the longest rows moves the weights: a lower bound on the sensitivity."""
-        norms = row_norms(X)
-        scores = np.asarray(X @ weights.T)
-        largest, moved = 0.0, -1
-        for row in np.argsort(-norms, kind="stable")[:_AUDIT_ROWS]:
-            relabelled = codes.copy()
-            # The label that fits the row worst.
-            order = np.argsort(scores[row], kind="stable")
-            relabelled[row] = order[0] if order[0] != codes[row] else order[1]
-            if np.unique(relabelled).size < 2:
-                continue
-            distance = float(np.linalg.norm(self._solve(X, relabelled, weights.shape[0]) - weights))
+    def _largest_move(self, X, rows, codes: np.ndarray, weights: np.ndarray) -> tuple[float, str]:
+        """How far the label of one extreme row moves the weights: a lower bound on the sensitivity.
+
+        One training row is replaced by a row from the corners of the features' ranges, or by one of the
+        longest rows, under each of two labels: two data sets that differ in one row.
+        """
+        kept, kept_codes = rows[1:], codes[1:]
+        largest, norm = 0.0, 0.0
+        for row in _extreme_rows(X):
+            row = row if self.variant == "as_published" else self._clip(row)
+            if scipy.sparse.issparse(X):
+                changed = scipy.sparse.vstack([scipy.sparse.csr_array(row), kept]).tocsr()
+            else:
+                changed = np.vstack([row, kept])
+            # The two labels that fit best: each is the other's closest rival, so the row pulls the opposite way.
+            labels = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
+            first, second = (
+                self._solve(changed, np.concatenate([[label], kept_codes]), weights.shape[0]) for label in labels
+            )
+            distance = float(np.linalg.norm(first - second))
             if distance > largest:
-                largest, moved = distance, int(row)
-        norm = float(norms[moved]) if moved >= 0 else 0.0
+                largest, norm = distance, float(row_norms(row)[0])
         return largest, (
-            f"the training rows of split 0, with and without another label on one row of norm {norm:.3g}; "
-            "the two exact outputs give the bound without sampling"
+            f"the training rows of one split, one of them replaced by a row of norm {norm:.3g} under two different "
+            "labels; the two exact outputs give the bound without sampling"
         )
 
     def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Any) -> Guarantee:

@@ -45,7 +45,7 @@ def without_absolute_paths(value: Any) -> Any:
     Returns
     -------
     object
-        The same with ``/home/someone/data/a.csv`` turned into ``a.csv``.
+        The same with ``<some folder>/a.csv`` turned into ``a.csv``.
     """
     if isinstance(value, Mapping):
         return {without_absolute_paths(str(key)): without_absolute_paths(item) for key, item in value.items()}

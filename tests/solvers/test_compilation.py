@@ -1,0 +1,65 @@
+"""Compiled code belongs to the present sources, and many processes compile once."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from privsvm.params import numba_cache_key
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def test_a_changed_callee_in_another_file_is_noticed(tmp_path):
+    """Numba's own cache keeps the old code; a cache folder named after all sources does not."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "callee.py").write_text("from numba import njit\n@njit(cache=True)\ndef g(x):\n    return x + 1.0\n")
+    (package / "caller.py").write_text(
+        "from numba import njit\nfrom callee import g\n@njit(cache=True)\ndef f(x):\n    return 2.0 * g(x)\n"
+    )
+
+    def result(cache: Path) -> float:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", "from caller import f; print(f(1.0))"],
+            cwd=package, env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return float(done.stdout)
+
+    fixed, keyed = tmp_path / "fixed", tmp_path / "keyed"
+    assert result(fixed) == 4.0
+    assert result(keyed / numba_cache_key(package)) == 4.0
+    (package / "callee.py").write_text("from numba import njit\n@njit(cache=True)\ndef g(x):\n    return x + 100.0\n")
+    assert result(keyed / numba_cache_key(package)) == 202.0
+    # Where this fails, Numba has learnt to notice, and the keyed folders can go.
+    assert result(fixed) == 4.0
+
+
+def test_of_many_processes_one_compiles(tmp_path):
+    code = textwrap.dedent("""
+        from privsvm.solvers import compile_once
+        compiled = compile_once()
+        import numpy as np
+        from privsvm.solvers import crammer_singer
+        crammer_singer.warm_up()
+        kernels = [f for f in vars(crammer_singer).values() if hasattr(getattr(f, "stats", None), "cache_hits")]
+        hits = sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels)
+        print(int(compiled), hits)
+    """)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    answers = [process.communicate(timeout=300)[0].split() for process in processes]
+    assert sorted(answer[0] for answer in answers) == ["0", "0", "0", "1"]
+    assert all(int(hits) > 0 for compiled, hits in answers if compiled == "0")
+
+
+def test_without_a_cache_folder_nothing_is_done(monkeypatch):
+    from privsvm.solvers import compile_once
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    assert compile_once() is False

@@ -1,0 +1,92 @@
+"""pyproject.toml, requirements.lock and environment.yml say the same, and nothing private is in the repository."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+LOCK = (REPOSITORY / "requirements.lock").read_text()
+
+
+def locked() -> dict[str, list[Requirement]]:
+    pins: dict[str, list[Requirement]] = {}
+    for line in LOCK.splitlines():
+        if re.match(r"[A-Za-z0-9]", line):
+            pin = Requirement(line.rstrip("\\").strip())
+            pins.setdefault(canonicalize_name(pin.name), []).append(pin)
+    return pins
+
+
+def test_every_requirement_is_locked_at_an_allowed_version():
+    wanted = [
+        *PROJECT["dependencies"],
+        *(item for extra in PROJECT["optional-dependencies"].values() for item in extra),
+    ]
+    pins = locked()
+    for requirement in map(Requirement, wanted):
+        found = pins.get(canonicalize_name(requirement.name))
+        assert found, f"{requirement.name} is missing in requirements.lock; run `make lock`"
+        for pin in found:
+            (version,) = pin.specifier
+            assert requirement.specifier.contains(version.version), f"{requirement} against {pin}; run `make lock`"
+
+
+def test_lock_has_hashes_and_no_address():
+    assert "://" not in LOCK
+    assert not re.search(r"--(extra-)?index|--find-links|^-e|^-f", LOCK, re.MULTILINE)
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", LOCK)
+    assert all("--hash=sha256:" in block for block in blocks if re.match(r"[A-Za-z0-9]", block))
+
+
+def test_conda_installs_the_same_lock():
+    environment = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
+    pip = next(item for item in environment["dependencies"] if isinstance(item, dict))["pip"]
+    assert pip == ["-r requirements.lock"]
+    (python,) = (item for item in environment["dependencies"] if isinstance(item, str) and item.startswith("python="))
+    lowest = PROJECT["requires-python"].removeprefix(">=")
+    assert python.removeprefix("python=") == lowest
+    assert environment["channels"] == ["conda-forge", "nodefaults"]
+
+
+def tracked() -> list[Path]:
+    listing = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [REPOSITORY / name for name in listing.stdout.splitlines() if (REPOSITORY / name).is_file()]
+
+
+def test_no_data_and_no_machine_paths_are_tracked():
+    for path in tracked():
+        assert path.stat().st_size < 1_000_000, f"{path.name} is over 1 MB; data belongs to DVC"
+        assert not path.relative_to(REPOSITORY).as_posix().startswith("data/")
+        # Tests hold hostile paths on purpose.
+        if path.suffix != ".png" and "tests" not in path.parts:
+            text = path.read_text(encoding="utf-8")
+            assert not re.search(r"(^|[^\w.])/(home|root|work|Users)/\w", text), f"an absolute path in {path.name}"
+
+
+def test_no_pickle_and_no_eval_in_the_product():
+    for room in ("lib", "stages"):
+        for path in (REPOSITORY / room).rglob("*.py"):
+            text = path.read_text()
+            assert not re.search(r"import pickle|joblib|allow_pickle=True|\beval\(|\bexec\(", text), path.name
+
+
+def test_servers_bind_to_the_loopback_address():
+    assert "0.0.0.0" not in "".join(path.read_text() for path in (REPOSITORY / "stages").glob("*.py"))
+    assert '"127.0.0.1"' in (REPOSITORY / "stages" / "ui.py").read_text()
+
+
+def test_links_between_the_pages_exist():
+    pages = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *(REPOSITORY / "docs").glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -1,0 +1,119 @@
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.files import atomic_path, canonical_json, read_json, read_npz, write_json, write_npz, write_text
+from privsvm.stage import json_argument
+from privsvm.workflow import clear_stale_locks, source_files
+
+
+def test_failed_writes_leave_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(RuntimeError), atomic_path(path) as temporary:  # noqa: PT012
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert [item.name for item in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_killed_writes_leave_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    code = (
+        "import sys, time; from privsvm.files import atomic_path\n"
+        "with atomic_path(sys.argv[1]) as t:\n"
+        "    t.write_text('half'); print('written', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        process.kill()
+    assert path.read_text() == "old"
+
+
+def test_canonical_json_depends_on_content_alone():
+    value = {"b": np.float64(0.1), "a": (1, np.int64(2)), "c": np.array([1.5, math.inf])}
+    text = canonical_json(value)
+    assert text == canonical_json(dict(reversed(value.items())))
+    assert json.loads(text) == {"a": [1, 2], "b": 0.1, "c": [1.5, "inf"]}
+    assert canonical_json(math.nan) == "null"
+    assert canonical_json(-math.inf) == '"-inf"'
+
+
+def test_npz_bytes_are_reproducible_and_hold_no_objects(tmp_path):
+    arrays = {"x": np.arange(5.0), "name": np.array("none")}
+    write_npz(tmp_path / "a.npz", arrays)
+    time.sleep(1.1)
+    write_npz(tmp_path / "b.npz", dict(reversed(arrays.items())))
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    assert np.array_equal(read_npz(tmp_path / "a.npz")["x"], arrays["x"])
+    with pytest.raises(PrivSVMError, match="Python objects"):
+        write_npz(tmp_path / "c.npz", {"x": np.array([{}], dtype=object)})
+    with open(tmp_path / "d.npz", "wb") as handle:
+        np.savez(handle, x=np.array([{}], dtype=object))
+    with pytest.raises(PrivSVMError, match=r"d\.npz"):
+        read_npz(tmp_path / "d.npz")
+
+
+@pytest.mark.parametrize(("reader", "name"), [(read_json, "a.json"), (read_npz, "a.npz")])
+def test_unreadable_files_are_named(tmp_path, reader, name):
+    with pytest.raises(PrivSVMError, match=f"{name}: file not found"):
+        reader(tmp_path / name)
+    (tmp_path / name).write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(PrivSVMError, match=f"{name}: not"):
+        reader(tmp_path / name)
+
+
+def test_json_round_trip(tmp_path):
+    write_json(tmp_path / "a.json", {"x": [1, 2.5, None, True, "é"]})
+    assert read_json(tmp_path / "a.json") == {"x": [1, 2.5, None, True, "é"]}
+
+
+def test_nearest_name():
+    assert nearest_name("wien", ["wine", "digits"]) == "did you mean 'wine'?"
+    assert nearest_name("zzz", ["wine", "digits"]) == "known: digits, wine"
+
+
+def test_bad_json_arguments_are_refused():
+    import argparse
+
+    with pytest.raises(argparse.ArgumentTypeError, match="not valid JSON"):
+        json_argument("{")
+
+
+def test_stale_locks_go_and_living_ones_stay(tmp_path):
+    folder = tmp_path / ".snakemake"
+    (folder / "locks").mkdir(parents=True)
+    code = (
+        "import sys, time; from privsvm.workflow import clear_stale_locks\n"
+        "handle = clear_stale_locks(sys.argv[1]); print('held', flush=True); time.sleep(60)"
+    )
+    (folder / "locks" / "0.input.lock").write_text("left over")
+    with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        assert not list((folder / "locks").iterdir())
+        (folder / "locks" / "0.input.lock").write_text("of the living")
+        clear_stale_locks(folder).close()
+        assert list((folder / "locks").iterdir())
+        os.kill(process.pid, signal.SIGKILL)
+    clear_stale_locks(folder).close()
+    assert not list((folder / "locks").iterdir())
+
+
+def test_source_files_skip_compiled_code(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "room" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "room" / "a.py").touch()
+    (tmp_path / "room" / "__pycache__" / "a.pyc").touch()
+    assert [name for name in source_files("room", "one.py") if name.startswith(("room", "one"))] == [
+        "one.py",
+        "room/a.py",
+    ]
