@@ -52,6 +52,7 @@ sync: $(VENV)/ready  ## Bring data and models to the present commit
 	snakemake --cores 1 --quiet all -- warm_kernels
 	@mkdir -p logs && touch logs/recorded
 	snakemake --touch --forceall --cores 1 --quiet all
+	@python stages/ui.py --only-log
 
 bench: $(VENV)/ready  ## Time the solvers against named peers
 	python bench/run.py
@@ -71,4 +72,4 @@ check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane an
 	python stages/check.py
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
-	rm -rf .snakemake .cache logs benchmarks data reports/index.html reports/tracking.json
+	rm -rf .snakemake .cache logs benchmarks dvc_plots data reports/index.html

@@ -2,8 +2,6 @@
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 # The library of this working copy, wherever the environment's own copy lies.
 sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 
@@ -12,7 +10,9 @@ from privsvm.files import canonical_json
 from privsvm.params import check_params, method_parameters, train_jobs
 from privsvm.stage import die_with_parent
 from privsvm.workflow import (
+    check_writable,
     clear_stale_locks,
+    collect_errors,
     runs_inside_dvc,
     set_environment,
     source_files,
@@ -26,8 +26,10 @@ WORKFLOW_LOCK = clear_stale_locks()
 
 try:
     PARAMS = check_params(config)
+    check_writable("data", "logs", "reports")
 except PrivSVMError as error:
-    raise WorkflowError(f"error: {error}")
+    # One line, without the place in this file that found it.
+    sys.exit(f"error: {error}")
 
 NUMBA_KEY = set_environment(workflow.basedir, PARAMS)
 METHODS = list(PARAMS["methods"])
@@ -43,3 +45,8 @@ wildcard_constraints:
     dataset="[A-Za-z0-9][A-Za-z0-9_.-]*",
     method="[A-Za-z0-9][A-Za-z0-9_-]*",
     condense="none",
+
+
+onerror:
+    # What the user can mend, last.
+    print("", *collect_errors(log), sep="\n", file=sys.stderr)

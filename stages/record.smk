@@ -23,5 +23,7 @@ rule record:
     threads: 1
     resources:
         mem_mb=500,
+    params:
+        datasets=canonical_json(DATASETS),
     shell:
-        "exec python stages/record.py --output {output} > {log} 2>&1"
+        "exec python stages/record.py --datasets {params.datasets:q} --output {output} > {log} 2>&1"

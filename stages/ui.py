@@ -1,4 +1,7 @@
-"""Open the results in MLflow: log what is missing, print one link for each data set, serve the page on this machine."""
+"""Open the results in MLflow: log what is missing, print one link for each data set, serve the page on this machine.
+
+With ``--only-log`` nothing is served: the runs and their ``current`` tags are brought in line with the present results.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,9 @@ from track import current_commit, with_timings
 
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 50
+_OLDER_RUNS = (
+    "ui: to see runs of older parameters too, clear the filter `tags.current = 'yes'` and group by run instead of curve"
+)
 
 
 def configured_tracking_uri(path: Path) -> str:
@@ -42,6 +48,11 @@ def configured_tracking_uri(path: Path) -> str:
     if not isinstance(tracking_uri, str) or not tracking_uri:
         raise PrivSVMError(f"{path}: mlflow.tracking_uri: {tracking_uri!r} is not a URI; {remedy}")
     return tracking_uri
+
+
+def has_results(data: Path) -> bool:
+    """Whether there is any result file below ``data``."""
+    return any((data / "results").glob("*/*.json"))
 
 
 def find_results(data: Path, tracked: Path) -> list[Path]:
@@ -100,16 +111,20 @@ def free_port(wanted: int) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Log, print the links and become the MLflow server."""
+    """Log; unless only that is asked for, print the links and become the MLflow server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=5000, help="the next free one is taken if it is busy")
     parser.add_argument("--tracking-uri", help="instead of mlflow.tracking_uri in params.yaml")
     parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="the parameter file")
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of results and timings")
     parser.add_argument("--tracked", type=Path, default=Path("reports/tracking.json"), help="output of the track stage")
+    parser.add_argument("--only-log", action="store_true", help="log the present results and stop; no page is served")
     options = parser.parse_args(arguments)
     if not 1 <= options.port <= 65535:
         raise PrivSVMError(f"--port: {options.port} is not a port; pass a number from 1024 to 65535")
+    if options.only_log and not has_results(options.data):
+        print(f"ui: no results in {options.data / 'results'}, nothing to log")
+        return
     tracking_uri = options.tracking_uri or configured_tracking_uri(options.params)
     results = find_results(options.data, options.tracked)
     timings = [
@@ -125,13 +140,17 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.tracking.views import view_links
 
     files = with_timings(results, timings)
-    log_results(files, tracking_uri, current_commit())
+    keys = log_results(files, tracking_uri, current_commit())
+    if options.only_log:
+        print(f"ui: {len(keys)} results are in MLflow, marked as the current ones")
+        return
     names = {record.experiment_name for record in collect_records(files)}
     serve = not is_server(tracking_uri)
     port = free_port(options.port) if serve else 0
     base_url = f"http://{_HOST}:{port}" if serve else tracking_uri
     for name, link in view_links(tracking_uri, base_url, names).items():
         print(f"{name}: {link}")
+    print(_OLDER_RUNS)
     if not serve:
         return
     print("ui: the links work in a few seconds; stop with Ctrl-C", flush=True)

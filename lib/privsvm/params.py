@@ -139,6 +139,8 @@ def _raise_first(errors, source: str, prefix: tuple[str, ...]) -> None:
     if error.validator == "required":
         missing = sorted(set(error.validator_value) - set(error.instance))[0]
         raise PrivSVMError(f"{where}: the key {missing!r} is missing; add it (see docs/parameters.md)")
+    if "propertyNames" in error.absolute_schema_path:
+        raise PrivSVMError(f"{where}: the name {error.instance!r} becomes a folder; use letters, digits, - and _")
     wish = error.schema.get("description")
     detail = wish or error.message
     if error.validator == "enum":

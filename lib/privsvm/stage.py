@@ -49,7 +49,9 @@ def run(main: Callable[[list[str] | None], int | None]) -> None:
     try:
         code = main(None) or 0
     except PrivSVMError as error:
-        print(f"error: {error}", file=sys.stderr)
+        # Keys of params.yaml are named with their file, wherever the problem came to light.
+        source = "params.yaml: " if str(error).startswith(("datasets.", "methods.")) else ""
+        print(f"error: {source}{error}", file=sys.stderr)
         code = 1
     except OSError as error:
         remedy = {

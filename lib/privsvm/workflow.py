@@ -10,9 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from privsvm.errors import PrivSVMError
 from privsvm.params import numba_cache_key
 
-__all__ = ["clear_stale_locks", "runs_inside_dvc", "set_environment", "source_files"]
+__all__ = [
+    "check_writable",
+    "clear_stale_locks",
+    "collect_errors",
+    "runs_inside_dvc",
+    "set_environment",
+    "source_files",
+]
 
 # What every stage reads; privsvm.files, errors and so on are imported by all of them.
 _COMMON_SOURCES = (
@@ -122,3 +130,41 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] 
     (folder / "locks").mkdir(exist_ok=True)
     fcntl.flock(handle, fcntl.LOCK_SH)
     return handle
+
+
+def check_writable(*folders: str) -> None:
+    """Refuse to start where an output folder cannot be written, before Snakemake touches anything.
+
+    Parameters
+    ----------
+    *folders : str
+        Output folders; every existing folder below them counts too.
+
+    Raises
+    ------
+    PrivSVMError
+        Naming the first folder that cannot be written.
+    """
+    for top in (Path(), *map(Path, folders)):
+        for folder in (top, *(item for item in top.rglob("*") if item.is_dir())) if top != Path() else (top,):
+            if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+                raise PrivSVMError(
+                    f"{folder}: this folder cannot be written; make it writable (chmod u+w) and run again"
+                )
+
+
+def collect_errors(log: str | os.PathLike[str]) -> list[str]:
+    """Collect the one-line errors of failed jobs from Snakemake's log.
+
+    Parameters
+    ----------
+    log : path-like
+        Snakemake's own log file, which holds the logs of failed jobs.
+
+    Returns
+    -------
+    list of str
+        Different lines, in order of appearance.
+    """
+    lines = (line.strip() for line in Path(log).read_text(encoding="utf-8", errors="replace").splitlines())
+    return list(dict.fromkeys(line for line in lines if line.startswith("error: ")))

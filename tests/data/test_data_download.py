@@ -267,7 +267,8 @@ def test_stage(tmp_path):
     wrong = stage("--dataset", "wien", "--file", "wine.npz", "--output", str(target))
     assert wrong.returncode == 1
     assert wrong.stderr == (
-        "error: datasets.wien: unknown dataset 'wien'; did you mean 'wine'? (own data needs `path` or `url`)\n"
+        "error: params.yaml: datasets.wien: unknown dataset 'wien'; did you mean 'wine'? "
+        "(own data needs `path` or `url`)\n"
     )
     (tmp_path / "file").write_text("")
     unwritable = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(tmp_path / "file" / "wine.npz"))

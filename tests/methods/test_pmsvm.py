@@ -47,16 +47,19 @@ def neighbour(X, y, n_classes, kind, rng):
 KINDS = ["label", "zeros", "huge", "opposite", "duplicate", "lost class", "removed"]
 
 
-@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(2, 12), st.floats(-3, 2))
-@settings(max_examples=150, deadline=None)
-def test_weights_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, log_C):
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(2, 12),
+       st.floats(-11.5, 2), st.sampled_from([0.6, 1.0, 1.5]))  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_weights_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, log_C, norm):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
     y = rng.integers(0, n_classes, size=n)
     first, second, relation = neighbour(X, y, n_classes, kind, rng)
-    model = sound(n_classes, C=10.0**log_C)
-    weights = [model._solve(model._clip(rows), labels, n_classes) for rows, labels in (first or (X, y), second)]
-    bound = weight_sensitivity(model.C, model.data_norm, relation, model._gap())
+    model = sound(n_classes, C=10.0**log_C, data_norm=norm)
+    model.classes_ = np.arange(n_classes)
+    gap = model._certifiable_gap(n, 3)
+    weights = [model._solve(model._clip(rows), labels, n_classes, gap) for rows, labels in (first or (X, y), second)]
+    bound = weight_sensitivity(model.C, model.data_norm, relation, gap)
     assert np.linalg.norm(weights[0] - weights[1]) <= bound
 
 
@@ -153,7 +156,7 @@ def test_nothing_on_the_model_is_the_exact_solution():
     X, y = load_wine(return_X_y=True)
     X = X / X.max(axis=0)
     model = sound(3, random_state=0).fit(X, y)
-    exact = model._solve(model._clip(X), y, 3)
+    exact = model._solve(model._clip(X), y, 3, 1e-9)
 
     def arrays(value):
         if isinstance(value, np.ndarray):
@@ -172,11 +175,57 @@ def test_nothing_on_the_model_is_the_exact_solution():
     assert not hasattr(model, "objective_")
 
 
-def test_not_converged_gives_noise_around_zero_and_no_exception():
+def test_a_limit_on_the_passes_takes_the_proof_away():
+    """Whether a limit is hit depends on the rows, and so would the released model."""
     X, y = load_digits(return_X_y=True)
-    model = sound(10, C=100.0, max_epochs=1)
-    assert not model._solve(model._clip(X), y, 10).any()
-    assert np.isfinite(model.fit(X, y).coef_).all()
+    with pytest.raises(ValueError, match="max_epochs=3"):
+        sound(10, max_epochs=3).fit(X, y)
+    guarantee = sound(10, C=100.0, max_epochs=3, allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "max_epochs=3" in guarantee.reason
+
+
+@pytest.mark.parametrize(("C", "norm"), [(1e-16, 1.0), (1e-170, 1.0), (1.0, 1e-8), (1e160, 1.0)])
+def test_what_float64_cannot_certify_is_refused(C, norm):
+    with pytest.raises(ValueError, match="C="):
+        sound(3, C=C, data_norm=norm).fit(*load_wine(return_X_y=True))
+
+
+def test_a_gap_below_round_off_is_refused():
+    with pytest.raises(ValueError, match="gap=1e-17"):
+        sound(10, gap=1e-17).fit(*load_digits(return_X_y=True))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"C": True}, {"C": np.float32(0.1)}, {"epsilon": True}, {"gap": True}, {"data_norm": np.float16(1)},
+     {"max_epochs": 2.5}, {"max_epochs": 0}, {"max_epochs": True}, {"epsilon": 1e-9}, {"delta": np.float32(1e-5)}],
+)  # fmt: skip
+def test_numbers_of_another_kind_are_refused(changes):
+    name = next(iter(changes))
+    with pytest.raises(ValueError, match=f"{name}="):
+        sound(3, allow_unsound=True, **changes).fit(*load_wine(return_X_y=True))
+
+
+def test_whole_numbers_are_numbers():
+    X, y = load_wine(return_X_y=True)
+    for one in (1, np.int64(1), np.float64(1.0)):
+        assert sound(3, epsilon=one, C=one).fit(X, y).guarantee_.epsilon_requested == 1.0
+
+
+def test_the_guarantee_says_where_the_noise_came_from():
+    X, y = load_wine(return_X_y=True)
+    assert sound(3).fit(X, y).guarantee_.noise_source == "system"
+    assert sound(3, random_state=1).fit(X, y).guarantee_.noise_source == "seeded stream"
+
+
+def test_adding_a_row_is_audited_as_such():
+    X, y = load_wine(return_X_y=True)
+    X = X / X.max(axis=0)
+    guarantee = sound(3, neighbours="add_remove").release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0]
+    assert guarantee.witness.neighbours == "add_remove"
+    assert 0.3 < guarantee.witness.epsilon <= guarantee.epsilon_proved
+    assert guarantee.sensitivity == pytest.approx(np.sqrt(2) * 0.3 * 1.5, rel=0.03)
 
 
 def test_unseeded_releases_differ():
@@ -189,6 +238,6 @@ def test_published_variant_agrees_with_liblinear_on_two_classes():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(80, 3))
     y = (X[:, 0] > 0).astype(int)
-    published = PMSVMClassifier(variant="as_published", allow_unsound=True, classes=[0, 1], C=0.1)._solve(X, y, 2)
+    published = PMSVMClassifier(variant="as_published", allow_unsound=True, classes=[0, 1], C=0.1)._solve(X, y, 2, 0.0)
     ours = solve_crammer_singer(X, y, 2, 0.1, gap=1e-12).coef
     assert np.allclose(published, ours, atol=1e-3)

@@ -35,9 +35,17 @@ def test_no_distance_no_loss():
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "named"),
-    [(0, 1e-5, "epsilon=0"), (-1, 1e-5, "epsilon=-1"), (math.inf, 1e-5, "epsilon=inf"), (math.nan, 1e-5, "epsilon=nan"),
-     (1, 0, "delta=0"), (1, 1, "delta=1"), (1, 2, "delta=2")],
-)  # fmt: skip
+    [
+        (0, 1e-5, "epsilon=0"),
+        (1e-9, 1e-9, "epsilon=1e-09"),
+        (-1, 1e-5, "epsilon=-1"),
+        (math.inf, 1e-5, "epsilon=inf"),
+        (math.nan, 1e-5, "epsilon=nan"),
+        (1, 0, "delta=0"),
+        (1, 1, "delta=1"),
+        (1, 2, "delta=2"),
+    ],
+)
 def test_bad_budgets_are_named(epsilon, delta, named):
     with pytest.raises(ValueError, match=named):
         gaussian_noise_multiplier(epsilon, delta)

@@ -35,10 +35,15 @@ def test_survives_json():
         {"neighbours": None},
         {"delta": None},
         {"accountant": None},
+        {"epsilon_proved": 1.1},
+        {"delta": 1.5},
+        {"noise_scale": 0.0},
+        {"sensitivity": math.inf},
+        {"witness": Witness(epsilon=1.01, neighbours="replace_one", description="d")},
     ],
 )
 def test_contradictions_are_refused(change):
-    with pytest.raises(ValueError, match="guarantee"):
+    with pytest.raises(ValueError, match=r"guarantee|epsilon_proved|delta|noise_scale|sensitivity"):
         Guarantee(**{**PROVED, **change})
 
 
@@ -48,6 +53,11 @@ def test_a_broken_assumption_takes_the_proof_away():
     assert fallen.epsilon_requested == 1.0
     none = Guarantee(status="none", mechanism="m", reference="r")
     assert none.with_broken_assumption("one") is none
+
+
+def test_a_witness_for_another_relation_refutes_nothing():
+    witness = Witness(epsilon=1.6, neighbours="replace_one", description="d")
+    assert Guarantee(**{**PROVED, "neighbours": "add_remove", "witness": witness}).status == "proved"
 
 
 def test_frozen():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,32 @@ def test_ui_without_results_says_what_to_do(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "run `make run` first" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "mlflow.db").exists()
+
+
+def test_ui_only_log_brings_the_runs_in_line_and_stops(
+    tmp_path: Path, write_result: Callable[..., Any], wine_results: Any
+) -> None:
+    def current() -> list[tuple[str, str]]:
+        with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+            query = "SELECT p.value, t.value FROM params p JOIN tags t ON t.run_uuid = p.run_uuid"
+            return sorted(connection.execute(f"{query} WHERE p.key = 'parameter.C' AND t.key = 'current'"))
+
+    assert len(wine_results) == 4
+    (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
+    done = call(tmp_path, "ui.py", "--only-log")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["ui: 4 results are in MLflow, marked as the current ones"]
+    assert current() == [("1.0", "yes")] * 4
+    write_result("pmsvm_wp", parameters={"C": 2.0})
+    assert call(tmp_path, "ui.py", "--only-log").stdout == done.stdout
+    assert current() == [("1.0", "no"), *[("1.0", "yes")] * 3, ("2.0", "yes")]
+
+
+def test_ui_only_log_without_results_is_no_error(tmp_path: Path) -> None:
+    done = call(tmp_path, "ui.py", "--only-log")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["ui: no results in data/results, nothing to log"]
     assert not (tmp_path / "mlflow.db").exists()
 
 

@@ -20,7 +20,12 @@ import requests
 CHROMIUM, CHROMEDRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 PROJECT = Path(__file__).resolve().parents[2]
 SERVER_START_SECONDS = 120
-METHODS = {"svm", "majority", "pmsvm_wp", "pmsvm_wp_as_published"}
+CURVES = {
+    "svm": "svm (no privacy)",
+    "majority": "majority (no privacy)",
+    "pmsvm_wp": "pmsvm_wp (proved)",
+    "pmsvm_wp_as_published": "pmsvm_wp_as_published (CLAIMED, does not hold)",
+}
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(
@@ -118,6 +123,8 @@ def test_link_opens_on_accuracy_against_epsilon(
     (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
     with running_ui(tmp_path) as links:
         assert list(links) == ["demo/wine"]
+        printed = (tmp_path / "ui.log").read_text()
+        assert printed.index("http") < printed.index("clear the filter `tags.current = 'yes'` and group by run")
         browser.get(links["demo/wine"])
 
         def drawn(*titles: str) -> Any:
@@ -132,10 +139,11 @@ def test_link_opens_on_accuracy_against_epsilon(
         finally:
             browser.save_screenshot(str(screenshot))
         assert elements(accuracy, ".xtitle")[0].text == "log10_epsilon"
-        legend = re.findall(r"^(\w+) \(accuracy\)$", accuracy.text, flags=re.MULTILINE)
-        assert sorted(legend) == sorted(METHODS)
+        legend = re.findall(r"^(.+) \(accuracy\)$", accuracy.text, flags=re.MULTILINE)
+        assert sorted(legend) == sorted(CURVES.values())
         # Heights grow downwards: both reference lines are level, svm on top, majority at the bottom.
-        lines = dict(zip(legend, visible_lines(accuracy), strict=True))
+        drawn_lines = dict(zip(legend, visible_lines(accuracy), strict=True))
+        lines = {method: drawn_lines[curve] for method, curve in CURVES.items()}
         assert {len(line) for line in lines.values()} == {8}
         assert len(set(lines["svm"])) == len(set(lines["majority"])) == 1
         for method in ("pmsvm_wp", "pmsvm_wp_as_published"):

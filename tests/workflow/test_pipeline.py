@@ -54,6 +54,21 @@ def test_adding_a_dataset_runs_its_jobs_only(finished):
     assert finished.call("dvc", "status", "--json").strip() == "{}"
 
 
+def test_removing_a_dataset_takes_it_out_of_everything_that_is_shared(finished):
+    params = finished.params()
+    del params["datasets"]["breast_cancer"]
+    finished.write_params(params)
+    finished.snakemake()
+    assert not [name for name in finished.times("data", "reports") if "breast_cancer" in name]
+    assert "breast_cancer" not in (finished.folder / "reports/metrics.json").read_text()
+    assert finished.call("dvc", "status", "--json").strip() == "{}"
+    # It comes back when it is wanted again.
+    params["datasets"]["breast_cancer"] = {"scaling": "bounds"}
+    finished.write_params(dict(params, datasets=dict(sorted(params["datasets"].items()))))
+    finished.snakemake()
+    assert "breast_cancer" in (finished.folder / "reports/metrics.json").read_text()
+
+
 def test_removing_a_method_takes_it_out_of_the_report(finished):
     params = finished.params()
     del params["methods"]["majority"]

@@ -57,6 +57,7 @@ _OWN_SETTINGS = (
     "header",
     "drop_columns",
     "member",
+    "n_features",
 )
 _PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".zip", ".Z")
 _SUFFIX_FORMATS = {
@@ -235,6 +236,8 @@ class DatasetEntry:
         True where the files were rebuilt from others, so that only a mirror has them.
     own : bool
         True for data declared in params.yaml.
+    prescaled : bool
+        True where the published file was scaled by statistics of its own rows.
     note, bounds_note : str
         What to know before using it.
     papers : tuple of str
@@ -262,6 +265,7 @@ class DatasetEntry:
     own: bool = False
     note: str = ""
     bounds_note: str = ""
+    prescaled: bool = False
     papers: tuple[str, ...] = ()
 
 
@@ -360,6 +364,7 @@ def _catalogue_entry(name: str, record: Mapping[str, Any]) -> DatasetEntry:
         note=record.get("note", ""),
         bounds_note=record.get("bounds_note", ""),
         papers=tuple(record.get("papers", ())),
+        prescaled=record.get("prescaled", False),
     )
 
 
@@ -510,7 +515,8 @@ def _own_entry(name: str, settings: Mapping[str, Any]) -> DatasetEntry:
     where = str(path) if path is not None else str(url)
     key = "path" if path is not None else "url"
     if path is not None and not Path(where).is_file():
-        raise PrivSVMError(f"datasets.{name}.path: no such file {where!r}; correct the path or use `url`")
+        what = "is a folder" if Path(where).is_dir() else "no such file"
+        raise PrivSVMError(f"datasets.{name}.path: {where!r}: {what}; correct the path or use `url`")
     if url is not None and urllib.parse.urlsplit(where).scheme not in ("http", "https"):
         raise PrivSVMError(f"datasets.{name}.url: {where!r} is not an http(s) address; use `path` for a local file")
     file_name = Path(where if path is not None else urllib.parse.unquote(urllib.parse.urlsplit(where).path)).name
@@ -546,6 +552,9 @@ def _own_entry(name: str, settings: Mapping[str, Any]) -> DatasetEntry:
         sha256 = str(sha256).lower().removeprefix("sha256:")
         if not _SHA256.fullmatch(sha256):
             raise PrivSVMError(f"datasets.{name}.sha256: {sha256!r} is not 64 hexadecimal digits; copy it again")
+    n_features = settings.get("n_features")
+    if n_features is not None and (isinstance(n_features, bool) or not isinstance(n_features, int) or n_features < 1):
+        raise PrivSVMError(f"datasets.{name}.n_features: {n_features!r}; give a whole number of at least 1")
     drop = settings.get("drop_columns", ())
     part = DataPart(
         role="all",
@@ -558,6 +567,7 @@ def _own_entry(name: str, settings: Mapping[str, Any]) -> DatasetEntry:
         delimiter=delimiter,
         drop_columns=tuple(drop) if isinstance(drop, Sequence) and not isinstance(drop, str) else (drop,),
         member=None if member is None else str(member),
+        n_features=n_features,
     )
     file = DataFile(
         name=file_name,
@@ -570,6 +580,11 @@ def _own_entry(name: str, settings: Mapping[str, Any]) -> DatasetEntry:
     if classes is not None:
         if not isinstance(classes, Sequence) or isinstance(classes, str) or len(classes) < 2:
             raise PrivSVMError(f"datasets.{name}.classes: {classes!r}; list every class that may occur, at least two")
+        if any(isinstance(item, bool) for item in classes):
+            raise PrivSVMError(
+                f"datasets.{name}.classes: {list(classes)!r}: YAML reads unquoted yes, no, on and off as true and "
+                "false; write them in quotes"
+            )
         classes = tuple(normalise_label(item) for item in classes)
         if len(set(classes)) != len(classes):
             raise PrivSVMError(f"datasets.{name}.classes: {list(classes)!r} names a class twice; list each once")
@@ -595,7 +610,7 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
     settings : mapping or None
         Keys ``scaling``, ``fit_on``, ``range``, ``bounds``, ``positive``, ``groups``, ``missing``, ``protocol``,
         ``parts`` (whose rows are pooled); for own data also ``path`` or ``url``, ``sha256``, ``format``, ``label``,
-        ``features``, ``classes``, ``delimiter``, ``header``, ``drop_columns``, ``member``.
+        ``features``, ``classes``, ``delimiter``, ``header``, ``drop_columns``, ``member``, ``n_features``.
 
     Returns
     -------

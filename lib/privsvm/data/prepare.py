@@ -102,6 +102,11 @@ def prepare(
         "dataset": entry.name,
         "n_rows": int(X.shape[0]),
         "n_features": int(X.shape[1]),
+        # LIBSVM files do not say how many features there are; the largest index that occurs depends on the rows.
+        "n_features_origin": "data"
+        if any(entry.parts[role].format == "libsvm" and entry.parts[role].n_features is None for role in roles)
+        else "declared",
+        "prescaled": entry.prescaled,
         "n_splits": len(splits),
         "sparse": is_sparse(X),
         "classes": list(classes),

@@ -22,18 +22,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.errors import nearest_name
 from privsvm.methods.released import LinearPath, NoiseStreams, noise_streams
-from privsvm.methods.validation import check_training_data, common_tags, row_norms
+from privsvm.methods.validation import check_training_data, common_tags, is_number, row_norms
 from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT, check_budget
 from privsvm.privacy.audit import gaussian_witness
-from privsvm.privacy.guarantee import Guarantee, Neighbours
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
-from privsvm.solvers.crammer_singer import solve_crammer_singer
+from privsvm.solvers.crammer_singer import round_off_allowance, solve_crammer_singer
 from privsvm.streams import seeded_stream
 
 __all__ = ["ESTIMATOR", "PMSVMClassifier", "weight_sensitivity"]
 
 # The default target of the duality gap costs about 1 % of extra noise.
 _GAP_SHARE = 2e-4
+
+# A gap is certified where it is this many times what float64 may get wrong about it.
+_GAP_ALLOWANCES = 4.0
+
+# Range of C R^2 within which the solver's arithmetic is safe.
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-12, 1e12
 
 # How many long rows, and how many random corners of the features' ranges, the audit tries.
 _AUDIT_ROWS = 2
@@ -101,13 +107,15 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         ``sound`` clips rows and solves to a certified duality gap. ``as_published`` does what the
         paper's released code does, and needs ``allow_unsound=True``.
     gap : float or None, default=None
-        Public target of the duality gap; None means ``2e-4 C^2 R^2``.
-    max_epochs : int, default=100_000
-        Most passes over the rows.
+        Public target of the duality gap; None means ``2e-4 C^2 R^2``, or more where float64 cannot certify that.
+    max_epochs : int or None, default=None
+        Most passes over the rows. None: as many as the gap needs. A limit makes the released model depend on whether
+        it was reached, so nothing is proved with one: that needs ``allow_unsound=True``.
     allow_unsound : bool, default=False
         Consent to a model whose epsilon is not proved.
     random_state : int, numpy.random.Generator or None, default=None
-        Noise source. None takes fresh entropy of the operating system: the only choice for a release.
+        Noise source. None takes fresh entropy of the operating system: the only choice for a release, since whoever
+        knows a seed can draw the same noise and take it off. The guarantee says which it was.
 
     Attributes
     ----------
@@ -124,8 +132,8 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise, and that the solver reaches its gap within
-    `max_epochs` passes on every data set; where it does not, the release is noise around zero.
+    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
+    public. Training time is not covered: it depends on the rows.
 
     Examples
     --------
@@ -146,7 +154,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         neighbours: Neighbours = "replace_one",
         variant: str = "sound",
         gap: float | None = None,
-        max_epochs: int = 100_000,
+        max_epochs: int | None = None,
         allow_unsound: bool = False,
         random_state: int | np.random.Generator | None = None,
     ):
@@ -183,7 +191,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             If a parameter is out of range, an assumption of the proof fails, or the model would be
             unsound without ``allow_unsound=True``.
         """
-        path = self._release(X, y, [self.epsilon], 1, noise_streams(self.random_state), audit=False)
+        path = self._release(X, y, [self.epsilon], 1, self.random_state, audit=False)
         self.coef_ = path.coef[0, 0]
         self.intercept_ = path.intercept[0, 0]
         self.guarantee_ = path.guarantees[0]
@@ -219,7 +227,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         LinearPath
             ``coef`` (E, R, c, d).
         """
-        return self._release(X, y, epsilons, repeats, noise_streams(rng), audit)
+        return self._release(X, y, epsilons, repeats, rng, audit)
 
     def decision_function(self, X) -> np.ndarray:
         """Class scores.
@@ -244,28 +252,29 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else np.argmax(scores, axis=1)
         return self.classes_[codes]
 
-    def _release(self, X, y, epsilons: Sequence[float], repeats: int, streams: NoiseStreams, audit: bool) -> LinearPath:
-        self._check_parameters(epsilons)
+    def _release(self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool) -> LinearPath:
+        streams = noise_streams(rng)
+        epsilons, delta = self._check_parameters(epsilons)
         if self.classes is None and not self.allow_unsound:
             raise ValueError(
                 "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
             )
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         published = self.variant == "as_published"
+        gap = 0.0 if published else self._certifiable_gap(X.shape[0], X.shape[1])
         rows = X if published else self._clip(X)
-        gap = 0.0 if published else self._gap()
         started = time.perf_counter()
-        weights = self._solve(rows, codes, len(self.classes_))
+        weights = self._solve(rows, codes, len(self.classes_), gap)
         fit_seconds = time.perf_counter() - started
-        sensitivity = weight_sensitivity(self.C, self.data_norm, self.neighbours, gap)
-        mechanisms = [GaussianMechanism(eps, self.delta, sensitivity, weights.size) for eps in epsilons]
-        distance, pair = self._largest_move(X, rows, codes, weights) if audit else (0.0, "")
+        sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, gap)
+        mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in epsilons]
+        distance, pair = self._largest_move(X, rows, codes, weights, gap) if audit else (0.0, "")
         guarantees = []
         for mechanism in mechanisms:
             witness = None
             if audit:
-                witness = gaussian_witness(distance, mechanism.noise_scale, self.delta, "replace_one", pair)
-            guarantees.append(self._guarantee(mechanism, gap, witness))
+                witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
+            guarantees.append(self._guarantee(mechanism, gap, witness, "system" if rng is None else "seeded stream"))
         started = time.perf_counter()
         coef = np.stack(
             [
@@ -274,7 +283,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             ]
         )
         return LinearPath(
-            epsilons=tuple(float(epsilon) for epsilon in epsilons),
+            epsilons=tuple(epsilons),
             guarantees=tuple(guarantees),
             n_classes=len(self.classes_),
             fit_seconds=fit_seconds,
@@ -283,39 +292,68 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             intercept=np.zeros(coef.shape[:3]),
         )
 
-    def _check_parameters(self, epsilons: Sequence[float]) -> None:
-        for epsilon in epsilons:
-            check_budget(epsilon, self.delta)
-        for name in ("C", "data_norm"):
+    def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
+        """Refuse what means nothing; return the budget as plain floats."""
+        for name in ("C", "data_norm", "delta", "gap"):
             value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name}={value!r}: must be positive and finite")
-        if self.gap is not None and not (self.gap > 0 and math.isfinite(self.gap)):
-            raise ValueError(f"gap={self.gap!r}: must be positive and finite, or None")
+            if name == "gap" and value is None:
+                continue
+            if not is_number(value) or not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name}={value!r}: must be a positive finite number")
+        for epsilon in epsilons:
+            if not is_number(epsilon):
+                raise ValueError(f"epsilon={epsilon!r}: must be a positive finite number")
+            check_budget(float(epsilon), float(self.delta))
         variants = ("sound", "as_published")
         if self.variant not in variants:
             raise ValueError(f"variant={self.variant!r}: {nearest_name(self.variant, variants)}")
         if self.variant == "as_published" and not self.allow_unsound:
             raise ValueError("variant='as_published': its epsilon does not hold; consent with allow_unsound=True")
+        if self.max_epochs is not None:
+            if not is_number(self.max_epochs) or self.max_epochs != int(self.max_epochs) or self.max_epochs < 1:
+                raise ValueError(f"max_epochs={self.max_epochs!r}: must be a whole number of at least 1, or None")
+            if not self.allow_unsound:
+                raise ValueError(
+                    f"max_epochs={self.max_epochs!r}: nothing is proved with a limit; use None, or consent with "
+                    "allow_unsound=True"
+                )
+        return [float(epsilon) for epsilon in epsilons], float(self.delta)
 
-    def _gap(self) -> float:
-        return _GAP_SHARE * (self.C * self.data_norm) ** 2 if self.gap is None else self.gap
+    def _certifiable_gap(self, n_rows: int, n_features: int) -> float:
+        """Public target of the duality gap, with what float64 may get wrong about it."""
+        C, norm = float(self.C), float(self.data_norm)
+        scale = C * norm**2
+        if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
+            raise ValueError(
+                f"C={self.C!r}, data_norm={self.data_norm!r}: C * data_norm^2 must lie between {_SMALLEST_SCALE:g} and "
+                f"{_LARGEST_SCALE:g} for a solution that float64 can certify"
+            )
+        # The number of rows counts by its order of magnitude only, which is taken to be public.
+        n_public = 2 ** math.ceil(math.log2(max(n_rows, 2)))
+        allowance = round_off_allowance(n_public, n_features, len(self.classes_), C, norm)
+        if self.gap is None:
+            return max(_GAP_SHARE * scale * C, _GAP_ALLOWANCES * allowance) + allowance
+        if self.gap < _GAP_ALLOWANCES * allowance:
+            raise ValueError(
+                f"gap={self.gap!r}: float64 cannot certify it here; "
+                f"use at least {_GAP_ALLOWANCES * allowance:.1e}, or None"
+            )
+        return float(self.gap) + allowance
 
     def _clip(self, X):
         """Scale rows longer than `data_norm` down to it."""
-        # Shrunk by more than round-off, so that the bound holds in floating point too.
-        factors = np.minimum(1.0, self.data_norm * (1 - 1e-12) / np.maximum(row_norms(X), np.finfo(float).tiny))
+        # Shrunk by more than the round-off of a sum of d squares, so that the bound holds in floating point too.
+        bound = float(self.data_norm) * (1 - (X.shape[1] + 8) * np.finfo(float).eps)
+        factors = np.minimum(1.0, bound / np.maximum(row_norms(X), np.finfo(float).tiny))
         if scipy.sparse.issparse(X):
             return (scipy.sparse.diags_array(factors) @ X).tocsr()
         return X * factors[:, None]
 
-    def _solve(self, X, codes: np.ndarray, n_classes: int) -> np.ndarray:
+    def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         """Exact weights (c, d) of one data set: what must not leave this object."""
         if self.variant == "as_published":
             return self._solve_as_published(X, codes, n_classes)
-        solution = solve_crammer_singer(X, codes, n_classes, self.C, self._gap(), self.max_epochs)
-        # An exception would tell that this data set is a hard one.
-        return solution.coef if solution.converged else np.zeros_like(solution.coef)
+        return solve_crammer_singer(X, codes, n_classes, float(self.C), gap, self.max_epochs).coef
 
     def _solve_as_published(self, X, codes: np.ndarray, n_classes: int) -> np.ndarray:
         from sklearn.exceptions import ConvergenceWarning
@@ -332,11 +370,11 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         weights[present] = np.vstack([-solver.coef_ / 2, solver.coef_ / 2]) if present.size == 2 else solver.coef_
         return weights
 
-    def _largest_move(self, X, rows, codes: np.ndarray, weights: np.ndarray) -> tuple[float, str]:
-        """How far the label of one extreme row moves the weights: a lower bound on the sensitivity.
+    def _largest_move(self, X, rows, codes: np.ndarray, weights: np.ndarray, gap: float) -> tuple[float, str]:
+        """How far one extreme row moves the weights: a lower bound on the sensitivity.
 
-        One training row is replaced by a row from the corners of the features' ranges, or by one of the
-        longest rows, under each of two labels: two data sets that differ in one row.
+        One training row is replaced by a row from the corners of the features' ranges, or by one of the longest rows.
+        For ``replace_one`` the pair differs in that row's label, for ``add_remove`` in its presence.
         """
         kept, kept_codes = rows[1:], codes[1:]
         largest, norm = 0.0, 0.0
@@ -348,18 +386,23 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
                 changed = np.vstack([row, kept])
             # The two labels that fit best: each is the other's closest rival, so the row pulls the opposite way.
             labels = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
-            first, second = (
-                self._solve(changed, np.concatenate([[label], kept_codes]), weights.shape[0]) for label in labels
-            )
+            first = self._solve(changed, np.concatenate([labels[:1], kept_codes]), weights.shape[0], gap)
+            if self.neighbours == "replace_one":
+                second = self._solve(changed, np.concatenate([labels[1:], kept_codes]), weights.shape[0], gap)
+            else:
+                second = self._solve(kept, kept_codes, weights.shape[0], gap)
             distance = float(np.linalg.norm(first - second))
             if distance > largest:
                 largest, norm = distance, float(row_norms(row)[0])
+        how = "under two different labels" if self.neighbours == "replace_one" else "and that row taken away"
         return largest, (
-            f"the training rows of one split, one of them replaced by a row of norm {norm:.3g} under two different "
-            "labels; the two exact outputs give the bound without sampling"
+            f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}) within the "
+            f"features' ranges, {how}; the two exact outputs give the bound without sampling"
         )
 
-    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Any) -> Guarantee:
+    def _guarantee(
+        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, noise_source: str
+    ) -> Guarantee:
         common: dict[str, Any] = {
             "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
             "neighbours": self.neighbours,
@@ -368,6 +411,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             "sensitivity": mechanism.total_sensitivity,
             "noise_scale": mechanism.noise_scale,
             "accountant": GAUSSIAN_ACCOUNTANT,
+            "noise_source": noise_source,
             "witness": witness,
         }
         if self.variant == "as_published":
@@ -385,14 +429,19 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             epsilon_proved=mechanism.epsilon_proved,
             assumptions=(
                 f"rows have norm at most {self.data_norm:g}: enforced by clipping",
-                f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap; max_epochs is "
-                "never reached",
-                "C, the class set, the number of features and the scaling bounds are public",
+                f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap",
+                "C, the class set, the number of features, the order of magnitude of the number of rows and the "
+                "scaling bounds are public",
+                "one model is released; several add up",
                 "float64 noise: idealised numerics, on a fixed grid",
             ),
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
             **common,
         )
+        if self.max_epochs is not None:
+            guarantee = guarantee.with_broken_assumption(
+                f"the solver stops after max_epochs={self.max_epochs} passes, whether or not its gap is reached"
+            )
         if self.classes is None:
             guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
         return guarantee

@@ -21,6 +21,9 @@ from privsvm.streams import seeded_stream
 __all__ = ["load_paths", "save_paths", "train_paths", "training_rows"]
 
 
+_FIXED_SPLIT = "neighbouring data sets are training sets: how the rows were split is fixed and public"
+
+
 def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], split: int) -> tuple[Any, np.ndarray]:
     """Training rows of one split, after condensation.
 
@@ -53,6 +56,12 @@ def _broken_assumptions(prepared: PreparedData, condense: str) -> list[str]:
         broken.append(f"the scaling ({description['scaling']['kind']}) was taken from {origin}, which are private")
     if description["classes_origin"] != "declared":
         broken.append("the class set was taken from the private labels")
+    if description["prescaled"]:
+        broken.append("the published file was scaled by statistics of its own rows")
+    if description["missing"]["columns_dropped"]:
+        broken.append("columns were dropped because of missing values in private rows")
+    if description["n_features_origin"] != "declared":
+        broken.append("the number of features was taken from the private rows")
     if condense != "none":
         broken.append(f"the rows were condensed ({condense}), which has no bounded sensitivity")
     return broken
@@ -115,7 +124,7 @@ def train_paths(
             path = estimator.release_path(X, y, privacy["epsilons"], privacy["repeats"], stream, audit=split == 0)
         except ValueError as error:
             raise PrivSVMError(f"methods.{method} on {dataset}: {error}") from None
-        guarantees = path.guarantees
+        guarantees = tuple(guarantee.with_assumption(_FIXED_SPLIT) for guarantee in path.guarantees)
         for reason in broken:
             guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
         paths.append(dataclasses.replace(path, guarantees=guarantees))

@@ -10,7 +10,12 @@ import scipy.sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-__all__ = ["check_training_data", "common_tags", "row_norms"]
+__all__ = ["check_training_data", "common_tags", "is_number", "row_norms"]
+
+
+def is_number(value: Any) -> bool:
+    """Whether a parameter is a real number of double precision, and not a truth value."""
+    return isinstance(value, (int, float, np.integer)) and not isinstance(value, (bool, np.bool_))
 
 
 def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any, np.ndarray, np.ndarray]:

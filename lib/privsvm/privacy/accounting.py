@@ -12,6 +12,8 @@ GAUSSIAN_ACCOUNTANT = "analytic Gaussian (dp_accounting)"
 # The calibration's root finder may end a few units of round-off below the smallest valid noise.
 _ROUND_OFF_SLACK = 1e-9
 
+_SMALLEST_EPSILON = 1e-6
+
 
 def check_budget(epsilon: float, delta: float) -> None:
     """Refuse a privacy budget that means nothing.
@@ -19,7 +21,7 @@ def check_budget(epsilon: float, delta: float) -> None:
     Parameters
     ----------
     epsilon : float
-        Must be positive and finite.
+        Must be at least 1e-6 (the calibration's accuracy) and finite.
     delta : float
         Must lie strictly between 0 and 1.
 
@@ -30,6 +32,10 @@ def check_budget(epsilon: float, delta: float) -> None:
     """
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise ValueError(f"epsilon={epsilon!r}: must be a positive finite number")
+    if epsilon < _SMALLEST_EPSILON:
+        raise ValueError(
+            f"epsilon={epsilon!r}: must be at least {_SMALLEST_EPSILON:g}, the accuracy of the calibration"
+        )
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta!r}: must lie strictly between 0 and 1")
 

@@ -58,6 +58,9 @@ class Guarantee:
         Standard deviation of the noise on each released number.
     accountant : str or None
         What turned sensitivity and noise into epsilon.
+    noise_source : {"system", "seeded stream"} or None
+        Where the noise came from. A seeded stream is for benchmarks: whoever knows the seed can draw the same
+        noise and take it off.
     assumptions : tuple of str
         What the proof needs and who provides it.
     reason : str or None
@@ -71,7 +74,8 @@ class Guarantee:
     Raises
     ------
     ValueError
-        If the record contradicts itself, for example ``proved`` with an infinite epsilon.
+        If the record contradicts itself: ``proved`` with an infinite epsilon, or one above what was asked for, or
+        one that its own witness refutes.
     """
 
     status: Status
@@ -84,6 +88,7 @@ class Guarantee:
     sensitivity: float | None = None
     noise_scale: float | None = None
     accountant: str | None = None
+    noise_source: str | None = None
     assumptions: tuple[str, ...] = ()
     reason: str | None = None
     witness: Witness | None = None
@@ -96,6 +101,17 @@ class Guarantee:
             )
         if proved and (self.neighbours is None or self.delta is None or self.accountant is None):
             raise ValueError("a proved guarantee must name neighbours, delta and accountant")
+        if proved and self.epsilon_proved > self.epsilon_requested:
+            raise ValueError(f"epsilon_proved={self.epsilon_proved} exceeds epsilon_requested={self.epsilon_requested}")
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise ValueError(f"delta={self.delta}: must lie strictly between 0 and 1")
+        for name in ("sensitivity", "noise_scale"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name}={value}: must be positive and finite")
+        witness = self.witness
+        if proved and witness and witness.neighbours == self.neighbours and witness.epsilon > self.epsilon_proved:
+            raise ValueError(f"a witness refutes epsilon_proved={self.epsilon_proved}: {witness.description}")
         if self.status == "claimed" and not self.reason:
             raise ValueError("a claimed guarantee must give the reason why the claim does not hold")
 
@@ -116,6 +132,10 @@ class Guarantee:
             return self
         reason = broken if self.reason is None else f"{self.reason}; {broken}"
         return dataclasses.replace(self, status="claimed", epsilon_proved=math.inf, reason=reason)
+
+    def with_assumption(self, assumption: str) -> Guarantee:
+        """Return the record with one more assumption."""
+        return dataclasses.replace(self, assumptions=(*self.assumptions, assumption))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as a plain mapping (see `from_dict`)."""

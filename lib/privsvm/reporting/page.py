@@ -17,7 +17,7 @@ from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reporting.records import METRICS, STATUSES, Result, Timing, as_number
 from privsvm.reporting.tables import epsilon_grids, nearest_epsilon
 
-__all__ = ["page_context", "render_page", "short_number"]
+__all__ = ["counted", "page_context", "render_page", "short_number"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -26,6 +26,17 @@ _DRAWN = ("accuracy", "balanced_accuracy", "macro_f1", "mcc", "auc")
 
 # Up to this many datasets every section starts open; above it only the first, and the page stays quick.
 _OPEN_DATASETS = 4
+
+# Up to this many datasets the lines of the first chart carry their dataset's name.
+_LABELLED_DATASETS = 5
+_LONGEST_LABEL = 18
+
+_COUNTS = ("no", *"one two three four five six seven eight nine ten eleven twelve".split())
+
+NOISE_SOURCE_TEXT = {
+    "system": "fresh system entropy",
+    "seeded stream": "seeded, for the benchmark only: whoever knows the seed can take it off",
+}
 
 # Relative slack for comparing printed epsilons: round-off is not a contradiction.
 _SLACK = 1e-6
@@ -74,6 +85,24 @@ def short_number(value: Any, digits: int = 3) -> str:
     return f"{number:.{digits}g}"
 
 
+def counted(count: int, word: str) -> str:
+    """Write a count of things as in a sentence.
+
+    Parameters
+    ----------
+    count : int
+        Not negative.
+    word : str
+        The singular.
+
+    Returns
+    -------
+    str
+        Such as ``"one method"`` or ``"25 datasets"``.
+    """
+    return f"{_COUNTS[count] if count < len(_COUNTS) else count} {word}{'' if count == 1 else 's'}"
+
+
 def _score(mean: float | None, spread: float | None) -> str:
     if mean is None:
         return "–"
@@ -112,6 +141,12 @@ def _witness(guarantee: Mapping[str, Any]) -> tuple[float | None, Mapping[str, A
     return as_number(record.get("epsilon")), record
 
 
+def _same_relation(guarantee: Mapping[str, Any]) -> bool:
+    """Whether the witness is for the neighbours that the guarantee is for."""
+    _, record = _witness(guarantee)
+    return not record.get("neighbours") or record.get("neighbours") == guarantee.get("neighbours")
+
+
 def _verdict(guarantee: Mapping[str, Any], status: str) -> dict[str, Any]:
     """Say in words what is known about one stated epsilon.
 
@@ -125,7 +160,7 @@ def _verdict(guarantee: Mapping[str, Any], status: str) -> dict[str, Any]:
     proved = as_number(guarantee.get("epsilon_proved"))
     found, record = _witness(guarantee)
     relation = guarantee.get("neighbours")
-    same_relation = not record.get("neighbours") or record.get("neighbours") == relation
+    same_relation = _same_relation(guarantee)
     if status == "proved":
         if found is not None and proved is not None and same_relation and found > proved * (1 + _SLACK):
             return {
@@ -193,6 +228,7 @@ def _claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) ->
                 shared.setdefault((stated, known), set()).add(result.method)
         group = lines.setdefault((result.method, result.status), {})
         group.setdefault(tuple(line), []).append(result.dataset)
+    n_datasets = len({result.dataset for result in results})
     traces = []
     for (method, status), group in lines.items():
         segments = []
@@ -209,9 +245,58 @@ def _claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) ->
                         "others": _names(others, 8) if status == "proved" else "",
                     }
                 )
-            segments.append({"datasets": _names(datasets, 6), "points": segment})
-        traces.append({"method": method_index[method], "status": status, "segments": segments})
+            segments.append(
+                {
+                    "datasets": _names(datasets, 6),
+                    "label": _line_label(datasets, n_datasets) if status == "claimed" else "",
+                    "points": segment,
+                }
+            )
+        audits = _proved_audits(results, method) if status == "proved" else []
+        traces.append({"method": method_index[method], "status": status, "segments": segments, "audits": audits})
     return sorted(traces, key=lambda trace: (STATUSES.index(trace["status"]), trace["method"]))
+
+
+def _line_label(datasets: Sequence[str], n_datasets: int) -> str:
+    """Name a line by its datasets in a few letters; nothing where there would be too many names."""
+    if n_datasets > _LABELLED_DATASETS:
+        return ""
+    text = ", ".join(datasets)
+    if len(text) <= _LONGEST_LABEL:
+        return text
+    if len(datasets) > 1:
+        return "all datasets" if len(datasets) == n_datasets else f"{len(datasets)} datasets"
+    return f"{text[: _LONGEST_LABEL - 1]}…"
+
+
+def _proved_audits(results: Sequence[Result], method: str) -> list[dict[str, Any]]:
+    """Audited lower bounds of a proved method: of each stated and proved epsilon the highest over the datasets."""
+    found: dict[tuple[float, float], list[tuple[float, str, str]]] = {}
+    for result in results:
+        if result.method != method or result.status != "proved":
+            continue
+        for stated, guarantee in _finite_guarantees(result):
+            bound, record = _witness(guarantee)
+            proved = as_number(guarantee.get("epsilon_proved"))
+            if bound is None or proved is None or not 0 < bound < math.inf or not _same_relation(guarantee):
+                continue
+            description = str(without_absolute_paths(record.get("description") or ""))
+            found.setdefault((stated, float(f"{proved:.6g}")), []).append((bound, result.dataset, description))
+    audits = []
+    for (stated, proved), bounds in sorted(found.items()):
+        highest, dataset, description = max(bounds)
+        text = [
+            f"an audit needs at least ε = {short_number(highest)} on {dataset}; proved at ε = {short_number(proved)}",
+            "A lower bound: it can refute the proof, never replace it.",
+        ]
+        if highest > proved * (1 + _SLACK):
+            text[1] = "AUDIT CONTRADICTS THE PROOF"
+        if len(bounds) > 1:
+            text.append(f"the highest of {counted(len(bounds), 'audited dataset')}")
+        if description:
+            text.append(f"Witness: {description}")
+        audits.append({"x": stated, "y": float(f"{highest:.6g}"), "text": text})
+    return audits
 
 
 def _broken_claims(results: Sequence[Result], reference_epsilon: float) -> list[dict[str, Any]]:
@@ -454,6 +539,7 @@ def _cards(results: Sequence[Result], methods: Sequence[str]) -> list[dict[str, 
                 "neighbours": texts("neighbours"),
                 "delta": texts("delta"),
                 "accountant": texts("accountant"),
+                "noise_source": texts("noise_source"),
                 "assumptions": without_absolute_paths(_unique(assumptions)),
                 "reason": texts("reason"),
                 "reference": texts("reference"),
@@ -553,6 +639,7 @@ def page_context(
     claims = _broken_claims(results, reference_epsilon)
     headlines = [claim for claim in claims if claim["headline"] and claim["headline"]["verdict"]["kind"] == "broken"]
     worst = max(headlines, key=lambda claim: claim["headline"]["found"] / claim["headline"]["stated"], default=None)
+    claim_traces = _claim_traces(results, method_index)
     metrics = [metric for metric in _DRAWN if any(metric in result.summary for result in results)]
     return {
         "experiment": experiment,
@@ -561,6 +648,7 @@ def page_context(
         "by_status": by_status,
         "claims": claims,
         "worst_claim": worst,
+        "audited_proofs": any(trace["audits"] for trace in claim_traces),
         "contradictions": _contradictions(results),
         "best": _best_proved(results, reference_epsilon),
         "datasets": _datasets(results, grids),
@@ -574,7 +662,7 @@ def page_context(
         "figures": {
             "methods": methods,
             "metrics": {metric: METRICS[metric] for metric in metrics},
-            "claims": _claim_traces(results, method_index),
+            "claims": claim_traces,
             "datasets": _curves(results, grids, method_index),
         },
     }
@@ -595,6 +683,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["short"] = short_number
+    environment.filters["counted"] = counted
+    environment.globals["noise_source_text"] = NOISE_SOURCE_TEXT
     environment.filters["breakable"] = _breakable
     # JSON inside <script>: jinja's own filter escapes <, >, & and quotes, so no text can end the element.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}

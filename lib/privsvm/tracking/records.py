@@ -21,7 +21,7 @@ ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 
 # Part of every record key: raise it when this module logs something else for the same result file,
 # so that results are logged anew instead of being taken for present.
-_LAYOUT = 1
+_LAYOUT = 2
 
 _REQUIRED = (
     "condense",
@@ -205,9 +205,21 @@ def _parameters(content: Mapping[str, Any]) -> dict[str, str]:
     """Collect what tells this run from others, as text."""
     names = ["method", "implementation", "dataset", "status", "delta", "neighbours", "condense", "protocol", "repeats"]
     names += ["n_splits", *(name for name in _SIZES if name in content)]
-    parameters = {name: _text(content[name]) for name in names}
+    parameters = {"curve": _text(_curve(content)), **{name: _text(content[name]) for name in names}}
     parameters.update({f"parameter.{name}": _text(value) for name, value in content["parameters"].items()})
     return parameters
+
+
+def _curve(content: Mapping[str, Any]) -> str:
+    """Name a curve so that no legend can show it without what its epsilon is worth; the weakest guarantee decides."""
+    found = {content["status"], *(guarantee.get("status") for guarantee in content["guarantees"])}
+    if "claimed" in found:
+        worth = "CLAIMED, does not hold"
+    elif found == {"proved"}:
+        worth = "proved"
+    else:
+        worth = "no privacy" if _is_reference(content) else "no guarantee"
+    return f"{content['method']} ({worth})"
 
 
 def _metrics(content: Mapping[str, Any], grid: Sequence[float | None], reference: bool) -> Iterable[MetricPoint]:

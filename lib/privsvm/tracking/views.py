@@ -1,4 +1,4 @@
-"""The saved view of the MLflow page: it opens on accuracy against epsilon, one line for each method.
+"""The saved view of the MLflow page: it opens on accuracy against epsilon, one line for each method and what its epsilon is worth.
 
 MLflow stores such a view as a tag of the experiment; the format is not documented, so a browser test guards it.
 """
@@ -25,7 +25,7 @@ _VIEW_TIME = 1767225600000  # the view has no history: 2026-01-01 in millisecond
 _NOTE = """\
 One run is one curve: a method on this data set, over the grid of epsilons.
 
-**Is epsilon backed by a proof?** Parameter `status` of each run:
+**Is epsilon backed by a proof?** The legend says it after each name (parameters `curve` and `status`):
 
 - `proved`: the guarantee follows from a proof for the mechanism as it is implemented here; `epsilon_proved` holds it.
 - `claimed`: the publication states this epsilon, but the proof does not hold for what is implemented; tag \
@@ -34,7 +34,7 @@ One run is one curve: a method on this data set, over the grid of epsilons.
 
 **Which runs are shown?** Those with tag `current = yes`: the parameter values of the last run of the pipeline. \
 Runs of earlier values are kept with `current = no`; to compare with them, clear the search field and remove \
-*Group by: method* (grouping would draw their average).
+*Group by: curve* (grouping would draw their average).
 
 To keep changes to the charts, save them as a view with a name of its own: this view is written anew."""
 
