@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -153,18 +153,21 @@ def check_writable(*folders: str) -> None:
                 )
 
 
-def collect_errors(log: str | os.PathLike[str]) -> list[str]:
+def collect_errors(logs: str | Sequence[str]) -> list[str]:
     """Collect the one-line errors of failed jobs from Snakemake's log.
 
     Parameters
     ----------
-    log : path-like
-        Snakemake's own log file, which holds the logs of failed jobs.
+    logs : str or sequence of str
+        Snakemake's own log files, which hold the logs of failed jobs.
 
     Returns
     -------
     list of str
         Different lines, in order of appearance.
     """
-    lines = (line.strip() for line in Path(log).read_text(encoding="utf-8", errors="replace").splitlines())
+    texts = [
+        Path(log).read_text(encoding="utf-8", errors="replace") for log in ([logs] if isinstance(logs, str) else logs)
+    ]
+    lines = (line.strip() for text in texts for line in text.splitlines())
     return list(dict.fromkeys(line for line in lines if line.startswith("error: ")))
