@@ -127,8 +127,7 @@ def main() -> None:
             "## Crammer-Singer solver against LIBLINEAR",
             "",
             "Ours stops at a certified duality gap of `2e-4 C^2`, which the proof of `pmsvm_wp` needs; LIBLINEAR "
-            "(`LinearSVC`) stops at the largest tolerance whose objective is as good, and certifies nothing. Ours does "
-            "not shrink yet, which is what it lacks on digits.",
+            "(`LinearSVC`) stops at the largest tolerance whose objective is as good, and certifies nothing.",
             "",
             "| data | size | C | PrivSVM, ms | LIBLINEAR, ms | ratio |",
             "| --- | --- | --- | --- | --- | --- |",

@@ -84,13 +84,21 @@ def draw(driver: Any, selector: str) -> dict[str, Any]:
     wait_for(lambda: bool(driver.execute_script(f"return document.querySelector('{selector}').dataset.drawn")))
     return driver.execute_script(
         """const chart = document.querySelector(arguments[0]);
+        const shown = chart.data.filter((trace) => trace.showlegend !== false);
         return {
-          names: chart.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.name),
-          dashes: chart.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.line.dash),
-          symbols: chart.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.marker.symbol),
+          names: shown.map((trace) => trace.name.replace("<br>", " ")),
+          dashes: shown.map((trace) => trace.line.dash),
+          symbols: shown.map((trace) => trace.marker.symbol),
           bands: chart.data.filter((trace) => trace.meta === "band").length,
           lines: chart.querySelectorAll("path.js-line").length,
           title: chart.layout.yaxis.title.text,
+          audits: chart.data.filter((trace) => trace.meta === "audit").map((trace) => trace.marker.symbol),
+          notes: [...chart.querySelectorAll(".annotation-text")].map((node) => node.textContent),
+          cut: [...chart.querySelectorAll(".legendtext")].filter((node) => {
+            const inner = node.getBoundingClientRect(), outer = chart.getBoundingClientRect();
+            return inner.left < outer.left || inner.right > outer.right || inner.bottom > outer.bottom;
+          }).length,
+          plotShare: chart.querySelector(".nsewdrag").getBoundingClientRect().width / chart.clientWidth,
           headings: [...chart.querySelectorAll(".legendtitletext, .legendtext")].map((node) => node.textContent),
         };""",
         selector,
@@ -129,14 +137,50 @@ def page_of(files: dict[str, list[str]]) -> str:
     )
 
 
+def audited(record: dict[str, Any]) -> dict[str, Any]:
+    """The same record with a lower bound below every proved epsilon of one method."""
+    if record["method"] == "pmsvm_wp":
+        for guarantee in record["guarantees"]:
+            bound = 0.8 * guarantee["epsilon_proved"]
+            guarantee["witness"] = {"epsilon": bound, "neighbours": "replace_one", "description": "one row replaced"}
+    return record
+
+
+def test_wide_tables_show_a_shadow_and_fit_a_desktop(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
+) -> None:
+    page = page_of(write_experiment())
+    measure = """const box = document.querySelector("table.scores").parentElement;
+        const nav = document.querySelector("nav");
+        return [box.scrollWidth > box.clientWidth, box.parentElement.classList.contains("more-right"),
+          nav.offsetHeight - nav.clientHeight <= 1 && nav.offsetWidth - nav.clientWidth <= 1];"""
+    assert open_page(page).execute_script(measure) == [False, False, True]
+    phone = open_page(page, 420)
+    assert phone.execute_script(measure) == [True, True, True]
+    phone.execute_script("document.querySelector('table.scores').parentElement.scrollLeft = 9999")
+    wait_for(lambda: phone.execute_script(measure)[1] is False)
+    assert phone.execute_script("return document.querySelector('.frame.more-left table.scores') !== null")
+
+
 @pytest.mark.parametrize("width", [1400, 420])
 def test_charts_are_drawn(
     write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
 ) -> None:
-    driver = open_page(page_of(write_experiment()), width)
+    driver = open_page(page_of(write_experiment(change=audited)), width)
     claims = draw(driver, "#claim-chart")
     private = [method for method, status in METHODS.items() if status != "none"]
-    assert len(claims["names"]) == len(private)
+    audit = "audit of pmsvm_wp (lower bound, must stay below)"
+    assert len(claims["names"]) == len(private) + 1
+    assert audit in claims["names"]
+    assert claims["audits"] == ["triangle-down-open"]
+    assert "all datasets" in claims["notes"]
+    assert "claimed, does not hold" not in draw(driver, ".curve-chart")["notes"]
+    assert draw(driver, ".curve-chart")["cut"] == claims["cut"] == 0
+    assert claims["plotShare"] > (0.7 if width < 500 else 0.5)
+    # The first claim carries the mark that the legend at the top of the page shows: a crossed box.
+    assert dict(zip(claims["names"], claims["symbols"], strict=True))["dpsvmdvp — claimed, does not hold"] == (
+        "square-x-open"
+    )
     curves = draw(driver, ".curve-chart")
     assert len(curves["names"]) == len(METHODS)
     assert curves["bands"] == len(private)

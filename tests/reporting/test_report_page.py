@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from synthetic_results import METHODS, make_guarantee, make_result
+from synthetic_results import GRID, METHODS, make_guarantee, make_result
 
 from privsvm.reporting import page_context, render_page
-from privsvm.reporting.page import short_number
+from privsvm.reporting.page import counted, short_number
 from privsvm.reporting.provenance import provenance, without_absolute_paths
 from privsvm.reporting.records import Result, read_prepared, read_results, read_timings, result_from_record
 
@@ -84,6 +84,68 @@ def test_an_audit_that_contradicts_a_proof_is_an_alarm() -> None:
     for quiet in ({**witness, "epsilon": 0.9}, {**witness, "neighbours": "add_remove"}):
         record["guarantees"][2]["witness"] = quiet
         assert not page_context(results_of(record))["contradictions"]
+
+
+def test_audits_of_a_proof_are_drawn_as_lower_bounds_for_the_same_neighbours_only() -> None:
+    def audits(*records: dict[str, Any]) -> Any:
+        (trace,) = page_context(results_of(*records))["figures"]["claims"]
+        return trace["audits"]
+
+    records = [make_result(dataset, "pmsvm_wp", "proved") for dataset in ("wine", "digits")]
+    assert audits(*records) == []
+    assert "Hollow triangles" not in render_page(results_of(*records))
+    for factor, record in zip((0.5, 0.8), records, strict=True):
+        for guarantee in record["guarantees"]:
+            bound = factor * guarantee["epsilon_proved"]
+            guarantee["witness"] = {"epsilon": bound, "neighbours": "replace_one", "description": "canary"}
+    # The highest over the datasets: what comes nearest to refuting the proof.
+    assert [audit["y"] / audit["x"] for audit in audits(*records)] == pytest.approx([0.8] * len(GRID))
+    assert "on digits" in audits(*records)[0]["text"][0]
+    assert "Hollow triangles" in render_page(results_of(*records))
+    for record in records:
+        for guarantee in record["guarantees"]:
+            guarantee["witness"]["neighbours"] = "add_remove"
+    assert audits(*records) == []
+    claim = make_result("wine", "pmsvm_wp_as_published", "claimed")
+    assert audits(claim) == []
+
+
+@pytest.mark.parametrize(("n_datasets", "expected"), [(2, {"all datasets"}), (6, {""})])
+def test_lines_of_claims_are_labelled_while_they_are_few(n_datasets: int, expected: set[str]) -> None:
+    results = results_of(*(make_result(f"dataset_{i}", "dpwss", "claimed") for i in range(n_datasets)))
+    (trace,) = page_context(results)["figures"]["claims"]
+    assert {segment["label"] for segment in trace["segments"]} == expected
+
+
+def test_counts_are_written_as_words() -> None:
+    words = " ".join(" ".join(Elements(render_page(whole())).text).split())
+    assert "This report compares eight methods on one dataset." in words
+    assert "Three methods carry a proved" in words
+    assert "For three methods, a paper states" in words
+    assert "Two methods state no formal guarantee" in words
+    alone = results_of(make_result("wine", "pmsvm_wp", "proved"), make_result("wine", "svm", "none"))
+    words = " ".join(" ".join(Elements(render_page(alone)).text).split())
+    assert "One method carries a proved" in words
+    assert "One method states no formal guarantee" in words
+    assert counted(25, "dataset") == "25 datasets"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("system", "fresh system entropy"),
+        ("seeded stream", "seeded, for the benchmark only: whoever knows the seed can take it off"),
+        (None, None),
+    ],
+)
+def test_a_card_says_where_its_noise_comes_from(source: str | None, expected: str | None) -> None:
+    record = make_result("wine", "pmsvm_wp", "proved")
+    for guarantee in record["guarantees"]:
+        guarantee["noise_source"] = source
+    page = render_page(results_of(record))
+    assert ("<dt>Noise</dt>" in page) == (expected is not None)
+    if expected:
+        assert f"<dt>Noise</dt><dd>{expected}</dd>" in page
 
 
 def test_a_witness_for_other_neighbours_says_so() -> None:

@@ -31,7 +31,7 @@ _OPEN_DATASETS = 4
 _LABELLED_DATASETS = 5
 _LONGEST_LABEL = 18
 
-_COUNTS = ("no", *"one two three four five six seven eight nine ten eleven twelve".split())
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 NOISE_SOURCE_TEXT = {
     "system": "fresh system entropy",

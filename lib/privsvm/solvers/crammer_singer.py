@@ -5,6 +5,9 @@ The dual has one block a row: ``alpha_i`` sums to zero, with ``alpha_i^m <= C [m
 ``W = sum_i alpha_i x_i'``. Each step solves one block exactly (Keerthi et al. 2008, A sequential dual method for
 large scale multi-class linear SVMs, section 3).
 
+Between two checks of the gap, a row's classes and rows that cannot change by as much as their margins moved last
+time are left out (shrinking); every check looks at all of them again, so the certificate covers the whole problem.
+
 Strong convexity of both problems in W gives ``||W - W*||^2 <= gap``, which is what makes an inexact solution
 usable where the distance to the optimum has to be bounded.
 """
@@ -49,16 +52,18 @@ class CrammerSingerSolution:
 
 
 @njit(cache=True)
-def _solve_block(scores, alpha, label, squared_norm, C, work, order_buffer):
-    """Overwrite `work` with the best dual block of one row, given its class scores ``w_m . x``."""
-    n_classes = alpha.shape[0]
-    for m in range(n_classes):
-        margin = 0.0 if m == label else 1.0
+def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
+    """Overwrite ``work[:count]`` with the best dual block of one row, given the scores ``w_m . x`` of its classes.
+
+    The row's own class comes first in `scores` and `block`, then the rivals that may matter.
+    """
+    for m in range(count):
         # Gradient of the dual with the row's own contribution taken out.
-        work[m] = scores[m] + margin - squared_norm * alpha[m]
-        order_buffer[m] = work[m] + (squared_norm * C if m == label else 0.0)
+        work[m] = scores[m] + (0.0 if m == 0 else 1.0) - squared_norm * block[m]
+        order_buffer[m] = work[m]
+    order_buffer[0] += squared_norm * C
     # Insertion sort, descending: few classes, nearly sorted from one epoch to the next.
-    for m in range(1, n_classes):
+    for m in range(1, count):
         value = order_buffer[m]
         k = m - 1
         while k >= 0 and order_buffer[k] < value:
@@ -66,28 +71,56 @@ def _solve_block(scores, alpha, label, squared_norm, C, work, order_buffer):
             k -= 1
         order_buffer[k + 1] = value
     total = order_buffer[0] - squared_norm * C
-    count = 1
-    while count < n_classes and total < count * order_buffer[count]:
-        total += order_buffer[count]
-        count += 1
-    level = total / count
-    saturated = (level - work[label]) / squared_norm >= C
+    used = 1
+    while used < count and total < used * order_buffer[used]:
+        total += order_buffer[used]
+        used += 1
+    level = total / used
+    saturated = (level - work[0]) / squared_norm >= C
     rivals = 0.0
-    for m in range(n_classes):
-        if m != label:
-            work[m] = min(0.0, (level - work[m]) / squared_norm)
-            rivals -= work[m]
+    for m in range(1, count):
+        work[m] = min(0.0, (level - work[m]) / squared_norm)
+        rivals -= work[m]
     # Round-off (large for rows of tiny norm) must not leave the feasible set: the dual value would no longer be a
     # lower bound.
     if rivals > C or (saturated and rivals > 0.0):
         scale = C / rivals
         rivals = 0.0
-        for m in range(n_classes):
-            if m != label:
-                work[m] *= scale
-                rivals -= work[m]
+        for m in range(1, count):
+            work[m] *= scale
+            rivals -= work[m]
         rivals = min(rivals, C)
-    work[label] = rivals
+    work[0] = rivals
+
+
+@njit(cache=True)
+def _choose_active(margins, previous, alpha, y, squared_norms, C, active, counts):
+    """List, for every row, its own class and the rivals that may change before the next check; none: skip the row."""
+    n_rows, n_classes = margins.shape
+    for i in range(n_rows):
+        counts[i] = 0
+        if squared_norms[i] == 0.0:
+            continue
+        moved = 0.0
+        lowest = np.inf
+        for m in range(n_classes):
+            moved = max(moved, abs(margins[i, m] - previous[i, m]))
+            if m != y[i] and alpha[i, m] < 0.0:
+                lowest = min(lowest, margins[i, m])
+        # A rival enters when it overtakes those that are in, or, where none is, when its margin is violated.
+        entry = (lowest if lowest < np.inf else 0.0) - moved
+        count = 1
+        active[i, 0] = y[i]
+        for m in range(n_classes):
+            if m != y[i] and (alpha[i, m] < 0.0 or margins[i, m] >= entry):
+                active[i, count] = m
+                count += 1
+        settled = count == 1
+        if count == 2:
+            # One rival that holds all of the row's weight and stays ahead.
+            rival = active[i, 1]
+            settled = alpha[i, rival] <= -C and margins[i, rival] >= moved
+        counts[i] = 0 if settled else count
 
 
 @njit(cache=True)
@@ -116,54 +149,56 @@ def _set_rows_without_features(y, squared_norms, C, alpha):
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def _epochs_dense(X, y, squared_norms, C, alpha, coef, order, state, n_epochs):
+def _epochs_dense(X, squared_norms, C, alpha, coef, active, counts, order, state, n_epochs):
     n_classes, n_features = coef.shape
-    scores = np.empty(n_classes)
-    work = np.empty(n_classes)
-    order_buffer = np.empty(n_classes)
+    scores, block = np.empty(n_classes), np.empty(n_classes)
+    work, order_buffer = np.empty(n_classes), np.empty(n_classes)
     for _ in range(n_epochs):
         state = _shuffle(order, state)
         for i in order:
-            if squared_norms[i] == 0.0:
-                continue
-            for m in range(n_classes):
+            count = counts[i]
+            for a in range(count):
+                m = active[i, a]
+                block[a] = alpha[i, m]
                 score = 0.0
                 for k in range(n_features):
                     score += coef[m, k] * X[i, k]
-                scores[m] = score
-            _solve_block(scores, alpha[i], y[i], squared_norms[i], C, work, order_buffer)
-            for m in range(n_classes):
-                step = work[m] - alpha[i, m]
+                scores[a] = score
+            _solve_block(scores, block, squared_norms[i], C, work, order_buffer, count)
+            for a in range(count):
+                step = work[a] - block[a]
                 if step != 0.0:
+                    m = active[i, a]
                     for k in range(n_features):
                         coef[m, k] += step * X[i, k]
-                    alpha[i, m] = work[m]
+                    alpha[i, m] = work[a]
     return state
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def _epochs_sparse(data, indices, indptr, y, squared_norms, C, alpha, coef, order, state, n_epochs):
+def _epochs_sparse(data, indices, indptr, squared_norms, C, alpha, coef, active, counts, order, state, n_epochs):
     n_classes = coef.shape[0]
-    scores = np.empty(n_classes)
-    work = np.empty(n_classes)
-    order_buffer = np.empty(n_classes)
+    scores, block = np.empty(n_classes), np.empty(n_classes)
+    work, order_buffer = np.empty(n_classes), np.empty(n_classes)
     for _ in range(n_epochs):
         state = _shuffle(order, state)
         for i in order:
-            if squared_norms[i] == 0.0:
-                continue
-            for m in range(n_classes):
+            count = counts[i]
+            for a in range(count):
+                m = active[i, a]
+                block[a] = alpha[i, m]
                 score = 0.0
                 for k in range(indptr[i], indptr[i + 1]):
                     score += coef[m, indices[k]] * data[k]
-                scores[m] = score
-            _solve_block(scores, alpha[i], y[i], squared_norms[i], C, work, order_buffer)
-            for m in range(n_classes):
-                step = work[m] - alpha[i, m]
+                scores[a] = score
+            _solve_block(scores, block, squared_norms[i], C, work, order_buffer, count)
+            for a in range(count):
+                step = work[a] - block[a]
                 if step != 0.0:
+                    m = active[i, a]
                     for k in range(indptr[i], indptr[i + 1]):
                         coef[m, indices[k]] += step * data[k]
-                    alpha[i, m] = work[m]
+                    alpha[i, m] = work[a]
     return state
 
 
@@ -256,7 +291,9 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
     alpha = np.zeros((X.shape[0], n_classes))
     coef = np.zeros((n_classes, X.shape[1]))
     _set_rows_without_features(y, squared_norms, C, alpha)
-    order = np.arange(X.shape[0])
+    active = np.empty((y.size, n_classes), dtype=np.int64)
+    counts = np.empty(y.size, dtype=np.int64)
+    previous = np.full((y.size, n_classes), np.inf)
     state = np.uint64(1)
     n_epochs = 0
     while True:
@@ -268,10 +305,10 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
         if reached <= gap or (max_epochs is not None and n_epochs >= max_epochs):
             break
         steps = _GAP_CHECK_EPOCHS if max_epochs is None else min(_GAP_CHECK_EPOCHS, max_epochs - n_epochs)
-        if sparse:
-            state = _epochs_sparse(*storage, y, squared_norms, C, alpha, coef, order, np.uint64(state), steps)
-        else:
-            state = _epochs_dense(X, y, squared_norms, C, alpha, coef, order, np.uint64(state), steps)
+        _choose_active(margins, previous, alpha, y, squared_norms, C, active, counts)
+        previous = margins
+        common = (squared_norms, C, alpha, coef, active, counts, np.flatnonzero(counts), np.uint64(state), steps)
+        state = _epochs_sparse(*storage, *common) if sparse else _epochs_dense(X, *common)
         n_epochs += steps
         # W is rebuilt from the dual variables, so that round-off does not build up in it.
         coef = np.ascontiguousarray(np.asarray((X.T @ alpha).T))

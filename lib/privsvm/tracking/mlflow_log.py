@@ -133,7 +133,7 @@ def _log_run(client: MlflowClient, experiment_id: str, record: Record, git_commi
         "mlflow.source.type": "JOB",
     }
     # The key is written together with the run: there is no moment at which a run exists without it.
-    run = client.create_run(experiment_id, tags=tags, run_name=record.method)
+    run = client.create_run(experiment_id, tags=tags, run_name=record.parameters["curve"])
     run_id = str(run.info.run_id)
     parameters = [Param(name, value) for name, value in sorted(record.parameters.items())]
     for start in range(0, len(parameters), _PARAMETERS_IN_A_BATCH):

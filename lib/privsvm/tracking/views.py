@@ -1,4 +1,4 @@
-"""The saved view of the MLflow page: it opens on accuracy against epsilon, one line for each method and what its epsilon is worth.
+"""The saved view of the MLflow page: it opens on accuracy against epsilon, a line a method, named with its epsilon's worth.
 
 MLflow stores such a view as a tag of the experiment; the format is not documented, so a browser test guards it.
 """
