@@ -53,6 +53,9 @@ def run(main: Callable[[list[str] | None], int | None]) -> None:
         source = "params.yaml: " if str(error).startswith(("datasets.", "methods.")) else ""
         print(f"error: {source}{error}", file=sys.stderr)
         code = 1
+    except KeyboardInterrupt:
+        # Whoever pressed Ctrl-C knows why it stopped.
+        code = 128 + signal.SIGINT
     except OSError as error:
         remedy = {
             errno.ENOSPC: "free some disk space and run again; nothing was half-written",

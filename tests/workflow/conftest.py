@@ -1,5 +1,6 @@
 """Small working copies of the repository in which the real workflow runs on a small benchmark."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -153,10 +154,17 @@ def fresh(tmp_path) -> Workspace:
 
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory) -> Workspace:
-    """A working copy in which the small benchmark has run once. Do not change it."""
-    workspace = new_workspace(tmp_path_factory.mktemp("workflow") / "finished")
-    workspace.snakemake(cores=4)
-    return workspace
+    """A working copy in which the small benchmark has run once, for all workers. Do not change it."""
+    base = tmp_path_factory.getbasetemp()
+    # The workers of one run have folders of their own below a common one.
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "workflow"
+    shared.mkdir(exist_ok=True)
+    with open(shared / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "done").exists():
+            new_workspace(shared / "finished").snakemake(cores=4)
+            (shared / "done").touch()
+    return Workspace(shared / "finished")
 
 
 @pytest.fixture

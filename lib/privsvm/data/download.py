@@ -39,6 +39,16 @@ PAUSE_SECONDS = 0.5
 _CHUNK = 1 << 13
 _PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".Z", ".zip")
 
+# Which paper uses a dataset, as the catalogue abbreviates it.
+PAPERS = {
+    "A": "dpwss-2021",
+    "B": "dpsvmdvp-2019",
+    "C": "ppsvm-2007",
+    "D": "pmsvm-2025",
+    "E": "ci-svm-2018",
+    "F": "scaling tests",
+}
+
 
 class _SourceError(ValueError):
     """One source did not deliver; the next one is tried."""
@@ -532,7 +542,7 @@ def catalogue_table(mirror: str | None = None) -> str:
                     str(len(entry.classes or ())),
                     part.format,
                     _size(entry) if first else "",
-                    " ".join(entry.papers) or "-",
+                    " ".join(sorted({letter for item in entry.papers for letter in item.split(",")})) or "-",
                     where,
                 )
             )
@@ -546,4 +556,6 @@ def catalogue_table(mirror: str | None = None) -> str:
         for row in rows
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
+    lines += ["", "papers: " + ", ".join(f"{letter} {paper}" for letter, paper in PAPERS.items())]
+    lines += ["A mirror is a folder with the raw files: PRIVSVM_MIRROR=<folder>, or data.mirror in params.yaml."]
     return "\n".join(lines)

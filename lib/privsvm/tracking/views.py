@@ -1,4 +1,4 @@
-"""The saved view of the MLflow page: it opens on accuracy against epsilon, a line a method, named with its epsilon's worth.
+"""The saved view of the MLflow page: it opens on accuracy against epsilon; every line says what its epsilon is worth.
 
 MLflow stores such a view as a tag of the experiment; the format is not documented, so a browser test guards it.
 """
