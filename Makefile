@@ -51,8 +51,8 @@ sync: $(VENV)/ready  ## Bring data and models to the present commit
 		|| { echo "error: dvc.lock: the outputs are not those of this commit; see dvc status, then run dvc pull or dvc repro" >&2; exit 1; }
 	snakemake --cores 1 --quiet all -- warm_kernels
 	@mkdir -p logs && touch logs/recorded
-	snakemake --touch --forceall --cores 1 --quiet all
 	@python stages/ui.py --only-log
+	snakemake --touch --forceall --cores 1 --quiet all
 
 bench: $(VENV)/ready  ## Time the solvers against named peers
 	python bench/run.py

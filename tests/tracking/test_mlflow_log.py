@@ -30,9 +30,25 @@ from privsvm.tracking.store import open_client
 from privsvm.tracking.views import VIEW_KEY, view_links
 
 
+@pytest.fixture(scope="session")
+def made_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without runs, made once: that takes longer than most of the tests."""
+    path = tmp_path_factory.mktemp("made") / "mlflow.db"
+    log_results([], f"sqlite:///{path}", "abc")
+    return path
+
+
 @pytest.fixture
-def uri(tmp_path: Path) -> str:
+def new_uri(tmp_path: Path) -> str:
+    """A database that does not exist yet."""
     return f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+
+@pytest.fixture
+def uri(new_uri: str, tmp_path: Path, made_database: Path) -> str:
+    """A database without runs."""
+    shutil.copy(made_database, tmp_path / "mlflow.db")
+    return new_uri
 
 
 def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
@@ -51,20 +67,20 @@ def only(runs: list[Any], method: str) -> Any:
     return run
 
 
-def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_results: Any) -> None:
-    keys = log_results(wine_results, uri, "abc123")
-    runs = runs_of(uri)
+def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(new_uri: str, wine_results: Any) -> None:
+    keys = log_results(wine_results, new_uri, "abc123")
+    runs = runs_of(new_uri)
     assert [run.data.tags["record_key"] for run in (only(runs, path.parent.name) for path, _ in wine_results)] == keys
     run, content = only(runs, "pmsvm_wp"), read_json(wine_results[2][0])
-    assert [value for _, value in history(uri, run, "accuracy")] == content["summary"]["accuracy"]["mean"]
-    assert [value for _, value in history(uri, run, "accuracy_sd")] == content["summary"]["accuracy"]["sd"]
-    assert [value for _, value in history(uri, run, "epsilon_proved")] == content["epsilons"]
-    assert history(uri, run, "log10_epsilon")[0] == (0, -2.0)
-    assert history(uri, run, "fit_seconds")[0][1] == pytest.approx(
+    assert [value for _, value in history(new_uri, run, "accuracy")] == content["summary"]["accuracy"]["mean"]
+    assert [value for _, value in history(new_uri, run, "accuracy_sd")] == content["summary"]["accuracy"]["sd"]
+    assert [value for _, value in history(new_uri, run, "epsilon_proved")] == content["epsilons"]
+    assert history(new_uri, run, "log10_epsilon")[0] == (0, -2.0)
+    assert history(new_uri, run, "fit_seconds")[0][1] == pytest.approx(
         sum(read_json(wine_results[2][1][0])["fit_seconds"]) / 2
     )
-    assert history(uri, run, "release_seconds")[-1] == (7, 0.5)
-    assert history(uri, run, "predict_seconds")[-1] == (7, pytest.approx(0.2))
+    assert history(new_uri, run, "release_seconds")[-1] == (7, 0.5)
+    assert history(new_uri, run, "predict_seconds")[-1] == (7, pytest.approx(0.2))
     expected = {
         "status": "proved",
         "parameter.C": "1.0",
@@ -89,12 +105,12 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
 
 
 def test_no_run_names_the_person_or_the_machine(
-    uri: str, wine_results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_uri: str, wine_results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOGNAME", "a_login_name")
     monkeypatch.setenv("USER", "a_login_name")
-    log_results(wine_results, uri, "abc123")
-    for run in runs_of(uri):
+    log_results(wine_results, new_uri, "abc123")
+    for run in runs_of(new_uri):
         text = str(run.to_dictionary())
         assert "a_login_name" not in text
         assert str(tmp_path) not in text
@@ -257,16 +273,16 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
     assert left_behind >= 2
 
 
-def test_two_processes_at_once_log_each_result_once(tmp_path: Path, uri: str, wine_results: Any) -> None:
+def test_two_processes_at_once_log_each_result_once(tmp_path: Path, new_uri: str, wine_results: Any) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["privsvm.tracking.mlflow_log"])
-    processes = [context.Process(target=log_results, args=(wine_results, uri, "abc")) for _ in range(4)]
+    processes = [context.Process(target=log_results, args=(wine_results, new_uri, "abc")) for _ in range(4)]
     for process in processes:
         process.start()
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0] * 4
-    assert len(runs_of(uri)) == 4
+    assert len(runs_of(new_uri)) == 4
 
 
 def one_line(error: pytest.ExceptionInfo[PrivSVMError]) -> str:
@@ -276,20 +292,20 @@ def one_line(error: pytest.ExceptionInfo[PrivSVMError]) -> str:
     return text
 
 
-def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, uri: str, wine_results: Any) -> None:
+def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, new_uri: str, wine_results: Any) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"this is not a database, but long enough to be looked at " * 100)
     with pytest.raises(PrivSVMError, match=r"mlflow\.db: .*move the file away") as error:
-        log_results(wine_results, uri, "abc")
+        log_results(wine_results, new_uri, "abc")
     one_line(error)
     (tmp_path / "mlflow.db").rename(tmp_path / "away")
-    assert len(log_results(wine_results, uri, "abc")) == 4
+    assert len(log_results(wine_results, new_uri, "abc")) == 4
     # The middle of a sound database overwritten, and one that somebody's half-done migration left behind.
     database = tmp_path / "mlflow.db"
     content = bytearray(database.read_bytes())
     content[4096 * 3 : 4096 * 60] = b"\xff" * (4096 * 57)
     database.write_bytes(content)
     with pytest.raises(PrivSVMError, match="move the file away") as error:
-        log_results(wine_results, uri, "abc")
+        log_results(wine_results, new_uri, "abc")
     one_line(error)
     database.unlink()
     with contextlib.closing(sqlite3.connect(database)) as connection:
@@ -302,13 +318,13 @@ def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, uri: str, w
 
 
 def test_an_empty_file_and_the_journal_of_a_deleted_database_do_no_harm(
-    tmp_path: Path, uri: str, wine_results: Any
+    tmp_path: Path, new_uri: str, wine_results: Any
 ) -> None:
     (tmp_path / "mlflow.db").touch()
     for suffix in ("-journal", "-wal", "-shm", ".new", ".new-journal"):
         (tmp_path / f"mlflow.db{suffix}").write_bytes(os.urandom(5000))
-    log_results(wine_results, uri, "abc")
-    assert len(runs_of(uri)) == 4
+    log_results(wine_results, new_uri, "abc")
+    assert len(runs_of(new_uri)) == 4
     assert sorted(path.name for path in tmp_path.glob("mlflow.db*")) == ["mlflow.db", "mlflow.db.lock"]
 
 
@@ -400,12 +416,12 @@ def test_one_experiment_and_one_link_for_each_data_set(uri: str, write_result: A
     ],
 )
 def test_a_malformed_result_is_named_before_anything_is_logged(
-    tmp_path: Path, uri: str, wine_results: Any, change: dict[str, Any], named: str
+    tmp_path: Path, new_uri: str, wine_results: Any, change: dict[str, Any], named: str
 ) -> None:
     path = wine_results[3][0]
     write_json(path, {**read_json(path), **change})
     with pytest.raises(PrivSVMError, match=f"{path}: .*{named}"):
-        log_results(wine_results, uri, "abc")
+        log_results(wine_results, new_uri, "abc")
     assert not (tmp_path / "mlflow.db").exists()
 
 
