@@ -291,7 +291,8 @@ def test_list(tmp_path):
     done = stage("--list")
     assert done.returncode == 0
     lines = done.stdout.splitlines()
-    assert len(lines) == 2 + sum(len(entry.parts) for entry in load_catalogue().values())
+    # Two lines of header; an empty line and two of explanation at the end.
+    assert len(lines) == 5 + sum(len(entry.parts) for entry in load_catalogue().values())
     row = next(line for line in lines if line.startswith("wine "))
     assert row.split() == ["wine", "all", "178", "13", "3", "npz", "-", "-", "bundled"]
     assert max(map(len, lines)) < 120
