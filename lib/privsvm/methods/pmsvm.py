@@ -261,12 +261,13 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             )
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         published = self.variant == "as_published"
-        gap = 0.0 if published else self._certifiable_gap(X.shape[0], X.shape[1])
+        gap, allowance = (0.0, 0.0) if published else self._certifiable_gap(X.shape[0], X.shape[1])
         rows = X if published else self._clip(X)
         started = time.perf_counter()
         weights = self._solve(rows, codes, len(self.classes_), gap)
         fit_seconds = time.perf_counter() - started
-        sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, gap)
+        bound = gap + allowance
+        sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, bound)
         mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in epsilons]
         distance, pair = self._largest_move(X, rows, codes, weights, gap) if audit else (0.0, "")
         guarantees = []
@@ -274,7 +275,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             witness = None
             if audit:
                 witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
-            guarantees.append(self._guarantee(mechanism, gap, witness, "system" if rng is None else "seeded stream"))
+            guarantees.append(self._guarantee(mechanism, bound, witness, "system" if rng is None else "seeded stream"))
         started = time.perf_counter()
         coef = np.stack(
             [
@@ -319,8 +320,8 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
                 )
         return [float(epsilon) for epsilon in epsilons], float(self.delta)
 
-    def _certifiable_gap(self, n_rows: int, n_features: int) -> float:
-        """Public target of the duality gap, with what float64 may get wrong about it."""
+    def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:
+        """Public target of the duality gap, and what float64 may get wrong about it."""
         C, norm = float(self.C), float(self.data_norm)
         scale = C * norm**2
         if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
@@ -332,13 +333,13 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         n_public = 2 ** math.ceil(math.log2(max(n_rows, 2)))
         allowance = round_off_allowance(n_public, n_features, len(self.classes_), C, norm)
         if self.gap is None:
-            return max(_GAP_SHARE * scale * C, _GAP_ALLOWANCES * allowance) + allowance
+            return max(_GAP_SHARE * scale * C, _GAP_ALLOWANCES * allowance), allowance
         if self.gap < _GAP_ALLOWANCES * allowance:
             raise ValueError(
                 f"gap={self.gap!r}: float64 cannot certify it here; "
                 f"use at least {_GAP_ALLOWANCES * allowance:.1e}, or None"
             )
-        return float(self.gap) + allowance
+        return float(self.gap), allowance
 
     def _clip(self, X):
         """Scale rows longer than `data_norm` down to it."""
@@ -377,6 +378,8 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         For ``replace_one`` the pair differs in that row's label, for ``add_remove`` in its presence.
         """
         kept, kept_codes = rows[1:], codes[1:]
+        if np.unique(kept_codes).size < 2:
+            return 0.0, "too few rows to audit"
         largest, norm = 0.0, 0.0
         for row in _extreme_rows(X):
             row = row if self.variant == "as_published" else self._clip(row)
@@ -407,7 +410,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
             "neighbours": self.neighbours,
             "epsilon_requested": mechanism.epsilon,
-            "delta": self.delta,
+            "delta": float(self.delta),
             "sensitivity": mechanism.total_sensitivity,
             "noise_scale": mechanism.noise_scale,
             "accountant": GAUSSIAN_ACCOUNTANT,

@@ -7,6 +7,7 @@ training rows beyond those a method publishes by design.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -59,7 +60,7 @@ def noise_streams(rng: NoiseStreams | np.random.Generator | int | None) -> Noise
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ReleasedPath:
+class ReleasedPath(abc.ABC):
     """Models for E epsilons and R repeats; see the subclasses for their arrays.
 
     Attributes
@@ -89,9 +90,11 @@ class ReleasedPath:
     release_seconds: float = 0.0
 
     @property
+    @abc.abstractmethod
     def n_repeats(self) -> int:
-        raise NotImplementedError
+        """Number R of noise draws per epsilon."""
 
+    @abc.abstractmethod
     def scores(self, X, epsilon_index: int) -> np.ndarray:
         """Decision values of the R models of one epsilon.
 
@@ -107,7 +110,6 @@ class ReleasedPath:
         ndarray (R, n, k)
             k = 1 for two classes decided by sign, else k = c.
         """
-        raise NotImplementedError
 
     def codes(self, scores: np.ndarray) -> np.ndarray:
         """Class codes (R, n) that belong to decision values (R, n, k)."""
