@@ -108,7 +108,7 @@ def train_paths(
     """
     privacy = job["privacy"]
     dataset = prepared.description["dataset"]
-    broken = _broken_assumptions(prepared, job["condense"])
+    broken = _broken_assumptions(prepared, str(condensed["condense"]))
     n_classes = len(prepared.description["classes"])
     paths: list[ReleasedPath] = []
     for split in range(prepared.n_splits):

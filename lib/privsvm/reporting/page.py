@@ -554,12 +554,16 @@ def _cards(results: Sequence[Result], methods: Sequence[str]) -> list[dict[str, 
     return cards
 
 
-def _timing_rows(timings: Sequence[Timing]) -> list[dict[str, Any]]:
-    def mean(values: tuple[float, ...] | None) -> float | None:
-        return statistics.fmean(values) if values else None
+def _timing_rows(timings: Sequence[Timing], results: Sequence[Result]) -> list[dict[str, Any]]:
+    def mean(values: Iterable[float | None] | None) -> float | None:
+        known = [value for value in values or () if value is not None]
+        return statistics.fmean(known) if known else None
+
+    records = {(result.dataset, result.method): result.record for result in results}
 
     rows = []
     for timing in timings:
+        record = records.get((timing.dataset, timing.method), {})
         seconds = sum(timing.predict_seconds or ())
         predicted = sum(timing.rows_predicted or ())
         rows.append(
@@ -571,6 +575,9 @@ def _timing_rows(timings: Sequence[Timing]) -> list[dict[str, Any]]:
                 "release": mean(timing.release_seconds),
                 "predict": mean(timing.predict_seconds),
                 "rate": predicted / seconds if seconds > 0 and predicted else None,
+                # Null where the number would be private.
+                "support": mean(record.get("n_support")),
+                "objective": mean(record.get("objective")),
             }
         )
     return rows
@@ -655,7 +662,7 @@ def page_context(
         "open_datasets": len(grids) if len(grids) <= _OPEN_DATASETS else 1,
         "metrics": [(metric, METRICS[metric]) for metric in metrics],
         "cards": _cards(results, methods),
-        "timings": _timing_rows(timings),
+        "timings": _timing_rows(timings, results),
         "prepared": without_absolute_paths(list(prepared)),
         "origin": origin,
         "parameters": _parameter_rows(results),

@@ -21,7 +21,7 @@ ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 
 # Part of every record key: raise it when this module logs something else for the same result file,
 # so that results are logged anew instead of being taken for present.
-_LAYOUT = 2
+_LAYOUT = 3
 
 _REQUIRED = (
     "condense",
@@ -43,6 +43,7 @@ _REQUIRED = (
 )
 _STATUSES = ("proved", "claimed", "none")
 _SIZES = ("n_train", "n_test", "n_features", "n_classes")
+_SOLUTION = ("objective", "n_support", "n_iter")
 _TIMINGS = ("fit_seconds", "release_seconds", "predict_seconds")
 
 # The ends of a reference line where no private method of the data set says how far it should reach.
@@ -237,6 +238,10 @@ def _metrics(content: Mapping[str, Any], grid: Sequence[float | None], reference
             guarantee = content["guarantees"][index]
             for name in ("epsilon_proved", "sensitivity", "noise_scale"):
                 values[name] = guarantee.get(name)
+        for name in _SOLUTION:
+            # One number per split; null where it would be private.
+            found = [number for number in map(_finite, content.get(name) or []) if number is not None]
+            values[name] = math.fsum(found) / len(found) if found else None
         for name, value in values.items():
             number = _finite(value)
             if number is not None:
