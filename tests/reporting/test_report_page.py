@@ -14,7 +14,7 @@ from synthetic_results import GRID, METHODS, make_guarantee, make_result
 from privsvm.reporting import page_context, render_page
 from privsvm.reporting.page import counted, short_number
 from privsvm.reporting.provenance import provenance, without_absolute_paths
-from privsvm.reporting.records import Result, read_prepared, read_results, read_timings, result_from_record
+from privsvm.reporting.records import Result, Timing, read_prepared, read_results, read_timings, result_from_record
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
 
@@ -146,6 +146,17 @@ def test_a_card_says_where_its_noise_comes_from(source: str | None, expected: st
     assert ("<dt>Noise</dt>" in page) == (expected is not None)
     if expected:
         assert f"<dt>Noise</dt><dd>{expected}</dd>" in page
+
+
+def test_sizes_of_solutions_stand_beside_the_timings_unless_they_are_private() -> None:
+    results = results_of(
+        make_result("wine", "svm", "none", n_support=[10, 13], objective=[-2.5, -3.5]),
+        make_result("wine", "pmsvm_wp", "proved", n_support=[None, None], objective=[None, None]),
+    )
+    timings = [Timing(method, "wine", (0.1,), (0.0,), (0.1,), (20.0,)) for method in ("svm", "pmsvm_wp")]
+    rows = {row["method"]: row for row in page_context(results, timings=timings)["timings"]}
+    assert (rows["svm"]["support"], rows["svm"]["objective"]) == (11.5, -3.0)
+    assert (rows["pmsvm_wp"]["support"], rows["pmsvm_wp"]["objective"]) == (None, None)
 
 
 def test_a_witness_for_other_neighbours_says_so() -> None:

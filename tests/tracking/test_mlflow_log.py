@@ -81,6 +81,8 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(new_uri: str, wine
     )
     assert history(new_uri, run, "release_seconds")[-1] == (7, 0.5)
     assert history(new_uri, run, "predict_seconds")[-1] == (7, pytest.approx(0.2))
+    assert history(new_uri, run, "objective")[0] == (0, 1.5)
+    assert history(new_uri, run, "n_support")[-1] == (7, 10.0)
     expected = {
         "status": "proved",
         "parameter.C": "1.0",
