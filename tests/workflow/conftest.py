@@ -162,7 +162,7 @@ def finished_once(tmp_path_factory) -> Workspace:
     with open(shared / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (shared / "done").exists():
-            new_workspace(shared / "finished").snakemake(cores=4)
+            new_workspace(shared / "finished").snakemake(cores=2)
             (shared / "done").touch()
     return Workspace(shared / "finished")
 
