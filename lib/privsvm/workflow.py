@@ -145,12 +145,11 @@ def check_writable(*folders: str) -> None:
     PrivSVMError
         Naming the first folder that cannot be written.
     """
-    for top in (Path(), *map(Path, folders)):
-        for folder in (top, *(item for item in top.rglob("*") if item.is_dir())) if top != Path() else (top,):
-            if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
-                raise PrivSVMError(
-                    f"{folder}: this folder cannot be written; make it writable (chmod u+w) and run again"
-                )
+    outputs = [Path(name) for name in folders]
+    below = [folder for top in outputs for folder in top.rglob("*") if folder.is_dir()]
+    for folder in (Path(), *outputs, *below):
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise PrivSVMError(f"{folder}: this folder cannot be written; make it writable (chmod u+w) and run again")
 
 
 def collect_errors(logs: str | Sequence[str]) -> list[str]:

@@ -8,9 +8,7 @@ import os
 import random
 import shutil
 import signal
-import socket
 import sqlite3
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -19,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from mlflow.entities import ViewType
+from servers import free_port, running_server
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
@@ -337,12 +335,6 @@ def test_a_uri_that_cannot_hold_runs_is_refused(bad: str, wine_results: Any) -> 
     one_line(error)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_a_server_that_does_not_answer_is_named_at_once_and_without_its_password(wine_results: Any) -> None:
     started = time.monotonic()
     with pytest.raises(PrivSVMError, match=r"no server answers.*start it") as error:
@@ -354,30 +346,12 @@ def test_a_server_that_does_not_answer_is_named_at_once_and_without_its_password
 @contextlib.contextmanager
 def mlflow_server(folder: Path) -> Iterator[str]:
     """A real MLflow server on this machine, ended with all its workers."""
-    address = f"http://127.0.0.1:{free_port()}"
+    port = free_port()
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder / 'server.db'}"]
-    command += ["--host", "127.0.0.1", "--port", address.rpartition(":")[2], "--workers", "1"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with (folder / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
-        )
-    try:
-        end = time.monotonic() + 120
-        while True:
-            with contextlib.suppress(requests.RequestException):
-                if requests.get(f"{address}/health", timeout=5).ok:
-                    break
-            assert process.poll() is None, (folder / "server.log").read_text()
-            assert time.monotonic() < end, (folder / "server.log").read_text()
-            time.sleep(0.3)
+    with running_server(command, port, folder / "server.log", environment) as address:
         yield address
-    finally:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=20)
 
 
 @pytest.mark.timeout(400)

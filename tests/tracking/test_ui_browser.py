@@ -5,21 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
+from servers import free_port, running_server
 
 CHROMIUM, CHROMEDRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 PROJECT = Path(__file__).resolve().parents[2]
-SERVER_START_SECONDS = 120
 CURVES = {
     "svm": "svm (no privacy)",
     "majority": "majority (no privacy)",
@@ -39,35 +34,11 @@ pytestmark = [
 @contextlib.contextmanager
 def running_ui(folder: Path, *arguments: str) -> Iterator[dict[str, str]]:
     """Run stages/ui.py in `folder` until its page answers; yields what it printed, as name to link."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     log = folder / "ui.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, str(PROJECT / "stages" / "ui.py"), "--port", str(port), *arguments],
-            cwd=folder,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        end = time.monotonic() + SERVER_START_SECONDS
-        while True:
-            with contextlib.suppress(requests.RequestException):
-                if requests.get(f"http://127.0.0.1:{port}/health", timeout=5).ok:
-                    break
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < end, log.read_text()
-            time.sleep(0.3)
+    command = [sys.executable, str(PROJECT / "stages" / "ui.py"), "--port", str(port), *arguments]
+    with running_server(command, port, log):
         yield dict(re.findall(r"^(\S+): (http\S+)$", log.read_text(), flags=re.MULTILINE))
-    finally:
-        # The server starts workers: end the whole group, which holds nothing else.
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=20)
 
 
 @pytest.fixture

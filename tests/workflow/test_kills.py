@@ -1,6 +1,5 @@
 """`kill -9` at random moments: the next run finishes, with the same bits and no duplicate MLflow run."""
 
-import json
 import os
 import random
 import signal
@@ -10,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from mlflow.tracking import MlflowClient
+
+from privsvm.files import read_json
 
 pytestmark = pytest.mark.workflow
 
@@ -90,11 +91,9 @@ def test_killed_runs_recover(fresh, finished_once):
     assert not list((folder / "data").rglob("*.part*"))
     counted = runs(folder)
     assert set(counted.values()) == {1}
-    assert {key for methods in _tracked(folder).values() for key in methods.values()} <= set(counted)
-
-
-def _tracked(folder: Path) -> dict:
-    return json.loads((folder / "reports/tracking.json").read_text())
+    assert {key for methods in read_json(folder / "reports/tracking.json").values() for key in methods.values()} <= set(
+        counted
+    )
 
 
 def test_a_second_snakemake_does_not_take_a_living_ones_locks(finished):

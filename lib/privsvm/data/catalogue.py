@@ -59,7 +59,7 @@ _OWN_SETTINGS = (
     "member",
     "n_features",
 )
-_PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".zip", ".Z")
+PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".zip", ".Z")
 _SUFFIX_FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -526,7 +526,7 @@ def _own_entry(name: str, settings: Mapping[str, Any]) -> DatasetEntry:
     format_ = settings.get("format")
     if format_ is None:
         bare = str(member) if member is not None else file_name
-        for suffix in _PACKING_SUFFIXES:
+        for suffix in PACKING_SUFFIXES:
             bare = bare.removesuffix(suffix)
         format_ = _SUFFIX_FORMATS.get(Path(bare).suffix.lower())
         if format_ is None:

@@ -15,7 +15,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from privsvm.data.catalogue import DataFile, DatasetEntry, load_catalogue, normalise_label, raw_files, resolve
+from privsvm.data.catalogue import (
+    PACKING_SUFFIXES,
+    DataFile,
+    DatasetEntry,
+    load_catalogue,
+    normalise_label,
+    raw_files,
+    resolve,
+)
 from privsvm.data.packing import is_html, is_packed, unpack
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import atomic_path, sha256_of_file, write_npz
@@ -37,7 +45,6 @@ ATTEMPTS = 3
 PAUSE_SECONDS = 0.5
 # What is lost at most when a connection breaks off.
 _CHUNK = 1 << 13
-_PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".Z", ".zip")
 
 # Which paper uses a dataset, as the catalogue abbreviates it.
 PAPERS = {
@@ -248,7 +255,7 @@ class _Downloader:
 
 def _kept_unpacked(file: DataFile) -> bool:
     """Tell whether a packed copy is unpacked on arrival: yes unless the file's own name says it is packed."""
-    return file.path is None and not file.name.endswith(_PACKING_SUFFIXES)
+    return file.path is None and not file.name.endswith(PACKING_SUFFIXES)
 
 
 def _network_reason(error: Exception) -> str:
@@ -542,7 +549,7 @@ def catalogue_table(mirror: str | None = None) -> str:
                     str(len(entry.classes or ())),
                     part.format,
                     _size(entry) if first else "",
-                    " ".join(sorted({letter for item in entry.papers for letter in item.split(",")})) or "-",
+                    " ".join(entry.papers) or "-",
                     where,
                 )
             )

@@ -240,8 +240,7 @@ def _metrics(content: Mapping[str, Any], grid: Sequence[float | None], reference
                 values[name] = guarantee.get(name)
         for name in _SOLUTION:
             # One number per split; null where it would be private.
-            found = [number for number in map(_finite, content.get(name) or []) if number is not None]
-            values[name] = math.fsum(found) / len(found) if found else None
+            values[name] = _mean(content.get(name))
         for name, value in values.items():
             number = _finite(value)
             if number is not None:
@@ -255,10 +254,10 @@ def _timings(path: Path, timing_paths: Iterable[Any], n_steps: int) -> Iterable[
         if not isinstance(content, dict):
             raise PrivSVMError(f"{timing_path}: timings of {path} are not an object; delete the file and run again")
         for name in _TIMINGS:
-            seconds = [number for number in map(_finite, content.get(name) or []) if number is not None]
-            if seconds:
+            seconds = _mean(content.get(name))
+            if seconds is not None:
                 for step in range(n_steps):
-                    yield MetricPoint(name, math.fsum(seconds) / len(seconds), step)
+                    yield MetricPoint(name, seconds, step)
 
 
 def _is_reference(content: Mapping[str, Any]) -> bool:
@@ -271,6 +270,12 @@ def _finite(value: Any) -> float | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     return None
+
+
+def _mean(values: Iterable[Any] | None) -> float | None:
+    """Average the finite numbers among values; None where there is none."""
+    found = [number for number in map(_finite, values or ()) if number is not None]
+    return math.fsum(found) / len(found) if found else None
 
 
 def _positive(value: float | None) -> bool:
