@@ -91,9 +91,8 @@ def test_killed_runs_recover(fresh, finished_once):
     assert not list((folder / "data").rglob("*.part*"))
     counted = runs(folder)
     assert set(counted.values()) == {1}
-    assert {key for methods in read_json(folder / "reports/tracking.json").values() for key in methods.values()} <= set(
-        counted
-    )
+    tracked = read_json(folder / "reports/tracking.json")
+    assert {key for methods in tracked.values() for key in methods.values()} <= set(counted)
 
 
 def test_a_second_snakemake_does_not_take_a_living_ones_locks(finished):
