@@ -13,10 +13,10 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test ui sync bench lint lock check clean
+.PHONY: help run test ui sync bench reproduce lint lock check clean
 
 help:  ## Show this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # uv comes from the same lock, by its hash; where it does not run, pip does the same more slowly.
 $(VENV)/ready: requirements.lock pyproject.toml
@@ -57,12 +57,16 @@ sync: $(VENV)/ready  ## Bring data and models to the present commit
 bench: $(VENV)/ready  ## Time the solvers against named peers
 	python bench/run.py
 
+reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." chooses): reports/reproduce/index.html
+	snakemake -s reproduce/Snakefile --cores $(CORES) $(if $(EXPERIMENTS),--config experiments="$(EXPERIMENTS)")
+
 lint: $(VENV)/ready  ## Check formatting, lint, types, workflow
 	ruff format --check .
 	ruff check .
 	mypy
-	snakefmt --check Snakefile stages
+	snakefmt --check Snakefile stages reproduce
 	snakemake --lint
+	snakemake -s reproduce/Snakefile --lint
 
 lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra dev \
@@ -72,4 +76,4 @@ check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane an
 	python stages/check.py
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
-	rm -rf .snakemake .cache logs benchmarks dvc_plots data reports/index.html
+	rm -rf .snakemake .cache logs benchmarks dvc_plots data reports/index.html reports/reproduce/*.html

@@ -1,6 +1,8 @@
 # One job per method and dataset, with all its splits, epsilons and repeats.
 SHARED_METHOD_CODE = [
     "lib/privsvm/data",
+    "lib/privsvm/methods/one_vs_one.py",
+    "lib/privsvm/methods/perturbation.py",
     "lib/privsvm/methods/released.py",
     "lib/privsvm/methods/training.py",
     "lib/privsvm/methods/validation.py",

@@ -11,20 +11,41 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsvm.errors import PrivSVMError
+    from privsvm.methods.dp_frank_wolfe import DPFrankWolfeClassifier
+    from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier
+    from privsvm.methods.dpwss import DPWSSClassifier
+    from privsvm.methods.landmark_dual import LandmarkDualClassifier
     from privsvm.methods.majority import MajorityClassifier
     from privsvm.methods.pmsvm import PMSVMClassifier
+    from privsvm.methods.private_svm import PrivateSVMClassifier
     from privsvm.methods.svm import SVMClassifier
     from privsvm.privacy.guarantee import Guarantee
 
-__all__ = ["Guarantee", "MajorityClassifier", "PMSVMClassifier", "PrivSVMError", "SVMClassifier"]
+__all__ = [
+    "DPFrankWolfeClassifier",
+    "DPSVMDVPClassifier",
+    "DPWSSClassifier",
+    "Guarantee",
+    "LandmarkDualClassifier",
+    "MajorityClassifier",
+    "PMSVMClassifier",
+    "PrivSVMError",
+    "PrivateSVMClassifier",
+    "SVMClassifier",
+]
 
 __version__ = importlib.metadata.version("privsvm")
 
 _HOMES = {
+    "DPSVMDVPClassifier": "privsvm.methods.dpsvmdvp",
+    "DPWSSClassifier": "privsvm.methods.dpwss",
+    "DPFrankWolfeClassifier": "privsvm.methods.dp_frank_wolfe",
     "Guarantee": "privsvm.privacy.guarantee",
+    "LandmarkDualClassifier": "privsvm.methods.landmark_dual",
     "MajorityClassifier": "privsvm.methods.majority",
     "PMSVMClassifier": "privsvm.methods.pmsvm",
     "PrivSVMError": "privsvm.errors",
+    "PrivateSVMClassifier": "privsvm.methods.private_svm",
     "SVMClassifier": "privsvm.methods.svm",
 }
 

@@ -6,7 +6,16 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privsvm
-from privsvm import MajorityClassifier, PMSVMClassifier, SVMClassifier
+from privsvm import (
+    DPFrankWolfeClassifier,
+    DPSVMDVPClassifier,
+    DPWSSClassifier,
+    LandmarkDualClassifier,
+    MajorityClassifier,
+    PMSVMClassifier,
+    PrivateSVMClassifier,
+    SVMClassifier,
+)
 
 X = np.array([[0.0, 0.1], [0.2, 0.0], [1.0, 0.9], [0.8, 1.0]] * 5)
 Y = np.array(["no", "no", "yes", "yes"] * 5)
@@ -16,8 +25,15 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
     [
         SVMClassifier(),
         MajorityClassifier(),
+        DPSVMDVPClassifier(allow_unsound=True, random_state=0),
+        DPWSSClassifier(allow_unsound=True, random_state=0),
+        DPWSSClassifier(allow_unsound=True, kernel="rbf", random_state=0),
         PMSVMClassifier(allow_unsound=True, random_state=0),
         PMSVMClassifier(allow_unsound=True, variant="as_published", random_state=0),
+        PrivateSVMClassifier(allow_unsound=True, random_state=0),
+        PrivateSVMClassifier(allow_unsound=True, kernel="rbf", mechanism="laplace", random_state=0),
+        LandmarkDualClassifier(allow_unsound=True, random_state=0),
+        DPFrankWolfeClassifier(allow_unsound=True, random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -31,7 +47,16 @@ def test_public_names_exist():
         privsvm.NoSuchClassifier  # noqa: B018
 
 
-ESTIMATORS = [SVMClassifier(), MajorityClassifier(), PMSVMClassifier(classes=["no", "yes"], random_state=0)]
+ESTIMATORS = [
+    SVMClassifier(),
+    MajorityClassifier(),
+    DPSVMDVPClassifier(allow_unsound=True, random_state=0),
+    DPWSSClassifier(allow_unsound=True, random_state=0),
+    PMSVMClassifier(classes=["no", "yes"], random_state=0),
+    PrivateSVMClassifier(classes=["no", "yes"], random_state=0),
+    LandmarkDualClassifier(classes=["no", "yes"], random_state=0),
+    DPFrankWolfeClassifier(classes=["no", "yes"], random_state=0),
+]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -68,6 +93,25 @@ class TestBadInput:
         (SVMClassifier(), {"gamma": -1.0}),
         (SVMClassifier(), {"tol": 0.0}),
         (SVMClassifier(), {"kernel": "rfb"}),
+        *[
+            (DPWSSClassifier(allow_unsound=True), changes)
+            for changes in (
+                {"epsilon": 0},
+                {"epsilon": np.inf},
+                {"sigma": 0.0},
+                {"sigma": 1.0},
+                {"C": -1.0},
+                {"kernel": "rfb"},
+                {"gamma": 0.0},
+                {"degree": 1.5},
+                {"coef0": np.inf},
+                {"tol": 0.0},
+                {"max_iter": -2},
+                {"cache_size": 0},
+                {"neighbours": "replace"},
+                {"allow_unsound": False},
+            )
+        ],
         (PMSVMClassifier(), {"epsilon": 0}),
         (PMSVMClassifier(), {"epsilon": -2.0}),
         (PMSVMClassifier(), {"delta": 1.0}),
@@ -78,6 +122,49 @@ class TestBadInput:
         (PMSVMClassifier(), {"neighbours": "replace"}),
         (PMSVMClassifier(), {"classes": None}),
         (PMSVMClassifier(), {"variant": "as_published"}),
+        *[
+            (estimator, changes)
+            for estimator in (PrivateSVMClassifier(), LandmarkDualClassifier(), DPFrankWolfeClassifier())
+            for changes in (
+                {"epsilon": 0},
+                {"epsilon": np.inf},
+                {"delta": 0.0},
+                {"neighbours": "replace"},
+                {"classes": None},
+            )
+        ],
+        *[
+            (estimator, changes)
+            for estimator in (PrivateSVMClassifier(), LandmarkDualClassifier())
+            for changes in (
+                {"C": 0},
+                {"C": True},
+                {"gamma": -1.0},
+                {"gap": 0.0},
+                {"gap": 1e-30},
+                {"composition": "jiont"},
+            )
+        ],
+        (PrivateSVMClassifier(), {"data_norm": 0.0}),
+        (PrivateSVMClassifier(), {"kernel": "poly"}),
+        (PrivateSVMClassifier(), {"gamma": "sacle"}),
+        (PrivateSVMClassifier(kernel="rbf"), {"gamma": "scale"}),
+        (PrivateSVMClassifier(), {"n_components": 0}),
+        (PrivateSVMClassifier(), {"n_components": 2.5}),
+        (PrivateSVMClassifier(), {"features_seed": -1}),
+        (PrivateSVMClassifier(), {"mechanism": "laplac"}),
+        (LandmarkDualClassifier(), {"gamma": "scale"}),
+        (LandmarkDualClassifier(), {"n_landmarks": 0}),
+        (LandmarkDualClassifier(), {"normalize": 1}),
+        (LandmarkDualClassifier(), {"landmarks_seed": 0.5}),
+        (LandmarkDualClassifier(), {"bounds": (1.0, -1.0)}),
+        (LandmarkDualClassifier(), {"bounds": 1.0}),
+        (DPFrankWolfeClassifier(), {"radius": -1.0}),
+        (DPFrankWolfeClassifier(), {"n_steps": 0}),
+        (DPFrankWolfeClassifier(), {"data_bound": 0.0}),
+        (DPFrankWolfeClassifier(), {"smoothing": 0.0}),
+        (DPFrankWolfeClassifier(), {"fit_intercept": 2}),
+        (DPFrankWolfeClassifier(), {"neighbours": "add_remove"}),
     ],
 )
 def test_bad_parameters_are_named_with_their_value(estimator, changes):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
+from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier, zcdp_epsilon, zcdp_rho
 
 
 def delta_of(epsilon, multiplier):
@@ -49,3 +49,41 @@ def test_no_distance_no_loss():
 def test_bad_budgets_are_named(epsilon, delta, named):
     with pytest.raises(ValueError, match=named):
         gaussian_noise_multiplier(epsilon, delta)
+
+
+def zcdp_epsilon_exactly(rho, delta):
+    """Canonne, Kamath, Steinke (2020), Proposition 12, over all orders, with 40 digits."""
+    with mpmath.workdps(40):
+        rho, delta = mpmath.mpf(rho), mpmath.mpf(delta)
+
+        def epsilon(log_excess):
+            order = 1 + mpmath.exp(log_excess)
+            return rho * order + mpmath.log1p(-1 / order) - mpmath.log(delta * order) / (order - 1)
+
+        # One minimum, around the order sqrt(log(1 / delta) / rho).
+        middle = mpmath.log(mpmath.sqrt(-mpmath.log(delta) / rho))
+        low, high = middle - 4, middle + 4
+        while high - low > mpmath.mpf(10) ** -10:
+            third = (high - low) / 3
+            if epsilon(low + third) < epsilon(high - third):
+                high -= third
+            else:
+                low += third
+        return epsilon(low)
+
+
+@given(st.floats(-3, 2), st.floats(-9, -2))
+@settings(max_examples=60, deadline=None)
+def test_zcdp_is_never_below_the_exact_conversion_and_close_to_it(log_epsilon, log_delta):
+    epsilon, delta = 10**log_epsilon, 10**log_delta
+    rho = zcdp_rho(epsilon, delta)
+    assert zcdp_epsilon(rho, delta) <= epsilon
+    exact = zcdp_epsilon_exactly(rho, delta)
+    assert exact * (1 - 1e-9) <= zcdp_epsilon(rho, delta)
+    assert exact >= epsilon * (1 - 1e-3)
+
+
+def test_zcdp_beats_the_textbook_conversion():
+    rho = 0.02
+    textbook = rho + 2 * math.sqrt(rho * math.log(1e5))
+    assert zcdp_epsilon(rho, 1e-5) < textbook

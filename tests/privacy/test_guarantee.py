@@ -25,6 +25,14 @@ def test_survives_json():
         assert Guarantee.from_dict(json.loads(canonical_json(guarantee.to_dict()))) == guarantee
 
 
+def test_pure_differential_privacy_has_delta_zero():
+    pure = Guarantee(**{**PROVED, "delta": 0.0})
+    assert pure.status == "proved"
+    assert Guarantee.from_dict(json.loads(canonical_json(pure.to_dict()))) == pure
+    with pytest.raises(ValueError, match="refutes"):
+        Guarantee(**{**PROVED, "delta": 0.0, "epsilon_proved": 0.4})
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -37,6 +45,7 @@ def test_survives_json():
         {"accountant": None},
         {"epsilon_proved": 1.1},
         {"delta": 1.5},
+        {"delta": -1e-9},
         {"noise_scale": 0.0},
         {"sensitivity": math.inf},
         {"witness": Witness(epsilon=1.01, neighbours="replace_one", description="d")},

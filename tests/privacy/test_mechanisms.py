@@ -4,8 +4,13 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.mechanisms import GaussianMechanism
+from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
+from privsvm.privacy.mechanisms import (
+    ExponentialSelections,
+    GaussianMechanism,
+    LaplaceMechanism,
+    VectorsMechanism,
+)
 from privsvm.streams import seeded_stream, system_stream
 
 
@@ -16,6 +21,133 @@ def test_noise_is_gaussian_of_the_stated_scale():
     assert scipy.stats.kstest(noise / mechanism.noise_scale, "norm").pvalue > 1e-7
     # Chi-square bound on the variance at 5.3 standard deviations.
     assert abs(np.var(noise) / mechanism.noise_scale**2 - 1) < 5.3 * np.sqrt(2 / 1e6)
+
+
+def test_noise_is_laplace_of_the_stated_scale():
+    """Fixed seed; for a correct mechanism a new seed would fail with probability below 1e-6."""
+    mechanism = LaplaceMechanism(epsilon=0.7, sensitivity=0.3, size=10**6)
+    noise = mechanism.release(np.zeros(10**6), seeded_stream(1, "test"))
+    assert mechanism.noise_scale == pytest.approx(0.3 / 0.7, rel=2e-6)
+    assert scipy.stats.kstest(noise / mechanism.noise_scale, "laplace").pvalue > 1e-7
+    # The mean size is b, with standard deviation b / 1000: 5.3 of them.
+    assert abs(np.abs(noise).mean() / mechanism.noise_scale - 1) < 5.3e-3
+
+
+@given(st.floats(1e-8, 1e6), st.integers(1, 5000), st.floats(-5, 2), st.integers(0, 1000))
+@settings(max_examples=100, deadline=None)
+def test_laplace_rounding_is_paid_for(sensitivity, size, log_epsilon, seed):
+    epsilon = 10.0**log_epsilon
+    mechanism = LaplaceMechanism(epsilon=epsilon, sensitivity=sensitivity, size=size)
+    rng = np.random.default_rng(seed)
+    first = rng.normal(size=size) * sensitivity
+    step = rng.normal(size=size)
+    second = first + step / np.abs(step).sum() * sensitivity
+    grid = mechanism.grid
+    distance = np.abs((np.rint(first / grid) - np.rint(second / grid)) * grid).sum()
+    assert distance <= mechanism.total_sensitivity * (1 + 1e-12)
+    assert mechanism.total_sensitivity <= sensitivity * (1 + 2e-6)
+    assert mechanism.total_sensitivity / mechanism.noise_scale <= epsilon
+    assert epsilon * (1 - 1e-9) <= mechanism.epsilon_proved <= epsilon
+
+
+VECTORS = {"epsilon": 1.3, "delta": 1e-6, "sensitivity": 0.2, "n_vectors": 7, "size": 11}
+
+
+def test_joint_release_of_vectors_is_one_gaussian_release():
+    mechanism = VectorsMechanism(noise="gaussian", composition="joint", **VECTORS)
+    assert mechanism.total_sensitivity == pytest.approx(np.sqrt(7) * 0.2, rel=1e-5)
+    assert mechanism.noise_scale == pytest.approx(np.sqrt(7) * 0.2 * gaussian_noise_multiplier(1.3, 1e-6), rel=1e-5)
+    assert (1 - 1e-6) * 1.3 <= mechanism.epsilon_proved <= 1.3
+    assert mechanism.delta_proved == 1e-6
+
+
+def test_naive_release_of_vectors_splits_both_budgets():
+    mechanism = VectorsMechanism(noise="gaussian", composition="naive", **VECTORS)
+    assert mechanism.noise_scale == pytest.approx(0.2 * gaussian_noise_multiplier(1.3 / 7, 1e-6 / 7), rel=1e-5)
+    assert (1 - 1e-6) * 1.3 <= mechanism.epsilon_proved <= 1.3
+    # The naive split only wastes: the same noise is worth far less epsilon when accounted jointly.
+    joint = gaussian_epsilon(mechanism.noise_scale / (np.sqrt(7) * mechanism.total_sensitivity), 1e-6)
+    assert joint < 0.6 * 1.3
+    assert "7 vectors" in mechanism.accountant
+
+
+def test_for_laplace_noise_naive_and_joint_are_the_same():
+    joint, naive = (VectorsMechanism(noise="laplace", composition=how, **VECTORS) for how in ("joint", "naive"))
+    assert joint.noise_scale == pytest.approx(naive.noise_scale, rel=1e-5)
+    assert joint.noise_scale == pytest.approx(7 * np.sqrt(11) * 0.2 / 1.3, rel=1e-5)
+    assert joint.delta_proved == naive.delta_proved == 0.0
+    assert naive.epsilon_proved <= 1.3
+
+
+@pytest.mark.parametrize("n_vectors", [1, 2, 3, 10, 26])
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("composition", ["joint", "naive"])
+def test_vectors_keep_their_shape_and_budget(n_vectors, noise, composition):
+    chosen = {**VECTORS, "n_vectors": n_vectors, "noise": noise, "composition": composition}
+    for epsilon in (1e-4, 0.1, 0.3, 1.0, 3.0, 100.0):
+        mechanism = VectorsMechanism(**{**chosen, "epsilon": epsilon})
+        assert mechanism.epsilon_proved <= epsilon
+        vectors = np.random.default_rng(0).normal(size=(n_vectors, 11))
+        released = mechanism.release(vectors, seeded_stream(0, "test"))
+        assert released.shape == vectors.shape
+        assert np.abs(released - vectors).max() < 40 * mechanism.noise_scale
+
+
+@pytest.mark.parametrize("change", [{"noise": "gausian"}, {"composition": "jiont"}])
+def test_unknown_words_are_named(change):
+    name, value = next(iter(change.items()))
+    with pytest.raises(ValueError, match=f"{name}='{value}': did you mean"):
+        VectorsMechanism(**{"noise": "gaussian", "composition": "joint", **VECTORS, **change})
+
+
+def test_selections_have_the_exponential_mechanism_s_frequencies():
+    """Fixed seed; chi-square with an error probability of 1e-7."""
+    mechanism = ExponentialSelections(epsilon=20.0, delta=1e-5, sensitivity=0.1, n_selections=3)
+    scores = np.array([0.3, 0.25, 0.0, -0.2, 0.29])
+    drawn = mechanism.select(np.tile(scores, (200_000, 1)), seeded_stream(2, "test"))
+    weights = np.exp(mechanism.step_epsilon * scores / 0.2)
+    expected = weights / weights.sum() * drawn.size
+    assert scipy.stats.chisquare(np.bincount(drawn, minlength=5), expected).pvalue > 1e-7
+
+
+@given(st.floats(-2, 2), st.integers(1, 500), st.integers(0, 1000), st.integers(2, 50))
+@settings(max_examples=60, deadline=None)
+def test_one_selection_has_bounded_range_and_all_stay_within_the_budget(log_epsilon, n_selections, seed, size):
+    epsilon, delta = 10.0**log_epsilon, 1e-5
+    mechanism = ExponentialSelections(epsilon=epsilon, delta=delta, sensitivity=0.3, n_selections=n_selections)
+    assert epsilon * (1 - 1e-5) <= mechanism.epsilon_proved <= epsilon
+    assert ("sum" in mechanism.accountant) == (mechanism.epsilon_proved == n_selections * mechanism.step_epsilon)
+    rng = np.random.default_rng(seed)
+    first = rng.normal(size=size)
+    second = first + rng.choice([-0.3, 0.3], size=size)
+    log_p, log_q = (
+        scores / mechanism.noise_scale - np.logaddexp.reduce(scores / mechanism.noise_scale)
+        for scores in (first, second)
+    )
+    assert np.ptp(log_p - log_q) <= mechanism.step_epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("n_selections", [1, 20, 400])
+def test_a_pair_of_candidates_does_not_refute_the_selections(epsilon, n_selections):
+    """Two candidates whose scores change places: the privacy loss counts how often the first one is selected."""
+    mechanism = ExponentialSelections(epsilon=epsilon, delta=1e-5, sensitivity=1.0, n_selections=n_selections)
+    share = 1 / (1 + np.exp(-mechanism.step_epsilon / 2))
+    counts = np.arange(n_selections + 1)
+    p, q = (scipy.stats.binom.pmf(counts, n_selections, chance) for chance in (share, 1 - share))
+
+    def delta_of(claim):
+        return np.maximum(p - np.exp(claim) * q, 0).sum()
+
+    assert delta_of(mechanism.epsilon_proved) <= 1e-5
+    # The accounting is of the right order: a third of the budget is refuted.
+    assert delta_of(mechanism.epsilon_proved / 3) > 1e-5
+
+
+def test_scores_that_are_not_finite_are_refused():
+    mechanism = ExponentialSelections(epsilon=1.0, delta=1e-5, sensitivity=1.0, n_selections=1)
+    with pytest.raises(ValueError, match="scores"):
+        mechanism.select(np.array([[0.0, np.nan]]), np.random.default_rng(0))
 
 
 @given(st.floats(1e-8, 1e6), st.integers(1, 5000), st.integers(0, 1000))

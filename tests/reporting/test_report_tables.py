@@ -117,6 +117,14 @@ def test_a_small_delta_is_not_rounded_to_zero() -> None:
     assert {row["delta"] for row in curve_rows(results_of(record))} == {1e-9}
 
 
+def test_pure_differential_privacy_has_delta_zero() -> None:
+    record = make_result("wine", "private_svm", "proved")
+    for guarantee in record["guarantees"]:
+        guarantee["delta"] = 0.0
+    rows = curve_rows(results_of(record))
+    assert {row["delta"] for row in rows} == {0.0}
+
+
 def test_only_references_still_have_a_finite_epsilon() -> None:
     rows = curve_rows(results_of(make_result("wine", "svm", "none")), 2.0)
     assert [row["epsilon"] for row in rows] == [2.0]

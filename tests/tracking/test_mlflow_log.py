@@ -138,6 +138,16 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
     assert len(history(uri, lines["yes"], "accuracy")) == 4
 
 
+def test_pure_differential_privacy_is_logged_with_delta_zero(uri: str, write_result: Any) -> None:
+    result = write_result("private_svm")
+    content = read_json(result[0])
+    for guarantee in content["guarantees"]:
+        guarantee["delta"] = 0.0
+    write_json(result[0], content)
+    log_results([result], uri, "abc")
+    assert float(only(runs_of(uri), "private_svm").data.params["delta"]) == 0.0
+
+
 def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_result: Any) -> None:
     log_results([write_result("svm", status="none", epsilons=["inf"])], uri, "abc")
     assert len(history(uri, only(runs_of(uri), "svm"), "log10_epsilon")) == 2

@@ -25,7 +25,7 @@ SINGLE_VALUED = {"condense"}
 # Files that no job's result depends on.
 NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/record", "stages/warm_kernels", "lib/privsvm/__init__.py",
             "lib/privsvm/workflow.py", "lib/privsvm/params.schema.json", "lib/privsvm/methods/__init__.py",
-            "lib/privsvm/py.typed")  # fmt: skip
+            "lib/privsvm/py.typed", "lib/privsvm/reproduction/")  # fmt: skip
 
 
 def leaves(value, path=()):

@@ -16,34 +16,34 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.errors import nearest_name
+from privsvm.methods.perturbation import (
+    TOO_FEW_ROWS,
+    certifiable_gap,
+    clip_rows,
+    extreme_rows,
+    largest_move,
+    solution_sensitivity,
+)
 from privsvm.methods.released import LinearPath, NoiseStreams, noise_streams
-from privsvm.methods.validation import check_training_data, common_tags, is_number, row_norms
-from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT, check_budget
+from privsvm.methods.validation import (
+    check_budgets,
+    check_choice,
+    check_positive,
+    check_public_classes,
+    check_training_data,
+    common_tags,
+    is_number,
+)
+from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
-from privsvm.solvers.crammer_singer import round_off_allowance, solve_crammer_singer
-from privsvm.streams import seeded_stream
+from privsvm.solvers.crammer_singer import solve_crammer_singer
 
 __all__ = ["ESTIMATOR", "PMSVMClassifier", "weight_sensitivity"]
-
-# The default target of the duality gap costs about 1 % of extra noise.
-_GAP_SHARE = 2e-4
-
-# A gap is certified where it is this many times what float64 may get wrong about it.
-_GAP_ALLOWANCES = 4.0
-
-# Range of C R^2 within which the solver's arithmetic is safe.
-_SMALLEST_SCALE, _LARGEST_SCALE = 1e-12, 1e12
-
-# How many long rows, and how many random corners of the features' ranges, the audit tries.
-_AUDIT_ROWS = 2
-_AUDIT_CORNERS = 2
 
 
 def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: float = 0.0) -> float:
@@ -66,23 +66,7 @@ def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: 
     float
         ``2 sqrt(2) C R`` or ``sqrt(2) C R``, plus ``2 sqrt(gap)``.
     """
-    rows = {"replace_one": 2.0, "add_remove": 1.0}
-    if neighbours not in rows:
-        raise ValueError(f"neighbours={neighbours!r}: {nearest_name(neighbours, rows)}")
-    return rows[neighbours] * math.sqrt(2.0) * C * data_norm + 2.0 * math.sqrt(gap)
-
-
-def _extreme_rows(X) -> list[np.ndarray]:
-    """Rows (1, d) that a data set with the same feature ranges may hold, as far out as they get."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    if scipy.sparse.issparse(X):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    corners = [np.where(np.abs(high) >= np.abs(low), high, low)]
-    rng = seeded_stream(0, "audit")
-    corners += [np.where(rng.random(low.size) < 0.5, low, high) for _ in range(_AUDIT_CORNERS)]
-    longest = np.argsort(-row_norms(X), kind="stable")[:_AUDIT_ROWS]
-    rows = X[longest].toarray() if scipy.sparse.issparse(X) else X[longest]
-    return [row[None, :] for row in [*corners, *rows]]
+    return solution_sensitivity(math.sqrt(2.0) * C * data_norm, neighbours, gap)
 
 
 class PMSVMClassifier(ClassifierMixin, BaseEstimator):
@@ -255,10 +239,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
     def _release(self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool) -> LinearPath:
         streams = noise_streams(rng)
         epsilons, delta = self._check_parameters(epsilons)
-        if self.classes is None and not self.allow_unsound:
-            raise ValueError(
-                "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
-            )
+        check_public_classes(self.classes, self.allow_unsound)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         published = self.variant == "as_published"
         gap, allowance = (0.0, 0.0) if published else self._certifiable_gap(X.shape[0], X.shape[1])
@@ -295,19 +276,12 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
-        for name in ("C", "data_norm", "delta", "gap"):
+        for name in ("C", "data_norm", "gap"):
             value = getattr(self, name)
-            if name == "gap" and value is None:
-                continue
-            if not is_number(value) or not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name}={value!r}: must be a positive finite number")
-        for epsilon in epsilons:
-            if not is_number(epsilon):
-                raise ValueError(f"epsilon={epsilon!r}: must be a positive finite number")
-            check_budget(float(epsilon), float(self.delta))
-        variants = ("sound", "as_published")
-        if self.variant not in variants:
-            raise ValueError(f"variant={self.variant!r}: {nearest_name(self.variant, variants)}")
+            if name != "gap" or value is not None:
+                check_positive(name, value)
+        budgets = check_budgets(epsilons, self.delta)
+        check_choice("variant", self.variant, ("sound", "as_published"))
         if self.variant == "as_published" and not self.allow_unsound:
             raise ValueError("variant='as_published': its epsilon does not hold; consent with allow_unsound=True")
         if self.max_epochs is not None:
@@ -318,37 +292,16 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
                     f"max_epochs={self.max_epochs!r}: nothing is proved with a limit; use None, or consent with "
                     "allow_unsound=True"
                 )
-        return [float(epsilon) for epsilon in epsilons], float(self.delta)
+        return budgets
 
     def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:
         """Public target of the duality gap, and what float64 may get wrong about it."""
         C, norm = float(self.C), float(self.data_norm)
-        scale = C * norm**2
-        if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
-            raise ValueError(
-                f"C={self.C!r}, data_norm={self.data_norm!r}: C * data_norm^2 must lie between {_SMALLEST_SCALE:g} and "
-                f"{_LARGEST_SCALE:g} for a solution that float64 can certify"
-            )
-        # The number of rows counts by its order of magnitude only, which is taken to be public.
-        n_public = 2 ** math.ceil(math.log2(max(n_rows, 2)))
-        allowance = round_off_allowance(n_public, n_features, len(self.classes_), C, norm)
-        if self.gap is None:
-            return max(_GAP_SHARE * scale * C, _GAP_ALLOWANCES * allowance), allowance
-        if self.gap < _GAP_ALLOWANCES * allowance:
-            raise ValueError(
-                f"gap={self.gap!r}: float64 cannot certify it here; "
-                f"use at least {_GAP_ALLOWANCES * allowance:.1e}, or None"
-            )
-        return float(self.gap), allowance
+        return certifiable_gap(self.gap, C, norm, n_rows, n_features, len(self.classes_))
 
     def _clip(self, X):
         """Scale rows longer than `data_norm` down to it."""
-        # Shrunk by more than the round-off of a sum of d squares, so that the bound holds in floating point too.
-        bound = float(self.data_norm) * (1 - (X.shape[1] + 8) * np.finfo(float).eps)
-        factors = np.minimum(1.0, bound / np.maximum(row_norms(X), np.finfo(float).tiny))
-        if scipy.sparse.issparse(X):
-            return (scipy.sparse.diags_array(factors) @ X).tocsr()
-        return X * factors[:, None]
+        return clip_rows(X, float(self.data_norm))
 
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         """Exact weights (c, d) of one data set: what must not leave this object."""
@@ -377,26 +330,19 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         One training row is replaced by a row from the corners of the features' ranges, or by one of the longest rows.
         For ``replace_one`` the pair differs in that row's label, for ``add_remove`` in its presence.
         """
-        kept, kept_codes = rows[1:], codes[1:]
-        if np.unique(kept_codes).size < 2:
-            return 0.0, "too few rows to audit"
-        largest, norm = 0.0, 0.0
-        for row in _extreme_rows(X):
+        n_classes = weights.shape[0]
+        pairs = []
+        for row in extreme_rows(X):
             row = row if self.variant == "as_published" else self._clip(row)
-            if scipy.sparse.issparse(X):
-                changed = scipy.sparse.vstack([scipy.sparse.csr_array(row), kept]).tocsr()
-            else:
-                changed = np.vstack([row, kept])
             # The two labels that fit best: each is the other's closest rival, so the row pulls the opposite way.
-            labels = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
-            first = self._solve(changed, np.concatenate([labels[:1], kept_codes]), weights.shape[0], gap)
-            if self.neighbours == "replace_one":
-                second = self._solve(changed, np.concatenate([labels[1:], kept_codes]), weights.shape[0], gap)
-            else:
-                second = self._solve(kept, kept_codes, weights.shape[0], gap)
-            distance = float(np.linalg.norm(first - second))
-            if distance > largest:
-                largest, norm = distance, float(row_norms(row)[0])
+            first, second = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
+            pairs.append(((row, first), (row, second)))
+        move = largest_move(
+            rows, codes, pairs, lambda rows, codes: self._solve(rows, codes, n_classes, gap), self.neighbours
+        )
+        if move is None:
+            return 0.0, TOO_FEW_ROWS
+        largest, norm = move
         how = "under two different labels" if self.neighbours == "replace_one" else "and that row taken away"
         return largest, (
             f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}) within the "

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.privacy.guarantee import Guarantee
@@ -20,13 +21,18 @@ from privsvm.streams import seeded_stream, system_stream
 
 __all__ = [
     "ConstantPath",
+    "FourierPath",
     "KernelPath",
     "LinearPath",
     "NoiseStreams",
+    "OneVsOneLinearPath",
+    "OneVsRestKernelPath",
     "ReleasedPath",
     "noise_streams",
     "one_vs_one_scores",
     "path_from_arrays",
+    "released_labels",
+    "released_scores",
 ]
 
 NoiseStreams = Callable[[float, int], np.random.Generator]
@@ -153,6 +159,41 @@ class LinearPath(ReleasedPath):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class FourierPath(ReleasedPath):
+    """Linear models on random Fourier features.
+
+    Attributes
+    ----------
+    frequencies : ndarray (d, D)
+        The features' frequencies; public.
+    coef : ndarray (E, R, k, 2 D)
+        Weight vectors.
+    """
+
+    kind: ClassVar[str] = "fourier"
+    array_names: ClassVar[tuple[str, ...]] = ("frequencies", "coef")
+
+    frequencies: np.ndarray
+    coef: np.ndarray
+
+    @property
+    def n_repeats(self) -> int:
+        return self.coef.shape[1]
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        from privsvm.solvers.features import fourier_features
+
+        n_repeats, n_scores, n_features = self.coef.shape[1:]
+        coef = self.coef[epsilon_index].reshape(-1, n_features).T
+        products = np.empty((X.shape[0], n_repeats * n_scores))
+        # Blocks of rows keep the features within about 64 MB.
+        block = max(1, 8_000_000 // n_features)
+        for start in range(0, X.shape[0], block):
+            products[start : start + block] = fourier_features(X[start : start + block], self.frequencies) @ coef
+        return np.ascontiguousarray(products.reshape(-1, n_repeats, n_scores).transpose(1, 0, 2))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ConstantPath(ReleasedPath):
     """A model that answers the same for every row.
 
@@ -239,18 +280,13 @@ class KernelPath(ReleasedPath):
 
     def pair_values(self, X, epsilon_index: int) -> np.ndarray:
         """Decision values (R, n, p) of the class pairs."""
-        from privsvm.solvers.kernels import KERNELS, kernel_matrix
+        from privsvm.solvers.kernel_rows import kernel_expansion
+        from privsvm.solvers.kernels import KERNELS
 
         index, gamma, degree, coef0 = self.kernel_parameters
         n_repeats, n_vectors, n_pairs = self.pair_coef.shape[1:]
-        coef = self.pair_coef[epsilon_index].transpose(1, 0, 2).reshape(n_vectors, -1)
-        values = np.empty((X.shape[0], n_repeats * n_pairs))
-        # Blocks of rows keep the kernel matrix within about 64 MB.
-        block = max(1, 8_000_000 // max(n_vectors, 1))
-        for start in range(0, X.shape[0], block):
-            rows = X[start : start + block]
-            kernel = kernel_matrix(rows, self.support_vectors, KERNELS[int(index)], gamma, int(degree), coef0)
-            values[start : start + block] = kernel @ coef
+        coef = self.pair_coef[epsilon_index].transpose(1, 0, 2).reshape(n_vectors, n_repeats * n_pairs)
+        values = kernel_expansion(X, self.support_vectors, coef, KERNELS[int(index)], gamma, int(degree), coef0)
         values = values.reshape(-1, n_repeats, n_pairs) + self.intercept[epsilon_index]
         return np.ascontiguousarray(values.transpose(1, 0, 2))
 
@@ -265,13 +301,72 @@ class KernelPath(ReleasedPath):
         return np.argmax(np.rint(scores), axis=-1)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OneVsOneLinearPath(LinearPath):
+    """Linear models, one for each pair of classes, decided by LIBSVM's vote.
+
+    Attributes are those of `LinearPath` with ``k = c (c - 1) / 2``; a pair's value is positive for its first class.
+    """
+
+    kind: ClassVar[str] = "one_vs_one_linear"
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        return one_vs_one_scores(super().scores(X, epsilon_index), self.n_classes)[1]
+
+    def codes(self, scores: np.ndarray) -> np.ndarray:
+        # Rounding gives the votes back; among equal votes LIBSVM takes the first class.
+        return np.argmax(np.rint(scores), axis=-1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OneVsRestKernelPath(KernelPath):
+    """Kernel expansions over published rows, one for each class; for two classes one, positive for class 1.
+
+    Attributes are those of `KernelPath`, with classes in place of pairs: p is c, or 1 for two classes.
+    """
+
+    kind: ClassVar[str] = "one_vs_rest_kernel"
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        return self.pair_values(X, epsilon_index)
+
+    def codes(self, scores: np.ndarray) -> np.ndarray:
+        return ReleasedPath.codes(self, scores)
+
+
+def released_scores(estimator, X) -> np.ndarray:
+    """Decision values (n, k) of a fitted estimator that keeps its one released model as ``_path``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : array-like or sparse matrix (n, d)
+        Rows.
+
+    Returns
+    -------
+    ndarray (n, k)
+        k = 1 for two classes: positive for ``classes_[1]``.
+    """
+    check_is_fitted(estimator)
+    X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
+    return estimator._path.scores(X, 0)[0]
+
+
+def released_labels(estimator, X) -> np.ndarray:
+    """Labels (n,) that belong to `released_scores`."""
+    scores = released_scores(estimator, X)
+    return estimator.classes_[estimator._path.codes(scores[None])[0]]
+
+
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
     """Rebuild a path from its stored arrays.
 
     Parameters
     ----------
-    kind : {"linear", "kernel", "constant"}
-        As stored beside the arrays.
+    kind : str
+        As stored beside the arrays: `kind` of a subclass of `ReleasedPath`.
     arrays : mapping of str to ndarray
         As given by `ReleasedPath.arrays`.
     **common
@@ -286,7 +381,8 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     PrivSVMError
         If the kind is unknown or an array is missing.
     """
-    kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in (LinearPath, KernelPath, ConstantPath)}
+    paths = (LinearPath, OneVsOneLinearPath, FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath)
+    kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}
     if kind not in kinds:
         raise PrivSVMError(f"model file: kind {kind!r} is unknown; {nearest_name(kind, kinds)}")
     missing = set(kinds[kind].array_names) - set(arrays)

@@ -5,18 +5,23 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.errors import nearest_name
+from privsvm.methods.one_vs_one import SELECTIONS, class_pairs, solve_pairs
 from privsvm.methods.released import KernelPath
-from privsvm.methods.validation import check_training_data, common_tags
+from privsvm.methods.validation import check_choice, check_positive, check_training_data, common_tags, is_number
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.solvers.kernels import KERNELS, kernel_matrix, resolve_gamma
+from privsvm.solvers.kernels import KERNELS, resolve_gamma
+from privsvm.solvers.threads import count_threads
 
 __all__ = ["ESTIMATOR", "SVMClassifier"]
 
@@ -42,11 +47,18 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
     tol : float, default=1e-3
         Stopping tolerance.
     max_iter : int, default=-1
-        Most iterations of the solver; -1 for no limit.
+        Most iterations of the solver for each pair of classes; -1 for no limit.
     cache_size : float, default=200
-        Kernel cache in MB.
+        Megabytes for kernel values.
     shrinking : bool, default=True
         Whether to set bounded variables aside while solving.
+    selection : {"block", "wss1", "wss2", "wss3", "wss4"}, default="block"
+        Which variables are moved together: a working set of many (the fast solver), or one of the published rules
+        for two (`privsvm.solvers.smo`); "wss2" takes LIBSVM's path.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of C for each label; "balanced" is inversely proportional to the number of rows.
+    n_jobs : int or None, default=None
+        Threads of "block"; None means 1, -1 all cores. The model does not depend on it.
     classes : sequence or None, default=None
         The label set, in the order of the class codes; None takes it from the training labels.
 
@@ -63,7 +75,9 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
     objective_ : float
         Dual objective ``1/2 a'Qa - e'a``, summed over the pairs.
     n_iter_ : int
-        Iterations of the solver, summed over the pairs.
+        Iterations (pairs of variables moved) of the solver, summed over the pairs of classes.
+    n_support_ : ndarray of int (c,)
+        Support vectors of each class.
     n_features_in_ : int
         Number of features d.
     guarantee_ : Guarantee
@@ -88,6 +102,9 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         max_iter: int = -1,
         cache_size: float = 200,
         shrinking: bool = True,
+        selection: str = "block",
+        class_weight: dict | str | None = None,
+        n_jobs: int | None = None,
         classes: Sequence | None = None,
     ):
         self.C = C
@@ -99,6 +116,9 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.shrinking = shrinking
+        self.selection = selection
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
         self.classes = classes
 
     def fit(self, X, y) -> SVMClassifier:
@@ -121,39 +141,36 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             For rows that are not finite, one class only, or a parameter out of range.
         """
-        from sklearn.svm import SVC
-
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r}: {nearest_name(self.kernel, KERNELS)}")
-        for name in ("C", "tol", "cache_size"):
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name}={value!r}: must be positive and finite")
+        settings = self._settings()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        present = np.unique(codes)
-        if present.size < 2:
-            raise ValueError(f"y has one class only ({self.classes_[present[0]]!r}); an SVM needs at least two classes")
-        gamma = resolve_gamma(self.gamma, X)
-        # A class of the public list may have no row here; the solver sees the present ones only.
-        solver = SVC(
-            C=self.C,
-            kernel=self.kernel,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            cache_size=self.cache_size,
-            shrinking=self.shrinking,
-            decision_function_shape="ovo",
-        ).fit(X, np.searchsorted(present, codes))
-        self.support_ = solver.support_.astype(np.int64)
+        n_classes = len(self.classes_)
+        settings["gamma"] = gamma = resolve_gamma(self.gamma, X)
+        upper = float(self.C) * self._weights(codes)[codes]
+        pairs = class_pairs(codes, n_classes)
+        coef = np.zeros((len(codes), len(pairs)))
+        self.intercept_ = np.zeros(len(pairs))
+        self.objective_, self.n_iter_ = 0.0, 0
+        converged = True
+        for column, pair in enumerate(pairs):
+            if pair.offset is not None:
+                self.intercept_[column] = pair.offset
+        for column, pair, solution in solve_pairs(X, pairs, upper, **settings):
+            coef[pair.rows, column] = pair.orientation * pair.signs * solution.alpha
+            self.intercept_[column] = -pair.orientation * solution.rho
+            self.objective_ += solution.objective
+            self.n_iter_ += solution.n_iter
+            converged &= solution.converged
+        if not converged:
+            warnings.warn(
+                f"stopped before tol={self.tol:g} was reached (max_iter={self.max_iter}); scale the features, or raise "
+                "max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.support_ = np.flatnonzero(coef.any(axis=1))
+        self.n_support_ = np.bincount(codes[self.support_], minlength=n_classes)
+        self.dual_coef_ = coef[self.support_]
         vectors = X[self.support_]
-        dual_coef = solver.dual_coef_.toarray() if scipy.sparse.issparse(solver.dual_coef_) else solver.dual_coef_
-        pair_coef, intercept = _by_pair(dual_coef, solver.intercept_, solver.n_support_, present, len(self.classes_))
-        self.dual_coef_, self.intercept_ = pair_coef, intercept
-        self.n_iter_ = int(np.sum(solver.n_iter_))
-        self.objective_ = _dual_objective(vectors, pair_coef, self.kernel, gamma, self.degree, self.coef0)
         self.guarantee_ = Guarantee(
             status="none",
             mechanism="none: exact training",
@@ -164,13 +181,13 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         self._path = KernelPath(
             epsilons=(math.inf,),
             guarantees=(self.guarantee_,),
-            n_classes=len(self.classes_),
+            n_classes=n_classes,
             objective=self.objective_,
             n_support=int(self.support_.size),
             n_iter=self.n_iter_,
             support_vectors=np.ascontiguousarray(dense),
-            pair_coef=pair_coef[None, None],
-            intercept=intercept[None, None],
+            pair_coef=self.dual_coef_[None, None],
+            intercept=self.intercept_[None, None],
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
         )
         return self
@@ -208,50 +225,46 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         path = self.fit(X, y)._path
         return dataclasses.replace(path, fit_seconds=time.perf_counter() - started)
 
+    def _settings(self) -> dict[str, Any]:
+        """Check the parameters; return the solver's."""
+        for name in ("C", "tol", "cache_size"):
+            check_positive(name, getattr(self, name))
+        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("selection", self.selection, SELECTIONS)
+        for name, smallest in (("max_iter", -1), ("degree", 1)):
+            value = getattr(self, name)
+            if not is_number(value) or value != int(value) or value < smallest:
+                raise ValueError(f"{name}={value!r}: must be a whole number of at least {smallest}")
+        if not is_number(self.coef0) or not math.isfinite(self.coef0):
+            raise ValueError(f"coef0={self.coef0!r}: must be a finite number")
+        return {
+            "selection": self.selection,
+            "kernel": self.kernel,
+            "degree": int(self.degree),
+            "coef0": float(self.coef0),
+            "tol": float(self.tol),
+            "shrinking": bool(self.shrinking),
+            "cache_size": float(self.cache_size),
+            "max_iter": int(self.max_iter),
+            "n_threads": count_threads(self.n_jobs),
+        }
+
+    def _weights(self, codes: np.ndarray) -> np.ndarray:
+        """Return the factor of C for each class code, (c,)."""
+        weights = np.ones(len(self.classes_))
+        if self.class_weight is not None:
+            present = np.unique(codes)
+            labels = self.classes_[present]
+            weights[present] = compute_class_weight(self.class_weight, classes=labels, y=self.classes_[codes])
+            for label, weight in zip(labels, weights[present], strict=True):
+                if not (weight > 0 and math.isfinite(weight)):
+                    raise ValueError(
+                        f"class_weight={self.class_weight!r}: the weight of {label!r} must be positive and finite"
+                    )
+        return weights
+
     def __sklearn_tags__(self):
         return common_tags(super().__sklearn_tags__())
-
-
-def _by_pair(
-    dual_coef: np.ndarray, intercept: np.ndarray, n_support: np.ndarray, present: np.ndarray, n_classes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Spread LIBSVM's packed coefficients (c-1, m) over the class pairs: (m, p) and (p,)."""
-    ends = np.cumsum(n_support)
-    starts = ends - n_support
-    if n_classes == 2:
-        # scikit-learn has already turned the sign: positive means class 1.
-        return np.ascontiguousarray(dual_coef.T), intercept.copy()
-    pair_coef = np.zeros((dual_coef.shape[1], n_classes * (n_classes - 1) // 2))
-    pair_intercept = np.zeros(pair_coef.shape[1])
-    if present.size == 2:
-        dual_coef, intercept = -dual_coef, -intercept
-    index_of = {int(code): k for k, code in enumerate(present)}
-    packed = {pair: k for k, pair in enumerate((i, j) for i in range(present.size) for j in range(i + 1, present.size))}
-    column = 0
-    for first in range(n_classes):
-        for second in range(first + 1, n_classes):
-            if first in index_of and second in index_of:
-                i, j = index_of[first], index_of[second]
-                pair_coef[starts[i] : ends[i], column] = dual_coef[j - 1, starts[i] : ends[i]]
-                pair_coef[starts[j] : ends[j], column] = dual_coef[i, starts[j] : ends[j]]
-                pair_intercept[column] = intercept[packed[i, j]]
-            elif first in index_of:
-                pair_intercept[column] = 1.0
-            else:
-                # An absent class wins no pair against a present one; two absent ones never matter.
-                pair_intercept[column] = -1.0
-            column += 1
-    return pair_coef, pair_intercept
-
-
-def _dual_objective(vectors, pair_coef: np.ndarray, kernel: str, gamma: float, degree: int, coef0: float) -> float:
-    """Sum over the pairs of ``1/2 a'Qa - e'a``, from the support vectors alone."""
-    quadratic = 0.0
-    block = max(1, 8_000_000 // max(vectors.shape[0], 1))
-    for start in range(0, vectors.shape[0], block):
-        rows = kernel_matrix(vectors[start : start + block], vectors, kernel, gamma, degree, coef0)
-        quadratic += float(np.sum(pair_coef[start : start + block] * (rows @ pair_coef)))
-    return 0.5 * quadratic - float(np.abs(pair_coef).sum())
 
 
 ESTIMATOR = SVMClassifier

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,78 @@ import scipy.sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-__all__ = ["check_training_data", "common_tags", "is_number", "row_norms"]
+from privsvm.errors import nearest_name
+from privsvm.privacy.accounting import check_budget
+
+__all__ = [
+    "check_budgets",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_positive",
+    "check_public_classes",
+    "check_seed",
+    "check_training_data",
+    "common_tags",
+    "is_number",
+    "row_norms",
+]
 
 
 def is_number(value: Any) -> bool:
     """Whether a parameter is a real number of double precision, and not a truth value."""
     return isinstance(value, (int, float, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a parameter that must be a positive finite number; raise ValueError with its name and value if not."""
+    if not is_number(value) or not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{name}={value!r}: must be a positive finite number")
+    return float(value)
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return a parameter that must be a whole number of at least 1; raise ValueError with its name and value if not."""
+    return _whole_number(name, value, 1)
+
+
+def check_seed(name: str, value: Any) -> int:
+    """Return a public seed, a whole number of at least 0; raise ValueError with its name and value if not."""
+    return _whole_number(name, value, 0)
+
+
+def _whole_number(name: str, value: Any, smallest: int) -> int:
+    if not is_number(value) or not math.isfinite(value) or value != int(value) or value < smallest:
+        raise ValueError(f"{name}={value!r}: must be a whole number of at least {smallest}")
+    return int(value)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError with name and value if a parameter is not a truth value."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}={value!r}: must be true or false")
+
+
+def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+    """Raise ValueError with a hint if a parameter is none of the known words."""
+    if value not in known:
+        raise ValueError(f"{name}={value!r}: {nearest_name(value, known)}")
+
+
+def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], float]:
+    """Return a grid of epsilons and the delta as plain floats; raise ValueError for what means nothing."""
+    delta = check_positive("delta", delta)
+    for epsilon in epsilons:
+        check_budget(check_positive("epsilon", epsilon), delta)
+    return [float(epsilon) for epsilon in epsilons], delta
+
+
+def check_public_classes(classes: Sequence | None, allow_unsound: bool) -> None:
+    """Raise ValueError where the class set would silently be taken from private labels."""
+    if classes is None and not allow_unsound:
+        raise ValueError(
+            "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
+        )
 
 
 def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -45,6 +112,12 @@ def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any,
     """
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
     check_classification_targets(y)
+    if scipy.sparse.issparse(X) and not X.has_canonical_format:
+        # Entries stored twice add up, which bounds on the stored numbers would miss.
+        X = X.copy()
+        X.sum_duplicates()
+        if not np.isfinite(X.data).all():
+            raise ValueError("X holds entries stored twice whose sum is infinity")
     if classes is None:
         known, codes = np.unique(y, return_inverse=True)
     else:

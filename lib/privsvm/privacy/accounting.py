@@ -5,9 +5,20 @@ from __future__ import annotations
 import functools
 import math
 
-__all__ = ["GAUSSIAN_ACCOUNTANT", "check_budget", "gaussian_epsilon", "gaussian_noise_multiplier"]
+__all__ = [
+    "GAUSSIAN_ACCOUNTANT",
+    "LAPLACE_ACCOUNTANT",
+    "ZCDP_ACCOUNTANT",
+    "check_budget",
+    "gaussian_epsilon",
+    "gaussian_noise_multiplier",
+    "zcdp_epsilon",
+    "zcdp_rho",
+]
 
 GAUSSIAN_ACCOUNTANT = "analytic Gaussian (dp_accounting)"
+LAPLACE_ACCOUNTANT = "Laplace mechanism, closed form: L1 sensitivity over the scale"
+ZCDP_ACCOUNTANT = "zCDP of bounded-range selections, converted by RDP (dp_accounting)"
 
 # The calibration's root finder may end a few units of round-off below the smallest valid noise.
 _ROUND_OFF_SLACK = 1e-9
@@ -87,3 +98,61 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     if math.isinf(noise_multiplier):
         return 0.0
     return float(dp_accounting.get_epsilon_gaussian(noise_multiplier, delta))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Epsilon at `delta` of a mechanism with rho-zCDP.
+
+    Parameters
+    ----------
+    rho : float
+        Zero-concentrated privacy loss, positive.
+    delta : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        An upper bound: the best of a fine grid of Renyi orders around ``1 + sqrt(log(1/delta) / rho)``.
+
+    Notes
+    -----
+    Renyi divergence of order alpha at most ``rho alpha`` (Bun and Steinke 2016), converted as in Canonne, Kamath and
+    Steinke (2020), Proposition 12.
+    """
+    import dp_accounting
+
+    check_budget(1.0, delta)
+    center = math.sqrt(math.log(1.0 / delta) / rho)
+    orders = [1.0 + center * 2.0 ** (step / 32.0) for step in range(-96, 97)]
+    accountant = dp_accounting.rdp.RdpAccountant(orders)
+    return float(accountant.compose(dp_accounting.ZCDpEvent(rho)).get_epsilon(delta))
+
+
+@functools.lru_cache(maxsize=4096)
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Largest rho, to six digits, for which rho-zCDP gives (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget.
+
+    Returns
+    -------
+    float
+        `zcdp_epsilon` of it never exceeds `epsilon`.
+    """
+    check_budget(epsilon, delta)
+    # rho alone is below epsilon, and rho + 2 sqrt(rho log(1/delta)) = epsilon is always enough (Bun and Steinke 2016).
+    log_term = math.log(1.0 / delta)
+    low, high = (epsilon / (math.sqrt(log_term) + math.sqrt(log_term + epsilon))) ** 2, epsilon
+    while zcdp_epsilon(low, delta) > epsilon:
+        low /= 2.0
+    while high > low * (1.0 + 1e-6):
+        middle = math.sqrt(low * high)
+        if zcdp_epsilon(middle, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low

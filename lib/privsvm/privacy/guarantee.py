@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-__all__ = ["Guarantee", "Neighbours", "Status", "Witness"]
+__all__ = ["NEIGHBOURS", "Guarantee", "Neighbours", "Status", "Witness"]
 
 Status = Literal["proved", "claimed", "none"]
 Neighbours = Literal["replace_one", "add_remove"]
+NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,11 +52,13 @@ class Guarantee:
     epsilon_proved : float
         The epsilon that is proved; infinite where nothing is.
     delta : float or None
-        The probability that goes with epsilon.
+        The probability that goes with epsilon; 0 for pure differential privacy.
     sensitivity : float or None
-        The L2 sensitivity that the noise was scaled to.
+        The sensitivity that the noise was scaled to, in the mechanism's norm: L2 for Gaussian noise, L1 for Laplace
+        noise, the largest change of a score for selections.
     noise_scale : float or None
-        Standard deviation of the noise on each released number.
+        Scale of the noise on each released number (standard deviation of Gaussian noise, b of Laplace noise) or
+        score.
     accountant : str or None
         What turned sensitivity and noise into epsilon.
     noise_source : {"system", "seeded stream"} or None
@@ -103,8 +106,8 @@ class Guarantee:
             raise ValueError("a proved guarantee must name neighbours, delta and accountant")
         if proved and self.epsilon_proved > self.epsilon_requested:
             raise ValueError(f"epsilon_proved={self.epsilon_proved} exceeds epsilon_requested={self.epsilon_requested}")
-        if self.delta is not None and not 0 < self.delta < 1:
-            raise ValueError(f"delta={self.delta}: must lie strictly between 0 and 1")
+        if self.delta is not None and not 0 <= self.delta < 1:
+            raise ValueError(f"delta={self.delta}: must be 0 or lie strictly between 0 and 1")
         for name in ("sensitivity", "noise_scale"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):

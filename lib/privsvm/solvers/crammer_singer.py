@@ -15,12 +15,20 @@ usable where the distance to the optimum has to be bounded.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numba import njit
 
-__all__ = ["CrammerSingerSolution", "crammer_singer_objective", "round_off_allowance", "solve_crammer_singer"]
+__all__ = [
+    "CrammerSingerSolution",
+    "crammer_singer_objective",
+    "round_off_allowance",
+    "shuffle",
+    "solve_crammer_singer",
+    "stored_rows",
+]
 
 _GAP_CHECK_EPOCHS = 10
 
@@ -130,7 +138,8 @@ def _next_random(state):
 
 
 @njit(cache=True)
-def _shuffle(order, state):
+def shuffle(order, state):
+    """Put `order` into the next pseudo-random order, in place; return the next state (uint64)."""
     for k in range(order.shape[0] - 1, 0, -1):
         state = _next_random(state)
         j = np.int64((state >> np.uint64(33)) % np.uint64(k + 1))
@@ -154,7 +163,7 @@ def _epochs_dense(X, squared_norms, C, alpha, coef, active, counts, order, state
     scores, block = np.empty(n_classes), np.empty(n_classes)
     work, order_buffer = np.empty(n_classes), np.empty(n_classes)
     for _ in range(n_epochs):
-        state = _shuffle(order, state)
+        state = shuffle(order, state)
         for i in order:
             count = counts[i]
             for a in range(count):
@@ -181,7 +190,7 @@ def _epochs_sparse(data, indices, indptr, squared_norms, C, alpha, coef, active,
     scores, block = np.empty(n_classes), np.empty(n_classes)
     work, order_buffer = np.empty(n_classes), np.empty(n_classes)
     for _ in range(n_epochs):
-        state = _shuffle(order, state)
+        state = shuffle(order, state)
         for i in order:
             count = counts[i]
             for a in range(count):
@@ -255,6 +264,30 @@ def round_off_allowance(n_rows: int, n_features: int, n_classes: int, C: float, 
     return float(4.0 * (n_features + n_classes + 4) * np.finfo(np.float64).eps * n_rows * largest_term)
 
 
+def stored_rows(X) -> tuple[Any, tuple[np.ndarray, ...], np.ndarray]:
+    """Lay rows out for the kernels.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix (n, d)
+        Rows.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix (n, d) of float64
+    storage : tuple of ndarray
+        What a kernel reads: the rows, or ``data, indices, indptr``.
+    squared_norms : ndarray (n,)
+        Of the rows.
+    """
+    if scipy.sparse.issparse(X):
+        X = scipy.sparse.csr_array(X, dtype=np.float64)
+        squared_norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+        return X, (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), squared_norms
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    return X, (X,), np.einsum("ij,ij->i", X, X)
+
+
 def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float, max_epochs: int | None = None):
     """Solve the Crammer-Singer problem until the duality gap is small enough.
 
@@ -279,14 +312,8 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
         Deterministic: rows are visited in a fixed pseudo-random order. Its gap is exact up to
         `round_off_allowance`.
     """
-    sparse = scipy.sparse.issparse(X)
-    if sparse:
-        X = scipy.sparse.csr_array(X, dtype=np.float64)
-        squared_norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-        storage = (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64))
-    else:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        squared_norms = np.einsum("ij,ij->i", X, X)
+    X, storage, squared_norms = stored_rows(X)
+    epochs: Any = _epochs_sparse if len(storage) == 3 else _epochs_dense
     y = np.ascontiguousarray(y, dtype=np.int64)
     alpha = np.zeros((X.shape[0], n_classes))
     coef = np.zeros((n_classes, X.shape[1]))
@@ -308,7 +335,7 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
         _choose_active(margins, previous, alpha, y, squared_norms, C, active, counts)
         previous = margins
         common = (squared_norms, C, alpha, coef, active, counts, np.flatnonzero(counts), np.uint64(state), steps)
-        state = _epochs_sparse(*storage, *common) if sparse else _epochs_dense(X, *common)
+        state = epochs(*storage, *common)
         n_epochs += steps
         # W is rebuilt from the dual variables, so that round-off does not build up in it.
         coef = np.ascontiguousarray(np.asarray((X.T @ alpha).T))

@@ -1,4 +1,4 @@
-"""Kernel matrices: a matrix product by BLAS, then one fused Numba pass."""
+"""Kernel matrices: a matrix product by BLAS, then one Numba pass."""
 
 from __future__ import annotations
 
@@ -7,36 +7,47 @@ import scipy.sparse
 from numba import njit
 
 from privsvm.errors import nearest_name
+from privsvm.solvers.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
-__all__ = ["KERNELS", "kernel_matrix", "resolve_gamma"]
+__all__ = ["KERNELS", "kernel_matrix", "kernel_values", "resolve_gamma", "squared_norms"]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
+LINEAR, RBF, POLY, SIGMOID = range(4)
 
 
-@njit(cache=True)
-def _rbf_in_place(products, squared_norms_x, squared_norms_z, gamma):
-    for i in range(products.shape[0]):
-        for j in range(products.shape[1]):
-            squared_distance = squared_norms_x[i] + squared_norms_z[j] - 2.0 * products[i, j]
-            # Round-off may leave a tiny negative distance between equal rows.
-            products[i, j] = np.exp(-gamma * max(squared_distance, 0.0))
+@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+def kernel_values(products, out, kind, row_norms, other_norms, coef0, degree):
+    """Turn products of scaled rows (n, m) into kernel values; `out` may be `products` itself, or have fewer digits.
+
+    For rbf, products and squared norms carry the factor ``gamma log2(e)``, and the products another 2; for poly and
+    sigmoid, products carry ``gamma``.
+    """
+    value = out.dtype.type
+    shifted = np.empty(products.shape[1], out.dtype)
+    for t in range(products.shape[0]):
+        row, result = products[t], out[t]
+        if kind == RBF:
+            norm = row_norms[t]
+            for i in range(row.shape[0]):
+                # Round-off may leave a tiny negative distance between equal rows.
+                result[i] = exp2(-maximum(value(norm + other_norms[i] - row[i]), value(0)))
+        elif kind == POLY:
+            for i in range(row.shape[0]):
+                shifted[i] = row[i] + coef0
+                result[i] = 1
+            for _ in range(degree):
+                for i in range(row.shape[0]):
+                    result[i] *= shifted[i]
+        elif kind == SIGMOID:
+            for i in range(row.shape[0]):
+                result[i] = np.tanh(row[i] + coef0)
+        else:
+            for i in range(row.shape[0]):
+                result[i] = row[i]
 
 
-@njit(cache=True)
-def _poly_in_place(products, gamma, coef0, degree):
-    for i in range(products.shape[0]):
-        for j in range(products.shape[1]):
-            products[i, j] = (gamma * products[i, j] + coef0) ** degree
-
-
-@njit(cache=True)
-def _sigmoid_in_place(products, gamma, coef0):
-    for i in range(products.shape[0]):
-        for j in range(products.shape[1]):
-            products[i, j] = np.tanh(gamma * products[i, j] + coef0)
-
-
-def _squared_norms(X) -> np.ndarray:
+def squared_norms(X) -> np.ndarray:
+    """Squared L2 norms of the rows of a dense or CSR matrix (n, d); returns (n,)."""
     if scipy.sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", X, X)
@@ -98,16 +109,16 @@ def kernel_matrix(X, Z, kernel: str, gamma: float = 1.0, degree: int = 3, coef0:
     """
     if kernel not in KERNELS:
         raise ValueError(f"kernel={kernel!r}: {nearest_name(kernel, KERNELS)}")
-    products = X @ Z.T
+    kind = KERNELS.index(kernel)
+    exponent = float(gamma) * LOG2_E
+    factor = {LINEAR: 1.0, RBF: 2.0 * exponent}.get(kind, float(gamma))
+    products = X @ (factor * Z).T
     if scipy.sparse.issparse(products):
         products = products.toarray()
     products = np.ascontiguousarray(products, dtype=np.float64)
-    if kernel == "rbf":
-        _rbf_in_place(products, _squared_norms(X), _squared_norms(Z), float(gamma))
-    elif kernel == "poly":
-        _poly_in_place(products, float(gamma), float(coef0), int(degree))
-    elif kernel == "sigmoid":
-        _sigmoid_in_place(products, float(gamma), float(coef0))
+    if kind != LINEAR:
+        norms_x, norms_z = exponent * squared_norms(X), exponent * squared_norms(Z)
+        kernel_values(products, products, kind, norms_x, norms_z, float(coef0), int(degree))
     return products
 
 

@@ -207,6 +207,10 @@ def _parameters(content: Mapping[str, Any]) -> dict[str, str]:
     names = ["method", "implementation", "dataset", "status", "delta", "neighbours", "condense", "protocol", "repeats"]
     names += ["n_splits", *(name for name in _SIZES if name in content)]
     parameters = {"curve": _text(_curve(content)), **{name: _text(content[name]) for name in names}}
+    # A guarantee may be stronger than the benchmark's delta: pure differential privacy has delta 0.
+    proved = {guarantee.get("delta") for guarantee in content["guarantees"]} - {None}
+    if len(proved) == 1:
+        parameters["delta"] = _text(proved.pop())
     parameters.update({f"parameter.{name}": _text(value) for name, value in content["parameters"].items()})
     return parameters
 

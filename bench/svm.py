@@ -1,0 +1,247 @@
+"""Time kernel SVMs against LIBSVM (scikit-learn) and oneDAL (scikit-learn-intelex), each fit in a process of its own.
+
+A process of its own gives every library its threads, its memory and no other's warm caches. Compilation is not timed:
+the first call of each process is a tiny fit. Rows are read through the catalogue; a set that cannot be had says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RAW = REPOSITORY / ".cache" / "bench"
+
+# Dataset and part, scaling of dense rows, kernel, C, gamma.
+CASES: dict[str, tuple[str, str, str, float, float]] = {
+    "cod-rna, rbf": ("cod-rna", "range", "rbf", 1.0, 1 / 8),
+    "cod-rna, rbf, C=10": ("cod-rna", "range", "rbf", 10.0, 1.0),
+    "ijcnn1, linear": ("ijcnn1", "none", "linear", 1.0, 1.0),
+    "ijcnn1, rbf": ("ijcnn1", "none", "rbf", 1.0, 1 / 22),
+    "ijcnn1, rbf, C=32": ("ijcnn1", "none", "rbf", 32.0, 2.0),
+    "a9a, rbf": ("a9a", "none", "rbf", 1.0, 1 / 123),
+    "w8a, linear": ("w8a", "none", "linear", 1.0, 1.0),
+    "USPS, rbf, 10 classes": ("usps", "none", "rbf", 10.0, 1 / 128),
+    "8 features, rbf, C=100": ("synthetic", "none", "rbf", 100.0, 1 / 8),
+}
+PREDICTED = "cod-rna, rbf"
+N_PREDICTED = 100_000
+CACHE_MB = 200
+TOLERANCE = 1e-3
+LIBRARIES = ("PrivSVM", "LIBSVM", "oneDAL")
+REPETITIONS = 3
+# Fits longer than this are timed once.
+LONG_SECONDS = 20.0
+
+
+def synthetic_rows() -> tuple[np.ndarray, np.ndarray]:
+    """Draw a hard problem: few features, noisy labels, and a third of the rows become support vectors."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(10_000, 8))
+    return X, np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=len(X)) > 0, 1, -1)
+
+
+def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
+    """Read the training part of a dataset; labels as they are."""
+    if dataset == "synthetic":
+        return synthetic_rows()
+    from privsvm.data.catalogue import resolve
+    from privsvm.data.download import download_raw
+    from privsvm.data.readers import read_part
+
+    entry = resolve(dataset)
+    for name in entry.parts["train"].files:
+        if not (RAW / dataset / name).exists():
+            download_raw(dataset, name, RAW / dataset / name, progress=False)
+    X, y = read_part(entry, "train", RAW / dataset)
+    if scipy.sparse.issparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
+        X = X.toarray()
+    if scaling == "range":
+        X = 2 * (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-12) - 1
+    return X, y
+
+
+def classifier(library: str, threads: int, **parameters):
+    """Build an untrained classifier of one library."""
+    common = {"tol": TOLERANCE, "cache_size": CACHE_MB, **parameters}
+    if library == "PrivSVM":
+        from privsvm import SVMClassifier
+
+        return SVMClassifier(**common, n_jobs=threads)
+    if library == "oneDAL":
+        import daal4py
+        from sklearnex.svm import SVC as OneDalSVC
+
+        daal4py.daalinit(threads)
+        return OneDalSVC(**common)
+    from sklearn.svm import SVC
+
+    return SVC(**common)
+
+
+def exact_objective(model, kernel: str, gamma: float) -> float | None:
+    """Dual objective of a two-class model from its coefficients, in float64; None for more classes."""
+    from privsvm.solvers.kernels import kernel_matrix
+
+    coef = model.dual_coef_
+    coef = np.asarray(coef.toarray() if scipy.sparse.issparse(coef) else coef).reshape(-1)
+    vectors = model._path.support_vectors if hasattr(model, "_path") else model.support_vectors_
+    vectors = vectors.toarray() if scipy.sparse.issparse(vectors) else np.asarray(vectors)
+    if len(model.classes_) > 2:
+        return None
+    quadratic = 0.0
+    for start in range(0, len(coef), 500):
+        block = kernel_matrix(np.ascontiguousarray(vectors[start : start + 500]), vectors, kernel, gamma)
+        quadratic += float(coef[start : start + 500] @ (block @ coef))
+    return 0.5 * quadratic - float(np.abs(coef).sum())
+
+
+def measure(library: str, threads: int, case: str, predict: bool) -> dict[str, Any]:
+    """Fit one case with one library in this process."""
+    dataset, scaling, kernel, C, gamma = CASES[case]
+    X, y = load_rows(dataset, scaling)
+    parameters = {"kernel": kernel, "C": C, "gamma": gamma}
+    classifier(library, threads, **parameters).fit(X[:50], np.arange(50) % 2).predict(X[:50])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model = classifier(library, threads, **parameters)
+    started = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - started
+    result = {
+        "fit_seconds": seconds,
+        "fit_megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+        "objective": exact_objective(model, kernel, gamma),
+        "n_support": int(np.sum(model.n_support_)),
+        "accuracy": float(np.mean(model.predict(X[:5000]) == y[:5000])),
+    }
+    if predict:
+        rng = np.random.default_rng(0)
+        rows = X[rng.integers(0, X.shape[0], N_PREDICTED)]
+        started = time.perf_counter()
+        model.predict(rows)
+        result["predict_seconds"] = time.perf_counter() - started
+    return result
+
+
+def run_once(library: str, threads: int, case: str, predict: bool = False) -> dict[str, Any]:
+    """Measure in a fresh process."""
+    one = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    command = [sys.executable, __file__, "--measure", library, str(threads), case, *(["--predict"] if predict else [])]
+    done = subprocess.run(command, env={**os.environ, **one}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare(case: str, threads: int, libraries: list[str]) -> dict[str, dict[str, Any]]:
+    """Median of alternating runs of each library on one case."""
+    runs: dict[str, list[dict[str, Any]]] = {library: [] for library in libraries}
+    for repetition in range(REPETITIONS):
+        for library in libraries:
+            if repetition and (runs[library][0].get("fit_seconds", 1e9) > LONG_SECONDS):
+                continue
+            runs[library].append(run_once(library, threads, case, predict=case == PREDICTED))
+    summary = {}
+    for library, measured in runs.items():
+        summary[library] = dict(measured[0])
+        for key in ("fit_seconds", "predict_seconds"):
+            if key in measured[0]:
+                summary[library][key] = statistics.median(run[key] for run in measured)
+    return summary
+
+
+def table_row(case: str, threads: int, found: dict[str, dict[str, Any]]) -> str:
+    """One line of the table: seconds, ratios, and how far the objectives are apart."""
+    ours = found["PrivSVM"]
+    if "error" in ours:
+        return f"| {case} | {threads} | no data | | | | | |"
+    cells = [case, str(threads), f"{ours['fit_seconds']:.2f}"]
+    for peer in ("LIBSVM", "oneDAL"):
+        theirs = found.get(peer, {"error": "not installed"})
+        if "error" in theirs:
+            cells += [theirs["error"] if theirs["error"] == "not installed" else "failed", ""]
+            continue
+        ratio = theirs["fit_seconds"] / ours["fit_seconds"]
+        cells += [f"{theirs['fit_seconds']:.2f}", f"**{ratio:.1f}**"]
+    objectives = [one["objective"] for one in found.values() if one.get("objective") is not None]
+    cells.append(f"{np.ptp(objectives) / abs(objectives[0]):.0e}" if len(objectives) > 1 else "–")
+    return f"| {' | '.join(cells)} |"
+
+
+def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> list[str]:
+    """Lines of the page: fits, prediction, memory."""
+    found = {(case, count): compare(case, count, libraries) for count in threads for case in cases}
+    lines = [
+        "## Kernel SVM against LIBSVM and oneDAL",
+        "",
+        f"`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM; one thread always) and `sklearnex.svm.SVC` (oneDAL), all "
+        f"with tol {TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit in a fresh process, after a tiny one that "
+        f"compiles and loads; median of {REPETITIONS} alternating runs (fits over {LONG_SECONDS:g} s: one). cod-rna is "
+        "scaled to [-1, 1]; a9a and w8a are CSR, the rest dense. The last column is the largest relative difference "
+        "of the dual objectives, computed from the coefficients in float64.",
+        "",
+        "| case | threads | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | objectives |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        *(table_row(case, count, found[case, count]) for count in threads for case in cases),
+        "",
+    ]
+    for count in threads:
+        one = found.get((PREDICTED, count), {})
+        if "predict_seconds" not in one.get("PrivSVM", {}):
+            continue
+        ours = one["PrivSVM"]
+        peers = [
+            f"{peer} {one[peer]['predict_seconds']:.2f} s (ratio "
+            f"**{one[peer]['predict_seconds'] / ours['predict_seconds']:.1f}**)"
+            for peer in ("LIBSVM", "oneDAL")
+            if "predict_seconds" in one.get(peer, {})
+        ]
+        lines.append(
+            f"- Prediction of {N_PREDICTED:,} rows ({PREDICTED}, {ours['n_support']:,} support vectors), {count} "
+            f"thread(s): PrivSVM {ours['predict_seconds']:.2f} s, {', '.join(peers)}."
+        )
+    memory = [
+        f"{library} {one['fit_megabytes']:.0f} MB"
+        for library, one in found.get((PREDICTED, threads[0]), {}).items()
+        if "fit_megabytes" in one
+    ]
+    if memory:
+        lines.append(f"- Memory that the fit of {PREDICTED} added at its peak: {', '.join(memory)}.")
+    return [*lines, ""]
+
+
+def installed_libraries() -> list[str]:
+    """Peers that are there; PrivSVM and LIBSVM always are."""
+    from importlib.util import find_spec
+
+    return [name for name in LIBRARIES if name != "oneDAL" or find_spec("sklearnex")]
+
+
+def main() -> None:
+    """Measure one fit for the parent process, or print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--measure", nargs=3, metavar=("LIBRARY", "THREADS", "CASE"))
+    parser.add_argument("--predict", action="store_true")
+    parser.add_argument("--cases", nargs="*", default=list(CASES))
+    parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    options = parser.parse_args()
+    if options.measure:
+        library, threads, case = options.measure
+        print(json.dumps(measure(library, int(threads), case, options.predict)))
+        return
+    print("\n".join(svm_sections(installed_libraries(), options.threads, options.cases)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,433 @@
+"""DPSVMDVP, SVM with perturbed dual variables (dpsvmdvp-2019): Laplace noise of individual size on each of them.
+
+``a*_i = a_i + Lap(Delta / eps_i)`` with ``eps_i = eps E_i / sum_j E_j``, ``E_i = f(x_i) - y_i`` and
+``Delta = C / sqrt(l)`` for l perturbed support vectors (equations 15 to 17, Algorithm 2). The support vectors and the
+offset are released as they are. The stated epsilon does not hold; `DPSVMDVPClassifier` says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from privsvm.methods.one_vs_one import class_pairs
+from privsvm.methods.released import KernelPath, NoiseStreams, noise_streams, released_labels, released_scores
+from privsvm.methods.validation import check_choice, check_positive, check_training_data, common_tags, is_number
+from privsvm.privacy.audit import verbatim_row_witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.solvers.c_svc import CSVCSolution
+from privsvm.solvers.kernels import KERNELS, kernel_matrix, resolve_gamma
+
+__all__ = ["ESTIMATOR", "DPSVMDVPClassifier", "laplace_scales"]
+
+WEIGHTS = ("signed", "abs", "uniform")
+PERTURBED = ("free", "all")
+PRECISIONS = ("single", "double")
+
+# An error below the round-off of 1 counts as this much, so that every scale is finite.
+_SMALLEST_ERROR = float(np.finfo(np.float64).eps)
+
+# Numbers in one block of kernel rows: 64 MB.
+_BLOCK = 8_000_000
+
+
+def laplace_scales(errors: np.ndarray, C: float, epsilon: float, weights: str) -> np.ndarray:
+    """Scale of the Laplace noise on each perturbed dual variable.
+
+    Parameters
+    ----------
+    errors : ndarray (l,)
+        ``E_i = f(x_i) - y_i``.
+    C : float
+        Upper bound of a dual variable.
+    epsilon : float
+        The budget that is divided.
+    weights : {"signed", "abs", "uniform"}
+        Share of variable i: ``E_i / sum_j E_j``, ``|E_i| / sum_j |E_j|``, or ``1 / l``.
+
+    Returns
+    -------
+    ndarray (l,)
+        ``|Delta / eps_i|`` with ``Delta = C / sqrt(l)``; an error of 0 counts as 2.2e-16.
+    """
+    n_perturbed = errors.size
+    if n_perturbed == 0:
+        return np.zeros(0)
+    sizes = np.ones(n_perturbed) if weights == "uniform" else np.maximum(np.abs(errors), _SMALLEST_ERROR)
+    total = abs(float(errors.sum())) if weights == "signed" else float(sizes.sum())
+    return C / np.sqrt(n_perturbed) * total / (epsilon * sizes)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pair:
+    """What the perturbation of one class pair needs: private, and gone after the release."""
+
+    rows: np.ndarray
+    coef: np.ndarray
+    signs: np.ndarray
+    perturbed: np.ndarray
+    unit_scales: np.ndarray
+    offset: float
+    n_iter: int = 0
+
+
+class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
+    """Support vector machine with Laplace noise on its dual variables. Its epsilon does not hold.
+
+    Trains once by an exact solver, for each pair of classes; noise is all that differs between the releases.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget that the paper states for one release.
+    C : float, default=1.0
+        Upper bound of a dual variable: weight of one row's hinge loss.
+    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
+        Kernel function.
+    gamma : float, "scale" or "auto", default="scale"
+        Kernel coefficient of rbf, poly and sigmoid.
+    degree : int, default=3
+        Degree of poly.
+    coef0 : float, default=0.0
+        Constant of poly and sigmoid.
+    tol : float, default=1e-3
+        Stopping tolerance of the solver. With ``signed`` and ``abs`` the noise depends on it.
+    max_iter : int, default=-1
+        Most iterations of the solver; -1 for no limit.
+    cache_size : float, default=200
+        Kernel cache in MB.
+    shrinking : bool, default=True
+        Whether to set bounded variables aside while solving.
+    weights : {"signed", "abs", "uniform"}, default="signed"
+        How the budget is divided, see `laplace_scales`. ``signed`` is the paper's formula to the letter.
+    perturb : {"free", "all"}, default="free"
+        Which support vectors get noise: those below C (the paper's loop; the others keep C), or all.
+    precision : {"single", "double"}, default="single"
+        Precision of the kernel values from which the offset inside E_i is taken. LIBSVM, on which the paper's program
+        is built, keeps them in single precision.
+    use_intercept : bool, default=True
+        Release the offset b. The paper's decision rule leaves it out.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        The relation that the guarantee and its witness name; the paper names none.
+    classes : sequence or None, default=None
+        The label set, in the order of the class codes; None takes it from the training labels.
+    allow_unsound : bool, default=False
+        Consent to a model whose epsilon is not proved: `fit` raises without it.
+    random_state : int, numpy.random.Generator or None, default=None
+        Noise source; None takes fresh entropy of the operating system.
+
+    Attributes
+    ----------
+    support_vectors_ : ndarray (m, d)
+        Training rows, in the clear.
+    dual_coef_ : ndarray (m, p)
+        Noisy ``y_i a*_i`` for the ``p = c (c - 1) / 2`` class pairs; the exact ones are not kept.
+    intercept_ : ndarray (p,)
+        Offsets.
+    classes_ : ndarray (c,)
+        Labels.
+    n_iter_ : int
+        Iterations of the solver, summed over the pairs.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``claimed``.
+
+    Notes
+    -----
+    The errors E_i of free support vectors are zero up to `tol`, of either sign, and sum to zero up to the round-off
+    of b, which is their mean. ``signed`` divides by that sum: the individual budgets exceed epsilon hundreds of times,
+    almost no noise is added, and how much depends on the solver's tolerance and on round-off. With ``abs`` or
+    ``uniform`` the noise is what the formula promises, and the model is at chance for every epsilon up to 1.
+    ``precision="double"`` leaves a sum of about 1e-13 and no noise to speak of.
+
+    Corrected misprints of Algorithm 2: line 7 means ``a_i > 0``, line 13 ``>``, eta is ``k11 + k22 - 2 k12``, and the
+    two clipping cases are exchanged.
+
+    Examples
+    --------
+    >>> from privsvm import DPSVMDVPClassifier
+    >>> model = DPSVMDVPClassifier(epsilon=0.1, allow_unsound=True, random_state=0)
+    >>> model.fit([[-1.0], [1.0]] * 10, ["no", "yes"] * 10).guarantee_.status
+    'claimed'
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float = 200,
+        shrinking: bool = True,
+        weights: str = "signed",
+        perturb: str = "free",
+        precision: str = "single",
+        use_intercept: bool = True,
+        neighbours: Neighbours = "replace_one",
+        classes: Sequence | None = None,
+        allow_unsound: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ):
+        self.epsilon = epsilon
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.shrinking = shrinking
+        self.weights = weights
+        self.perturb = perturb
+        self.precision = precision
+        self.use_intercept = use_intercept
+        self.neighbours = neighbours
+        self.classes = classes
+        self.allow_unsound = allow_unsound
+        self.random_state = random_state
+
+    def fit(self, X, y) -> DPSVMDVPClassifier:
+        """Train, and release one noisy model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        DPSVMDVPClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Without ``allow_unsound=True``, for rows that are not finite, one class only, or a parameter out of range.
+        """
+        self._path = self._release(X, y, [self.epsilon], 1, self.random_state, audit=False)
+        self.support_vectors_ = self._path.support_vectors
+        self.dual_coef_ = self._path.pair_coef[0, 0]
+        self.intercept_ = self._path.intercept[0, 0]
+        self.guarantee_ = self._path.guarantees[0]
+        return self
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> KernelPath:
+        """Release models for a grid of epsilons from one solve. For benchmarks.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        epsilons : sequence of float (E)
+            The grid.
+        repeats : int
+            Noise draws R per epsilon.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.methods.released.noise_streams`.
+        audit : bool, default=False
+            Put a witness into the guarantees: a support vector that one neighbouring data set lacks.
+
+        Returns
+        -------
+        KernelPath
+            ``pair_coef`` (E, R, m, p).
+        """
+        return self._release(X, y, epsilons, repeats, rng, audit)
+
+    def decision_function(self, X) -> np.ndarray:
+        """Decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n,) or (n, c)
+            Two classes: positive for ``classes_[1]``. More: votes of the pairs plus a bounded share of their summed
+            values.
+        """
+        scores = released_scores(self, X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X) -> np.ndarray:
+        """Predict labels (n,) of rows X (n, d) by LIBSVM's vote."""
+        return released_labels(self, X)
+
+    def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
+        """Refuse what means nothing, and what nobody consented to."""
+        for name in ("C", "tol", "cache_size"):
+            check_positive(name, getattr(self, name))
+        for name, known in (
+            ("kernel", KERNELS),
+            ("weights", WEIGHTS),
+            ("perturb", PERTURBED),
+            ("precision", PRECISIONS),
+            ("neighbours", ("replace_one", "add_remove")),
+        ):
+            check_choice(name, getattr(self, name), known)
+        if not is_number(self.max_iter) or self.max_iter != int(self.max_iter) or self.max_iter < -1:
+            raise ValueError(f"max_iter={self.max_iter!r}: must be a whole number, -1 for no limit")
+        if not self.allow_unsound:
+            raise ValueError(
+                f"allow_unsound={self.allow_unsound!r}: the epsilon of DPSVMDVP does not hold; "
+                "consent with allow_unsound=True"
+            )
+        return [check_positive("epsilon", epsilon) for epsilon in epsilons]
+
+    def _release(self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool) -> KernelPath:
+        streams = noise_streams(rng)
+        budgets = self._check_parameters(epsilons)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        gamma = resolve_gamma(self.gamma, X)
+        started = time.perf_counter()
+        pairs = self._solve_pairs(X, codes, gamma)
+        fit_seconds = time.perf_counter() - started
+        self.n_iter_ = sum(pair.n_iter for pair in pairs)
+        support = np.unique(np.concatenate([pair.rows for pair in pairs]))
+        vectors = X[support]
+        vectors = np.ascontiguousarray(vectors.toarray() if scipy.sparse.issparse(vectors) else vectors)
+        witness = verbatim_row_witness(vectors, X, self.neighbours) if audit else None
+        guarantees = tuple(self._guarantee(epsilon, pairs, witness, rng is None) for epsilon in budgets)
+        started = time.perf_counter()
+        pair_coef = np.zeros((len(budgets), repeats, support.size, len(pairs)))
+        places = [np.searchsorted(support, pair.rows) for pair in pairs]
+        for epsilon_index, epsilon in enumerate(budgets):
+            for repeat in range(repeats):
+                stream = streams(epsilon, repeat)
+                for column, (pair, place) in enumerate(zip(pairs, places, strict=True)):
+                    noisy = pair.coef.copy()
+                    noisy[pair.perturbed] += stream.laplace(size=pair.unit_scales.size) * (pair.unit_scales / epsilon)
+                    pair_coef[epsilon_index, repeat, place, column] = pair.signs * noisy
+        offsets = np.array([pair.offset for pair in pairs])
+        return KernelPath(
+            epsilons=tuple(budgets),
+            guarantees=guarantees,
+            n_classes=len(self.classes_),
+            n_support=int(support.size),
+            n_iter=self.n_iter_,
+            fit_seconds=fit_seconds,
+            release_seconds=time.perf_counter() - started,
+            support_vectors=vectors,
+            pair_coef=pair_coef,
+            intercept=np.tile(offsets, (len(budgets), repeats, 1)),
+            kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
+        )
+
+    def _solve_pairs(self, X, codes: np.ndarray, gamma: float) -> list[_Pair]:
+        """Exact solutions of all class pairs, in LIBSVM's order."""
+        nothing = np.zeros(0)
+        return [
+            _Pair(nothing.astype(np.int64), nothing, nothing, nothing.astype(bool), nothing, pair.offset)
+            if pair.offset is not None
+            else self._solve_pair(X[pair.rows], pair.rows, pair.orientation * pair.signs, gamma)
+            for pair in class_pairs(codes, len(self.classes_))
+        ]
+
+    def _solve_pair(self, X, rows: np.ndarray, signs: np.ndarray, gamma: float) -> _Pair:
+        solution = self._solve(X, signs, gamma)
+        C = float(self.C)
+        support = np.flatnonzero(solution.alpha > 0)
+        alpha = solution.alpha[support]
+        perturbed = (alpha < C) if self.perturb == "free" else np.ones(support.size, dtype=bool)
+        errors = signs * solution.gradient - solution.rho
+        if self.precision == "single":
+            errors = self._errors_by_single_precision(X, signs, solution, gamma)
+        return _Pair(
+            rows=rows[support],
+            coef=alpha,
+            signs=signs[support],
+            perturbed=perturbed,
+            unit_scales=laplace_scales(errors[support][perturbed], C, 1.0, self.weights),
+            offset=-solution.rho if self.use_intercept else 0.0,
+            n_iter=solution.n_iter,
+        )
+
+    def _errors_by_single_precision(self, X, signs: np.ndarray, solution: CSVCSolution, gamma: float) -> np.ndarray:
+        """E_i of the support vectors (n,), 0 elsewhere: f by exact kernel values, its offset by rounded ones."""
+        support = np.flatnonzero(solution.alpha > 0)
+        coef = signs[support] * solution.alpha[support]
+        exact, rounded = np.empty(support.size), np.empty(support.size)
+        block = max(1, _BLOCK // support.size)
+        for start in range(0, support.size, block):
+            part = slice(start, start + block)
+            kernel = kernel_matrix(X[support[part]], X[support], self.kernel, gamma, self.degree, self.coef0)
+            exact[part] = kernel @ coef
+            rounded[part] = kernel.astype(np.float32).astype(np.float64) @ coef
+        free = solution.alpha[support] < float(self.C)
+        # The offset is the mean over the free support vectors, as in LIBSVM.
+        rho = float((rounded - signs[support])[free].mean()) if free.any() else solution.rho
+        errors = np.zeros(signs.size)
+        errors[support] = exact - rho - signs[support]
+        return errors
+
+    def _solve(self, X, signs: np.ndarray, gamma: float) -> CSVCSolution:
+        """Solve the dual of one pair: the only place that knows which solver does it."""
+        from privsvm.solvers.smo import solve_smo
+
+        return solve_smo(
+            X,
+            signs,
+            np.full(signs.size, float(self.C)),
+            kernel=self.kernel,
+            gamma=gamma,
+            degree=int(self.degree),
+            coef0=float(self.coef0),
+            tol=float(self.tol),
+            shrinking=bool(self.shrinking),
+            cache_size=float(self.cache_size),
+            max_iter=int(self.max_iter),
+        )
+
+    def _guarantee(self, epsilon: float, pairs: list[_Pair], witness: Witness | None, system_noise: bool) -> Guarantee:
+        which = "free support vectors" if self.perturb == "free" else "all support vectors"
+        sensitivities = {float(self.C) / np.sqrt(pair.unit_scales.size) for pair in pairs if pair.unit_scales.size}
+        return Guarantee(
+            status="claimed",
+            mechanism=f"Laplace noise on the dual variables of {which}, of a size of its own for each ({self.weights})",
+            neighbours=self.neighbours,
+            epsilon_requested=epsilon,
+            delta=0.0,
+            # The class pairs differ in it; the noise differs from one variable to the next.
+            sensitivity=float(sensitivities.pop()) if len(sensitivities) == 1 else None,
+            noise_source="system" if system_noise else "seeded stream",
+            reason=(
+                "the support vectors are training rows in the clear; the sensitivity C/sqrt(l) divides an L2 bound by "
+                "the number l of support vectors; the individual budgets depend on the private rows"
+            ),
+            reference="dpsvmdvp-2019, Algorithm 2 and Theorem 1",
+            witness=witness,
+        )
+
+    def __sklearn_tags__(self):
+        tags = common_tags(super().__sklearn_tags__())
+        # Noise is the point: accuracy on tiny data sets is not.
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+ESTIMATOR = DPSVMDVPClassifier

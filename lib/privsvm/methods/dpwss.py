@@ -1,0 +1,456 @@
+"""DPWSS, SVM trained by differentially private working set selection (dpwss-2021): the pairs of SMO are drawn.
+
+In every step of SMO the first variable is the most violating one, and the second is drawn by the exponential mechanism
+from those whose violation is at least a share sigma of the largest, with that share as its score (Algorithm 1); every
+pair is drawn once (Algorithm 2). Nothing else is random. The stated epsilon does not hold; `DPWSSClassifier` says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from privsvm.methods.perturbation import TOO_FEW_ROWS, extreme_rows
+from privsvm.methods.released import (
+    KernelPath,
+    LinearPath,
+    NoiseStreams,
+    OneVsOneLinearPath,
+    ReleasedPath,
+    noise_streams,
+    released_labels,
+    released_scores,
+)
+from privsvm.methods.validation import check_choice, check_positive, check_training_data, common_tags, is_number
+from privsvm.privacy.audit import sampled_witness, verbatim_row_witness
+from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.solvers.kernels import KERNELS, resolve_gamma
+from privsvm.streams import seeded_stream
+
+__all__ = ["ESTIMATOR", "DPWSSClassifier"]
+
+# The audit trains on this many rows of each of two classes, and so often on each of two data sets.
+_AUDIT_ROWS = 20
+_AUDIT_RUNS = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class _Training:
+    """One training: weights (p, d), or coefficients (m, p) of the m rows in `support`, and what it took."""
+
+    support: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+    objective: float
+    n_iter: int
+    n_selected: int
+
+
+class DPWSSClassifier(ClassifierMixin, BaseEstimator):
+    """Support vector machine whose training draws its pairs of variables at random. Its epsilon does not hold.
+
+    Every release is a training of its own, for each pair of classes.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget that the paper states for one training.
+    sigma : float, default=0.7
+        Least share of the largest violation that a drawn pair has, between 0 and 1; `1 - sigma` is the sensitivity that
+        the paper gives the score. The larger, the earlier no pair is left.
+    C : float, default=1.0
+        Upper bound of a dual variable: weight of one row's hinge loss.
+    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="linear"
+        Kernel function. ``linear`` releases weights and offset, the others release training rows in the clear.
+    gamma : float, "scale" or "auto", default="scale"
+        Kernel coefficient of rbf, poly and sigmoid.
+    degree : int, default=3
+        Degree of poly.
+    coef0 : float, default=0.0
+        Constant of poly and sigmoid.
+    tol : float, default=1e-3
+        Stopping tolerance.
+    max_iter : int, default=-1
+        Most steps for each pair of classes; -1 for LIBSVM's limit.
+    cache_size : float, default=200
+        Kernel cache in MB.
+    shrinking : bool, default=True
+        Whether to set bounded variables aside while solving. The memory of drawn pairs then goes by places, and
+        variables change places, so that a pair of rows may come again (see `privsvm.solvers.smo.solve_smo`).
+    neighbours : {"add_remove", "replace_one"}, default="add_remove"
+        The relation that the guarantee and its witness name. The paper's words are "adding or removing a single
+        element".
+    classes : sequence or None, default=None
+        The label set, in the order of the class codes; None takes it from the training labels.
+    allow_unsound : bool, default=False
+        Consent to a model whose epsilon is not proved: `fit` raises without it.
+    random_state : int, numpy.random.Generator or None, default=None
+        Source of the draws; None takes fresh entropy of the operating system.
+
+    Attributes
+    ----------
+    coef_ : ndarray (p, d)
+        Kernel ``linear``: weight vectors of the ``p = c (c - 1) / 2`` class pairs.
+    support_vectors_ : ndarray (m, d)
+        Other kernels: training rows, in the clear.
+    dual_coef_ : ndarray (m, p)
+        Other kernels: ``y_i a_i``.
+    intercept_ : ndarray (p,)
+        Offsets.
+    classes_ : ndarray (c,)
+        Labels.
+    objective_ : float
+        Dual objective ``1/2 a'Qa - e'a``, summed over the class pairs.
+    n_iter_ : int
+        Steps, summed over the class pairs.
+    n_selected_ : int
+        Distinct pairs of rows among them.
+    n_support_ : int
+        Rows with a nonzero dual variable in some class pair.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``claimed``.
+
+    Examples
+    --------
+    >>> from privsvm import DPWSSClassifier
+    >>> model = DPWSSClassifier(epsilon=1.0, allow_unsound=True, random_state=0)
+    >>> model.fit([[-1.0], [1.0]] * 10, ["no", "yes"] * 10).guarantee_.status
+    'claimed'
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        sigma: float = 0.7,
+        C: float = 1.0,
+        kernel: str = "linear",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float = 200,
+        shrinking: bool = True,
+        neighbours: Neighbours = "add_remove",
+        classes: Sequence | None = None,
+        allow_unsound: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ):
+        self.epsilon = epsilon
+        self.sigma = sigma
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.shrinking = shrinking
+        self.neighbours = neighbours
+        self.classes = classes
+        self.allow_unsound = allow_unsound
+        self.random_state = random_state
+
+    def fit(self, X, y) -> DPWSSClassifier:
+        """Train once.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        DPWSSClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Without ``allow_unsound=True``, for rows that are not finite, one class only, or a parameter out of range.
+        """
+        path, training = self._release(X, y, [self.epsilon], 1, self.random_state, audit=False)
+        self._path = path
+        if isinstance(path, LinearPath):
+            self.coef_, self.intercept_ = path.coef[0, 0], path.intercept[0, 0]
+        elif isinstance(path, KernelPath):
+            self.support_vectors_ = path.support_vectors
+            self.dual_coef_, self.intercept_ = path.pair_coef[0, 0], path.intercept[0, 0]
+        self.objective_, self.n_iter_, self.n_selected_ = training.objective, training.n_iter, training.n_selected
+        self.n_support_ = path.n_support
+        self.guarantee_ = path.guarantees[0]
+        return self
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> ReleasedPath:
+        """Release models for a grid of epsilons, each from a training of its own. For benchmarks.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        epsilons : sequence of float (E)
+            The grid.
+        repeats : int
+            Trainings R per epsilon.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.methods.released.noise_streams`.
+        audit : bool, default=False
+            Put a witness into the guarantees. Kernel ``linear``: a lower bound on epsilon from a thousand trainings on
+            each of two neighbouring data sets of a few dozen rows. Others: a released row that a neighbour lacks.
+
+        Returns
+        -------
+        LinearPath, OneVsOneLinearPath (kernel ``linear``) or KernelPath
+            The support vectors of a `KernelPath` are those of all its models.
+        """
+        return self._release(X, y, epsilons, repeats, rng, audit)[0]
+
+    def decision_function(self, X) -> np.ndarray:
+        """Decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n,) or (n, c)
+            Two classes: positive for ``classes_[1]``. More: votes of the pairs plus a bounded share of their summed
+            values.
+        """
+        scores = released_scores(self, X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X) -> np.ndarray:
+        """Predict labels (n,) of rows X (n, d) by LIBSVM's vote."""
+        return released_labels(self, X)
+
+    def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
+        """Refuse what means nothing, and what nobody consented to."""
+        for name in ("C", "tol", "cache_size"):
+            check_positive(name, getattr(self, name))
+        if not 0 < check_positive("sigma", self.sigma) < 1:
+            raise ValueError(f"sigma={self.sigma!r}: must lie strictly between 0 and 1")
+        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        for name, smallest in (("degree", 1), ("max_iter", -1)):
+            value = getattr(self, name)
+            if not is_number(value) or not math.isfinite(value) or value != int(value) or value < smallest:
+                raise ValueError(f"{name}={value!r}: must be a whole number of at least {smallest}")
+        if not is_number(self.coef0) or not math.isfinite(self.coef0):
+            raise ValueError(f"coef0={self.coef0!r}: must be a finite number")
+        if not self.allow_unsound:
+            raise ValueError(
+                f"allow_unsound={self.allow_unsound!r}: the epsilon of DPWSS does not hold; "
+                "consent with allow_unsound=True"
+            )
+        return [check_positive("epsilon", epsilon) for epsilon in epsilons]
+
+    def _release(
+        self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool
+    ) -> tuple[ReleasedPath, _Training]:
+        """Train E x R times; return all models, and the last training."""
+        streams = noise_streams(rng)
+        budgets = self._check_parameters(epsilons)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        if np.unique(codes).size < 2:
+            raise ValueError(f"y has one class only ({self.classes_[codes[0]]!r}); an SVM needs at least two classes")
+        gamma = resolve_gamma(self.gamma, X)
+        n_classes = len(self.classes_)
+        started = time.perf_counter()
+        trainings = [
+            [self._train(X, codes, n_classes, gamma, epsilon, streams(epsilon, repeat)) for repeat in range(repeats)]
+            for epsilon in budgets
+        ]
+        release_seconds = time.perf_counter() - started
+        every = [training for row in trainings for training in row]
+        common: dict[str, Any] = {
+            "epsilons": tuple(budgets),
+            "n_classes": n_classes,
+            "objective": float(np.mean([training.objective for training in every])),
+            "n_support": round(float(np.mean([training.support.size for training in every]))),
+            "n_iter": round(float(np.mean([training.n_iter for training in every]))),
+            "release_seconds": release_seconds,
+            "intercept": np.array([[training.intercept for training in row] for row in trainings]),
+        }
+        system = rng is None
+        if self.kernel == "linear":
+            witnesses = self._sampled_witnesses(X, codes, budgets) if audit else [None] * len(budgets)
+            guarantees = [
+                self._guarantee(epsilon, witness, system) for epsilon, witness in zip(budgets, witnesses, strict=True)
+            ]
+            coef = np.array([[training.coef for training in row] for row in trainings])
+            kind = LinearPath if n_classes == 2 else OneVsOneLinearPath
+            return kind(guarantees=tuple(guarantees), coef=coef, **common), every[-1]
+        support = np.unique(np.concatenate([training.support for training in every]))
+        vectors = X[support].toarray() if scipy.sparse.issparse(X) else X[support]
+        pair_coef = np.zeros((len(budgets), repeats, support.size, every[0].intercept.size))
+        for epsilon_index, row in enumerate(trainings):
+            for repeat, training in enumerate(row):
+                pair_coef[epsilon_index, repeat, np.searchsorted(support, training.support)] = training.coef
+        guarantees = [
+            self._guarantee(epsilon, self._row_witness(X, row[0].support) if audit else None, system)
+            for epsilon, row in zip(budgets, trainings, strict=True)
+        ]
+        path = KernelPath(
+            guarantees=tuple(guarantees),
+            support_vectors=np.ascontiguousarray(vectors),
+            pair_coef=pair_coef,
+            kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
+            **common,
+        )
+        return path, every[-1]
+
+    def _train(self, X, codes: np.ndarray, n_classes: int, gamma: float, epsilon: float, rng) -> _Training:
+        """Train all class pairs, in LIBSVM's order."""
+        # Imported here: other methods need no compiled solver.
+        from privsvm.solvers.smo import solve_smo
+
+        linear = self.kernel == "linear"
+        n_pairs = n_classes * (n_classes - 1) // 2
+        coef = np.zeros((n_pairs, X.shape[1]) if linear else (codes.size, n_pairs))
+        used = np.zeros(codes.size, dtype=bool)
+        intercepts: list[float] = []
+        objective, n_iter, n_selected = 0.0, 0, 0
+        for first in range(n_classes):
+            for second in range(first + 1, n_classes):
+                # Two classes are decided by sign, positive for class 1; of more, the first of a pair is positive.
+                positive, negative = (second, first) if n_classes == 2 else (first, second)
+                # LIBSVM sorts rows by class, the positive one first; ties go by place.
+                above, below = np.flatnonzero(codes == positive), np.flatnonzero(codes == negative)
+                rows = np.concatenate([above, below])
+                if above.size and below.size:
+                    signs = np.repeat([1.0, -1.0], [above.size, below.size])
+                    solution = solve_smo(
+                        X[rows],
+                        signs,
+                        np.full(rows.size, float(self.C)),
+                        kernel=self.kernel,
+                        gamma=gamma,
+                        degree=int(self.degree),
+                        coef0=float(self.coef0),
+                        tol=float(self.tol),
+                        selection="dpwss",
+                        shrinking=bool(self.shrinking),
+                        cache_size=float(self.cache_size),
+                        max_iter=int(self.max_iter),
+                        sigma=float(self.sigma),
+                        sharpness=epsilon / (2.0 * (1.0 - self.sigma)),
+                        rng=rng,
+                    )
+                    used[rows] |= solution.alpha > 0
+                    if linear:
+                        coef[len(intercepts)] = X[rows].T @ (signs * solution.alpha)
+                    else:
+                        coef[rows, len(intercepts)] = signs * solution.alpha
+                    intercepts.append(-solution.rho)
+                    objective += solution.objective
+                    n_iter += solution.n_iter
+                    n_selected += solution.n_selected or 0
+                else:
+                    # An absent class wins no pair against a present one; two absent ones never matter.
+                    intercepts.append(1.0 if above.size else -1.0)
+        support = np.flatnonzero(used)
+        kept = coef if linear else coef[support]
+        return _Training(support, kept, np.array(intercepts), objective, n_iter, n_selected)
+
+    def _row_witness(self, X, support: np.ndarray) -> Witness:
+        """Witness from the rows that one model releases."""
+        vectors = X[support].toarray() if scipy.sparse.issparse(X) else X[support]
+        witness = verbatim_row_witness(vectors, X, self.neighbours)
+        if math.isinf(witness.epsilon):
+            how = "replaced by another training row" if self.neighbours == "replace_one" else "taken away"
+            witness = dataclasses.replace(
+                witness,
+                description=(
+                    f"the training rows of one split, a row that occurs once and was released {how}: a release that "
+                    "holds it has a probability above 0, and none without it, which refutes every epsilon at delta 0"
+                ),
+            )
+        return witness
+
+    def _sampled_witnesses(self, X, codes: np.ndarray, budgets: list[float]) -> list[Witness]:
+        """One witness for each epsilon, from trainings on two small neighbouring data sets.
+
+        The claim is one for all data sets, so a few training rows serve, and one extreme row among them.
+        """
+        counts = np.bincount(codes)
+        pair = np.sort(np.argsort(-counts, kind="stable")[:2])
+        draw = seeded_stream(0, "audit rows")
+        chosen = [draw.permutation(np.flatnonzero(codes == code))[:_AUDIT_ROWS] for code in pair]
+        if min(len(rows) for rows in chosen) < 2:
+            return [Witness(epsilon=0.0, neighbours=self.neighbours, description=TOO_FEW_ROWS) for _ in budgets]
+        rows = np.concatenate(chosen)
+        kept = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
+        labels = np.repeat([0, 1], [len(part) for part in chosen])
+        extreme = extreme_rows(X)[0]
+        changed = np.vstack([kept, extreme])
+        # The label that the row fits worse moves the solution more.
+        distances = [float(np.linalg.norm(extreme - kept[labels == code].mean(axis=0))) for code in (0, 1)]
+        label = int(np.argmax(distances))
+        other = (changed, np.append(labels, 1 - label)) if self.neighbours == "replace_one" else (kept, labels)
+        sets = ((changed, np.append(labels, label)), other)
+        how = "under two different labels" if self.neighbours == "replace_one" else "and without it"
+        description = (
+            f"{rows.size} training rows of one split and a row from the corners of the features' ranges, {how}; "
+            f"{_AUDIT_RUNS} trainings on each data set"
+        )
+        witnesses = []
+        for epsilon in budgets:
+            released = []
+            for number, (data, names) in enumerate(sets):
+                rng = seeded_stream(0, "audit draws", epsilon, number)
+                runs = [self._train(data, names, 2, 1.0, epsilon, rng) for _ in range(_AUDIT_RUNS)]
+                released.append(np.array([np.append(run.coef[0], run.intercept) for run in runs]))
+            witnesses.append(sampled_witness(released[0], released[1], 0.0, self.neighbours, description))
+        return witnesses
+
+    def _guarantee(self, epsilon: float, witness: Witness | None, system_noise: bool) -> Guarantee:
+        reason = (
+            "the first variable of every pair is chosen without noise; which pairs may be drawn, every step and the "
+            "number of steps depend on the private rows; the budget is spent again in every step"
+        )
+        if self.kernel != "linear":
+            reason += "; the support vectors are training rows in the clear"
+        return Guarantee(
+            status="claimed",
+            mechanism="second variable of every pair drawn by the exponential mechanism (working set selection of SMO)",
+            neighbours=self.neighbours,
+            epsilon_requested=epsilon,
+            delta=0.0,
+            sensitivity=1.0 - float(self.sigma),
+            noise_source="system" if system_noise else "seeded stream",
+            reason=reason,
+            reference="dpwss-2021, Algorithms 1 and 2, Theorem 1",
+            witness=witness,
+        )
+
+    def __sklearn_tags__(self):
+        tags = common_tags(super().__sklearn_tags__())
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+ESTIMATOR = DPWSSClassifier

@@ -1,0 +1,328 @@
+"""Perturbed dual variables on public landmarks: the sound counterpart of DPSVMDVP.
+
+With public landmarks z and the Gaussian kernel, ``phi(x) = K_zz^{-1/2} k_z(x)`` has norm at most 1:
+``k_z' K_zz^{-1} k_z <= k(x, x) = 1``, the Schur complement of the kernel matrix of the landmarks and x. A bias-free
+hinge SVM on phi, or on phi of norm 1, gets Gaussian noise, ``w~ = w + N(0, s^2 I)``, and ``beta~ = K_zz^{-1/2} w~``
+are noisy dual variables of the landmarks: the model is ``sum_j beta~_j k(z_j, x)``. No training row is part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from privsvm.methods.perturbation import COMPOSITIONS, clip_rows, extreme_rows, release_one_vs_rest
+from privsvm.methods.released import (
+    NoiseStreams,
+    OneVsRestKernelPath,
+    noise_streams,
+    released_labels,
+    released_scores,
+)
+from privsvm.methods.validation import (
+    check_budgets,
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+    check_public_classes,
+    check_seed,
+    check_training_data,
+    common_tags,
+    row_norms,
+)
+from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
+from privsvm.solvers.features import landmark_features, landmark_map
+from privsvm.solvers.kernels import KERNELS, resolve_gamma
+from privsvm.streams import seeded_stream
+
+__all__ = ["ESTIMATOR", "LandmarkDualClassifier"]
+
+# Feature vectors shorter than this are lengthened by no more than its inverse, so that round-off in them stays small.
+_SHORTEST = 1e-3
+
+
+class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
+    """Private kernel SVM with noisy dual variables on public landmarks; one-vs-rest for more than two classes.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one release.
+    delta : float, default=1e-5
+        Probability that goes with it.
+    C : float, default=0.01
+        Weight of one row's loss. Public: choose it without looking at the data.
+    gamma : float or "auto", default="auto"
+        Coefficient of the Gaussian kernel; ``"auto"`` is 1 / d. Public.
+    landmarks : array-like (m, d) or None, default=None
+        Public points, for example rows of a public data set. Training rows must not be among them. None: drawn
+        uniformly from `bounds`.
+    n_landmarks : int, default=100
+        How many to draw.
+    bounds : tuple (low, high), default=(-1, 1)
+        Public ranges of the features to draw from; numbers or arrays (d,).
+    landmarks_seed : int, default=0
+        Seed of the draw. Public.
+    normalize : bool, default=True
+        Train on feature vectors of norm 1, which puts the signal as far above the noise as it gets: rows far from all
+        landmarks have short ones. It multiplies a row's scores by a positive number, on which no label depends.
+    composition : {"joint", "naive"}, default="joint"
+        How more than two classes share the budget: one release of all weight vectors, or ``epsilon / c`` and
+        ``delta / c`` for each.
+    classes : sequence or None, default=None
+        The public label set. Taking it from the training labels (None) reveals which labels occur: that
+        needs ``allow_unsound=True``, and the status falls to ``claimed``.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        The relation between data sets.
+    gap : float or None, default=None
+        Public target of the duality gap; None means ``2e-4 C^2``, or more where float64 cannot certify that.
+    allow_unsound : bool, default=False
+        Consent to a model whose epsilon is not proved.
+    random_state : int, numpy.random.Generator or None, default=None
+        Noise source. None takes fresh entropy of the operating system: the only choice for a release, since whoever
+        knows a seed can draw the same noise and take it off. The guarantee says which it was.
+
+    Attributes
+    ----------
+    landmarks_ : ndarray (m, d)
+        The landmarks.
+    dual_coef_ : ndarray (m, k)
+        Noisy dual variables; k is 1 for two classes. The exact ones are not kept.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+
+    Notes
+    -----
+    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
+    public. Training time is not covered: it depends on the rows.
+
+    Examples
+    --------
+    >>> from privsvm import LandmarkDualClassifier
+    >>> model = LandmarkDualClassifier(epsilon=4.0, C=0.1, n_landmarks=5, classes=[0, 1], random_state=0)
+    >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
+    'proved'
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        C: float = 0.01,
+        gamma: float | str = "auto",
+        landmarks=None,
+        n_landmarks: int = 100,
+        bounds: tuple = (-1.0, 1.0),
+        landmarks_seed: int = 0,
+        normalize: bool = True,
+        composition: str = "joint",
+        classes: Sequence | None = None,
+        neighbours: Neighbours = "replace_one",
+        gap: float | None = None,
+        allow_unsound: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.C = C
+        self.gamma = gamma
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.bounds = bounds
+        self.landmarks_seed = landmarks_seed
+        self.normalize = normalize
+        self.composition = composition
+        self.classes = classes
+        self.neighbours = neighbours
+        self.gap = gap
+        self.allow_unsound = allow_unsound
+        self.random_state = random_state
+
+    def fit(self, X, y) -> LandmarkDualClassifier:
+        """Train, and release one noisy model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        LandmarkDualClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, an assumption of the proof fails, or the model would be
+            unsound without ``allow_unsound=True``.
+        """
+        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state)
+        self.landmarks_ = self._path.support_vectors
+        self.dual_coef_ = self._path.pair_coef[0, 0]
+        self.guarantee_ = self._path.guarantees[0]
+        return self
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> OneVsRestKernelPath:
+        """Release models for a grid of epsilons from one solve. For benchmarks.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        epsilons : sequence of float (E)
+            The grid. Every model is accounted alone; publishing all of them would compose.
+        repeats : int
+            Noise draws R per epsilon.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.methods.released.noise_streams`.
+        audit : bool, default=False
+            Solve a few neighbouring data sets too, and put a witness into the guarantees: a lower
+            bound on epsilon, itself computed from the private rows.
+
+        Returns
+        -------
+        OneVsRestKernelPath
+            ``pair_coef`` (E, R, m, k), with k = 1 for two classes.
+        """
+        streams = noise_streams(rng)
+        epsilons, delta = self._check_parameters(epsilons)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        landmarks = self._public_landmarks(X.shape[1])
+        gamma = resolve_gamma(self.gamma, X)
+        inverse_root = landmark_map(landmarks, gamma)
+
+        def features(rows):
+            """Rows as the solver sees them: of norm at most 1, in floating point too."""
+            found = landmark_features(rows, landmarks, gamma, inverse_root)
+            if self.normalize:
+                found /= np.maximum(row_norms(found), _SHORTEST)[:, None]
+            return clip_rows(found, 1.0)
+
+        release = release_one_vs_rest(
+            features(X),
+            codes,
+            len(self.classes_),
+            C=float(self.C),
+            data_norm=1.0,
+            gap=self.gap,
+            epsilons=epsilons,
+            delta=delta,
+            neighbours=self.neighbours,
+            noise="gaussian",
+            composition=self.composition,
+            repeats=repeats,
+            streams=streams,
+            audit_pairs=[(features(row), features(-row)) for row in extreme_rows(X)] if audit else (),
+        )
+        origin = (
+            f"drawn uniformly from public ranges with seed {int(self.landmarks_seed)}"
+            if self.landmarks is None
+            else "given by the user, none of them a training row"
+        )
+        guarantees = release.guarantees(
+            "the dual variables of public landmarks (bias-free hinge SVM on Nystrom features)",
+            (
+                "features have norm at most 1: Gaussian kernel on landmarks, clipped for round-off; computed in "
+                "float64: idealised numerics",
+                f"the landmarks are public: {origin}",
+            ),
+            "C, gamma",
+            "system" if rng is None else "seeded stream",
+            "sound counterpart of dpsvmdvp-2019; output perturbation of Rubinstein et al. (2012) on Nystrom features",
+        )
+        if self.classes is None:
+            broken = "the class set was taken from the private labels"
+            guarantees = tuple(guarantee.with_broken_assumption(broken) for guarantee in guarantees)
+        pair_coef = np.ascontiguousarray(np.swapaxes(release.coef @ inverse_root, -1, -2))
+        return OneVsRestKernelPath(
+            epsilons=tuple(epsilons),
+            guarantees=guarantees,
+            n_classes=len(self.classes_),
+            fit_seconds=release.fit_seconds,
+            release_seconds=release.release_seconds,
+            support_vectors=landmarks,
+            pair_coef=pair_coef,
+            intercept=np.zeros((*release.coef.shape[:2], release.coef.shape[2])),
+            kernel_parameters=np.array([KERNELS.index("rbf"), gamma, 0.0, 0.0]),
+        )
+
+    def decision_function(self, X) -> np.ndarray:
+        """Class scores.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n, c), or (n,) for two classes: positive for ``classes_[1]``.
+        """
+        scores = released_scores(self, X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X) -> np.ndarray:
+        """Predict the labels (n,) of rows X (n, d)."""
+        return released_labels(self, X)
+
+    def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
+        """Refuse what means nothing; return the budget as plain floats."""
+        check_positive("C", self.C)
+        if self.gamma != "auto" or not isinstance(self.gamma, str):
+            check_positive("gamma", self.gamma)
+        if self.gap is not None:
+            check_positive("gap", self.gap)
+        check_count("n_landmarks", self.n_landmarks)
+        check_flag("normalize", self.normalize)
+        check_seed("landmarks_seed", self.landmarks_seed)
+        check_choice("composition", self.composition, COMPOSITIONS)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_public_classes(self.classes, self.allow_unsound)
+        return check_budgets(epsilons, self.delta)
+
+    def _public_landmarks(self, n_features: int) -> np.ndarray:
+        """Landmarks (m, d), as given or drawn."""
+        if self.landmarks is not None:
+            landmarks = np.array(self.landmarks, dtype=np.float64)
+            if landmarks.ndim != 2 or landmarks.shape[0] < 1 or landmarks.shape[1] != n_features:
+                raise ValueError(f"landmarks={landmarks.shape}: must be an array of shape (m, {n_features})")
+            if not np.isfinite(landmarks).all():
+                raise ValueError("landmarks=...: holds a number that is not finite")
+            return landmarks
+        try:
+            low, high = (np.broadcast_to(np.asarray(bound, dtype=np.float64), n_features) for bound in self.bounds)
+        except (TypeError, ValueError):
+            low, high = np.ones(1), np.zeros(1)
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+            raise ValueError(f"bounds={self.bounds!r}: must be (low, high), finite, low not above high")
+        public = seeded_stream(int(self.landmarks_seed), "landmarks")
+        return public.uniform(low, high, size=(int(self.n_landmarks), n_features))
+
+    def __sklearn_tags__(self):
+        tags = common_tags(super().__sklearn_tags__())
+        # Noise is the point: accuracy on tiny data sets is not.
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+ESTIMATOR = LandmarkDualClassifier

@@ -1,0 +1,241 @@
+"""Rows of a reproduction's table: published, ours, difference, verdict; and the rules that give the verdict."""
+
+from __future__ import annotations
+
+import collections
+import csv
+import dataclasses
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "COLUMNS",
+    "VERDICTS",
+    "Row",
+    "Rule",
+    "claim",
+    "compare",
+    "count_verdicts",
+    "read_published",
+    "read_rows",
+    "rows_csv",
+    "within",
+    "within_either",
+    "within_share",
+]
+
+# Every verdict a row can have, and what it means.
+VERDICTS: Mapping[str, str] = {
+    "agrees": "within the rule of its table",
+    "differs": "outside the rule; the row says why",
+    "ruled out": "a choice that the paper leaves open, and that does not give its number",
+    "no data": "the dataset cannot be had here",
+    "no number": "the paper prints no number, or it is lost in our copy",
+    "not available": "the method is not in this version",
+    "not run": "run `make reproduce` for it",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """When two numbers agree.
+
+    Attributes
+    ----------
+    text : str
+        For the table's caption.
+    agrees : callable
+        ``(published, ours) -> bool``.
+    """
+
+    text: str
+    agrees: Callable[[float, float], bool]
+
+
+# Decimal fractions are not exact: what is printed as a difference of 0.01 counts as one.
+_ROUND_OFF = 1e-9
+
+
+def within(tolerance: float) -> Rule:
+    """Agree where the difference is at most `tolerance`."""
+    return Rule(f"within {tolerance:g}", lambda published, ours: abs(ours - published) <= tolerance + _ROUND_OFF)
+
+
+def within_share(share: float, least: float = 0.0) -> Rule:
+    """Agree where the difference is at most `share` of the published number, or `least` (half a printed digit)."""
+    return Rule(
+        f"within {100 * share:g} %",
+        lambda published, ours: abs(ours - published) <= max(share * abs(published), least) + _ROUND_OFF,
+    )
+
+
+def within_either(tolerance: float, share: float) -> Rule:
+    """Agree where the difference is at most `tolerance`, or `share` of the published number."""
+    return Rule(
+        f"within {tolerance:g} or {100 * share:g} %",
+        lambda published, ours: abs(ours - published) <= max(tolerance, share * abs(published)) + _ROUND_OFF,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One compared number.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table inside its experiment.
+    dataset, method, setting, metric : str
+        What was measured; empty where it does not apply.
+    published : str
+        As printed; empty where no number is.
+    ours, difference : float or None
+        Ours, and ours minus published.
+    verdict : str
+        One of `VERDICTS`.
+    explanation : str
+        Why it differs or is missing. A row that differs has one.
+
+    Raises
+    ------
+    ValueError
+        For an unknown verdict, or a row that differs or is ruled out without an explanation.
+    """
+
+    table: str
+    dataset: str = ""
+    method: str = ""
+    setting: str = ""
+    metric: str = ""
+    published: str = ""
+    ours: float | None = None
+    difference: float | None = None
+    verdict: str
+    explanation: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"verdict={self.verdict!r}: must be one of {', '.join(VERDICTS)}")
+        if self.verdict in ("differs", "ruled out") and not self.explanation:
+            raise ValueError(f"{self.table}, {self.dataset}, {self.metric}: differs without an explanation")
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
+
+
+def compare(
+    place: Mapping[str, Any],
+    published: str | None,
+    ours: float | None,
+    rule: Rule,
+    explanation: str | Callable[[], str] = "",
+    missing: tuple[str, str] | None = None,
+) -> Row:
+    """Compare one number with the printed one.
+
+    Parameters
+    ----------
+    place : mapping
+        ``table, dataset, method, setting, metric`` of the row.
+    published : str or None
+        As printed; None where no number is.
+    ours : float or None
+        None only together with `missing`.
+    rule : Rule
+        When they agree.
+    explanation : str or callable
+        Why they differ; a callable is asked only if they do.
+    missing : tuple of str or None
+        Verdict and reason where there is no number of ours.
+
+    Returns
+    -------
+    Row
+    """
+    if missing is not None or ours is None:
+        verdict, reason = missing or ("not run", "")
+        return Row(**place, published=published or "", verdict=verdict, explanation=reason)
+    if published is None:
+        return Row(**place, ours=ours, verdict="no number")
+    number = float(published)
+    if rule.agrees(number, ours):
+        return Row(**place, published=published, ours=ours, difference=ours - number, verdict="agrees")
+    reason = explanation() if callable(explanation) else explanation
+    return Row(**place, published=published, ours=ours, difference=ours - number, verdict="differs", explanation=reason)
+
+
+def claim(
+    place: Mapping[str, Any],
+    statement: str,
+    ours: float | None,
+    holds: bool,
+    explanation: str | Callable[[], str] = "",
+    missing: tuple[str, str] | None = None,
+) -> Row:
+    """Check a statement that the paper makes in words; arguments as in `compare`."""
+    if missing is not None or ours is None:
+        verdict, reason = missing or ("not run", "")
+        return Row(**place, published=statement, verdict=verdict, explanation=reason)
+    if holds:
+        return Row(**place, published=statement, ours=ours, verdict="agrees")
+    reason = explanation() if callable(explanation) else explanation
+    return Row(**place, published=statement, ours=ours, verdict="differs", explanation=reason)
+
+
+def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:
+    """Count the rows of each verdict that occurs, in the order of `VERDICTS`."""
+    counts = collections.Counter(row.verdict for row in rows)
+    return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        # Six digits are more than any paper prints; adding 0 turns -0.0 into 0.0.
+        return f"{value + 0.0:.6g}" if math.isfinite(value) else str(value)
+    return str(value)
+
+
+def rows_csv(rows: Sequence[Row]) -> str:
+    """Write rows as CSV text, with `COLUMNS` as header."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow([_cell(getattr(row, column)) for column in COLUMNS])
+    return buffer.getvalue()
+
+
+def read_rows(path: str | Path) -> list[Row]:
+    """Read what `rows_csv` wrote."""
+    with open(path, encoding="utf-8", newline="") as handle:
+        records = list(csv.DictReader(handle))
+    rows = []
+    for record in records:
+        numbers: dict[str, Any] = {key: float(record[key]) if record[key] else None for key in ("ours", "difference")}
+        rows.append(Row(**{**record, **numbers}))
+    return rows
+
+
+def read_published(path: str | Path) -> dict[tuple[str, str, str, str], str]:
+    """Read the numbers a paper prints.
+
+    Parameters
+    ----------
+    path : path-like
+        CSV with the columns ``source, dataset, method, setting, metric, value``.
+
+    Returns
+    -------
+    dict
+        ``(dataset, method, setting, metric)`` to the number as printed.
+    """
+    with open(path, encoding="utf-8", newline="") as handle:
+        return {
+            (row["dataset"], row["method"], row["setting"], row["metric"]): row["value"]
+            for row in csv.DictReader(handle)
+        }

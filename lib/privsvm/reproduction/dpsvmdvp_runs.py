@@ -1,0 +1,225 @@
+"""What the experiments of dpsvmdvp-2019 compute: accuracies of SVM, DPSVMDVP and PrivateSVM on one training set."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier, laplace_scales
+from privsvm.methods.released import KernelPath, ReleasedPath
+from privsvm.reproduction.jobs import Context
+from privsvm.solvers.c_svc import CSVCSolution
+
+__all__ = ["accuracies", "draws", "run"]
+
+
+class _OneSolve(DPSVMDVPClassifier):
+    """DPSVMDVP that keeps its one exact solution for the next release: many variants, one solve."""
+
+    def __init__(self, *, solutions: list[CSVCSolution], **parameters: Any):
+        super().__init__(**parameters)
+        self.solutions = solutions
+
+    def _solve(self, X, signs: np.ndarray, gamma: float) -> CSVCSolution:
+        if not self.solutions:
+            self.solutions.append(super()._solve(X, signs, gamma))
+        return self.solutions[0]
+
+
+def _dense(X) -> np.ndarray:
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+def _scaled(train: np.ndarray, test: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scale both parts by the training rows, as svm-scale and the papers do: not private."""
+    if scaling == "none":
+        return train, test
+    if scaling == "min_max":
+        low, high = train.min(axis=0), train.max(axis=0)
+        shift, factor = (low + high) / 2.0, 2.0 / np.where(high > low, high - low, 1.0)
+    else:
+        spread = train.std(axis=0)
+        shift, factor = train.mean(axis=0), 1.0 / np.where(spread > 0, spread, 1.0)
+    return (train - shift) * factor, (test - shift) * factor
+
+
+def _data(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training rows in their file's order (or shuffled), test rows, the first features of both, scaled."""
+    train, test = context.rows(*parameters["train"]), context.rows(*parameters["test"])
+    order = np.arange(train.signs.size)
+    if parameters.get("order") == "shuffled":
+        order = context.stream(parameters["seed"], parameters["dataset"], "order").permutation(train.signs.size)
+    chosen = order[: parameters["n_train"]]
+    tested = np.arange(test.signs.size)
+    if parameters["n_test"] is not None and parameters["n_test"] < tested.size:
+        stream = context.stream(parameters["seed"], parameters["dataset"], "test rows")
+        tested = np.sort(stream.permutation(tested.size)[: parameters["n_test"]])
+    width = min(train.X.shape[1], test.X.shape[1])
+    columns = slice(0, min(parameters["n_features"] or width, width))
+    X, Z = _scaled(_dense(train.X[chosen])[:, columns], _dense(test.X[tested])[:, columns], parameters["scaling"])
+    return X, train.signs[chosen], Z, test.signs[tested]
+
+
+def _together(paths: list[KernelPath]) -> KernelPath:
+    """All models of paths over the same support vectors as repeats of one, so that kernel values are computed once."""
+    first = paths[0]
+
+    def flat(arrays: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate([array.reshape(-1, *array.shape[2:]) for array in arrays])[None]
+
+    return dataclasses.replace(
+        first,
+        epsilons=(math.inf,),
+        guarantees=first.guarantees[:1],
+        pair_coef=flat([path.pair_coef for path in paths]),
+        intercept=flat([path.intercept for path in paths]),
+    )
+
+
+def _accuracy(path: ReleasedPath, epsilon_index: int, Z: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    codes = path.codes(path.scores(Z, epsilon_index))
+    return (codes == (signs > 0)).mean(axis=1)
+
+
+def _private_svm(
+    parameters: Mapping[str, Any], gamma: float, X: np.ndarray, signs: np.ndarray, stream: Callable
+) -> tuple[ReleasedPath | None, str]:
+    """PrivateSVM's path, or why there is none."""
+    try:
+        from privsvm import PrivateSVMClassifier
+    except (ImportError, AttributeError):
+        return None, "this version has no PrivateSVMClassifier"
+    estimator = PrivateSVMClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
+    path = estimator.release_path(X, (signs > 0).astype(int), parameters["epsilons"], parameters["repeats"], stream)
+    return path, ""
+
+
+def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Test accuracies of all methods for one training set.
+
+    Parameters
+    ----------
+    parameters : mapping
+        ``dataset, train, test`` (name, part, positive label), ``n_train, order, n_test, n_features, scaling, C, gamma``
+        (None: 1 / features, LIBSVM's default), ``tol, epsilons, repeats, variants`` (name to parameters of DPSVMDVP),
+        ``private_svm`` (parameters, or None to leave it out), ``seed``.
+    context : Context
+        Data, streams.
+
+    Returns
+    -------
+    dict
+        ``SVM`` (accuracy), ``variants`` (name to (E, R) accuracies), ``PrivateSVM`` ((E, R), or None and the reason),
+        numbers of rows and support vectors, share of positive rows, sum of the errors.
+    """
+    X, signs, Z, Z_signs = _data(parameters, context)
+    codes = (signs > 0).astype(np.int64)
+    gamma = parameters["gamma"] or 1.0 / X.shape[1]
+    solutions: list[CSVCSolution] = []
+    paths: dict[str, KernelPath] = {}
+    for name, variant in parameters["variants"].items():
+
+        def stream(epsilon: float, repeat: int, name: str = name) -> np.random.Generator:
+            return context.stream(parameters["seed"], *_purpose(parameters), name, epsilon, repeat)
+
+        estimator = _OneSolve(
+            solutions=solutions,
+            C=parameters["C"],
+            gamma=gamma,
+            tol=parameters["tol"],
+            cache_size=1000.0,
+            allow_unsound=True,
+            classes=[0, 1],
+            **variant,
+        )
+        paths[name] = estimator.release_path(X, codes, parameters["epsilons"], parameters["repeats"], stream)
+    solution = solutions[0]
+    first = next(iter(paths.values()))
+    support = np.flatnonzero(solution.alpha > 0)
+    exact = dataclasses.replace(
+        first,
+        pair_coef=(signs * solution.alpha)[support][None, None, :, None],
+        intercept=np.full((1, 1, 1), -solution.rho),
+    )
+    scores = _accuracy(_together([exact, *paths.values()]), 0, Z, Z_signs)
+    shape = (len(parameters["epsilons"]), parameters["repeats"])
+    tables = scores[1:].reshape(len(paths), *shape)
+    result = {
+        "SVM": float(scores[0]),
+        "variants": {name: tables[index].tolist() for index, name in enumerate(paths)},
+        "n_train": int(signs.size),
+        "n_test": int(Z_signs.size),
+        "n_features": int(X.shape[1]),
+        "positive_share": float((signs > 0).mean()),
+        "test_majority": float(max((Z_signs > 0).mean(), (Z_signs < 0).mean())),
+        "n_support": int(support.size),
+        "n_free": int((solution.alpha[support] < parameters["C"]).sum()),
+        "PrivateSVM": None,
+        "why_no_PrivateSVM": "left out",
+    }
+    if parameters["private_svm"] is not None:
+
+        def own_stream(epsilon: float, repeat: int) -> np.random.Generator:
+            return context.stream(parameters["seed"], *_purpose(parameters), "PrivateSVM", epsilon, repeat)
+
+        path, reason = _private_svm(parameters, gamma, X, signs, own_stream)
+        result["why_no_PrivateSVM"] = reason
+        if path is not None:
+            result["PrivateSVM"] = [_accuracy(path, e, Z, Z_signs).tolist() for e in range(len(path.epsilons))]
+    return result
+
+
+def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:
+    """Key of a job's noise: what tells its training set from the others."""
+    return (
+        parameters["dataset"],
+        parameters["scaling"],
+        parameters.get("order", "file"),
+        parameters["n_train"] or 0,
+        parameters["n_features"] or 0,
+        float(parameters["C"]),
+    )
+
+
+def draws(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Accuracies of many draws, and the scales they are drawn with.
+
+    Parameters
+    ----------
+    parameters : mapping
+        As for `accuracies`; scales are those of its first variant.
+    context : Context
+        Data, streams.
+
+    Returns
+    -------
+    dict
+        As `accuracies`, and ``scales`` at epsilon 1: their median and largest, and the sums of the errors by kernel
+        values of single and of double precision.
+    """
+    X, signs, _, _ = _data(parameters, context)
+    gamma = parameters["gamma"] or 1.0 / X.shape[1]
+    variant = next(iter(parameters["variants"].values()))
+    estimator = _OneSolve(solutions=[], C=parameters["C"], gamma=gamma, tol=parameters["tol"], **variant)
+    solution = estimator._solve(X, signs, gamma)
+    free = (solution.alpha > 0) & (solution.alpha < parameters["C"])
+    errors = estimator._errors_by_single_precision(X, signs, solution, gamma)[free]
+    scales = laplace_scales(errors, parameters["C"], 1.0, estimator.weights)
+    return {
+        **accuracies(parameters, context),
+        "scales": {
+            "median": float(np.median(scales)),
+            "largest": float(scales.max()),
+            "sum_of_errors": float(errors.sum()),
+            "sum_of_errors_double": float((signs * solution.gradient - solution.rho)[free].sum()),
+        },
+    }
+
+
+def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Run a job by its ``kind``: `accuracies` or `draws`."""
+    return draws(parameters, context) if parameters["kind"] == "draws" else accuracies(parameters, context)

@@ -1,0 +1,164 @@
+"""What the experiments of dpwss-2021 compute: training runs by WSS2 and DPWSS on LIBSVM's order of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from privsvm.evaluation.metrics import area_under_curve, confusion_matrices, confusion_metrics
+from privsvm.reproduction.jobs import Context
+from privsvm.solvers.c_svc import CSVCSolution
+from privsvm.solvers.smo import solve_smo
+
+__all__ = ["figure1", "serial_auc", "table3"]
+
+
+def _libsvm_order(signs: np.ndarray) -> np.ndarray:
+    """Rows of label +1 first, as LIBSVM trains: ties in the working set are decided by position."""
+    return np.argsort(-signs, kind="stable")
+
+
+def _solve(
+    X, signs: np.ndarray, parameters: Mapping[str, Any], column: Mapping[str, float] | None, rng
+) -> CSVCSolution:
+    common: dict[str, Any] = {
+        "kernel": "linear",
+        "tol": parameters["tol"],
+        "shrinking": bool(parameters["shrinking"]),
+        "cache_size": 100.0,
+    }
+    if column is None:
+        return solve_smo(X, signs, np.full(signs.size, parameters["C"]), selection="wss2", **common)
+    return solve_smo(
+        X,
+        signs,
+        np.full(signs.size, parameters["C"]),
+        selection="dpwss",
+        sigma=column["sigma"],
+        # Equation 28: the exponential mechanism with sensitivity 1 - sigma.
+        sharpness=column["epsilon"] / (2.0 * (1.0 - column["sigma"])),
+        rng=rng,
+        **common,
+    )
+
+
+def _tied_share(values: np.ndarray, signs: np.ndarray) -> float:
+    """Share of the pairs of a positive and a negative row that have the same decision value."""
+    _, group = np.unique(values, return_inverse=True)
+    positive = np.bincount(group, weights=signs > 0)
+    negative = np.bincount(group, weights=signs < 0)
+    return float((positive * negative).sum() / (positive.sum() * negative.sum()))
+
+
+def serial_auc(values: np.ndarray, signs: np.ndarray) -> float:
+    """Area under the curve by equation 29 to the letter: a row's rank is its serial number, also among ties.
+
+    Tied rows are numbered against the order of the rows, as a descending sort that keeps ties in order does.
+    """
+    ranks = scipy.stats.rankdata(values[::-1], method="ordinal")[::-1]
+    positive = signs > 0
+    m, n = int(positive.sum()), int((~positive).sum())
+    return float((ranks[positive].sum() - m * (m + 1) / 2) / (m * n))
+
+
+def _measure(X, signs: np.ndarray, solution: CSVCSolution, order: np.ndarray) -> dict[str, float]:
+    """Metrics on the training rows, named as in the published table; row k stands at `order[k]` of the file."""
+    values = X @ (X.T @ (solution.alpha * signs)) - solution.rho
+    in_file = np.argsort(order)
+    codes = (signs > 0).astype(np.int64)
+    found = confusion_metrics(confusion_matrices(codes, (values > 0).astype(np.int64)[None], 2))
+    precision, recall = float(found["precision"][0]), float(found["recall"][0])
+    return {
+        "AUC": serial_auc(values[in_file], signs[in_file]),
+        "AUC of ties halved": float(area_under_curve(codes, values[None, :, None], 2)[0]),
+        "accuracy": float(found["accuracy"][0]),
+        "precision": precision,
+        "recall": recall,
+        "f1": 2 * precision * recall / (precision + recall) if precision + recall else 0.0,
+        "MCC": float(found["mcc"][0]),
+        "objective": solution.objective,
+        "iterations": solution.n_iter,
+        "tied": _tied_share(values, signs),
+        "converged": float(solution.converged),
+    }
+
+
+def table3(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Train one dataset with one shrinking setting by WSS2 and by all DPWSS settings.
+
+    Parameters
+    ----------
+    parameters : mapping
+        ``dataset, source`` (name, part, positive label), ``shrinking, columns`` (setting to epsilon and sigma, or to
+        None for WSS2), ``runs, C, tol, seed``.
+    context : Context
+        Data, streams, partial results.
+
+    Returns
+    -------
+    dict
+        Setting to metric to the values of all runs.
+    """
+    rows = context.rows(*parameters["source"])
+    order = _libsvm_order(rows.signs)
+    X, signs = rows.X[order], rows.signs[order]
+    shared = {key: parameters[key] for key in ("source", "shrinking", "C", "tol")}
+    results: dict[str, Any] = {}
+    for setting, column in parameters["columns"].items():
+        key = {**shared, "column": column}
+        if column is not None:
+            key |= {"runs": parameters["runs"], "seed": parameters["seed"]}
+
+        def train(column: Mapping[str, float] | None = column, setting: str = setting) -> dict[str, list[float]]:
+            runs = []
+            for run in range(1 if column is None else parameters["runs"]):
+                rng = context.stream(parameters["seed"], parameters["dataset"], setting, run)
+                runs.append(_measure(X, signs, _solve(X, signs, parameters, column, rng), order))
+            return {metric: [run[metric] for run in runs] for metric in runs[0]}
+
+        results[setting] = context.part(key, train)
+    return results
+
+
+def figure1(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Lines of WSS2 and of several DPWSS runs on two shifted columns of one dataset.
+
+    Parameters
+    ----------
+    parameters : mapping
+        ``source, features`` (two column numbers from 1), ``shift`` (of each class, in opposite directions), ``column``
+        (epsilon and sigma), ``runs, shrinking, C, tol, seed``.
+    context : Context
+        Data and streams.
+
+    Returns
+    -------
+    dict
+        ``points, signs, support`` and ``lines``: weights, offset, accuracy and iterations; the first is WSS2.
+    """
+    rows = context.rows(*parameters["source"])
+    order = _libsvm_order(rows.signs)
+    columns = [feature - 1 for feature in parameters["features"]]
+    X = rows.X[order][:, columns]
+    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
+    signs = rows.signs[order]
+    X = X + signs[:, None] * np.asarray(parameters["shift"])
+    lines, support = [], np.zeros(0, dtype=np.int64)
+    for run in range(parameters["runs"] + 1):
+        rng = context.stream(parameters["seed"], "figure1", run)
+        solution = _solve(X, signs, parameters, parameters["column"] if run else None, rng)
+        if run == 0:
+            support = np.flatnonzero(solution.alpha > 0)
+        lines.append(
+            {
+                "weights": (X.T @ (solution.alpha * signs)).tolist(),
+                "offset": -solution.rho,
+                "accuracy": _measure(X, signs, solution, order)["accuracy"],
+                "iterations": solution.n_iter,
+                "objective": solution.objective,
+            }
+        )
+    return {"points": X.tolist(), "signs": signs.tolist(), "support": support.tolist(), "lines": lines}

@@ -1,0 +1,114 @@
+"""What an experiment of a paper is: its settings, its jobs, and the tables and figures made from their results."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from privsvm.reproduction.comparison import Row
+
+__all__ = ["Experiment", "Figure", "Report", "Table", "missing_result"]
+
+Settings = Mapping[str, Any]
+Results = Mapping[str, Mapping[str, Any] | None]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of a report.
+
+    Attributes
+    ----------
+    name : str
+        Key of its rows.
+    title : str
+        Its heading.
+    caption : str
+        What is compared and when numbers agree.
+    rows : list of Row
+    """
+
+    name: str
+    title: str
+    caption: str
+    rows: list[Row]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One plotly figure: ``data`` and ``layout`` as plain JSON."""
+
+    title: str
+    caption: str
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """What an experiment shows: tables, figures, and choices and findings in words."""
+
+    tables: list[Table]
+    figures: list[Figure] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Rows of all tables."""
+        return [row for table in self.tables for row in table.rows]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One experiment of one paper.
+
+    Attributes
+    ----------
+    name : str
+        ``<paper>_<experiment>``: names its files.
+    title, compares : str
+        Heading, and what is compared with what.
+    settings : mapping
+        Datasets, protocol and constants, as JSON.
+    jobs : callable
+        ``settings -> {job: parameters}``. Equal parameters give equal results; all that a job needs is in them.
+    run : str
+        ``module:function`` with ``(parameters, context) -> result``, imported when a job runs.
+    report : callable
+        ``(experiment, results of all jobs, or None where one has not run) -> Report``.
+    sources : tuple of str
+        Files and folders below ``lib/privsvm`` whose code the results depend on.
+    borrows : Experiment or None
+        Another experiment whose results the report reads too.
+    """
+
+    name: str
+    title: str
+    compares: str
+    settings: Settings
+    jobs: Callable[[Settings], dict[str, dict[str, Any]]]
+    run: str
+    report: Callable[[Experiment, Results], Report]
+    sources: tuple[str, ...]
+    borrows: Experiment | None = None
+
+    def with_settings(self, changes: Settings) -> Experiment:
+        """Return the experiment with some settings changed; those of a borrowed one too, where it has them."""
+        borrowed = self.borrows.with_settings(changes) if self.borrows else None
+        own = {key: value for key, value in changes.items() if key in self.settings}
+        return dataclasses.replace(self, settings={**self.settings, **own}, borrows=borrowed)
+
+    def all_jobs(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """All jobs that the report reads: name to experiment and parameters."""
+        borrowed = self.borrows.all_jobs() if self.borrows else {}
+        return {**borrowed, **{job: (self.name, parameters) for job, parameters in self.jobs(self.settings).items()}}
+
+
+def missing_result(result: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    """Verdict and reason where a job gave no numbers; None where it did."""
+    if result is None:
+        return "not run", ""
+    if "missing" in result:
+        return str(result["missing"]["verdict"]), str(result["missing"]["reason"])
+    return None

@@ -1,0 +1,178 @@
+"""Running a job of a reproduction: data from the catalogue, and partial results that survive an interruption."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privsvm.data.catalogue import resolve
+from privsvm.data.download import download_raw
+from privsvm.data.readers import is_sparse, read_part
+from privsvm.errors import PrivSVMError
+from privsvm.files import canonical_json, read_json, write_json
+from privsvm.reporting.provenance import without_absolute_paths
+from privsvm.reproduction.experiment import Experiment
+from privsvm.streams import seeded_stream
+
+__all__ = ["Context", "MissingError", "Rows", "code_digest", "run_job"]
+
+_LIBRARY = Path(__file__).resolve().parents[1]
+
+# What every job reads, besides the sources its experiment names.
+_COMMON = ("data", "errors.py", "files.py", "streams.py", "reproduction/jobs.py")
+
+
+class MissingError(Exception):
+    """A job cannot have what it needs: its rows get a verdict instead of a number."""
+
+    def __init__(self, verdict: str, reason: str):
+        super().__init__(reason)
+        self.verdict = verdict
+
+
+class Rows(NamedTuple):
+    """Features (n, d), dense or CSR, and signs (n,) of one part of a two-class dataset, in the file's order."""
+
+    X: Any
+    signs: np.ndarray
+
+
+def code_digest(sources: tuple[str, ...]) -> str:
+    """Hash of the library files that a job's result depends on, as 16 hexadecimal digits."""
+    digest = hashlib.sha256()
+    for name in sorted({*sources, *_COMMON}):
+        path = _LIBRARY / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.relative_to(_LIBRARY).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+class Context:
+    """What a running job may use.
+
+    Parameters
+    ----------
+    experiment : str
+        Name of the experiment: key of its random streams and partial results.
+    folder : path-like
+        Where raw data and partial results are kept.
+    code : str
+        See `code_digest`.
+    """
+
+    def __init__(self, experiment: str, folder: str | Path, code: str):
+        self.experiment = experiment
+        self.folder = Path(folder)
+        self.code = code
+
+    def part(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
+        """Return a partial result, computed only if it is not stored.
+
+        Parameters
+        ----------
+        key : mapping
+            All that the result depends on, besides the code.
+        compute : callable
+            Gives the result, which JSON can hold.
+
+        Returns
+        -------
+        object
+            As it is read from JSON, whether stored or just computed.
+        """
+        identity = {"code": self.code, "experiment": self.experiment, "key": dict(key)}
+        name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:24]
+        path = self.folder / "parts" / self.experiment / f"{name}.json"
+        if not path.exists():
+            write_json(path, {**identity, "result": compute()}, indent=None)
+        return read_json(path)["result"]
+
+    def stream(self, seed: int, *purpose: str | int | float) -> np.random.Generator:
+        """Open the random stream of one purpose of this experiment."""
+        return seeded_stream(seed, "reproduce", self.experiment, *purpose)
+
+    def rows(self, dataset: str, part: str, positive: str = "1") -> Rows:
+        """Read one part of a dataset of the catalogue, in the order of its file.
+
+        Parameters
+        ----------
+        dataset, part : str
+            Name in the catalogue, and one of its parts.
+        positive : str
+            Label that becomes +1; all others become -1.
+
+        Returns
+        -------
+        Rows
+
+        Raises
+        ------
+        MissingError
+            If the files cannot be had.
+        """
+        return _read(dataset, part, positive, str(self.folder / "raw" / dataset))
+
+
+@functools.lru_cache(maxsize=4)
+def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
+    try:
+        entry = resolve(dataset)
+        for name in entry.parts[part].files:
+            target = Path(folder) / name
+            if not target.exists():
+                download_raw(dataset, name, target, progress=False)
+        X: Any
+        X, labels = read_part(entry, part, folder)
+    except PrivSVMError as error:
+        raise MissingError("no data", without_absolute_paths(str(error).splitlines()[0])) from None
+    signs = np.where(np.asarray(labels) == positive, 1.0, -1.0)
+    if np.unique(signs).size < 2:
+        raise MissingError("no data", f"dataset {dataset}: no row, or every row, has the label {positive}")
+    # Rows as LIBSVM has them: dense where most numbers are not zero.
+    if is_sparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
+        X = X.toarray()
+    return Rows(X, signs)
+
+
+def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:
+    """Run one job, unless its result is stored already.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Whose job it is.
+    job : str
+        Its name.
+    folder : path-like
+        ``data/reproduce``; the result goes to ``<folder>/<experiment>/<job>.json``.
+    parameters : mapping or None
+        None: those of the experiment's settings.
+
+    Returns
+    -------
+    bool
+        Whether it had to be run. A result without data is tried again.
+    """
+    parameters = experiment.jobs(experiment.settings)[job] if parameters is None else parameters
+    path = Path(folder) / experiment.name / f"{job}.json"
+    code = code_digest(experiment.sources)
+    identity = {"experiment": experiment.name, "job": job, "code": code, "parameters": parameters}
+    if path.exists():
+        stored = read_json(path)
+        same = all(canonical_json(stored.get(key)) == canonical_json(value) for key, value in identity.items())
+        if same and "missing" not in stored["result"]:
+            return False
+    module, _, function = experiment.run.partition(":")
+    context = Context(experiment.name, folder, code)
+    try:
+        result = getattr(importlib.import_module(module), function)(parameters, context)
+    except MissingError as error:
+        result = {"missing": {"verdict": error.verdict, "reason": str(error)}}
+    write_json(path, {**identity, "result": result}, indent=None)
+    return True

@@ -1,0 +1,541 @@
+"""The C-SVC dual by sequential minimal optimisation in two levels: the fast solver.
+
+The outer level picks a working set of some hundred to some thousand variables, whose kernel matrix fits the cache;
+the inner level solves it by LIBSVM's second order pairs, and one pass over the rows brings their values up to date.
+It starts from a solution for a sample of the rows (with C raised in proportion), which says for nearly every other row
+whether its variable ends at 0 or at C. Rows that are settled are set aside, and checked again before the solver stops.
+
+Variables here are ``b_t = y_t a_t`` and values ``v_t = -y_t G_t = y_t - sum_s b_s K(x_s, x_t)``; labels then occur in
+the bounds only. Sources: Fan, Chen and Lin (2005) for the pairs; Joachims (1999) for working sets and shrinking.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numba import njit
+
+from privsvm.solvers.c_svc import CSVCSolution, rho_from_gradient
+from privsvm.solvers.kernel_rows import KernelRows, RowStore
+from privsvm.solvers.threads import one_blas_thread, thread_pool
+from privsvm.solvers.vector_math import FAST_MATH, maximum
+from privsvm.streams import seeded_stream
+
+__all__ = ["solve_block_smo", "solve_prepared"]
+
+# Smallest working set, for rows of few features: of more, a kernel matrix costs more. A problem of this share of it is
+# solved as one.
+_WORKING_SET = 640
+_SMALL_SHARE = 0.75
+
+# Share of the working set for variables between their bounds, and how many of them it should have room for.
+_FREE_SHARE = 0.8
+_ROOM = 1.3
+
+# A working set is solved until its gap is this share of the gap of all variables.
+_INNER_SHARE = 0.05
+
+# Steps a little longer than the optimal one need fewer iterations on hard problems, and cost nothing on easy ones.
+_STEP = 1.1
+
+# Each sample is this many times smaller than the next, and is solved to this tolerance.
+_SAMPLE_RATIO = 4
+_SAMPLE_TOLERANCE = 0.03
+
+# Rows this close to the margin of the sample's solution start between the bounds.
+_MARGIN_WIDTH = 0.02
+
+# Rows are set aside once that leaves at most this share of those in play.
+_SHRINK_SHARE = 0.7
+
+# Where float32 will do: see `_single_is_enough`. Below this tolerance, working sets are solved in float64 too.
+_SINGLE_TOLERANCE = 1e-4
+_SINGLE_SHARE = 3.0
+
+# Working sets without a smaller gap, before float64 takes over; and before float64 gives up.
+_PATIENCE = 200
+
+# A coefficient below zero curvature, LIBSVM's constant.
+_TAU = 1e-12
+
+# Entries of the inner level that are searched together for a maximum.
+_CHUNK = 64
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy", forceinline=True)
+def _move_values(values, row_i, row_j, step, up, low):
+    """Move the values along a pair's step; return the largest that may go up and minus the smallest to go down."""
+    highest = values.dtype.type(-1e30)
+    lowest = values.dtype.type(-1e30)
+    for t in range(values.shape[0]):
+        value = values[t] - step * (row_i[t] - row_j[t])
+        values[t] = value
+        highest = maximum(highest, value + up[t])
+        lowest = maximum(lowest, low[t] - value)
+    return highest, lowest
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy", forceinline=True)
+def _largest_gain(values, row_i, low, diagonal, value_i, diagonal_i, tau):
+    """Largest second order gain of a pair with i: ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``."""
+    zero = values.dtype.type(0)
+    two = values.dtype.type(2)
+    largest = values.dtype.type(-1)
+    for t in range(values.shape[0]):
+        violation = maximum(value_i - values[t] + low[t], zero)
+        curvature = maximum(diagonal_i + diagonal[t] - two * row_i[t], tau)
+        largest = maximum(largest, violation * violation / curvature)
+    return largest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, max_iter):
+    """Solve one working set by pairs; `beta` and `values` are changed in place.
+
+    Returns the number of pairs.
+    """
+    kind = values.dtype.type
+    zero = kind(0)
+    # Added to a value, this takes it out of a maximum.
+    out = kind(-1e30)
+    tau = kind(_TAU)
+    size = values.shape[0]
+    up = np.empty(size, values.dtype)
+    low = np.empty(size, values.dtype)
+    for t in range(size):
+        up[t] = zero if beta[t] < upper[t] else out
+        low[t] = zero if beta[t] > lower[t] else out
+    step = zero
+    i, j, n_iter = 0, 0, 0
+    while True:
+        row_i, row_j = gram[i], gram[j]
+        highest, lowest, where = kind(-3e38), kind(-3e38), 0
+        for start in range(0, size, _CHUNK):
+            stop = min(start + _CHUNK, size)
+            chunk_highest, chunk_lowest = _move_values(
+                values[start:stop], row_i[start:stop], row_j[start:stop], step, up[start:stop], low[start:stop]
+            )
+            if chunk_highest > highest:
+                highest, where = chunk_highest, start
+            lowest = max(lowest, chunk_lowest)
+        if highest + lowest <= tolerance or n_iter >= max_iter:
+            return n_iter
+        for t in range(where, min(where + _CHUNK, size)):
+            if up[t] == zero and values[t] == highest:
+                i = t
+                break
+        row_i = gram[i]
+        largest = kind(-1)
+        for start in range(0, size, _CHUNK):
+            stop = min(start + _CHUNK, size)
+            gain = _largest_gain(
+                values[start:stop],
+                row_i[start:stop],
+                low[start:stop],
+                diagonal[start:stop],
+                values[i],
+                diagonal[i],
+                tau,
+            )
+            if gain > largest:
+                largest, where = gain, start
+        # Found again among the chunk's few, and not by equality: the loop above may round differently.
+        largest = kind(-1)
+        for t in range(where, min(where + _CHUNK, size)):
+            violation = max(values[i] - values[t] + low[t], zero)
+            gain = violation * violation / max(diagonal[i] + diagonal[t] - kind(2) * row_i[t], tau)
+            if gain > largest:
+                largest, j = gain, t
+        curvature = np.float64(max(diagonal[i] + diagonal[j] - kind(2) * row_i[j], tau))
+        move = _STEP * np.float64(values[i] - values[j]) / curvature
+        room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
+        # A variable that reaches its bound is set to it exactly.
+        if room_i <= move and room_i <= room_j:
+            move = room_i
+            beta[i] = upper[i]
+            beta[j] = lower[j] if room_i == room_j else beta[j] - move
+        elif room_j <= move:
+            move = room_j
+            beta[j] = lower[j]
+            beta[i] += move
+        else:
+            beta[i] += move
+            beta[j] -= move
+        step = kind(move)
+        up[i] = zero if beta[i] < upper[i] else out
+        low[i] = zero if beta[i] > lower[i] else out
+        up[j] = zero if beta[j] < upper[j] else out
+        low[j] = zero if beta[j] > lower[j] else out
+        n_iter += 1
+
+
+@njit(cache=True, nogil=True)
+def _extremes(values, beta, lower, upper):
+    """Largest value that may go up, smallest that may go down."""
+    m, M = -np.inf, np.inf
+    for t in range(values.shape[0]):
+        if beta[t] < upper[t] and values[t] > m:
+            m = values[t]
+        if beta[t] > lower[t] and values[t] < M:
+            M = values[t]
+    return m, M
+
+
+@njit(cache=True, nogil=True)
+def _candidates(values, beta, lower, upper, m, M):
+    """Return the indices of the free variables, and of others that violate optimality by going up, and down."""
+    n = values.shape[0]
+    free, upwards, downwards = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    n_free, n_up, n_down = 0, 0, 0
+    for t in range(n):
+        may_rise, may_fall = beta[t] < upper[t], beta[t] > lower[t]
+        if may_rise and may_fall:
+            free[n_free] = t
+            n_free += 1
+        elif may_rise and values[t] > M:
+            upwards[n_up] = t
+            n_up += 1
+        elif may_fall and values[t] < m:
+            downwards[n_down] = t
+            n_down += 1
+    return free[:n_free], upwards[:n_up], downwards[:n_down]
+
+
+@njit(cache=True, nogil=True)
+def _in_play(values, beta, lower, upper, m, M):
+    """Return the indices of the variables that could still form a violating pair: LIBSVM's shrinking rule."""
+    n = values.shape[0]
+    kept = np.empty(n, np.int64)
+    count = 0
+    for t in range(n):
+        may_rise, may_fall = beta[t] < upper[t], beta[t] > lower[t]
+        if (may_rise and may_fall) or (may_rise and values[t] >= M) or (may_fall and values[t] <= m):
+            kept[count] = t
+            count += 1
+    return kept[:count]
+
+
+@dataclasses.dataclass
+class _Problem:
+    """A set of rows with their bounds, variables and values."""
+
+    rows: KernelRows
+    lower: np.ndarray
+    upper: np.ndarray
+    beta: np.ndarray
+    values: np.ndarray
+    store: RowStore
+
+    def take(self, index: np.ndarray) -> _Problem:
+        """Return the problem of some of the rows, which stores none of their kernel values."""
+        rows = self.rows.take(index)
+        lower, upper, beta, values = (array[index] for array in (self.lower, self.upper, self.beta, self.values))
+        return _Problem(rows, lower, upper, beta, values, RowStore(rows, 0))
+
+    def extremes(self) -> tuple[float, float]:
+        """Return m, the largest value that may go up, and M, the smallest that may go down."""
+        return _extremes(self.values, self.beta, self.lower, self.upper)
+
+
+class _Optimiser:
+    """What the levels of one solve share: memory, limits and counts."""
+
+    def __init__(self, tol: float, shrinking: bool, cache_bytes: float, max_iter: int, product_cost: float):
+        self.tol, self.shrinking, self.cache_bytes, self.max_iter = tol, shrinking, cache_bytes, max_iter
+        self.dtype = np.dtype(np.float32 if tol >= _SINGLE_TOLERANCE else np.float64)
+        self.n_iter = 0
+        self.smallest_set = max(64, int(_WORKING_SET / np.sqrt(product_cost)))
+        self.small = int(_SMALL_SHARE * self.smallest_set)
+        self._buffer = np.empty(0, dtype=self.dtype)
+
+    def use_double(self) -> None:
+        self.dtype = np.dtype(np.float64)
+        self._buffer = np.empty(0, dtype=self.dtype)
+
+    def gram(self, rows: KernelRows) -> np.ndarray:
+        size = rows.n_rows**2
+        if self._buffer.size < size:
+            self._buffer = np.empty(size, dtype=self.dtype)
+        return rows.gram(self._buffer)
+
+    def working_set(self, problem: _Problem) -> tuple[np.ndarray, float]:
+        """Choose variables: free ones, then those that violate optimality most on either side; with the gap."""
+        m, M = problem.extremes()
+        values = problem.values
+        if values.size <= self.small:
+            return np.arange(values.size), m - M
+        free, upwards, downwards = _candidates(values, problem.beta, problem.lower, problem.upper, m, M)
+        largest = max(2, int(np.sqrt(self.cache_bytes / self.dtype.itemsize)))
+        target = int(np.clip(_ROOM * free.size + self.smallest_set // 4, min(self.smallest_set, largest), largest))
+        free = _top(free, np.abs(values[free] - 0.5 * (m + M)), max(1, int(_FREE_SHARE * target)))
+        half = max(1, (target - free.size) // 2)
+        first, second = _top(upwards, values[upwards], half), _top(downwards, -values[downwards], half)
+        return np.concatenate([free, first, second]), m - M
+
+    def optimise(self, problem: _Problem, tol: float) -> bool:
+        """Solve in place; return whether the gap came down to `tol`."""
+        active: np.ndarray | None = None
+        part = problem
+        # Rows set aside together, with the variables of that moment.
+        aside: list[tuple[np.ndarray, np.ndarray]] = []
+        smallest, waited = np.inf, 0
+        while True:
+            chosen, gap = self.working_set(part)
+            smallest, waited = (gap, 0) if gap < 0.95 * smallest else (smallest, waited + 1)
+            exhausted = self.max_iter >= 0 and self.n_iter >= self.max_iter
+            stuck = waited > _PATIENCE
+            n_iter = 0
+            if gap > tol and not exhausted and not stuck:
+                n_iter = self._improve(part, chosen, max(0.5 * tol, _INNER_SHARE * gap))
+                stuck = n_iter == 0
+            if gap <= tol or exhausted or stuck:
+                if active is None:
+                    return bool(gap <= tol)
+                problem.beta[active], problem.values[active] = part.beta, part.values
+                _bring_back(problem, aside)
+                active, part, smallest = None, problem, np.inf
+                if exhausted or stuck:
+                    m, M = problem.extremes()
+                    return m - M <= tol
+                continue
+            if self.shrinking and part.values.size > self.small and not part.store.holds_all:
+                kept = _in_play(part.values, part.beta, part.lower, part.upper, *part.extremes())
+                if kept.size <= _SHRINK_SHARE * part.values.size:
+                    if active is None:
+                        active = np.arange(part.values.size)
+                    problem.beta[active], problem.values[active] = part.beta, part.values
+                    aside.append((np.delete(active, kept), problem.beta.copy()))
+                    active, part = active[kept], part.take(kept)
+
+    def _improve(self, part: _Problem, chosen: np.ndarray, tol: float) -> int:
+        """Solve one working set and bring the values of all rows in play up to date."""
+        work = part.take(chosen)
+        values = work.values.astype(self.dtype)
+        before = work.beta.copy()
+        diagonal = work.rows.diagonal().astype(self.dtype)
+        limit = 100 * chosen.size + 100_000
+        if self.max_iter >= 0:
+            limit = min(limit, self.max_iter - self.n_iter)
+        gram = self.gram(work.rows)
+        n_iter = _solve_working_set(gram, diagonal, work.beta, work.lower, work.upper, values, tol, limit)
+        self.n_iter += n_iter
+        change = work.beta - before
+        moved = np.flatnonzero(change)
+        part.beta[chosen] = work.beta
+        part.store.subtract_expansion(part.values, chosen[moved], change[moved])
+        return n_iter
+
+
+def _top(index: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
+    """Return those `count` indices whose scores are largest."""
+    return index if index.size <= count else index[np.argpartition(-scores, count)[:count]]
+
+
+def _bring_back(problem: _Problem, aside: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Give the rows that were set aside the changes that they missed, and empty the list."""
+    for rows, beta in aside:
+        moved = np.flatnonzero(problem.beta != beta)
+        values = problem.values[rows]
+        change = problem.beta[moved] - beta[moved]
+        problem.rows.take(rows).subtract_expansion(values, problem.rows.take(moved), change)
+        problem.values[rows] = values
+    aside.clear()
+
+
+def _samples(y: np.ndarray, small: int) -> list[np.ndarray]:
+    """Nested samples of the rows, smallest first, each with the classes in proportion; the last is all rows."""
+    order = seeded_stream(0, "block_smo", "samples")
+    by_class = [order.permutation(np.flatnonzero(y == label)) for label in (-1.0, 1.0)]
+    samples = [np.arange(y.size)]
+    while samples[-1].size > small:
+        share = 1.0 / _SAMPLE_RATIO ** len(samples)
+        counts = [max(8, int(np.ceil(share * rows.size))) for rows in by_class]
+        sample = np.sort(np.concatenate([rows[:count] for rows, count in zip(by_class, counts, strict=True)]))
+        if sample.size >= samples[-1].size:
+            break
+        samples.append(sample)
+    return samples[::-1]
+
+
+def _class_scale(y: np.ndarray, sample: np.ndarray) -> np.ndarray:
+    """By how much the bounds of a sample's rows are raised, (n_sample,)."""
+    scale = np.empty(sample.size)
+    for label in (-1.0, 1.0):
+        mask = y[sample] == label
+        scale[mask] = int((y == label).sum()) / max(1, int(mask.sum()))
+    return scale
+
+
+def _start(problem: _Problem, y: np.ndarray, known: np.ndarray, known_share: np.ndarray, scores: np.ndarray) -> None:
+    """Fill in variables from a sample's solution, so that they sum to zero.
+
+    A row of the sample keeps its share of the bound; every other goes to 0 or to its bound by the side of the margin
+    it lies on. The offset is chosen to balance the classes.
+    """
+    bound = np.where(y > 0, problem.upper, problem.lower)
+    beta = np.zeros(y.size)
+    beta[known] = known_share * bound[known]
+    other = np.ones(y.size, dtype=bool)
+    other[known] = False
+    rest, label, size = scores[other], y[other], bound[other]
+    fixed = beta.sum()
+
+    def assigned(offset: float) -> np.ndarray:
+        return size * np.clip(label * (rest - offset) / _MARGIN_WIDTH + 0.5, 0.0, 1.0)
+
+    if rest.size:
+        left, right = rest.min() - 1.0, rest.max() + 1.0
+        for _ in range(20):
+            middle = 0.5 * (left + right)
+            left, right = (middle, right) if fixed + assigned(middle).sum() > 0 else (left, middle)
+        beta[other] = assigned(0.5 * (left + right))
+        excess = beta.sum()
+        for t in np.argsort(np.abs(scores - 0.5 * (left + right)), kind="stable"):
+            if excess == 0.0:
+                break
+            moved = min(max(beta[t] - excess, problem.lower[t]), problem.upper[t])
+            excess += moved - beta[t]
+            beta[t] = moved
+    problem.beta[:] = beta
+
+
+def solve_block_smo(
+    X,
+    y: np.ndarray,
+    upper: np.ndarray,
+    *,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 0.0,
+    tol: float = 1e-3,
+    shrinking: bool = True,
+    cache_size: float = 200.0,
+    max_iter: int = -1,
+    n_threads: int = 1,
+) -> CSVCSolution:
+    """Solve the C-SVC dual.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d) of float64
+        Rows; finite.
+    y : ndarray (n,) of float64
+        Labels +1 and -1, both present.
+    upper : ndarray (n,)
+        Upper bound C of each variable; positive.
+    kernel : {"linear", "rbf", "poly", "sigmoid"}
+        Kernel; see `privsvm.solvers.kernels.kernel_matrix`.
+    gamma, degree, coef0 : float, int, float
+        Kernel parameters.
+    tol : float, default=1e-3
+        The solver stops where the largest violation of optimality is at most this.
+    shrinking : bool, default=True
+        Set settled variables aside.
+    cache_size : float, default=200
+        Megabytes for the kernel matrix of a working set.
+    max_iter : int, default=-1
+        Most pairs; -1 for no limit. With a limit the solver starts from zero, not from samples.
+    n_threads : int, default=1
+        Threads. The result does not depend on it.
+
+    Returns
+    -------
+    CSVCSolution
+    """
+    with one_blas_thread(), thread_pool(n_threads) as pool:
+        rows = KernelRows(X, kernel, gamma, degree, coef0, pool=pool, n_threads=n_threads)
+        return solve_prepared(rows, y, upper, tol=tol, shrinking=shrinking, cache_size=cache_size, max_iter=max_iter)
+
+
+def solve_prepared(
+    rows: KernelRows,
+    y: np.ndarray,
+    upper: np.ndarray,
+    *,
+    tol: float,
+    shrinking: bool,
+    cache_size: float,
+    max_iter: int,
+) -> CSVCSolution:
+    """Solve the C-SVC dual for float32 rows that are prepared already; see `solve_block_smo`."""
+    n = y.size
+    if not _single_is_enough(rows, float(np.max(upper)) * np.sqrt(n), tol):
+        rows = rows.in_double()
+    optimiser = _Optimiser(tol, shrinking, cache_size * 1e6, max_iter, rows.product_cost)
+    lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
+    problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, cache_size * 1e6))
+    if max_iter < 0:
+        _start_from_samples(problem, y, optimiser)
+    converged = optimiser.optimise(problem, tol)
+    if not converged and optimiser.dtype == np.float32 and not 0 <= max_iter <= optimiser.n_iter:
+        # Out of float32's depth: once more from here, in float64.
+        optimiser.use_double()
+        problem.rows = rows.in_double()
+        problem.store = RowStore(problem.rows, cache_size * 1e6)
+        _refresh(problem, y)
+        converged = optimiser.optimise(problem, tol)
+    alpha, gradient = np.abs(problem.beta), -y * problem.values
+    return CSVCSolution(
+        alpha=alpha,
+        rho=rho_from_gradient(alpha, gradient, y, upper),
+        gradient=gradient,
+        objective=float(0.5 * problem.beta @ (y - problem.values) - alpha.sum()),
+        n_iter=optimiser.n_iter,
+        converged=converged,
+    )
+
+
+def _single_is_enough(rows: KernelRows, scale: float, tol: float) -> bool:
+    """Whether float32 products move the values by a small share of the tolerance only.
+
+    Errors of kernel values add up like a random walk over the rows, in steps of C (measured: 2 % of this bound).
+    """
+    largest = float(np.max(np.abs(rows.diagonal()), initial=0.0))
+    walk = np.finfo(np.float32).eps * (1.0 + rows.typical_exponent) * largest * scale
+    return bool(tol >= _SINGLE_TOLERANCE and walk <= _SINGLE_SHARE * tol)
+
+
+def _refresh(problem: _Problem, y: np.ndarray) -> None:
+    """Compute the values from the variables."""
+    problem.values[:] = y
+    support = np.flatnonzero(problem.beta)
+    problem.store.subtract_expansion(problem.values, support, problem.beta[support])
+
+
+def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser) -> None:
+    """Solve growing samples, and fill in the variables of all rows from the largest one's solution."""
+    samples = _samples(y, optimiser.small)
+    if len(samples) == 1:
+        return
+    solved: _Problem | None = None
+    previous = np.empty(0, dtype=np.int64)
+    for sample in samples:
+        if sample.size == y.size:
+            level = problem
+        else:
+            level = problem.take(sample)
+            level.store = RowStore(level.rows, optimiser.cache_bytes)
+            scale = _class_scale(y, sample)
+            level.lower, level.upper = level.lower * scale, level.upper * scale
+        labels = y[sample]
+        if solved is not None:
+            support = np.flatnonzero(solved.beta)
+            scores = labels.copy()
+            known = np.searchsorted(sample, previous)
+            level.store.subtract_expansion(scores, known[support], solved.beta[support])
+            share = np.abs(solved.beta) / np.maximum(solved.upper, -solved.lower)
+            _start(level, labels, known, share, scores)
+            _refresh(level, labels)
+        if sample.size == y.size:
+            return
+        optimiser.optimise(level, max(optimiser.tol, _SAMPLE_TOLERANCE))
+        solved, previous = level, sample
+
+
+def warm_up() -> None:
+    """Compile the inner level for both precisions."""
+    X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+    for tol in (1e-3, 1e-6):
+        solve_block_smo(X, y, np.ones(2), kernel="linear", tol=tol)

@@ -1,0 +1,481 @@
+"""Rows prepared for kernel products: matrices by blocks that stay in the processor's cache, never as a whole.
+
+One block is a product of a few rows with many others (BLAS for dense rows, a sparse one for CSR), turned into kernel
+values and summed in the same pass, so that a kernel value costs a fraction of a nanosecond and is not stored.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numba import njit
+
+from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, kernel_values, squared_norms
+from privsvm.solvers.threads import one_blas_thread
+from privsvm.solvers.vector_math import FAST_MATH, LOG2_E, exp2
+
+__all__ = ["KernelRows", "RowStore", "kernel_expansion"]
+
+# Rows of a block, and columns of it: a float32 block of 64 KB. Threads get whole blocks, so that results do not
+# depend on how many there are.
+_BLOCK_ROWS = 32
+_BLOCK_COLUMNS = 512
+
+# A sparse product costs per nonzero about this many times what a dense one costs per number (measured).
+_SPARSE_COST = 3.0
+
+# A product of this many features costs what the rest of a kernel value does (measured).
+_COST_FEATURES = 24.0
+
+# Where a kernel value costs this many times what it would for one feature, whole rows of them are worth keeping.
+_STORED_COST = 3.0
+
+# Bytes of the dense block that a sparse product multiplies with.
+_SPARSE_BLOCK_BYTES = 4_000_000
+
+# Numbers of sparse rows that are spread out at once: 64 MB.
+_EXPANDED_NUMBERS = 8_000_000
+
+# Below this many kernel values a second thread costs more than it saves.
+_PARALLEL_VALUES = 200_000
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+def _subtract(values, products, kind, row_norms, other_norms, coef):
+    """``values[t] -= sum_i coef_i K(t, i)``; for rbf, `products` are turned into kernel values on the way."""
+    for t in range(products.shape[0]):
+        row = products[t]
+        # In float64 whatever the kernel values are: the sum's rounding would outweigh theirs.
+        total = 0.0
+        if kind == RBF:
+            norm = row_norms[t]
+            for i in range(row.shape[0]):
+                total += coef[i] * exp2(row[i] - other_norms[i] - norm)
+        else:
+            for i in range(row.shape[0]):
+                total += coef[i] * row[i]
+        values[t] -= total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, degree, first, last):
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
+    for start in range(first, last, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, last)
+        block = products[: stop - start]
+        np.dot(data[start:stop], other, block)
+        if kind > RBF:
+            kernel_values(block, block, kind, norms[start:stop], other_norms, coef0, degree)
+        _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rows_dense(data, norms, others, other_norms, out, kind, coef0, degree):
+    """Kernel values of a few scaled rows with all rows, (m, n)."""
+    for start in range(0, data.shape[0], _BLOCK_COLUMNS):
+        stop = min(start + _BLOCK_COLUMNS, data.shape[0])
+        block = np.dot(others, data[start:stop].T)
+        kernel_values(block, out[:, start:stop], kind, other_norms, norms[start:stop], coef0, degree)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+def _subtract_stored(values, stored, slots, coef):
+    """``values -= sum_i coef_i stored[slots_i]``."""
+    for k in range(slots.shape[0]):
+        row, weight = stored[slots[k]], coef[k]
+        for t in range(values.shape[0]):
+            values[t] -= weight * row[t]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mirror(out, start, stop):
+    """Copy a block of rows of a symmetric matrix to the columns above it."""
+    for t in range(start, stop):
+        for i in range(t):
+            out[i, t] = out[t, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gram_dense(data, norms, scaled, out, kind, coef0, degree):
+    n = data.shape[0]
+    memory = np.empty(_BLOCK_ROWS * n, data.dtype)
+    for start in range(0, n, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, n)
+        block = memory[: (stop - start) * stop].reshape(stop - start, stop)
+        np.dot(data[start:stop], scaled[:stop].T, block)
+        kernel_values(block, out[start:stop, :stop], kind, norms[start:stop], norms[:stop], coef0, degree)
+        _mirror(out, start, stop)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+def _sparse_products(data, indices, indptr, column_of, other, first, last, products):
+    """Rows of a CSR matrix times a dense matrix that has only the columns with ``column_of >= 0``."""
+    for t in range(first, last):
+        out = products[t - first]
+        for i in range(out.shape[0]):
+            out[i] = 0
+        for k in range(indptr[t], indptr[t + 1]):
+            column = column_of[indices[k]]
+            if column >= 0:
+                value = data[k]
+                factors = other[column]
+                for i in range(out.shape[0]):
+                    out[i] += value * factors[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _subtract_sparse(
+    data, indices, indptr, norms, values, column_of, other, other_norms, coef, kind, coef0, degree, first, last
+):
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
+    for start in range(first, last, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, last)
+        block = products[: stop - start]
+        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        if kind > RBF:
+            kernel_values(block, block, kind, norms[start:stop], other_norms, coef0, degree)
+        _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gram_sparse(data, indices, indptr, norms, column_of, other, out, kind, coef0, degree):
+    n = norms.shape[0]
+    products = np.empty((_BLOCK_ROWS, n), data.dtype)
+    for start in range(0, n, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, n)
+        block = products[: stop - start]
+        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        kernel_values(block, out[start:stop], kind, norms[start:stop], norms, coef0, degree)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
+    products = np.empty((_BLOCK_ROWS, other.shape[1]))
+    for start in range(0, data.shape[0], _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, data.shape[0])
+        block = products[: stop - start]
+        np.dot(data[start:stop], other, block)
+        kernel_values(block, block, kind, norms[start:stop], other_norms, coef0, degree)
+        out[start:stop] += np.dot(block, coef)
+
+
+def kernel_expansion(
+    X, Z: np.ndarray, coef: np.ndarray, kernel: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
+) -> np.ndarray:
+    """Kernel expansions at many rows, in float64: ``K(X, Z) @ coef`` without the matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d)
+        Where to evaluate.
+    Z : ndarray (m, d)
+        Rows of the expansions.
+    coef : ndarray (m, k)
+        Their coefficients.
+    kernel, gamma, degree, coef0
+        As in `privsvm.solvers.kernels.kernel_matrix`.
+
+    Returns
+    -------
+    ndarray (n, k)
+    """
+    kind = KERNELS.index(kernel)
+    if kind == LINEAR:
+        return np.asarray(X @ (Z.T @ coef))
+    exponent = float(gamma) * LOG2_E
+    factor = 2.0 * exponent if kind == RBF else float(gamma)
+    out = np.zeros((X.shape[0], coef.shape[1]))
+    norms = exponent * squared_norms(Z)
+    columns = [
+        (start, np.ascontiguousarray(factor * Z[start : start + _BLOCK_COLUMNS].T))
+        for start in range(0, Z.shape[0], _BLOCK_COLUMNS)
+    ]
+    sparse = scipy.sparse.issparse(X)
+    # Sparse rows are spread out a few at a time.
+    step = max(_BLOCK_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1)) if sparse else max(X.shape[0], 1)
+    with one_blas_thread():
+        for first in range(0, X.shape[0], step):
+            rows = X[first : first + step]
+            rows = rows.toarray() if sparse else np.ascontiguousarray(rows, dtype=np.float64)
+            own = exponent * squared_norms(rows)
+            for start, other in columns:
+                part = slice(start, start + _BLOCK_COLUMNS)
+                weights = np.ascontiguousarray(coef[part], dtype=np.float64)
+                tail = (kind, float(coef0), int(degree))
+                if coef.shape[1] == 1:
+                    # One sum needs no block of kernel values.
+                    values = out[first : first + step, 0]
+                    _subtract_dense(rows, own, values, other, norms[part], -weights[:, 0], *tail, 0, rows.shape[0])
+                else:
+                    _expand(rows, own, other, norms[part], weights, *tail, out[first : first + step])
+    return out
+
+
+class KernelRows:
+    """Rows of one matrix, ready for kernel products in one precision.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d) of float64
+        Rows; finite. Dense rows with many zeros are kept as sparse ones.
+    kernel : {"linear", "rbf", "poly", "sigmoid"}
+        As in `privsvm.solvers.kernels.kernel_matrix`.
+    gamma, degree, coef0 : float, int, float
+        Kernel parameters.
+    dtype : float32 or float64, default=float32
+        Precision of products and kernel values. Sums over kernel values are in float64.
+    pool : ThreadPoolExecutor or None
+        Threads for large products.
+    n_threads : int, default=1
+        How many of them.
+
+    Attributes
+    ----------
+    n_rows : int
+        n.
+    typical_exponent : float
+        For rbf, gamma times the mean squared norm (after centring, for dense rows); else 0.
+    product_cost : float
+        About how many times a kernel value costs what it would for one feature.
+    """
+
+    def __init__(
+        self,
+        X,
+        kernel: str,
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        *,
+        dtype: Any = np.float32,
+        pool: ThreadPoolExecutor | None = None,
+        n_threads: int = 1,
+    ):
+        self._made_from = (X, kernel, gamma, degree, coef0, pool, n_threads)
+        self._index: np.ndarray | None = None
+        self.kind = KERNELS.index(kernel)
+        self.dtype = np.dtype(dtype)
+        self.pool, self.n_threads = pool, n_threads
+        self.gamma, self.degree, self.coef0 = float(gamma), int(degree), self.dtype.type(coef0)
+        sparse = scipy.sparse.issparse(X)
+        if not sparse and _mostly_zeros(X):
+            X, sparse = scipy.sparse.csr_array(X), True
+        elif sparse and X.nnz * _SPARSE_COST > X.shape[0] * X.shape[1]:
+            X, sparse = X.toarray(), False
+        if self.kind == RBF and not sparse:
+            # Distances do not change, and shorter rows lose less to cancellation.
+            X = X - X.mean(axis=0)
+        squared = squared_norms(X)
+        self.typical_exponent = self.gamma * float(squared.mean()) if self.kind == RBF else 0.0
+        # For rbf the exponent of 2 is one product minus two norms.
+        exponent = self.gamma * LOG2_E
+        self._norms = (exponent * squared if self.kind == RBF else squared).astype(self.dtype)
+        self._factor = {RBF: 2 * exponent, LINEAR: 1.0}.get(self.kind, self.gamma)
+        self._exact: Any = X if self.kind == LINEAR else None
+        if sparse:
+            X = scipy.sparse.csr_array(X)
+            self._csr: Any = scipy.sparse.csr_array((X.data.astype(self.dtype), X.indices, X.indptr), shape=X.shape)
+            self._dense: Any = None
+        else:
+            self._csr = None
+            self._dense = np.ascontiguousarray(X, dtype=self.dtype)
+        self.n_rows = X.shape[0]
+        per_row = _SPARSE_COST * X.nnz / max(self.n_rows, 1) if sparse else X.shape[1]
+        self.product_cost = 1.0 + per_row / _COST_FEATURES
+
+    def take(self, index: np.ndarray) -> KernelRows:
+        """Return the rows of an index array (m,), in its order."""
+        part = object.__new__(KernelRows)
+        part.__dict__.update(self.__dict__)
+        part.n_rows = len(index)
+        part._index = index if self._index is None else self._index[index]
+        part._norms = self._norms[index]
+        part._dense = None if self._dense is None else self._dense[index]
+        part._csr = None if self._csr is None else self._csr[index]
+        part._exact = None if self._exact is None else self._exact[index]
+        return part
+
+    def in_double(self) -> KernelRows:
+        """Return the same rows in float64."""
+        if self.dtype == np.float64:
+            return self
+        X, kernel, gamma, degree, coef0, pool, n_threads = self._made_from
+        X = X if self._index is None else X[self._index]
+        return KernelRows(X, kernel, gamma, degree, coef0, dtype=np.float64, pool=pool, n_threads=n_threads)
+
+    def diagonal(self) -> np.ndarray:
+        """Return ``K(x, x)`` of each row, (n,)."""
+        squared = self._norms.astype(np.float64)
+        if self.kind == RBF:
+            return np.ones(self.n_rows)
+        if self.kind == POLY:
+            return (self.gamma * squared + self.coef0) ** self.degree
+        if self.kind == SIGMOID:
+            return np.tanh(self.gamma * squared + self.coef0)
+        return squared
+
+    def gram(self, buffer: np.ndarray) -> np.ndarray:
+        """Kernel matrix of the rows with themselves.
+
+        Parameters
+        ----------
+        buffer : ndarray (at least n * n,)
+            Memory for the result, float32 or float64.
+
+        Returns
+        -------
+        ndarray (n, n)
+            A view of `buffer`.
+        """
+        out = buffer[: self.n_rows**2].reshape(self.n_rows, self.n_rows)
+        tail = (out, self.kind, self.coef0, self.degree)
+        if self._csr is None:
+            _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, *tail)
+        else:
+            other, column_of = self._scaled_columns(slice(None))
+            _gram_sparse(self._csr.data, self._csr.indices, self._csr.indptr, self._norms, column_of, other, *tail)
+        return out
+
+    def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:
+        """Subtract a kernel expansion at every row: ``values_t -= sum_i coef_i K(x_t, z_i)``.
+
+        Parameters
+        ----------
+        values : ndarray (n,) of float64
+            Changed in place.
+        others : KernelRows (m)
+            The rows z; of the same matrix.
+        coef : ndarray (m,)
+            Coefficients.
+        """
+        if self.kind == LINEAR:
+            values -= self._exact @ (others._exact.T @ coef)
+            return
+        for start, stop in others._column_blocks():
+            other, column_of = others._scaled_columns(slice(start, stop))
+            norms = others._norms[start:stop]
+            tail = (norms, coef[start:stop], self.kind, self.coef0, self.degree)
+            if self._csr is None:
+                self._run(_subtract_dense, (self._dense, self._norms, values, other, *tail), stop - start)
+            else:
+                csr = self._csr
+                head = (csr.data, csr.indices, csr.indptr, self._norms, values, column_of, other)
+                self._run(_subtract_sparse, (*head, *tail), stop - start)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the rows are kept as dense ones."""
+        return self._csr is None
+
+    def fill(self, out: np.ndarray, index: np.ndarray) -> None:
+        """Write whole rows of the kernel matrix of dense rows, (m, n), for row numbers (m,)."""
+        scaled = self.dtype.type(self._factor) * self._dense[index]
+        _rows_dense(self._dense, self._norms, scaled, self._norms[index], out, self.kind, self.coef0, self.degree)
+
+    def _run(self, task, arguments: tuple, n_columns: int) -> None:
+        """Run a block task over all rows, on several threads where that pays."""
+        if self.pool is None or self.n_rows * n_columns < _PARALLEL_VALUES:
+            task(*arguments, 0, self.n_rows)
+            return
+        blocks = -(-self.n_rows // _BLOCK_ROWS)
+        bounds = [min(k * blocks // self.n_threads * _BLOCK_ROWS, self.n_rows) for k in range(self.n_threads + 1)]
+        bounds[-1] = self.n_rows
+        jobs = [self.pool.submit(task, *arguments, *bounds[k : k + 2]) for k in range(self.n_threads)]
+        for job in jobs:
+            job.result()
+
+    def _column_blocks(self):
+        """Bounds of the blocks in which these rows serve as columns."""
+        width = _BLOCK_COLUMNS
+        if self._csr is not None:
+            occurring = min(self._csr.nnz, self._csr.shape[1])
+            width = int(np.clip(_SPARSE_BLOCK_BYTES // max(occurring * self.dtype.itemsize, 1), 16, width))
+        for start in range(0, self.n_rows, width):
+            yield start, min(start + width, self.n_rows)
+
+    def _scaled_columns(self, part: slice) -> tuple[np.ndarray, np.ndarray | None]:
+        """Rows of a slice as scaled columns, and for sparse rows where each feature went (-1: it does not occur)."""
+        factor = self.dtype.type(self._factor)
+        if self._csr is None:
+            return np.ascontiguousarray((factor * self._dense[part]).T), None
+        rows = self._csr[part]
+        occurring = np.unique(rows.indices)
+        column_of = np.full(rows.shape[1], -1, dtype=np.int32)
+        column_of[occurring] = np.arange(occurring.size, dtype=np.int32)
+        other = np.zeros((occurring.size, rows.shape[0]), dtype=self.dtype)
+        owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        np.add.at(other, (column_of[rows.indices], owner), factor * rows.data)
+        return other, column_of
+
+
+class RowStore:
+    """Whole rows of the kernel matrix, kept for the next time within a budget of memory.
+
+    Parameters
+    ----------
+    rows : KernelRows (n)
+        The rows.
+    budget : float
+        Bytes for kernel values.
+    """
+
+    def __init__(self, rows: KernelRows, budget: float):
+        self._rows = rows
+        # Computing a value of few features again costs no more than reading it from memory.
+        worth = rows.dense and rows.product_cost >= _STORED_COST and rows.kind != LINEAR
+        self._capacity = min(rows.n_rows, int(budget / (rows.n_rows * rows.dtype.itemsize))) if worth else 0
+        self._slot_of = np.full(rows.n_rows if worth else 0, -1)
+        self._stored = np.empty((self._capacity, rows.n_rows), dtype=rows.dtype)
+        self._used = 0
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether every row has a place, so that none is ever computed twice."""
+        return 0 < self._capacity == self._rows.n_rows
+
+    def subtract_expansion(self, values: np.ndarray, index: np.ndarray, coef: np.ndarray) -> None:
+        """Subtract an expansion over some of the rows themselves; see `KernelRows.subtract_expansion`.
+
+        Parameters
+        ----------
+        values : ndarray (n,) of float64
+            Changed in place.
+        index : ndarray of int (m,)
+            Which rows.
+        coef : ndarray (m,)
+            Their coefficients.
+        """
+        if self._capacity:
+            missing = index[self._slot_of[index] < 0]
+            if self._used + missing.size <= self._capacity:
+                slots = np.arange(self._used, self._used + missing.size)
+                self._rows.fill(self._stored[self._used : self._used + missing.size], missing)
+                self._slot_of[missing] = slots
+                self._used += missing.size
+                _subtract_stored(values, self._stored, self._slot_of[index], coef)
+                return
+        self._rows.subtract_expansion(values, self._rows.take(index), coef)
+
+
+def _mostly_zeros(X: np.ndarray) -> bool:
+    """Whether a sparse product of these dense rows is cheaper, judged by a sample of them."""
+    sample = X[:: max(1, X.shape[0] // 1000)]
+    return bool(np.count_nonzero(sample) * _SPARSE_COST < sample.size)
+
+
+def warm_up() -> None:
+    """Compile the kernels."""
+    for n_sums in (1, 2):
+        kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), "rbf")
+    eye = np.eye(8)
+    for X in (np.ones((8, 8)) + eye, scipy.sparse.csr_array(eye)):
+        for dtype, gram_dtype in ((np.float32, np.float32), (np.float64, np.float32), (np.float64, np.float64)):
+            rows = KernelRows(X, "poly", dtype=dtype)
+            rows.gram(np.empty(64, gram_dtype))
+            rows.subtract_expansion(np.zeros(8), rows, np.ones(8))
+            if rows.dense:
+                rows.product_cost = _STORED_COST
+                RowStore(rows, 1e3).subtract_expansion(np.zeros(8), np.arange(2), np.ones(2))

@@ -1,0 +1,42 @@
+"""Neighbouring data sets that try to move a solution as far as they can, and noise that is none."""
+
+import numpy as np
+
+KINDS = ["label", "zeros", "huge", "opposite", "duplicate", "lost class", "removed"]
+
+
+def neighbours(X, y, n_classes, kind, rng):
+    """Two data sets (rows, labels) that differ in one row, and the relation they belong to."""
+    base = (X, y)
+    X, y = X.copy(), y.copy()
+    row = int(rng.integers(len(y)))
+    if kind == "label":
+        y[row] = (y[row] + 1) % n_classes
+    elif kind == "zeros":
+        X[row] = 0
+    elif kind == "huge":
+        X[row] = rng.normal(size=X.shape[1]) * 1e6
+    elif kind == "opposite":
+        X[row], y[row] = -X[row] * 50, (y[row] + 1) % n_classes
+    elif kind == "duplicate":
+        X[row], y[row] = X[row - 1], y[row - 1]
+    elif kind == "lost class":
+        # The row becomes the only one of its class, then leaves it.
+        label = y[row]
+        others = (y == label) & (np.arange(len(y)) != row)
+        y[others] = (label + 1) % n_classes
+        base = (X, y.copy())
+        y[row] = (label + 1) % n_classes
+    elif kind == "removed":
+        keep = np.arange(len(y)) != row
+        return base, (X[keep], y[keep]), "add_remove"
+    return base, (X, y), "replace_one"
+
+
+class Silence:
+    """A noise source that draws zeros, so that a release is the exact quantity on the mechanism's grid."""
+
+    def normal(self, loc, scale, size):
+        return np.zeros(size)
+
+    laplace = gumbel = normal

@@ -1,0 +1,238 @@
+import itertools
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+from adversarial import KINDS, Silence, neighbours
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from privsvm import DPFrankWolfeClassifier
+from privsvm.methods.dp_frank_wolfe import score_sensitivity
+from privsvm.methods.perturbation import one_vs_rest_signs
+from privsvm.privacy.accounting import zcdp_epsilon
+
+
+def model_for(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "radius": 10.0, "n_steps": 20, **changes}
+    return DPFrankWolfeClassifier(**chosen)
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
+
+
+def loss(margins, h):
+    return np.where(margins >= 1, 0, np.where(margins > 1 - h, (1 - margins) ** 2 / (2 * h), 1 - margins - h / 2))
+
+
+@given(st.integers(0, 10**6), st.sampled_from([kind for kind in KINDS if kind != "removed"]), st.integers(2, 4),
+       st.integers(1, 30), st.floats(-2, 3), st.floats(-3, 3), st.floats(-3, 1), st.booleans())  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_scores_never_move_more_than_the_sensitivity(
+    seed, kind, n_classes, n, log_radius, log_bound, log_smoothing, intercept
+):
+    """Whatever weights the earlier selections have led to."""
+    rng = np.random.default_rng(seed)
+    radius, bound, smoothing = 10.0**log_radius, 10.0**log_bound, 10.0**log_smoothing
+    X = rng.normal(size=(n, 4)) * rng.choice([0.1, 1, 10]) * bound
+    y = rng.integers(0, n_classes, size=n)
+    first, second, _ = neighbours(X, y, n_classes, kind, rng)
+    model = model_for(n_classes, radius=radius, data_bound=bound, smoothing=smoothing, fit_intercept=intercept)
+    weights = rng.dirichlet(np.full(4 + intercept, 0.3), size=(2, 1 if n_classes == 2 else n_classes))
+    weights *= radius * rng.choice([-1, 1], size=weights.shape) * rng.random()
+    scores = [
+        model._scores(model._bounded(rows), one_vs_rest_signs(codes, n_classes), weights)
+        for rows, codes in (first, second)
+    ]
+    allowed = score_sensitivity(radius, bound, n, 4 + intercept, smoothing)
+    assert np.abs(scores[0] - scores[1]).max() <= allowed
+    assert allowed <= 2 * radius * bound / n * (1 + 1e-4)
+
+
+def test_a_flipped_label_attains_the_bound():
+    X = np.array([[1.0, -1.0]] * 5)
+    weights = np.zeros((1, 1, 3))
+    scores = [
+        model_for(2)._scores(model_for(2)._bounded(X), one_vs_rest_signs(np.array([0, 0, 1, 1, y]), 2), weights)
+        for y in (0, 1)
+    ]
+    assert np.abs(scores[0] - scores[1]).max() == pytest.approx(score_sensitivity(10.0, 1.0, 5, 3, 0.5), rel=1e-9)
+
+
+def test_scores_are_the_slopes_of_the_loss_towards_the_vertices():
+    X, y = scaled(load_wine)
+    model = model_for(3, radius=3.0, smoothing=0.7)
+    rows, signs = model._bounded(X), one_vs_rest_signs(y, 3)
+    weights = np.random.default_rng(0).normal(size=(2, 3, 14)) * 0.1
+    scores = model._scores(rows, signs, weights)
+    for problem in range(3):
+        for vertex in range(28):
+            towards = np.zeros(14)
+            towards[vertex % 14] = 3.0 if vertex < 14 else -3.0
+            step = 1e-6
+            up, down = (
+                loss(signs[problem] * (rows @ (weights[1, problem] + s * towards)), 0.7).mean() for s in (step, -step)
+            )
+            assert scores[1, problem, vertex] == pytest.approx(-(up - down) / (2 * step), abs=1e-7)
+
+
+def test_without_noise_it_is_frank_wolfe_and_nears_the_optimum():
+    X, y = scaled(load_breast_cancer)
+    signs = np.where(y == 1, 1.0, -1.0)
+    model = model_for(2, radius=5.0, n_steps=20_000)
+    path = model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
+    rows = model._bounded(X)
+
+    def objective(w):
+        return loss(signs * (rows @ w), 0.5).mean()
+
+    def split(v):
+        return objective(v[:31] - v[31:])
+
+    weights = np.append(path.coef[0, 0, 0], path.intercept[0, 0, 0])
+    assert np.abs(weights).sum() <= 5.0 * (1 + 1e-12)
+    best = scipy.optimize.minimize(
+        split, np.full(62, 0.01), bounds=[(0, 5)] * 62, method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda v: 5.0 - v.sum()}, options={"maxiter": 300},
+    ).fun  # fmt: skip
+    assert objective(weights) <= best + 0.01
+
+
+def test_guarantee_is_calibrated_and_never_above_the_request():
+    X, y = scaled(load_wine)
+    for epsilon in (0.01, 0.5, 3.0, 50.0):
+        guarantee = model_for(3, epsilon=epsilon, delta=1e-6, n_steps=40, random_state=0).fit(X, y).guarantee_
+        assert guarantee.status == "proved"
+        assert epsilon * (1 - 1e-5) <= guarantee.epsilon_proved <= epsilon
+        assert guarantee.sensitivity == pytest.approx(2 * 10.0 / len(y), rel=1e-6)
+        # All 3 * 40 selections, from the noise alone.
+        step_epsilon = 2 * guarantee.sensitivity / guarantee.noise_scale
+        assert zcdp_epsilon(120 * step_epsilon**2 / 8, 1e-6) == pytest.approx(guarantee.epsilon_proved, rel=1e-6)
+        assert "120 selections" in guarantee.mechanism
+
+
+def test_few_steps_use_the_sum_of_their_budgets():
+    X, y = scaled(load_breast_cancer)
+    guarantee = model_for(2, n_steps=1, random_state=0).fit(X, y).guarantee_
+    assert "sum" in guarantee.accountant
+    assert guarantee.noise_scale == pytest.approx(2 * guarantee.sensitivity / 1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_are_clipped_and_the_intercept_counts_in_the_radius(sparse):
+    X, y = scaled(load_wine)
+    X = X * 100
+    model = model_for(3, data_bound=2.0)
+    bounded = model._bounded(scipy.sparse.csr_array(X) if sparse else X)
+    dense = bounded.toarray() if sparse else bounded
+    assert np.abs(dense).max() <= 2.0
+    assert np.array_equal(dense[:, -1], np.full(len(y), 2.0))
+    path = model.release_path(X, y, [1.0], 3, 0)
+    norms = np.abs(path.coef[0]).sum(axis=-1) + np.abs(path.intercept[0]) / 2.0
+    assert norms.max() <= 10.0 * (1 + 1e-12)
+
+
+def test_no_intercept():
+    X, y = scaled(load_wine)
+    assert not model_for(3, fit_intercept=False, random_state=0).fit(X, y).intercept_.any()
+
+
+def test_sparse_rows_give_the_same_models():
+    X, y = scaled(load_digits)
+    X = np.where(X > -1, X, 0)
+    dense, sparse = (model_for(10).release_path(rows, y, [1.0, 8.0], 2, 3) for rows in (X, scipy.sparse.csr_array(X)))
+    assert np.allclose(dense.coef, sparse.coef)
+    assert np.allclose(dense.intercept, sparse.intercept)
+
+
+def test_models_of_one_epsilon_do_not_depend_on_the_grid_or_the_block(monkeypatch):
+    X, y = scaled(load_wine)
+    alone = model_for(3).release_path(X, y, [1.0], 2, 7)
+    monkeypatch.setattr("privsvm.methods.dp_frank_wolfe._BLOCK", 4000)
+    among = model_for(3).release_path(X, y, [0.5, 1.0, 2.0], 5, 7)
+    assert among.coef.shape == (3, 5, 3, 13)
+    assert np.array_equal(alone.coef[0], among.coef[1, :2])
+    assert len({among.coef[e, r].tobytes() for e in range(3) for r in range(5)}) == 15
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_audit_s_chain_is_the_training_on_the_rows_it_describes(intercept, sign):
+    """All sequences of selections, with the scores that training computes."""
+    n_rows, n_features, n_steps, scale = 6, 2, 3, 0.7
+    model = model_for(2, radius=4.0, data_bound=0.5, n_steps=n_steps, fit_intercept=intercept)
+    X = np.zeros((n_rows, n_features))
+    X[0] = 0.5
+    labels = np.array([sign, 1, 1, -1, -1, -1])[None]
+    rows = model._bounded(X)
+    width = rows.shape[1]
+    expected = np.zeros((n_steps + 2, 2 * n_steps + 3 if intercept else 1))
+    for vertices in itertools.product(range(2 * width), repeat=n_steps):
+        weights, chance = np.zeros((1, 1, width)), 1.0
+        for step, vertex in enumerate(vertices):
+            scores = model._scores(rows, labels, weights)[0, 0] / scale
+            chance *= np.exp(scores[vertex] - np.logaddexp.reduce(scores))
+            weights *= step / (step + 1)
+            weights[0, 0, vertex % width] += (4.0 if vertex < width else -4.0) / (step + 1)
+        positive = sum(vertex < width for vertex in vertices)
+        net = sum((vertex == width - 1) - (vertex == 2 * width - 1) for vertex in vertices) if intercept else 0
+        expected[positive, net + n_steps + 1 if intercept else 0] += chance
+    found = model._selection_counts(scale, sign, 2, n_rows, width).reshape(expected.shape)
+    assert np.allclose(found, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize(("load", "share"), [(load_breast_cancer, 0.35), (load_wine, 0.3), (load_digits, 0.15)])
+def test_the_witness_is_below_what_is_proved_and_not_far(load, share):
+    X, y = scaled(load)
+    path = model_for(y.max() + 1).release_path(X, y, [0.1, 1.0, 8.0], 1, 0, audit=True)
+    for guarantee in path.guarantees:
+        assert share * guarantee.epsilon_proved < guarantee.witness.epsilon <= guarantee.epsilon_proved
+
+
+def test_a_small_radius_is_nearly_refuted():
+    """With margins that stay below 1 every selection tells as much as the first."""
+    X, y = scaled(load_breast_cancer)
+    (guarantee,) = model_for(2, radius=0.5).release_path(X, y, [1.0], 1, 0, audit=True).guarantees
+    assert 0.8 < guarantee.witness.epsilon <= guarantee.epsilon_proved
+
+
+def test_many_steps_are_not_audited():
+    X, y = scaled(load_wine)
+    assert model_for(3, n_steps=201).release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0].witness is None
+
+
+def test_adding_rows_is_refused_in_one_line():
+    X, y = scaled(load_wine)
+    with pytest.raises(ValueError, match=r"neighbours='add_remove': .*only replace_one is proved"):
+        model_for(3, neighbours="add_remove").fit(X, y)
+
+
+def test_classes_from_the_data_are_not_proved():
+    X, y = scaled(load_wine)
+    guarantee = model_for(3, classes=None, allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "class set" in guarantee.reason
+
+
+def test_accuracy_goes_from_chance_to_useful():
+    X, y = scaled(load_breast_cancer)
+    path = model_for(2, radius=5.0, n_steps=80).release_path(X, y, [1e-3, 1e4], 5, 0)
+    lowest, highest = ((path.codes(path.scores(X, index)) == y).mean() for index in range(2))
+    assert lowest < 0.8
+    assert highest > 0.92
+
+
+def test_huge_rows_do_not_stop_the_training():
+    X, y = scaled(load_wine)
+    X[0] = 1e308
+    assert np.isfinite(model_for(3, random_state=0).fit(X, y).decision_function(X[1:])).all()
+
+
+def test_the_guarantee_says_where_the_noise_came_from():
+    X, y = scaled(load_wine)
+    assert model_for(3).fit(X, y).guarantee_.noise_source == "system"
+    assert model_for(3, random_state=1).fit(X, y).guarantee_.noise_source == "seeded stream"

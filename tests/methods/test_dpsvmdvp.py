@@ -1,0 +1,249 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+from sklearn.datasets import load_breast_cancer, load_wine
+
+from privsvm import DPSVMDVPClassifier
+from privsvm.files import canonical_json
+from privsvm.methods import dpsvmdvp
+from privsvm.methods.dpsvmdvp import laplace_scales
+from privsvm.privacy.audit import verbatim_row_witness
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.smo import solve_smo
+
+GAMMA = 0.05
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return scaled(load_breast_cancer)
+
+
+def method(**changes):
+    return DPSVMDVPClassifier(**{"gamma": GAMMA, "allow_unsound": True, "random_state": 0, **changes})
+
+
+def rbf(A, B):
+    return np.exp(-GAMMA * ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+
+
+def reference(X, y, C, weights, perturb, precision):
+    """Algorithm 2 in plain NumPy, given the dual variables: support, alpha, perturbed, scale for epsilon 1."""
+    signs = np.where(y == 1, 1.0, -1.0)
+    solution = solve_smo(X, signs, np.full(y.size, C), kernel="rbf", gamma=GAMMA)
+    support = np.flatnonzero(solution.alpha > 0)
+    alpha, s = solution.alpha[support], signs[support]
+    free = alpha < C
+    kernel = rbf(X[support], X[support])
+    if precision == "single":
+        stored = kernel.astype(np.float32).astype(np.float64)
+        b = -np.mean((stored @ (alpha * s) - s)[free])
+        errors = kernel @ (alpha * s) + b - s
+    else:
+        errors = (s * solution.gradient[support]) - solution.rho
+    chosen = free if perturb == "free" else np.ones(support.size, dtype=bool)
+    errors = errors[chosen]
+    share = {
+        "signed": errors / errors.sum(),
+        "abs": np.abs(errors) / np.abs(errors).sum(),
+        "uniform": np.full(errors.size, 1 / errors.size),
+    }[weights]
+    return support, alpha * s, chosen, np.abs(np.sqrt(C**2 / errors.size) / share)
+
+
+@pytest.mark.parametrize("weights", ["signed", "abs", "uniform"])
+@pytest.mark.parametrize("perturb", ["free", "all"])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_noise_is_that_of_algorithm_2(cancer, weights, perturb, precision):
+    X, y = cancer
+    epsilon, C = 0.1, 2.0
+    support, coef, chosen, unit_scales = reference(X, y, C, weights, perturb, precision)
+    path = method(C=C, weights=weights, perturb=perturb, precision=precision).release_path(
+        X, y, [epsilon], 1, lambda *_: np.random.default_rng(5)
+    )
+    assert np.array_equal(path.support_vectors, X[support])
+    noise = path.pair_coef[0, 0, :, 0] - coef
+    assert np.all(noise[~chosen] == 0)
+    drawn = np.random.default_rng(5).laplace(size=chosen.sum()) * unit_scales / epsilon
+    expected = drawn * np.sign(coef[chosen])
+    if weights == "signed":
+        # The divisor is round-off, which another order of summation changes: all scales by one common factor.
+        expected *= np.abs(noise[chosen]).sum() / np.abs(expected).sum()
+    assert np.allclose(noise[chosen], expected, rtol=1e-6, atol=1e-9 + 1e-6 * np.abs(expected).max())
+
+
+def test_scales_of_the_three_weights():
+    errors, C, epsilon = np.array([0.5, -0.1, 0.2, 0.0]), 3.0, 0.25
+    delta = np.sqrt(C**2 / 4)
+    with np.errstate(divide="ignore"):
+        signed = np.abs(delta / (epsilon * errors / errors.sum()))
+        absolute = delta / (epsilon * np.abs(errors) / np.abs(errors).sum())
+    assert np.allclose(laplace_scales(errors, C, epsilon, "signed")[:3], signed[:3])
+    assert np.allclose(laplace_scales(errors, C, epsilon, "abs")[:3], absolute[:3])
+    assert np.allclose(laplace_scales(errors, C, epsilon, "uniform"), delta * 4 / epsilon)
+    assert np.isfinite(laplace_scales(errors, C, epsilon, "signed")).all()
+    assert np.isfinite(laplace_scales(np.zeros(3), C, epsilon, "abs")).all()
+    assert laplace_scales(np.zeros(0), C, epsilon, "abs").size == 0
+    # Only abs and uniform spend no more than epsilon.
+    for weights, spent in (("abs", 1.0), ("uniform", 1.0), ("signed", (0.8 / 0.6))):
+        budgets = delta / laplace_scales(errors, C, epsilon, weights)
+        assert budgets.sum() == pytest.approx(spent * epsilon, rel=1e-9)
+
+
+def test_noise_is_laplace_with_the_right_scale(cancer):
+    """Fails by chance with probability below 1e-6: one KS test at 1e-7 of all variables' noise over its scale."""
+    X, y = cancer
+    rows, repeats, epsilon = slice(0, 120), 300, 0.5
+    X, y = X[rows], y[rows]
+    _, coef, chosen, unit_scales = reference(X, y, 1.0, "abs", "free", "single")
+    path = method(weights="abs").release_path(X, y, [epsilon], repeats, 3)
+    noise = (path.pair_coef[0, :, :, 0] - coef)[:, chosen] / (unit_scales / epsilon)
+    assert scipy.stats.kstest(noise.ravel(), "laplace").pvalue > 1e-7
+    # Each variable by itself: the mean absolute value is 1 with deviation 1/sqrt(300), and 6.5 of those are allowed.
+    assert np.all(np.abs(np.abs(noise).mean(axis=0) - 1) < 6.5 / np.sqrt(repeats))
+
+
+def test_one_solve_for_the_whole_grid(cancer, monkeypatch):
+    X, y = cancer
+    calls = []
+    original = DPSVMDVPClassifier._solve
+
+    def counted(self, *arguments):
+        calls.append(1)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(DPSVMDVPClassifier, "_solve", counted)
+    path = method().release_path(X, y, [0.1, 1.0, 10.0], 4, 0, audit=True)
+    assert len(calls) == 1
+    assert path.pair_coef.shape[:2] == (3, 4)
+    assert len({path.pair_coef[e, r].tobytes() for e in range(3) for r in range(4)}) == 12
+
+
+def test_a_seed_gives_the_same_model_and_no_seed_another(cancer):
+    X, y = cancer
+    models = [method(random_state=seed).fit(X, y).dual_coef_ for seed in (7, 7, 8, None, None)]
+    assert np.array_equal(models[0], models[1])
+    assert not np.array_equal(models[0], models[2])
+    assert not np.array_equal(models[3], models[4])
+    path = method().release_path(X, y, [1.0], 1, 7)
+    assert np.array_equal(path.pair_coef[0, 0], models[0])
+
+
+def test_a_large_epsilon_is_the_svm():
+    X, y = scaled(load_wine)
+    from sklearn.svm import SVC
+
+    theirs = SVC(C=1.0, gamma=GAMMA, tol=1e-6).fit(X, y)
+    model = method(epsilon=1e9, weights="uniform", perturb="all", tol=1e-6).fit(X, y)
+    assert np.array_equal(model.predict(X), theirs.predict(X))
+    sparse = method(epsilon=1e9, weights="uniform", tol=1e-6).fit(scipy.sparse.csr_array(X), y)
+    assert np.array_equal(sparse.predict(scipy.sparse.csr_array(X)), theirs.predict(X))
+
+
+def test_the_offset_can_be_dropped(cancer):
+    X, y = cancer
+    assert method().fit(X, y).intercept_[0] != 0
+    assert method(use_intercept=False).fit(X, y).intercept_[0] == 0
+
+
+def test_a_public_class_without_rows_is_never_predicted():
+    X, y = scaled(load_wine)
+    keep = y != 1
+    model = method(epsilon=1e9, weights="uniform", classes=[0, 1, 2]).fit(X[keep], y[keep])
+    assert set(model.predict(X)) == {0, 2}
+
+
+def test_no_clean_dual_variable_is_kept(cancer):
+    """The exact coefficients of perturbed variables occur nowhere in the object's state."""
+    X, y = cancer
+    _, coef, chosen, _ = reference(X, y, 1.0, "abs", "free", "single")
+    model = method(weights="abs").fit(X, y)
+    secret = set(np.abs(coef[chosen]).tolist())
+
+    def numbers(value, seen):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind == "f":
+                yield from np.abs(value).ravel().tolist()
+        elif isinstance(value, dict):
+            for item in value.values():
+                yield from numbers(item, seen)
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                yield from numbers(item, seen)
+        elif hasattr(value, "__dict__"):
+            yield from numbers(vars(value), seen)
+
+    assert not secret & set(numbers(vars(model), set()))
+
+
+def test_guarantee(cancer):
+    X, y = cancer
+    path = method(neighbours="add_remove").release_path(X, y, [0.5, 2.0], 1, 0, audit=True)
+    for guarantee, epsilon in zip(path.guarantees, (0.5, 2.0), strict=True):
+        assert guarantee.status == "claimed"
+        assert guarantee.epsilon_requested == epsilon
+        assert math.isinf(guarantee.epsilon_proved)
+        assert guarantee.neighbours == guarantee.witness.neighbours == "add_remove"
+        assert math.isinf(guarantee.witness.epsilon)
+        assert "in the clear" in guarantee.reason
+        stored = canonical_json(guarantee.to_dict())
+        assert '"epsilon":"inf"' in stored
+        assert Guarantee.from_dict(json.loads(stored)) == guarantee
+    assert method().fit(X, y).guarantee_.witness is None
+    assert method().fit(X, y).guarantee_.noise_source == "seeded stream"
+    assert method(random_state=None).fit(X, y).guarantee_.noise_source == "system"
+
+
+def test_the_witness_is_a_row_that_the_neighbour_lacks(cancer):
+    X, y = cancer
+    path = method().release_path(X, y, [1.0], 1, 0)
+    row = path.support_vectors[0]
+    place = np.flatnonzero((row == X).all(axis=1))
+    assert place.size == 1
+    neighbour = X.copy()
+    neighbour[place[0]] = X[(place[0] + 1) % len(X)]
+    other = method().release_path(neighbour, y, [1.0], 1, 0)
+    assert not (other.support_vectors == row).all(axis=1).any()
+
+
+def test_rows_that_occur_twice_prove_nothing():
+    X = np.repeat(np.arange(6.0).reshape(3, 2), 2, axis=0)
+    assert verbatim_row_witness(X[::2], X, "replace_one").epsilon == 0.0
+    X[1, 0] = -0.0
+    X[0, 0] = 0.0
+    assert verbatim_row_witness(X[:1], scipy.sparse.csr_array(X), "replace_one").epsilon == 0.0
+    X[0, 0] = 9.0
+    assert math.isinf(verbatim_row_witness(X[:1], scipy.sparse.csr_array(X), "replace_one").epsilon)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"allow_unsound": False}, {"epsilon": 0.0}, {"epsilon": np.inf}, {"C": -1.0}, {"tol": 0.0}, {"kernel": "rfb"},
+        {"weights": "sined"}, {"perturb": "bounded"}, {"precision": "half"}, {"neighbours": "replace"},
+        {"max_iter": -2}, {"gamma": -1.0}, {"cache_size": 0},
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_named_with_their_value(cancer, changes):
+    (name, value), *_ = changes.items()
+    with pytest.raises(ValueError, match=f"{name}=") as caught:
+        method(**changes).fit(*cancer)
+    assert str(value) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_solver_is_called_in_one_place():
+    source = dpsvmdvp.__loader__.get_source(dpsvmdvp.__name__)
+    assert source.count("solve_smo(") == 1

@@ -1,0 +1,181 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.svm import SVC
+
+from privsvm import DPWSSClassifier
+from privsvm.files import canonical_json
+from privsvm.methods.released import KernelPath, LinearPath, OneVsOneLinearPath, path_from_arrays
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.smo import solve_smo
+from privsvm.streams import seeded_stream
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return scaled(load_breast_cancer)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return scaled(load_wine)
+
+
+def method(**changes):
+    return DPWSSClassifier(**{"sigma": 0.1, "allow_unsound": True, "random_state": 0, **changes})
+
+
+def test_nothing_without_consent(cancer):
+    with pytest.raises(ValueError, match=r"allow_unsound=False: .*allow_unsound=True"):
+        DPWSSClassifier().fit(*cancer)
+
+
+def test_one_training_is_one_solve(cancer):
+    X, y = cancer
+    order = np.argsort(-y, kind="stable")
+    signs = np.where(y[order] == 1, 1.0, -1.0)
+    rng = seeded_stream(5, "noise", 2.0, 0)
+    sharpness = 2.0 / (2 * (1 - 0.6))
+    chosen = {"kernel": "linear", "selection": "dpwss", "sigma": 0.6, "sharpness": sharpness}
+    solution = solve_smo(X[order], signs, np.full(y.size, 0.3), rng=rng, **chosen)
+    model = method(epsilon=2.0, sigma=0.6, C=0.3, random_state=5).fit(X, y)
+    assert np.allclose(model.coef_[0], (signs * solution.alpha) @ X[order], rtol=1e-12)
+    assert model.intercept_[0] == -solution.rho
+    assert model.objective_ == solution.objective
+    assert model.n_iter_ == solution.n_iter
+    assert model.n_selected_ == solution.n_selected
+    assert model.n_support_ == np.count_nonzero(solution.alpha)
+    assert np.allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_close_to_the_exact_svm(cancer, kernel):
+    X, y = cancer
+    exact = SVC(kernel=kernel, gamma=0.02).fit(X, y)
+    model = method(kernel=kernel, gamma=0.02).fit(X, y)
+    assert np.corrcoef(model.decision_function(X), exact.decision_function(X))[0, 1] > 0.99
+    assert np.mean(model.predict(X) == exact.predict(X)) > 0.98
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("load", [load_wine, load_iris])
+def test_several_classes_vote_as_libsvm_does(load, kernel):
+    X, y = scaled(load)
+    exact = SVC(kernel=kernel, gamma=0.1).fit(X, y)
+    model = method(kernel=kernel, gamma=0.1, epsilon=100.0).fit(X, y)
+    assert model.intercept_.shape == (3,)
+    assert np.mean(model.predict(X) == exact.predict(X)) > 0.97
+    assert model.decision_function(X).shape == (len(y), 3)
+
+
+def test_same_seed_same_model(cancer):
+    models = [method(random_state=seed).fit(*cancer) for seed in (3, 3, 4)]
+    assert models[0].coef_.tobytes() == models[1].coef_.tobytes()
+    assert models[0].coef_.tobytes() != models[2].coef_.tobytes()
+    fresh = [method(random_state=None).fit(*cancer) for _ in range(2)]
+    assert fresh[0].coef_.tobytes() != fresh[1].coef_.tobytes()
+    assert fresh[0].guarantee_.noise_source == "system"
+    assert models[0].guarantee_.noise_source == "seeded stream"
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_sparse_rows_give_the_same_model(wine, kernel):
+    X, y = wine
+    X = X * (np.abs(X) > 0.8)
+    dense = method(kernel=kernel, gamma=0.1).fit(X, y)
+    sparse = method(kernel=kernel, gamma=0.1).fit(scipy.sparse.csr_array(X), y)
+    assert np.allclose(dense.decision_function(X), sparse.decision_function(scipy.sparse.csr_array(X)), atol=1e-12)
+    assert dense.n_iter_ == sparse.n_iter_
+
+
+def test_a_larger_sigma_ends_earlier_and_farther_from_the_optimum(cancer):
+    small, large = ([method(sigma=s, random_state=r).fit(*cancer) for r in range(5)] for s in (0.1, 0.7))
+    assert np.mean([m.n_iter_ for m in small]) > 1.5 * np.mean([m.n_iter_ for m in large])
+    assert np.mean([m.objective_ for m in small]) < np.mean([m.objective_ for m in large])
+
+
+def test_no_pair_comes_twice(cancer):
+    model = method(shrinking=False).fit(*cancer)
+    assert model.n_selected_ == model.n_iter_
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+def test_a_path_holds_one_training_for_each_epsilon_and_repeat(load, kernel):
+    X, y = scaled(load)
+    chosen = {"kernel": kernel, "gamma": 0.05, "sigma": 0.5}
+    path = method(**chosen).release_path(X, y, [0.1, 5.0], 3, 11)
+    expected = KernelPath if kernel == "rbf" else LinearPath if load is load_breast_cancer else OneVsOneLinearPath
+    assert type(path) is expected
+    assert path.n_repeats == 3
+    stream = seeded_stream(11, "noise", 5.0, 2)
+    alone = method(**chosen, epsilon=5.0).release_path(X, y, [5.0], 1, lambda epsilon, repeat: stream)
+    assert np.allclose(path.scores(X, 1)[2], alone.scores(X, 0)[0], atol=1e-10)
+    common = {"epsilons": path.epsilons, "guarantees": path.guarantees, "n_classes": path.n_classes}
+    again = path_from_arrays(path.kind, path.arrays(), **common)
+    assert np.array_equal(again.codes(again.scores(X, 0)), path.codes(path.scores(X, 0)))
+    scores = path.scores(X, 0)
+    assert scores.shape == (3, len(y), 1 if load is load_breast_cancer else 3)
+
+
+def test_absent_classes_lose_every_pair(wine):
+    X, y = wine
+    kept = y != 1
+    for kernel in ("linear", "rbf"):
+        model = method(kernel=kernel, gamma=0.1, classes=[0, 1, 2, 3]).fit(X[kept], y[kept])
+        assert set(model.predict(X)) == {0, 2}
+        two = method(kernel=kernel, gamma=0.1).fit(X[kept], y[kept])
+        assert np.mean(model.predict(X) == two.predict(X)) > 0.97
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_the_guarantee_says_what_it_is_worth(cancer, neighbours):
+    path = method(sigma=0.7, neighbours=neighbours).release_path(*cancer, [0.1, 2.0], 1, 0, audit=True)
+    for epsilon, guarantee in zip((0.1, 2.0), path.guarantees, strict=True):
+        assert guarantee.status == "claimed"
+        assert guarantee.epsilon_requested == epsilon
+        assert math.isinf(guarantee.epsilon_proved)
+        assert guarantee.delta == 0.0
+        assert guarantee.neighbours == guarantee.witness.neighbours == neighbours
+        assert guarantee.sensitivity == pytest.approx(0.3)
+        assert "without noise" in guarantee.reason
+        # The claim is refuted, not only doubted.
+        assert guarantee.witness.epsilon > 3.0
+        assert "1000 trainings on each data set" in guarantee.witness.description
+        assert Guarantee.from_dict(json.loads(canonical_json(guarantee.to_dict()))) == guarantee
+    assert path.guarantees[0].reason.count("support vectors") == 0
+
+
+def test_other_kernels_release_rows_in_the_clear(cancer):
+    X, y = cancer
+    path = method(kernel="rbf", gamma=0.05).release_path(X, y, [0.1], 2, 0, audit=True)
+    rows = {row.tobytes() for row in X}
+    assert all(row.tobytes() in rows for row in path.support_vectors)
+    guarantee = path.guarantees[0]
+    assert math.isinf(guarantee.witness.epsilon)
+    assert "taken away" in guarantee.witness.description
+    assert "support vectors are training rows in the clear" in guarantee.reason
+
+
+def test_too_few_rows_to_audit():
+    X, y = np.array([[-1.0], [1.0], [2.0]]), np.array([0, 1, 1])
+    path = method().release_path(X, y, [1.0], 1, 0, audit=True)
+    assert path.guarantees[0].witness.epsilon == 0.0
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_no_step_at_all(wine, kernel):
+    X, y = wine
+    path = method(kernel=kernel, max_iter=0).release_path(X, y, [1.0], 2, 0, audit=True)
+    assert (path.n_iter, path.n_support, path.objective) == (0, 0, 0.0)
+    assert path.guarantees[0].witness.epsilon == 0.0
+    assert path.codes(path.scores(X, 0)).shape == (2, len(y))

@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from adversarial import KINDS, Silence, neighbours
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from privsvm import LandmarkDualClassifier
+from privsvm.methods.released import path_from_arrays
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.solvers.features import landmark_features, landmark_map
+
+
+def model_for(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.3, "gamma": 0.05, "n_landmarks": 30, **changes}
+    return LandmarkDualClassifier(**chosen)
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
+
+
+def weights_of(path, gamma):
+    """Primal weights (k, m) that belong to the dual variables of a path of one model."""
+    return np.linalg.solve(landmark_map(path.support_vectors, gamma), path.pair_coef[0, 0]).T
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 4), st.integers(1, 12), st.floats(-10, 2),
+       st.floats(-4, 1), st.sampled_from(["joint", "naive"]), st.booleans())  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_weights_never_move_more_than_the_sensitivity(
+    seed, kind, n_classes, n, log_C, log_gamma, composition, normalize
+):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
+    y = rng.integers(0, n_classes, size=n)
+    first, second, relation = neighbours(X, y, n_classes, kind, rng)
+    if len(second[1]) == 0:
+        return
+    gamma = 10.0**log_gamma
+    model = model_for(n_classes, C=10.0**log_C, gamma=gamma, n_landmarks=8, composition=composition,
+                      neighbours=relation, normalize=normalize)  # fmt: skip
+    paths = [model.release_path(*data, [1.0], 1, lambda epsilon, repeat: Silence()) for data in (first, second)]
+    moved = weights_of(paths[0], gamma) - weights_of(paths[1], gamma)
+    parts = moved if composition == "naive" else moved.reshape(1, -1)
+    assert np.linalg.norm(parts, axis=1).max() <= paths[0].guarantees[0].sensitivity * (1 + 1e-7)
+
+
+def test_a_flipped_label_on_a_landmark_attains_the_bound():
+    """On a landmark the feature vector has norm 1, so one row moves the weights by 2 C."""
+    C, gamma = 1e-3, 0.7
+    landmarks = [[0.0, 0.0], [1.0, 1.0]]
+    model = model_for(2, C=C, gamma=gamma, landmarks=landmarks, gap=1e-16)
+    paths = [model.release_path([[1.0, 1.0]], [y], [1.0], 1, lambda e, r: Silence()) for y in (0, 1)]
+    distance = np.linalg.norm(weights_of(paths[0], gamma) - weights_of(paths[1], gamma))
+    assert distance == pytest.approx(2 * C, rel=2e-4)
+    assert 2 * C <= paths[0].guarantees[0].sensitivity <= 2 * C * 1.001
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+def test_the_kernel_expansion_scores_as_the_noisy_weights_on_the_features(load):
+    X, y = scaled(load)
+    n_classes = y.max() + 1
+    noise = {}
+
+    class Recorder:
+        def normal(self, loc, scale, size):
+            noise["w"] = np.random.default_rng(1).normal(loc, scale, size)
+            return noise["w"]
+
+    model = model_for(n_classes)
+    noisy = model.release_path(X, y, [2.0], 1, lambda e, r: Recorder())
+    exact = model.release_path(X, y, [2.0], 1, lambda e, r: Silence())
+    root = landmark_map(noisy.support_vectors, 0.05)
+    features = landmark_features(X, noisy.support_vectors, 0.05, root)
+    k = 1 if n_classes == 2 else n_classes
+    difference = noisy.scores(X, 0)[0] - exact.scores(X, 0)[0]
+    grid = noisy.guarantees[0].sensitivity * 1e-6
+    assert np.allclose(difference, features @ noise["w"].reshape(k, -1).T, atol=3 * grid)
+    weights = (np.linalg.inv(root) @ noisy.pair_coef[0, 0]).T
+    assert np.allclose(noisy.scores(X, 0)[0], features @ weights.T, atol=1e-9)
+
+
+def test_scale_is_analytic_for_one_and_for_many_classes():
+    multiplier = gaussian_noise_multiplier(0.7, 1e-6)
+    for load, n_classes, factor in ((load_breast_cancer, 2, 1.0), (load_wine, 3, np.sqrt(3))):
+        for relation, rows in (("replace_one", 2), ("add_remove", 1)):
+            X, y = scaled(load)
+            model = model_for(n_classes, epsilon=0.7, delta=1e-6, neighbours=relation, random_state=0)
+            guarantee = model.fit(X, y).guarantee_
+            assert guarantee.status == "proved"
+            assert guarantee.sensitivity == pytest.approx(rows * factor * 0.3, rel=0.032)
+            assert guarantee.noise_scale == pytest.approx(guarantee.sensitivity * multiplier, rel=1e-9)
+            assert guarantee.epsilon_proved <= 0.7
+
+
+def test_landmarks_are_public():
+    X, y = scaled(load_wine)
+    first, second = (model_for(3).release_path(rows, y, [1.0], 1, 0) for rows in (X, X**3))
+    assert np.array_equal(first.support_vectors, second.support_vectors)
+    assert np.abs(first.support_vectors).max() <= 1.0
+    other = model_for(3, landmarks_seed=1, bounds=(0.0, 0.5)).fit(X, y)
+    assert other.landmarks_.min() >= 0.0
+    assert other.landmarks_.max() <= 0.5
+    given = model_for(3, landmarks=X[:7] * 0.5).fit(X, y)
+    assert np.array_equal(given.landmarks_, X[:7] * 0.5)
+    assert any("given by the user" in line for line in given.guarantee_.assumptions)
+    wide = model_for(3, bounds=(np.full(13, -2.0), np.arange(13.0))).fit(X, y)
+    assert (wide.landmarks_ <= np.arange(13.0)).all()
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
+def test_features_of_norm_one_predict_as_they_were_trained(load):
+    """The release is an expansion of features of any length; no label depends on a row's length."""
+    X, y = scaled(load)
+    n_classes = y.max() + 1
+    path = model_for(n_classes).release_path(X, y, [4.0], 1, 0)
+    root = landmark_map(path.support_vectors, 0.05)
+    features = landmark_features(X, path.support_vectors, 0.05, root)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    scores = features @ weights_of(path, 0.05).T
+    codes = np.argmax(scores, axis=1) if n_classes > 2 else (scores[:, 0] > 0).astype(int)
+    assert (path.codes(path.scores(X, 0))[0] == codes).mean() > 0.999
+
+
+def test_no_training_row_is_in_the_release():
+    X, y = scaled(load_wine)
+    path = model_for(3).release_path(X, y, [1.0], 1, 0)
+    released = {row.tobytes() for row in path.support_vectors}
+    assert not released & {row.tobytes() for row in X}
+
+
+@pytest.mark.parametrize("landmarks", [[], [[0.0, 1.0]], np.zeros(13), np.full((2, 13), np.inf)])
+def test_bad_landmarks_are_named(landmarks):
+    X, y = scaled(load_wine)
+    with pytest.raises(ValueError, match="landmarks="):
+        model_for(3, landmarks=landmarks).fit(X, y)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+def test_path_is_accounted_audited_stored_and_seeded(load):
+    X, y = scaled(load)
+    n_classes = y.max() + 1
+    model = model_for(n_classes)
+    first, second = (model.release_path(X, y, [0.5, 8.0], 3, 5, audit=True) for _ in range(2))
+    assert first.pair_coef.shape == (2, 3, 30, 1 if n_classes == 2 else 3)
+    assert first.pair_coef.tobytes() == second.pair_coef.tobytes()
+    for epsilon, guarantee in zip((0.5, 8.0), first.guarantees, strict=True):
+        assert 0.2 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
+    again = path_from_arrays(
+        first.kind, first.arrays(), epsilons=first.epsilons, guarantees=first.guarantees, n_classes=first.n_classes
+    )
+    for rows in (X, scipy.sparse.csr_array(X)):
+        assert np.allclose(again.scores(rows, 1), first.scores(X, 1), atol=1e-9)
+    assert again.codes(again.scores(X, 1)).shape == (3, len(y))
+
+
+def test_classes_from_the_data_are_not_proved():
+    X, y = scaled(load_wine)
+    guarantee = model_for(3, classes=None, allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "class set" in guarantee.reason
+
+
+def test_huge_rows_do_not_stop_the_training():
+    X, y = scaled(load_wine)
+    X[0] = 1e308
+    X[1, 0] = -1e200
+    model = model_for(3, random_state=0).fit(X, y)
+    assert np.isfinite(model.decision_function(X[2:])).all()
+
+
+def test_accuracy_goes_from_chance_to_the_svm_s():
+    X, y = scaled(load_digits)
+    model = model_for(10, C=0.5, gamma=0.02, n_landmarks=300)
+    path = model.release_path(X, y, [1e-3, 1e4], 3, 0)
+    lowest, highest = ((path.codes(path.scores(X, index)) == y).mean() for index in range(2))
+    assert lowest < 0.3
+    assert highest > 0.93

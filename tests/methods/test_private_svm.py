@@ -1,0 +1,246 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from adversarial import KINDS, Silence, neighbours
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.svm import LinearSVC
+
+from privsvm import PrivateSVMClassifier
+from privsvm.methods.released import path_from_arrays
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.solvers.features import fourier_features
+from privsvm.solvers.hinge import hinge_objective
+
+MECHANISMS = ["gaussian", "laplace", "laplace_as_published"]
+
+
+def model_for(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
+    return PrivateSVMClassifier(**chosen)
+
+
+def silent(model, X, y, **kwargs):
+    """The path with noise that is zero: exact weights, on the mechanism's grid."""
+    return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence(), **kwargs)
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(1, 12), st.floats(-11.5, 2),
+       st.sampled_from([0.6, 1.0, 1.5]), st.sampled_from(["linear", "rbf"]), st.sampled_from(MECHANISMS),
+       st.sampled_from(["joint", "naive"]))  # fmt: skip
+@settings(max_examples=250, deadline=None)
+def test_weights_never_move_more_than_the_sensitivity(
+    seed, kind, n_classes, n, log_C, norm, kernel, mechanism, composition
+):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
+    y = rng.integers(0, n_classes, size=n)
+    first, second, relation = neighbours(X, y, n_classes, kind, rng)
+    if len(second[1]) == 0:
+        return
+    model = model_for(n_classes, C=10.0**log_C, data_norm=norm, kernel=kernel, n_components=5, gamma=0.7,
+                      mechanism=mechanism, composition=composition, neighbours=relation)  # fmt: skip
+    paths = [silent(model, *data) for data in (first, second)]
+    moved = paths[0].coef[0, 0] - paths[1].coef[0, 0]
+    # A naive release accounts every class by itself, a joint one all of them together.
+    parts = moved if composition == "naive" else moved.reshape(1, -1)
+    distances = np.linalg.norm(parts, 2 if mechanism == "gaussian" else 1, axis=1)
+    assert distances.max() <= paths[0].guarantees[0].sensitivity
+
+
+@pytest.mark.parametrize(("relation", "times"), [("replace_one", 2), ("add_remove", 1)])
+def test_one_row_attains_the_bound_in_both_norms(relation, times):
+    """A row with equal features, and its label flipped (or the row taken away: a row of zeros is as good)."""
+    C, norm, d = 1e-3, 2.0, 16
+    row = np.full((1, d), norm / np.sqrt(d))
+    other = (row, [1]) if relation == "replace_one" else (np.zeros((1, d)), [1])
+    for mechanism, bound in (("gaussian", times * C * norm), ("laplace", times * C * norm * np.sqrt(d))):
+        model = model_for(2, C=C, data_norm=norm, mechanism=mechanism, neighbours=relation, gap=1e-14)
+        paths = [silent(model, *data) for data in ((row, [0]), other)]
+        distance = np.linalg.norm((paths[0].coef - paths[1].coef).ravel(), 2 if mechanism == "gaussian" else 1)
+        assert distance == pytest.approx(bound, rel=2e-4)
+        assert bound <= paths[0].guarantees[0].sensitivity <= bound * 1.001
+
+
+@pytest.mark.parametrize(("kernel", "n_numbers"), [("linear", 30), ("rbf", 40)])
+def test_laplace_scale_is_the_paper_s_and_sacro_ml_s(kernel, n_numbers):
+    """4 C kappa sqrt(F) / epsilon, and 2^2.5 C sqrt(D) / epsilon for D frequencies; half of it is enough."""
+    X, y = scaled(load_breast_cancer)
+    published, tight = (
+        model_for(2, C=0.1, data_norm=1.0, kernel=kernel, n_components=20, mechanism=mechanism, epsilon=0.8)
+        .release_path(X, y, [0.8], 1, 0)
+        .guarantees[0]
+        for mechanism in ("laplace_as_published", "laplace")
+    )
+    assert published.noise_scale == pytest.approx(4 * 0.1 * np.sqrt(n_numbers) / 0.8, rel=1e-5)
+    if kernel == "rbf":
+        assert published.noise_scale == pytest.approx(2**2.5 * 0.1 * np.sqrt(20) / 0.8, rel=1e-5)
+    assert tight.noise_scale == pytest.approx(published.noise_scale / 2, rel=0.02)
+    for guarantee in (published, tight):
+        assert (guarantee.status, guarantee.delta) == ("proved", 0.0)
+        assert 0.8 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.8
+
+
+def test_gaussian_scale_is_analytic_for_one_and_for_many_classes():
+    multiplier = gaussian_noise_multiplier(0.7, 1e-6)
+    for load, n_classes, factor in ((load_breast_cancer, 2, 1.0), (load_wine, 3, np.sqrt(3))):
+        X, y = scaled(load)
+        guarantee = model_for(n_classes, epsilon=0.7, delta=1e-6, random_state=0).fit(X, y).guarantee_
+        assert guarantee.status == "proved"
+        # 2 C R for each of the vectors, and about 1.5 % for the inexact solution.
+        assert guarantee.sensitivity == pytest.approx(2 * factor * 0.3 * 1.5, rel=0.016)
+        assert guarantee.noise_scale == pytest.approx(guarantee.sensitivity * multiplier, rel=1e-9)
+        assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.7
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_without_noise_it_is_the_hinge_svm(kernel):
+    X, y = scaled(load_breast_cancer)
+    model = model_for(2, C=0.5, kernel=kernel, gamma=0.05, n_components=60, gap=1e-6)
+    path = silent(model, X, y)
+    rows = X * np.minimum(1, 1.5 / np.linalg.norm(X, axis=1))[:, None]
+    if kernel == "rbf":
+        rows = fourier_features(X, path.frequencies)
+    signs = np.where(y == 1, 1.0, -1.0)
+    theirs = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, tol=1e-8, max_iter=10**6).fit(rows, y)
+    best = hinge_objective(rows, signs, theirs.coef_[0], 0.5)
+    assert hinge_objective(rows, signs, path.coef[0, 0, 0], 0.5) == pytest.approx(best, rel=1e-6)
+
+
+def test_two_classes_release_one_vector():
+    X, y = scaled(load_breast_cancer)
+    path = model_for(2).release_path(X, y, [1.0, 2.0], 3, 0)
+    assert path.coef.shape == (2, 3, 1, 30)
+    assert path.scores(X, 0).shape == (3, len(y), 1)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("composition", ["joint", "naive"])
+def test_path_is_accounted_audited_and_seeded(kernel, mechanism, composition):
+    X, y = scaled(load_wine)
+    epsilons = [0.5, 8.0]
+    model = model_for(3, kernel=kernel, mechanism=mechanism, composition=composition, n_components=30)
+    first, second = (model.release_path(X, y, epsilons, 2, np.random.default_rng(3), audit=True) for _ in range(2))
+    assert first.coef.tobytes() == second.coef.tobytes()
+    assert len({first.coef[e, r].tobytes() for e in range(2) for r in range(2)}) == 4
+    for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
+        assert guarantee.epsilon_requested == epsilon
+        assert guarantee.delta == (1e-5 if mechanism == "gaussian" else 0.0)
+        assert 0.1 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
+
+
+def test_the_audit_of_two_classes_comes_close_to_the_bound():
+    X, y = scaled(load_breast_cancer)
+    for relation in ("replace_one", "add_remove"):
+        path = model_for(2, C=1e-3, neighbours=relation).release_path(X, y, [1.0], 1, 0, audit=True)
+        witness = path.guarantees[0].witness
+        assert witness.neighbours == relation
+        assert 0.8 < witness.epsilon <= path.guarantees[0].epsilon_proved
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_stored_path_predicts_the_same(kernel):
+    X, y = scaled(load_wine)
+    path = model_for(3, kernel=kernel).release_path(X, y, [0.5, 8.0], 2, 0)
+    again = path_from_arrays(
+        path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees, n_classes=path.n_classes
+    )
+    for index in range(2):
+        for rows in (X, scipy.sparse.csr_array(X)):
+            assert np.allclose(again.scores(rows, index), path.scores(X, index), atol=1e-12)
+    if kernel == "rbf":
+        expected = fourier_features(X, path.frequencies) @ path.coef[1, 1].T
+        assert np.allclose(path.scores(X, 1)[1], expected, atol=1e-12)
+
+
+def test_models_of_one_epsilon_do_not_depend_on_the_grid():
+    X, y = scaled(load_wine)
+    alone = model_for(3).release_path(X, y, [1.0], 2, 7)
+    among = model_for(3).release_path(X, y, [0.5, 1.0, 2.0], 5, 7)
+    assert np.array_equal(alone.coef[0], among.coef[1, :2])
+
+
+def test_features_depend_on_their_public_seed_and_not_on_the_rows():
+    X, y = scaled(load_wine)
+    first, second, third = (
+        model_for(3, kernel="rbf", features_seed=seed).release_path(rows, y, [1.0], 1, 0)
+        for seed, rows in ((0, X), (0, X[::-1] ** 3), (1, X))
+    )
+    assert np.array_equal(first.frequencies, second.frequencies)
+    assert not np.array_equal(first.frequencies, third.frequencies)
+    assert any("seed 1" in line for line in third.guarantees[0].assumptions)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"classes": None}, "class set"), ({"kernel": "rbf", "gamma": "scale"}, "gamma='scale'")],
+)
+def test_what_is_taken_from_private_rows_is_not_proved(changes, reason):
+    X, y = scaled(load_wine)
+    guarantee = model_for(3, allow_unsound=True, **changes).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert reason in guarantee.reason
+
+
+def test_sparse_rows_with_entries_stored_twice_are_clipped_too():
+    """Two stored entries of one place add up: rows would be twice as long as they look."""
+    entries = np.array([1.0, 1.0, -1.0, -1.0])
+    X = scipy.sparse.csr_array((entries, np.zeros(4, dtype=int), np.array([0, 2, 4])), shape=(2, 1))
+    path = silent(model_for(2, data_norm=1.0), X, [0, 1])
+    assert X.nnz == 4
+    # Both rows pull with 0.3 times a norm of 1.
+    assert np.allclose(path.coef, -0.6, atol=0.01)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_huge_rows_do_not_stop_the_training(kernel):
+    X, y = scaled(load_wine)
+    X[0] = 1e308
+    X[1, 0] = -1e200
+    model = model_for(3, kernel=kernel, n_components=10, random_state=0).fit(X, y)
+    assert np.isfinite(model.decision_function(X[2:])).all()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_accuracy_goes_from_chance_to_the_svm_s(mechanism):
+    X, y = scaled(load_digits)
+    path = model_for(10, C=1.0, data_norm=1.0, mechanism=mechanism).release_path(X, y, [1e-3, 1e4], 3, 0)
+    lowest, highest = ((path.codes(path.scores(X, index)) == y).mean() for index in range(2))
+    assert lowest < 0.3
+    assert highest > 0.93
+
+
+def test_nothing_on_the_model_is_the_exact_solution():
+    X, y = scaled(load_wine)
+    model = model_for(3, random_state=0).fit(X, y)
+    exact = silent(model_for(3), X, y).coef[0, 0]
+
+    def arrays(value):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                yield from arrays(item)
+        elif hasattr(value, "__dict__"):
+            yield from arrays(list(vars(value).values()))
+
+    found = [array for array in arrays(model) if array.size == exact.size]
+    assert found
+    for array in found:
+        assert np.linalg.norm(array.ravel() - exact.ravel()) > 0.1 * model.guarantee_.noise_scale
+    assert not hasattr(model, "n_iter_")
+
+
+def test_the_guarantee_says_where_the_noise_came_from():
+    X, y = scaled(load_wine)
+    assert model_for(3).fit(X, y).guarantee_.noise_source == "system"
+    assert model_for(3, random_state=1).fit(X, y).guarantee_.noise_source == "seeded stream"
+    first, second = (model_for(3).fit(X, y).coef_ for _ in range(2))
+    assert not np.array_equal(first, second)

@@ -1,0 +1,98 @@
+"""The papers' files, run in this process on small bundled data in place of the papers' own."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from privsvm.reproduction import jobs
+from privsvm.reproduction.command import main
+from privsvm.reproduction.comparison import read_rows
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+# The printed numbers belong to other data, so that rows of this data mostly differ: each must then say why.
+HEART = ["wine", "all", "class_1"]
+DPWSS = {
+    "datasets": {"heart": HEART, "sonar": ["digits", "all", "0"]},
+    "columns": [{"epsilon": 1, "sigma": 0.5}, {"epsilon": 1, "sigma": 0.7}],
+    "runs": 2,
+}
+SPLICE = {"train": ["digits", "all", "0"], "test": ["digits", "all", "0"]}
+DPSVMDVP = {
+    "datasets": {"splice": SPLICE},
+    "n_train": 300,
+    "n_test": 100,
+    "repeats": 2,
+    "epsilons": [0.0005, 0.01, 0.05, 0.5],
+    "options": [{"scaling": "none", "C": 1.0}, {"scaling": "min_max", "C": 1.0}],
+    "draws": {"dataset": "splice", "times": 2},
+    "sizes": {"splice": [100, 300]},
+    "features": {"splice": [40, 64]},
+}
+
+
+@pytest.fixture(scope="session")
+def papers():
+    """Modules of ``reproduce/`` by name."""
+    sys.path.insert(0, str(REPOSITORY / "reproduce"))
+    try:
+        return {name: importlib.import_module(name) for name in importlib.import_module("index").PAPERS}
+    finally:
+        sys.path.remove(str(REPOSITORY / "reproduce"))
+
+
+class Bench:
+    """A folder for results and reports, and how to run experiments into it."""
+
+    def __init__(self, papers, folder: Path):
+        self.papers, self.folder = papers, folder
+
+    def run(self, paper: str, *arguments: str, settings: dict) -> None:
+        folders = ["--data", str(self.folder / "data"), "--reports", str(self.folder / "reports")]
+        main(self.papers[paper].EXPERIMENTS, [*arguments, *folders, "--settings", json.dumps(settings)])
+
+    def rows(self, experiment: str):
+        return read_rows(self.folder / "reports" / f"{experiment}.csv")
+
+    def page(self, experiment: str) -> str:
+        return (self.folder / "reports" / f"{experiment}.html").read_text()
+
+    def figures(self, experiment: str) -> list[dict]:
+        return json.loads(re.search(r"^const figures = (.*);$", self.page(experiment), re.MULTILINE).group(1))
+
+
+@pytest.fixture
+def bench(papers, tmp_path):
+    return Bench(papers, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def finished(papers, tmp_path_factory):
+    """All experiments, run once on small data. Do not change it."""
+    bench = Bench(papers, tmp_path_factory.mktemp("reproduce"))
+    bench.run("dpwss", settings={**DPWSS, "figure1": figure1(papers)})
+    bench.run("dpsvmdvp", settings=DPSVMDVP)
+    return bench
+
+
+def figure1(papers) -> dict:
+    original = papers["dpwss"].FIGURES_SETTINGS["figure1"]
+    return {**original, "source": HEART, "features": [1, 2], "runs": 2}
+
+
+@pytest.fixture
+def no_data(monkeypatch):
+    """No file can be had."""
+    from privsvm.errors import PrivSVMError
+
+    def refuse(name, file, *arguments, **options):
+        raise PrivSVMError(f"{file}: not in any source; set PRIVSVM_MIRROR")
+
+    monkeypatch.setattr(jobs, "download_raw", refuse)
+    jobs._read.cache_clear()
+    yield
+    jobs._read.cache_clear()

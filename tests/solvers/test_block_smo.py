@@ -1,0 +1,143 @@
+"""The fast solver against LIBSVM, and against its own promises: feasible, optimal to tol, whatever the settings."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+
+from privsvm.solvers import block_smo
+from privsvm.solvers.block_smo import solve_block_smo
+from privsvm.solvers.c_svc import dual_objective, optimality_gap
+from privsvm.solvers.kernels import kernel_matrix
+
+
+def noisy_problem(n, d, seed, noise=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where(np.sin(2 * X[:, 0]) + X[:, -1] + noise * rng.normal(size=n) > 0, 1.0, -1.0)
+    y[0], y[1] = 1.0, -1.0
+    return X, y
+
+
+def check(solution, X, y, upper, tol, **kernel):
+    """Feasible, and optimal by values computed from scratch in float64."""
+    assert (solution.alpha >= 0).all()
+    assert (solution.alpha <= upper).all()
+    assert abs(y @ solution.alpha) <= 1e-9 * upper.sum()
+    X = X.toarray() if scipy.sparse.issparse(X) else X
+    Q = kernel_matrix(X, X, **kernel) * np.outer(y, y)
+    gradient = Q @ solution.alpha - 1
+    scale = upper.max() * np.abs(np.diag(Q)).max()
+    assert optimality_gap(solution.alpha, gradient, y, upper) <= tol + 0.2 * tol + 1e-12 * scale * len(y)
+    assert solution.objective == pytest.approx(dual_objective(solution.alpha, gradient), rel=1e-5, abs=1e-12)
+    return gradient
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(2, 400),
+    d=st.integers(1, 90),
+    C=st.sampled_from([1e-6, 0.1, 1.0, 30.0]),
+    kernel=st.sampled_from(["linear", "rbf", "poly"]),
+    sparse=st.booleans(),
+    shrinking=st.booleans(),
+    tol=st.sampled_from([1e-2, 1e-3, 1e-6]),
+    cache_size=st.sampled_from([0.01, 200.0]),
+    seed=st.integers(0, 10_000),
+)
+def test_solutions_are_feasible_and_optimal(n, d, C, kernel, sparse, shrinking, tol, cache_size, seed):
+    X, y = noisy_problem(n, d, seed)
+    # Rows of zeros, duplicates, and duplicates with the other label.
+    X[: n // 10] = 0.0
+    X[n // 2] = X[-1]
+    parameters = {"kernel": kernel, "gamma": 0.5 / d, "degree": 2, "coef0": 1.0}
+    upper = C * np.random.default_rng(seed).uniform(0.5, 2.0, n)
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    solution = solve_block_smo(rows, y, upper, tol=tol, shrinking=shrinking, cache_size=cache_size, **parameters)
+    assert solution.converged
+    check(solution, X, y, upper, tol, **parameters)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_large_problems_are_libsvm(kernel, sparse, C):
+    """Large enough for samples, several working sets and shrinking."""
+    X, y = noisy_problem(3000, 6, 3)
+    parameters = {"kernel": kernel, "gamma": 0.2, "degree": 2, "coef0": 1.0, "tol": 1e-5}
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    ours = solve_block_smo(rows, y, np.full(3000, C), **parameters)
+    theirs = SVC(C=C, **parameters).fit(X, y)
+    beta = y * ours.alpha
+    values = kernel_matrix(X, X, kernel, 0.2, 2, 1.0) @ beta - ours.rho
+    assert np.allclose(values, theirs.decision_function(X), rtol=0, atol=1e-3)
+    assert ours.rho == pytest.approx(-theirs.intercept_[0], abs=1e-3)
+
+
+@pytest.mark.parametrize("shrinking", [False, True])
+def test_options_do_not_change_the_optimum(shrinking):
+    X, y = noisy_problem(4000, 4, 5, noise=2.0)
+    upper = np.full(4000, 5.0)
+    reference = solve_block_smo(X, y, upper, gamma=0.5, tol=1e-6)
+    for options in ({}, {"cache_size": 1.0}, {"n_threads": 2}, {"tol": 1e-4}):
+        solution = solve_block_smo(X, y, upper, gamma=0.5, shrinking=shrinking, **options)
+        assert solution.converged
+        assert solution.objective == pytest.approx(reference.objective, rel=1e-5)
+
+
+def test_threads_change_no_bit():
+    X, y = noisy_problem(5000, 5, 6)
+    one, two = (solve_block_smo(X, y, np.ones(5000), gamma=0.2, n_threads=k) for k in (1, 2))
+    assert np.array_equal(one.alpha, two.alpha)
+    assert np.array_equal(one.gradient, two.gradient)
+
+
+def test_precision_is_raised_where_single_is_not_enough():
+    """Large C, and rows far from the origin: float32 alone cannot reach the tolerance."""
+    X, y = noisy_problem(800, 3, 7)
+    upper = np.full(800, 1e5)
+    solution = solve_block_smo(X + 100.0, y, upper, gamma=0.5, tol=1e-3)
+    assert solution.converged
+    check(solution, X + 100.0, y, upper, 1e-3, kernel="rbf", gamma=0.5)
+
+
+def test_double_takes_over_where_single_makes_no_step(monkeypatch):
+    X, y = noisy_problem(500, 3, 8)
+    improve = block_smo._Optimiser._improve
+    monkeypatch.setattr(
+        block_smo._Optimiser, "_improve", lambda self, *rest: 0 if self.dtype == np.float32 else improve(self, *rest)
+    )
+    solution = solve_block_smo(X, y, np.ones(500), gamma=0.5)
+    assert solution.converged
+    check(solution, X, y, np.ones(500), 1e-3, kernel="rbf", gamma=0.5)
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 7])
+def test_max_iter_is_kept(max_iter):
+    X, y = noisy_problem(2000, 3, 9)
+    solution = solve_block_smo(X, y, np.ones(2000), max_iter=max_iter)
+    assert solution.n_iter == max_iter
+    assert not solution.converged
+    assert abs(y @ solution.alpha) < 1e-9
+
+
+def test_one_row_of_each_class_and_no_free_variable():
+    solution = solve_block_smo(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), np.full(2, 0.1), kernel="linear")
+    assert solution.alpha.tolist() == [0.1, 0.1]
+    assert solution.rho == pytest.approx(0.0, abs=1e-12)
+    with_many = solve_block_smo(np.zeros((50, 1)), np.where(np.arange(50) < 20, 1.0, -1.0), np.ones(50))
+    assert with_many.converged
+    assert with_many.alpha.sum() == pytest.approx(40.0)
+
+
+def test_very_unbalanced_classes_keep_both_in_every_sample():
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(6000, 3))
+    y = np.where(np.arange(6000) < 5, 1.0, -1.0)
+    X[:5] += 1.5
+    solution = solve_block_smo(X, y, np.ones(6000), gamma=0.3)
+    theirs = SVC(gamma=0.3).fit(X, y)
+    beta = np.abs(theirs.dual_coef_).sum()
+    assert solution.alpha.sum() == pytest.approx(beta, rel=1e-3)

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.svm import LinearSVC
+
+from privsvm.solvers.crammer_singer import round_off_allowance, solve_crammer_singer
+from privsvm.solvers.hinge import hinge_objective, smoothed_hinge_slopes, solve_hinge
+
+
+def unit_rows(load):
+    X, y = load(return_X_y=True)
+    X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1
+    return X / np.linalg.norm(X, axis=1, keepdims=True), np.where(y == 1, 1.0, -1.0)
+
+
+def random_problem(seed, n, d):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, 1)) > 0.1)
+    return X, rng.choice([-1.0, 1.0], size=n)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
+@pytest.mark.parametrize("C", [0.005, 0.1, 2.0])
+def test_objective_equals_liblinear(load, C):
+    X, y = unit_rows(load)
+    ours = solve_hinge(X, y, C, gap=1e-9 * C * len(y))
+    theirs = LinearSVC(loss="hinge", C=C, fit_intercept=False, tol=1e-9, max_iter=10**6).fit(X, y)
+    assert ours.converged
+    assert ours.primal == pytest.approx(hinge_objective(X, y, theirs.coef_[0], C), rel=1e-7)
+    assert np.allclose(ours.coef, theirs.coef_[0], atol=1e-3 * np.abs(theirs.coef_).max())
+
+
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 8), st.floats(-3, 3))
+@settings(max_examples=60, deadline=None)
+def test_it_is_crammer_singer_with_two_classes_and_half_the_weight(seed, n, d, log_C):
+    """``w_1 - w_0`` of that problem is w, and its objective is half of this one."""
+    X, y = random_problem(seed, n, d)
+    C = 10.0**log_C
+    gap = 1e-9 * max(1.0, C * n)
+    ours = solve_hinge(X, y, C, gap)
+    theirs = solve_crammer_singer(X, (y > 0).astype(int), 2, C / 2, gap / 2)
+    assert ours.primal == pytest.approx(2 * theirs.primal, abs=2 * gap)
+    assert np.linalg.norm(ours.coef - (theirs.coef[1] - theirs.coef[0])) <= 2 * np.sqrt(gap) * (1 + 1e-6)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 8), st.floats(-3, 3))
+@settings(max_examples=60, deadline=None)
+def test_squared_distance_to_the_optimum_is_below_the_gap(seed, n, d, log_C):
+    X, y = random_problem(seed, n, d)
+    C = 10.0**log_C
+    best = solve_hinge(X, y, C, gap=1e-10 * max(1.0, C * n))
+    for gap in (1e-1 * C, 1e-3 * C):
+        rough = solve_hinge(X, y, C, gap=gap)
+        assert rough.converged
+        assert rough.gap <= gap
+        assert rough.dual <= best.primal + 1e-9 * max(1.0, C * n)
+        assert rough.primal == pytest.approx(hinge_objective(X, y, rough.coef, C), rel=1e-12)
+        distance = np.linalg.norm(rough.coef - best.coef)
+        assert distance <= np.sqrt(max(rough.gap, 0)) + np.sqrt(max(best.gap, 0)) + 1e-9
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 6), st.floats(-4, 2), st.floats(-3, 3))
+@settings(max_examples=60, deadline=None)
+def test_the_objective_with_50_digits_is_within_the_allowance(seed, n, d, log_C, log_norm):
+    import mpmath
+
+    X, y = random_problem(seed, n, d)
+    norm, C = 10.0**log_norm, 10.0**log_C
+    X *= norm / max(np.linalg.norm(X, axis=1).max(), 1e-300)
+    allowance = round_off_allowance(n, d, 1, C, norm)
+    solution = solve_hinge(X, y, C, gap=max(1e-3 * C, 4 * allowance), max_epochs=20_000)
+    with mpmath.workdps(50):
+        primal = mpmath.mpf(0)
+        for weight in solution.coef:
+            primal += mpmath.mpf(weight) ** 2 / 2
+        for row, sign in zip(X, y, strict=True):
+            margin = mpmath.fsum(mpmath.mpf(a) * mpmath.mpf(b) for a, b in zip(row, solution.coef, strict=True)) * sign
+            primal += mpmath.mpf(C) * max(mpmath.mpf(0), 1 - margin)
+        assert abs(primal - mpmath.mpf(solution.primal)) <= allowance
+
+
+def test_sparse_equals_dense():
+    X, y = unit_rows(load_digits)
+    X = X * (np.abs(X) > 0.1)
+    dense = solve_hinge(X, y, 0.2, gap=1e-6)
+    sparse = solve_hinge(scipy.sparse.csr_array(X), y, 0.2, gap=1e-6)
+    assert np.allclose(dense.coef, sparse.coef, atol=2 * np.sqrt(1e-6))
+    assert sparse.gap <= 1e-6
+
+
+def test_rows_of_zeros_cost_their_constant_loss():
+    X = np.array([[1.0], [-1.0], [0.0], [0.0]])
+    y = np.array([-1.0, 1.0, -1.0, 1.0])
+    with_zeros = solve_hinge(X, y, 1.0, gap=1e-12)
+    without = solve_hinge(X[:2], y[:2], 1.0, gap=1e-12)
+    assert np.allclose(with_zeros.coef, without.coef)
+    assert with_zeros.primal == pytest.approx(without.primal + 2.0)
+
+
+def test_one_sign_is_enough():
+    solution = solve_hinge(np.array([[1.0, 0.0]]), np.array([1.0]), 0.25, gap=1e-15)
+    assert np.allclose(solution.coef, [0.25, 0.0])
+
+
+def test_same_bits_every_time():
+    X, y = unit_rows(load_digits)
+    first, second = (solve_hinge(X, y, 0.1, gap=1e-5).coef for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+
+
+def test_stops_at_max_epochs_and_says_so():
+    X, y = unit_rows(load_digits)
+    solution = solve_hinge(X, y, 10.0, gap=1e-12, max_epochs=3)
+    assert not solution.converged
+    assert solution.n_epochs == 3
+
+
+def test_smoothed_slopes_are_the_derivative():
+    def loss(m, h):
+        return np.where(m >= 1, 0.0, np.where(m > 1 - h, (1 - m) ** 2 / (2 * h), 1 - m - h / 2))
+
+    margins = np.linspace(-3, 3, 4001)
+    for h in (0.1, 0.5, 2.0):
+        slopes = smoothed_hinge_slopes(margins, h)
+        assert np.allclose((loss(margins + 1e-6, h) - loss(margins - 1e-6, h)) / 2e-6, slopes, atol=1e-5 / h)
+        assert slopes.min() == -1.0
+        assert slopes.max() == 0.0

@@ -1,0 +1,98 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsvm.solvers.kernel_rows import KernelRows, RowStore, kernel_expansion
+from privsvm.solvers.kernels import KERNELS, kernel_matrix
+
+PARAMETERS = {"gamma": 0.3, "degree": 3, "coef0": 0.5}
+
+
+def rows_like(kind, n, d, rng):
+    X = rng.normal(size=(n, d))
+    if kind == "dense":
+        return X + 0.5
+    X[rng.random(size=X.shape) < 0.9] = 0.0
+    return scipy.sparse.csr_array(X) if kind == "sparse" else X
+
+
+def dense(X):
+    return X.toarray() if scipy.sparse.issparse(X) else X
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", ["dense", "sparse", "dense with zeros"])
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 2e-4), (np.float64, 1e-10)])
+def test_products_are_those_of_the_kernel_matrix(kernel, kind, dtype, error):
+    rng = np.random.default_rng(0)
+    X = rows_like(kind, 700, 30, rng)
+    rows = KernelRows(X, kernel, **PARAMETERS, dtype=dtype)
+    index = rng.permutation(700)[:600]
+    coef = rng.normal(size=600)
+    exact = kernel_matrix(dense(X), dense(X), kernel, **PARAMETERS)
+    size = np.abs(exact).max()
+    values = rng.normal(size=700)
+    expected = values - exact[:, index] @ coef
+    rows.subtract_expansion(values, rows.take(index), coef)
+    assert np.allclose(values, expected, rtol=0, atol=600 * size * error / 20)
+    gram = rows.take(index[:90]).gram(np.empty(8100, dtype=dtype))
+    assert np.allclose(gram, exact[np.ix_(index[:90], index[:90])], rtol=0, atol=size * error)
+    assert np.array_equal(gram, gram.T) or kind != "dense"
+    assert np.allclose(rows.diagonal(), np.diag(exact), rtol=0, atol=size * error)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_a_store_gives_the_same_and_computes_rows_once(kernel, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 80))
+    rows = KernelRows(X, kernel, gamma=0.02, degree=2, coef0=1.0, dtype=np.float64)
+    store = RowStore(rows, 1e9)
+    assert store.holds_all
+    computed = []
+    fill = KernelRows.fill
+    monkeypatch.setattr(
+        KernelRows, "fill", lambda self, out, index: (computed.append(len(index)), fill(self, out, index))
+    )
+    for _ in range(3):
+        index, coef = rng.permutation(200)[:60], rng.normal(size=60)
+        values, expected = np.zeros(200), np.zeros(200)
+        store.subtract_expansion(values, index, coef)
+        rows.subtract_expansion(expected, rows.take(index), coef)
+        assert np.allclose(values, expected, atol=1e-10)
+    assert sum(computed) <= 200
+    # Without memory it computes anew.
+    values, expected = np.zeros(200), np.zeros(200)
+    RowStore(rows, 0).subtract_expansion(values, index, coef)
+    rows.subtract_expansion(expected, rows.take(index), coef)
+    assert np.array_equal(values, expected)
+
+
+def test_threads_change_nothing():
+    rng = np.random.default_rng(2)
+    X, coef = rng.normal(size=(5000, 6)), rng.normal(size=5000)
+    results = []
+    for n_threads in (1, 2, 3):
+        with ThreadPoolExecutor(n_threads) as pool:
+            rows = KernelRows(X, "rbf", gamma=0.1, pool=None if n_threads == 1 else pool, n_threads=n_threads)
+            values = np.zeros(5000)
+            rows.subtract_expansion(values, rows, coef)
+            results.append(values)
+    assert np.array_equal(results[0], results[1])
+    assert np.array_equal(results[0], results[2])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(1, 80), m=st.integers(1, 600), d=st.integers(1, 9), k=st.integers(1, 3),
+    kernel=st.sampled_from(KERNELS), sparse=st.booleans(), seed=st.integers(0, 1000),
+)  # fmt: skip
+def test_expansions_equal_the_matrix_product(n, m, d, k, kernel, sparse, seed):
+    rng = np.random.default_rng(seed)
+    X, Z, coef = rng.normal(size=(n, d)), rng.normal(size=(m, d)), rng.normal(size=(m, k))
+    values = kernel_expansion(scipy.sparse.csr_array(X) if sparse else X, Z, coef, kernel, **PARAMETERS)
+    expected = kernel_matrix(X, Z, kernel, **PARAMETERS) @ coef
+    assert np.allclose(values, expected, rtol=1e-9, atol=1e-9)
