@@ -55,6 +55,8 @@ sync: $(VENV)/ready  ## Bring data and models to the present commit
 	snakemake --touch --forceall --cores 1 --quiet all
 
 bench: $(VENV)/ready  ## Time the solvers against named peers
+	@uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r bench/requirements.lock \
+		|| echo "bench: the peers of bench/requirements.lock cannot be installed here; their columns will say so" >&2
 	python bench/run.py
 
 reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." chooses): reports/reproduce/index.html
@@ -71,6 +73,8 @@ lint: $(VENV)/ready  ## Check formatting, lint, types, workflow
 lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra dev \
 		--generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra bench --constraints requirements.lock \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o bench/requirements.lock
 
 check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane and recorded
 	python stages/check.py

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import importlib.metadata
 import os
 import platform
 import statistics
@@ -22,6 +23,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from sklearn.svm import LinearSVC
+from svm import CASES, installed_libraries, svm_sections
 from threadpoolctl import threadpool_limits
 
 from privsvm.evaluation.metrics import confusion_matrices, confusion_metrics
@@ -107,25 +109,39 @@ def metric_rows() -> list[str]:
     return rows
 
 
+def peer_version() -> str:
+    """Version of oneDAL's package, where it is installed."""
+    try:
+        return f", scikit-learn-intelex {importlib.metadata.version('scikit-learn-intelex')}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 def main() -> None:
     """Run all comparisons, print the page and write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("docs/benchmarks.md"))
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
+    libraries = installed_libraries()
+    # Before anything here starts threads or grows caches: these run in processes of their own.
+    svm = svm_sections(libraries, sorted({1, min(2, os.cpu_count() or 1)}), list(CASES))
     threadpool_limits(1)
     page = "\n".join(
         [
             "# Benchmarks",
             "",
-            "Written by `make bench`: run it to see the ratios on your machine. Median milliseconds of "
-            f"{REPETITIONS} alternating runs, one thread each; a ratio above 1 means that PrivSVM is faster.",
+            "Written by `make bench`: run it to see the ratios on your machine. A ratio above 1 means that PrivSVM is "
+            "faster. Sets that the machine cannot have (see `python stages/download.py --list`) say `no data`.",
             "",
             f"{datetime.date.today().isoformat()}, {platform.machine()}, {os.cpu_count()} cores, "
-            f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}.",
+            f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}"
+            f"{peer_version()}.",
             "",
+            *svm,
             "## Crammer-Singer solver against LIBLINEAR",
             "",
+            f"Here and below: median milliseconds of {REPETITIONS} alternating runs, one thread each. "
             "Ours stops at a certified duality gap of `2e-4 C^2`, which the proof of `pmsvm_wp` needs; LIBLINEAR "
             "(`LinearSVC`) stops at the largest tolerance whose objective is as good, and certifies nothing.",
             "",

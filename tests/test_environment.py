@@ -13,11 +13,12 @@ from packaging.utils import canonicalize_name
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
+BENCH_LOCK = (REPOSITORY / "bench/requirements.lock").read_text()
 
 
-def locked() -> dict[str, list[Requirement]]:
+def locked(lock: str = LOCK) -> dict[str, list[Requirement]]:
     pins: dict[str, list[Requirement]] = {}
-    for line in LOCK.splitlines():
+    for line in lock.splitlines():
         if re.match(r"[A-Za-z0-9]", line):
             pin = Requirement(line.rstrip("\\").strip())
             pins.setdefault(canonicalize_name(pin.name), []).append(pin)
@@ -27,7 +28,7 @@ def locked() -> dict[str, list[Requirement]]:
 def test_every_requirement_is_locked_at_an_allowed_version():
     wanted = [
         *PROJECT["dependencies"],
-        *(item for extra in PROJECT["optional-dependencies"].values() for item in extra),
+        *(item for name, extra in PROJECT["optional-dependencies"].items() if name != "bench" for item in extra),
     ]
     pins = locked()
     for requirement in map(Requirement, wanted):
@@ -38,10 +39,19 @@ def test_every_requirement_is_locked_at_an_allowed_version():
             assert requirement.specifier.contains(version.version), f"{requirement} against {pin}; run `make lock`"
 
 
-def test_lock_has_hashes_and_no_address():
-    assert "://" not in LOCK
-    assert not re.search(r"--(extra-)?index|--find-links|^-e|^-f", LOCK, re.MULTILINE)
-    blocks = re.split(r"\n(?=[A-Za-z0-9])", LOCK)
+def test_the_benchmarks_peers_share_every_pin_with_the_product():
+    pins, peers = locked(), locked(BENCH_LOCK)
+    assert {Requirement(item).name for item in PROJECT["optional-dependencies"]["bench"]} <= set(peers)
+    for name, found in peers.items():
+        for pin in found:
+            assert name not in pins or pin.specifier in [own.specifier for own in pins[name]], f"{pin}; run `make lock`"
+
+
+@pytest.mark.parametrize("lock", [LOCK, BENCH_LOCK], ids=["product", "bench"])
+def test_lock_has_hashes_and_no_address(lock):
+    assert "://" not in lock
+    assert not re.search(r"--(extra-)?index|--find-links|^-e|^-f", lock, re.MULTILINE)
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", lock)
     assert all("--hash=sha256:" in block for block in blocks if re.match(r"[A-Za-z0-9]", block))
 
 

@@ -143,8 +143,9 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
     The errors E_i of free support vectors are zero up to `tol`, of either sign, and sum to zero up to the round-off
     of b, which is their mean. ``signed`` divides by that sum: the individual budgets exceed epsilon hundreds of times,
     almost no noise is added, and how much depends on the solver's tolerance and on round-off. With ``abs`` or
-    ``uniform`` the noise is what the formula promises, and the model is at chance for every epsilon up to 1.
-    ``precision="double"`` leaves a sum of about 1e-13 and no noise to speak of.
+    ``uniform`` the noise is what the formula promises; on the paper's two datasets the model is then at chance for
+    every epsilon up to 1 (docs/reproductions.md). ``precision="double"`` leaves a sum of about 1e-13 and no noise to
+    speak of.
 
     Corrected misprints of Algorithm 2: line 7 means ``a_i > 0``, line 13 ``>``, eta is ``k11 + k22 - 2 k12``, and the
     two clipping cases are exchanged.

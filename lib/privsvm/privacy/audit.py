@@ -162,8 +162,8 @@ def verbatim_row_witness(released: np.ndarray, X, neighbours: Neighbours) -> Wit
         epsilon=math.inf,
         neighbours=neighbours,
         description=(
-            f"the training rows of one split, a support vector that occurs once {how}: the release holds it with "
-            f"probability 1, and never without it; {len(single)} of {len(released)} released rows tell so"
+            f"the training rows of one split, and the same with one support vector {how}: every release from the "
+            f"former holds that row, none from the latter does; {len(single)} of {len(released)} released rows are such"
         ),
     )
 

@@ -130,7 +130,9 @@ def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
         X: Any
         X, labels = read_part(entry, part, folder)
     except PrivSVMError as error:
-        raise MissingError("no data", without_absolute_paths(str(error).splitlines()[0])) from None
+        # What happened and the remedy; all that was tried in between would be repeated in every row.
+        clauses = without_absolute_paths(str(error).splitlines()[0]).split("; ")
+        raise MissingError("no data", "; ".join(dict.fromkeys((clauses[0], clauses[-1])))) from None
     signs = np.where(np.asarray(labels) == positive, 1.0, -1.0)
     if np.unique(signs).size < 2:
         raise MissingError("no data", f"dataset {dataset}: no row, or every row, has the label {positive}")

@@ -159,7 +159,10 @@ def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
         kernel_values(block, block, kind, norms[start:stop], other_norms, coef0, degree)
-        out[start:stop] += np.dot(block, coef)
+        sums = np.dot(block, coef)
+        for t in range(start, stop):
+            for k in range(coef.shape[1]):
+                out[t, k] += sums[t - start, k]
 
 
 def kernel_expansion(

@@ -139,7 +139,8 @@ def _fill_row(target, i, start, stop, rows):
             x[k] = columns[k, i]
         for begin in range(start, stop, _BLOCK):
             end = min(begin + _BLOCK, stop)
-            products[begin:end] = 0.0
+            for p in range(begin, end):
+                products[p] = 0.0
             for k in range(n_features):
                 value = x[k]
                 if value != 0.0:
@@ -421,11 +422,19 @@ def _swap(values, i, j):
     values[i], values[j] = values[j], values[i]
 
 
+# Slice assignment would compile a second's worth of broadcasting rules.
+@njit(cache=True)
+def _copy(source, target, count):
+    for p in range(count):
+        target[p] = source[p]
+
+
 @njit(cache=True)
 def _shrink(active, largest, smallest, state, rows, cache, source, buffer, wide_buffer):
     """Set variables aside that look settled, as LIBSVM does; return how many stay active."""
     before = active
-    source[:before] = np.arange(before)
+    for p in range(before):
+        source[p] = p
     moved = False
     i = 0
     while i < active:
@@ -457,7 +466,7 @@ def _shrink(active, largest, smallest, state, rows, cache, source, buffer, wide_
             while known < min(before, length) and source[known] < length:
                 buffer[known] = row[source[known]]
                 known += 1
-            row[:known] = buffer[:known]
+            _copy(buffer, row, known)
             if known < before:
                 cache.length[slot] = known
         if not rows.sparse:
@@ -465,7 +474,7 @@ def _shrink(active, largest, smallest, state, rows, cache, source, buffer, wide_
                 column = rows.columns[k]
                 for p in range(before):
                     wide_buffer[p] = column[source[p]]
-                column[:before] = wide_buffer[:before]
+                _copy(wide_buffer, column, before)
     return active
 
 
@@ -561,7 +570,8 @@ def _run(state, rows, cache, selection, tol, sigma, sharpness, shrinking, max_it
         if remembers:
             if iteration > pairs.shape[0]:
                 longer = np.empty((2 * pairs.shape[0], 4), dtype=np.int64)
-                longer[: pairs.shape[0]] = pairs
+                for k in range(pairs.shape[0]):
+                    _copy(pairs[k], longer[k], 4)
                 pairs = longer
             pairs[iteration - 1, 0] = head[i]
             pairs[iteration - 1, 1] = j
