@@ -81,10 +81,10 @@ def classifier(library: str, threads: int, **parameters):
         return SVMClassifier(**common, n_jobs=threads)
     if library == "oneDAL":
         import daal4py
-        from sklearnex.svm import SVC as OneDalSVC
+        from sklearnex import svm as one_dal
 
         daal4py.daalinit(threads)
-        return OneDalSVC(**common)
+        return one_dal.SVC(**common)
     from sklearn.svm import SVC
 
     return SVC(**common)

@@ -6,6 +6,8 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
+from tests.memory import fit_megabytes
+from tests.table_3 import table_3_rows
 
 from privsvm import DPWSSClassifier
 from privsvm.files import canonical_json
@@ -179,3 +181,11 @@ def test_no_step_at_all(wine, kernel):
     assert (path.n_iter, path.n_support, path.objective) == (0, 0, 0.0)
     assert path.guarantees[0].witness.epsilon == 0.0
     assert path.codes(path.scores(X, 0)).shape == (2, len(y))
+
+
+def test_memory_on_ijcnn1(tmp_path):
+    """49,990 rows: the memory of used pairs is a list, not a matrix."""
+    X, y = table_3_rows("ijcnn1", tmp_path)
+    np.savez(tmp_path / "rows.npz", X=X.toarray() if scipy.sparse.issparse(X) else X, y=y)
+    model = "DPWSSClassifier(sigma=0.3, max_iter=5000, allow_unsound=True)"
+    assert fit_megabytes(model, tmp_path / "rows.npz") < 2000

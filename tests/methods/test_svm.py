@@ -4,6 +4,8 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
+from tests.memory import fit_megabytes
+from tests.table_3 import TABLE_3, printed, read_training_part, table_3_rows
 
 from privsvm import SVMClassifier
 
@@ -34,6 +36,23 @@ def test_decision_values_are_libsvm(load, kernel, sparse, selection):
     # Away from ties the vote is the same too.
     clear = np.abs(expected.reshape(len(y), -1)).min(axis=1) > 1e-3
     assert np.array_equal(ours.predict(rows)[clear], theirs.predict(X)[clear])
+
+
+@pytest.mark.parametrize("name", TABLE_3)
+def test_the_fast_solver_has_the_objectives_and_accuracies_of_dpwss_table_3(name, tmp_path):
+    expected = printed(name, 1)
+    X, y = table_3_rows(name, tmp_path)
+    model = SVMClassifier(kernel="linear").fit(X, y)
+    assert model.objective_ == pytest.approx(expected["objective"], rel=1e-4)
+    # Both solutions are optimal to 1e-3 only: a row on the border (one, in a5a) may fall to either side.
+    assert np.mean(model.predict(X) == y) == pytest.approx(expected["accuracy"], abs=5.1e-5 + 1 / y.size)
+
+
+def test_memory_of_a_large_fit(tmp_path):
+    """cod-rna: the fit stays below the cache's size and 1 GB."""
+    X, y = read_training_part("cod-rna", "train", tmp_path)
+    np.savez(tmp_path / "rows.npz", X=2 * (X - X.min(axis=0)) / np.ptp(X, axis=0) - 1, y=y)
+    assert fit_megabytes("SVMClassifier(gamma=1 / 8, cache_size=200)", tmp_path / "rows.npz") < 1200
 
 
 @pytest.mark.parametrize("weights", ["balanced", {0: 0.3, 1: 4.0, 2: 1.5}])

@@ -1,7 +1,3 @@
-import csv
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -10,36 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
+from tests.table_3 import TABLE_3, printed, table_3_rows
 
-from privsvm.data.catalogue import load_catalogue
-from privsvm.data.download import fetch_file
-from privsvm.data.readers import read_part
 from privsvm.solvers.c_svc import optimality_gap
 from privsvm.solvers.kernels import KERNELS, kernel_matrix
 from privsvm.solvers.smo import SELECTIONS, _draw, solve_smo
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-SHARED = REPOSITORY.parent / "shared"
-
 EXACT = [selection for selection in SELECTIONS if selection != "dpwss"]
-
-# The names of the paper's Table 3, and where the sets are.
-TABLE_3 = {
-    "a1a": ("a1a", "train"),
-    "a5a": ("a5a", "train"),
-    "australian": ("australian_scale", "all"),
-    "breast": ("breast-cancer_scale", "all"),
-    "diabetes": ("diabetes_scale", "all"),
-    "fourclass": ("fourclass_scale", "all"),
-    "german": ("german.numer_scale", "all"),
-    "heart": ("heart_scale", "all"),
-    "ijcnn1": ("ijcnn1", "train"),
-    "ionosphere": ("ionosphere_scale", "all"),
-    "sonar": ("sonar_scale", "all"),
-    "splice": ("splice_scale", "train"),
-    "w1a": ("w1a", "train"),
-    "w5a": ("w5a", "train"),
-}
 
 
 def grouped(X, y):
@@ -70,29 +43,14 @@ def problem(seed, n, d, sparse=False):
 @pytest.mark.parametrize("shrinking", [1, 0])
 def test_wss2_column_of_dpwss_table_3(name, shrinking, tmp_path):
     """LIBSVM 3.24 made that column: its objective, its accuracy, and every single step."""
-    mirror = Path(os.environ.get("PRIVSVM_MIRROR") or SHARED / "datasets")
-    published = SHARED / "published" / "dpwss_tables_2_3.csv"
-    if not (mirror / "MANIFEST.json").is_file() or not published.is_file():
-        pytest.skip(f"no mirror at {mirror} (set PRIVSVM_MIRROR), or no {published}")
-    with published.open() as file:
-        printed = {
-            row["metric"]: float(row["value"])
-            for row in csv.DictReader(file)
-            if (row["dataset"], row["method"], row["setting"]) == (name, "WSS2", f"shrinking={shrinking}")
-        }
-    entry, part = load_catalogue()[TABLE_3[name][0]], TABLE_3[name][1]
-    for file in entry.parts[part].files:
-        fetch_file(entry.files[file], tmp_path / file, str(mirror), dataset=entry.name)
-    X, labels = read_part(entry, part, tmp_path)
-    y = np.where(labels.astype(int) > 0, 1.0, -1.0)
-    # The paper takes benign for positive; the file does not.
-    X, y = grouped(X, -y if name == "breast" else y)
+    expected = printed(name, shrinking)
+    X, y = grouped(*table_3_rows(name, tmp_path))
     solution = solve_smo(X, y, np.ones(y.size), kernel="linear", shrinking=bool(shrinking))
     decision = X @ (X.T @ (solution.alpha * y)) - solution.rho
     assert solution.converged
-    assert solution.objective == pytest.approx(printed["objective"], rel=1e-4)
-    assert np.mean((decision > 0) == (y > 0)) == pytest.approx(printed["accuracy"], abs=5.1e-5)
-    assert solution.n_iter == printed["iterations"]
+    assert solution.objective == pytest.approx(expected["objective"], rel=1e-4)
+    assert np.mean((decision > 0) == (y > 0)) == pytest.approx(expected["accuracy"], abs=5.1e-5)
+    assert solution.n_iter == expected["iterations"]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -1,0 +1,24 @@
+"""Peak memory of a piece of code in a process of its own."""
+
+import subprocess
+import sys
+
+HEADER = """
+import resource, sys
+import numpy as np
+import privsvm
+data = np.load(sys.argv[1])
+X, y = data["X"], data["y"]
+def fit(model):
+    model.fit(X[:100], np.arange(100) % 2)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model.fit(X, y)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def fit_megabytes(model, rows):
+    """Megabytes that fitting adds at its peak: a model as source code, rows as an npz file with X and y."""
+    code = f"{HEADER}fit(privsvm.{model})"
+    done = subprocess.run([sys.executable, "-c", code, rows], capture_output=True, text=True, check=True)
+    return float(done.stdout)
