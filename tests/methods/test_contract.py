@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,6 +17,8 @@ from privsvm import (
     PrivateSVMClassifier,
     SVMClassifier,
 )
+from privsvm.methods.released import noise_streams
+from privsvm.methods.validation import check_training_data
 
 X = np.array([[0.0, 0.1], [0.2, 0.0], [1.0, 0.9], [0.8, 1.0]] * 5)
 Y = np.array(["no", "no", "yes", "yes"] * 5)
@@ -117,6 +120,27 @@ class TestBadInput:
         (PMSVMClassifier(), {"delta": 1.0}),
         (PMSVMClassifier(), {"C": -1.0}),
         (PMSVMClassifier(), {"data_norm": 0.0}),
+        *[
+            (estimator, {name: value})
+            for estimator, name in (
+                (PMSVMClassifier(), "data_norm"),
+                (PrivateSVMClassifier(), "data_norm"),
+                (DPFrankWolfeClassifier(), "data_bound"),
+            )
+            for value in (9e-101, 2e100)
+        ],
+        *[
+            (estimator, {"allow_unsound": value})
+            for estimator in (
+                PMSVMClassifier(),
+                PrivateSVMClassifier(),
+                LandmarkDualClassifier(),
+                DPFrankWolfeClassifier(),
+                DPWSSClassifier(),
+                DPSVMDVPClassifier(),
+            )
+            for value in (1, "false", None)
+        ],
         (PMSVMClassifier(), {"gap": 0.0}),
         (PMSVMClassifier(), {"variant": "as_publishd"}),
         (PMSVMClassifier(), {"neighbours": "replace"}),
@@ -156,6 +180,7 @@ class TestBadInput:
         (LandmarkDualClassifier(), {"gamma": "scale"}),
         (LandmarkDualClassifier(), {"n_landmarks": 0}),
         (LandmarkDualClassifier(), {"normalize": 1}),
+        (LandmarkDualClassifier(), {"landmarks_public": 1}),
         (LandmarkDualClassifier(), {"landmarks_seed": 0.5}),
         (LandmarkDualClassifier(), {"bounds": (1.0, -1.0)}),
         (LandmarkDualClassifier(), {"bounds": 1.0}),
@@ -174,3 +199,68 @@ def test_bad_parameters_are_named_with_their_value(estimator, changes):
         clone(estimator).set_params(**chosen).fit(X, Y)
     assert str(value) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+SOUND = [PMSVMClassifier, PrivateSVMClassifier, LandmarkDualClassifier, DPFrankWolfeClassifier]
+
+
+@pytest.mark.parametrize("estimator_class", SOUND)
+def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
+    def assumptions(**chosen):
+        guarantee = estimator_class(classes=["no", "yes"], **chosen).fit(X, Y).guarantee_
+        assert guarantee.status == "proved"
+        return guarantee.noise_source, " | ".join(guarantee.assumptions)
+
+    for seed in (0, np.random.default_rng(0)):
+        source, stated = assumptions(random_state=seed)
+        assert source == "seeded stream"
+        assert "the seed is secret, stored nowhere and used for one release only" in stated
+    source, stated = assumptions()
+    assert source == "system"
+    assert "seed is secret" not in stated
+    assert "others are refused" in stated
+    assert ("same next power of two" in stated) == (estimator_class is not DPFrankWolfeClassifier)
+
+
+@pytest.mark.parametrize("estimator_class", SOUND)
+def test_a_model_keeps_no_times(estimator_class):
+    model = estimator_class(classes=["no", "yes"]).fit(X, Y)
+    path = getattr(model, "_path", None)
+    assert path is None or path.fit_seconds == path.release_seconds == 0.0
+    assert model.release_path(X, Y, [1.0], 1).release_seconds > 0.0
+
+
+def test_two_methods_with_one_seed_share_no_noise():
+    streams = [noise_streams(0, estimator_class()) for estimator_class in SOUND]
+    assert len({stream(1.0, 0).bytes(16) for stream in streams}) == len(SOUND)
+    assert streams[0](1.0, 0).bytes(16) == noise_streams(0, PMSVMClassifier())(1.0, 0).bytes(16)
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
+def test_a_stale_flag_does_not_hide_entries_stored_twice(kind):
+    rows = kind((np.ones(4), np.zeros(4, dtype=int), np.array([0, 2, 4])), shape=(2, 1))
+    rows.has_canonical_format = True
+    rows.has_sorted_indices = True
+    checked, _, _ = check_training_data(PMSVMClassifier(), rows, [0, 1], [0, 1])
+    assert checked.toarray().tolist() == [[2.0], [2.0]]
+    assert checked.data.tolist() == [2.0, 2.0]
+    assert rows.nnz == 4
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [SVMClassifier(), DPSVMDVPClassifier(allow_unsound=True), DPWSSClassifier(allow_unsound=True)],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_iter", np.inf), ("max_iter", np.nan), ("max_iter", -2), ("degree", np.inf), ("degree", 2.7), ("degree", -1),
+        ("degree", "3"), ("coef0", np.nan), ("coef0", None), ("gamma", None), ("gamma", [1.0]), ("gamma", True),
+        ("gamma", 0.0), ("shrinking", "no"), ("C", np.nan), ("C", True), ("tol", "small"), ("cache_size", 0),
+        ("kernel", "rfb"),
+    ],
+)  # fmt: skip
+def test_parameters_of_the_kernel_machines_are_checked(estimator, name, value):
+    with pytest.raises(ValueError, match=f"{name}="):
+        clone(estimator).set_params(**{"kernel": "poly", name: value}).fit(X, Y)

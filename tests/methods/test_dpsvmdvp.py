@@ -198,6 +198,7 @@ def test_guarantee(cancer):
         assert guarantee.neighbours == guarantee.witness.neighbours == "add_remove"
         assert math.isinf(guarantee.witness.epsilon)
         assert "in the clear" in guarantee.reason
+        assert "without noise: the offset and the dual variables at their bound" in guarantee.reason
         stored = canonical_json(guarantee.to_dict())
         assert '"epsilon":"inf"' in stored
         assert Guarantee.from_dict(json.loads(stored)) == guarantee

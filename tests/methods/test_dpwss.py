@@ -45,7 +45,7 @@ def test_one_training_is_one_solve(cancer):
     X, y = cancer
     order = np.argsort(-y, kind="stable")
     signs = np.where(y[order] == 1, 1.0, -1.0)
-    rng = seeded_stream(5, "noise", 2.0, 0)
+    rng = seeded_stream(5, "noise", "DPWSSClassifier", 2.0, 0)
     sharpness = 2.0 / (2 * (1 - 0.6))
     chosen = {"kernel": "linear", "selection": "dpwss", "sigma": 0.6, "sharpness": sharpness}
     solution = solve_smo(X[order], signs, np.full(y.size, 0.3), rng=rng, **chosen)
@@ -119,7 +119,7 @@ def test_a_path_holds_one_training_for_each_epsilon_and_repeat(load, kernel):
     expected = KernelPath if kernel == "rbf" else LinearPath if load is load_breast_cancer else OneVsOneLinearPath
     assert type(path) is expected
     assert path.n_repeats == 3
-    stream = seeded_stream(11, "noise", 5.0, 2)
+    stream = seeded_stream(11, "noise", "DPWSSClassifier", 5.0, 2)
     alone = method(**chosen, epsilon=5.0).release_path(X, y, [5.0], 1, lambda epsilon, repeat: stream)
     assert np.allclose(path.scores(X, 1)[2], alone.scores(X, 0)[0], atol=1e-10)
     common = {"epsilons": path.epsilons, "guarantees": path.guarantees, "n_classes": path.n_classes}

@@ -51,6 +51,7 @@ def test_outputs_that_never_meet(order):
     assert witness.neighbours == "add_remove"
     assert witness.description.startswith("two sets; ")
     assert "200 of 200" in witness.description
+    assert "95% confidence, for this witness alone" in witness.description
 
 
 def test_outputs_without_any_spread():

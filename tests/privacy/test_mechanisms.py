@@ -28,6 +28,8 @@ def test_noise_is_laplace_of_the_stated_scale():
     mechanism = LaplaceMechanism(epsilon=0.7, sensitivity=0.3, size=10**6)
     noise = mechanism.release(np.zeros(10**6), seeded_stream(1, "test"))
     assert mechanism.noise_scale == pytest.approx(0.3 / 0.7, rel=2e-6)
+    # The fourth moment of Laplace noise is 24 b^4, so its square has standard deviation sqrt(20) b^2 around 2 b^2.
+    assert abs(np.mean((noise / mechanism.noise_scale) ** 2) / 2 - 1) < 5.3 * np.sqrt(5 / 1e6)
     assert scipy.stats.kstest(noise / mechanism.noise_scale, "laplace").pvalue > 1e-7
     # The mean size is b, with standard deviation b / 1000: 5.3 of them.
     assert abs(np.abs(noise).mean() / mechanism.noise_scale - 1) < 5.3e-3
@@ -47,7 +49,67 @@ def test_laplace_rounding_is_paid_for(sensitivity, size, log_epsilon, seed):
     assert distance <= mechanism.total_sensitivity * (1 + 1e-12)
     assert mechanism.total_sensitivity <= sensitivity * (1 + 2e-6)
     assert mechanism.total_sensitivity / mechanism.noise_scale <= epsilon
-    assert epsilon * (1 - 1e-9) <= mechanism.epsilon_proved <= epsilon
+    # The scale is rounded up to a multiple of the grid.
+    cells = mechanism.noise_scale / grid
+    assert cells == np.rint(cells)
+    assert epsilon * (1 - 1e-9 - 1 / cells) <= mechanism.epsilon_proved <= epsilon
+
+
+def cells_of(mechanism, cell, size, seed):
+    """Releases of `size` numbers that all lie on one cell of the grid, in units of the grid."""
+    cells = mechanism.release(np.full(size, cell * mechanism.grid), seeded_stream(seed, "test")) / mechanism.grid
+    assert np.array_equal(cells, np.rint(cells))
+    return cells.astype(np.int64)
+
+
+def test_laplace_noise_on_few_cells_has_the_discrete_distribution():
+    """Fixed seed; chi-square with an error probability of 1e-7."""
+    size = 10**6
+    mechanism = LaplaceMechanism(epsilon=1e6 * size, sensitivity=1.0, size=size)
+    scale = round(mechanism.noise_scale / mechanism.grid)
+    assert scale == 2
+    drawn = cells_of(mechanism, 7, size, 5) - 7
+    places = np.arange(-15, 16)
+    pmf = np.tanh(0.5 / scale) * np.exp(-np.abs(places) / scale)
+    seen = np.array([np.sum(drawn == place) for place in places])
+    tail = drawn.size - seen.sum()
+    expected = np.append(pmf, 1 - pmf.sum()) * size
+    assert scipy.stats.chisquare(np.append(seen, tail), expected).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_laplace_probabilities_of_neighbours_differ_by_epsilon_and_no_more(epsilon):
+    """Fixed seeds; a correct mechanism would fail for new ones with probability below 1e-6 (18 events at 5.8 sigma)."""
+    mechanism = LaplaceMechanism(epsilon=epsilon, sensitivity=1.0, size=10**6)
+    # Neighbours as far apart as rounding may move them: one number has all of the sensitivity.
+    distance = round(mechanism.total_sensitivity / mechanism.grid)
+    scale = mechanism.noise_scale / mechanism.grid
+    first = cells_of(mechanism, 0, 10**6, 1) / scale
+    second = cells_of(mechanism, distance, 10**6, 2) / scale
+    # Below both vectors the first is e^epsilon times as likely, above both the second is; it holds far from them too.
+    for reach in (0.0, 1.0, 3.0):
+        below = [np.sum(values < -reach) for values in (first, second)]
+        above = [np.sum(values > distance / scale + reach) for values in (second, first)]
+        for often, rarely in (below, above):
+            spread = np.sqrt(1 / often + 1 / rarely)
+            assert abs(np.log(often / rarely) - mechanism.epsilon_proved) < 5.8 * spread
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-9, -3.7, 1e6, -1e300])
+def test_released_laplace_numbers_lie_on_the_grid(value):
+    mechanism = LaplaceMechanism(epsilon=1.0, sensitivity=0.1, size=1000)
+    released = mechanism.release(np.full(1000, value), np.random.default_rng(0))
+    cells = released / mechanism.grid
+    assert np.array_equal(cells, np.rint(cells))
+    assert np.isfinite(released).all()
+    # All residues occur: the noise is drawn on the grid itself.
+    if abs(value) < 10:
+        assert len(np.unique(cells % 2)) == 2
+
+
+def test_laplace_noise_that_does_not_fit_into_whole_numbers_is_refused():
+    with pytest.raises(ValueError, match=r"epsilon=1e-06, size=5000: .*whole numbers"):
+        LaplaceMechanism(epsilon=1e-6, sensitivity=1.0, size=5000)
 
 
 VECTORS = {"epsilon": 1.3, "delta": 1e-6, "sensitivity": 0.2, "n_vectors": 7, "size": 11}

@@ -11,6 +11,7 @@ from privsvm.solvers import block_smo
 from privsvm.solvers.block_smo import solve_block_smo
 from privsvm.solvers.c_svc import dual_objective, optimality_gap
 from privsvm.solvers.kernels import kernel_matrix
+from privsvm.solvers.smo import solve_smo
 
 
 def noisy_problem(n, d, seed, noise=0.5):
@@ -141,3 +142,47 @@ def test_very_unbalanced_classes_keep_both_in_every_sample():
     theirs = SVC(gamma=0.3).fit(X, y)
     beta = np.abs(theirs.dual_coef_).sum()
     assert solution.alpha.sum() == pytest.approx(beta, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("far", "distance", "C"), [(2, 400, 1.0), (10, 18_000, 1e-4), (2, 13_000, 1e-3), (20, 130, 1.0)]
+)
+@pytest.mark.parametrize("seed", [0, 5])
+def test_a_few_rows_far_away_do_not_spoil_the_others(far, distance, C, seed):
+    """Distances to them cancel in float32; what is left must neither overflow nor pass for optimal."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    X = rng.normal(size=(2000, 3))
+    X[:, 0] += 0.5 * y
+    X[:far] += distance
+    solution = solve_block_smo(X, y, np.full(2000, C), gamma=1.0)
+    assert solution.converged
+    check(solution, X, y, np.full(2000, C), 1e-3, kernel="rbf", gamma=1.0)
+
+
+@pytest.mark.parametrize(("n", "gamma", "cache_size"), [(3000, 0.3, 0.02), (1500, 1.0, 1e-5)])
+def test_little_memory_takes_longer_but_ends_at_the_optimum(n, gamma, cache_size):
+    X, y = noisy_problem(n, 5, 11)
+    solution = solve_block_smo(X, y, np.full(n, 10.0), gamma=gamma, cache_size=cache_size)
+    assert solution.converged
+    check(solution, X, y, np.full(n, 10.0), 1e-3, kernel="rbf", gamma=gamma)
+
+
+def test_arguments_of_sigmoid_are_precise():
+    rng = np.random.default_rng(12)
+    half = rng.integers(-20_000, 20_000, size=(150, 2)).astype(float)
+    X = np.vstack([half, half[:, ::-1] * [1.0, -1.0]])
+    y = np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    solution = solve_block_smo(X, y, np.ones(300), kernel="sigmoid", gamma=0.3)
+    gram = kernel_matrix(X, X, "sigmoid", 0.3)
+    gradient = gram @ (y * solution.alpha) * y - 1
+    assert solution.gradient == pytest.approx(gradient, abs=1e-6)
+
+
+@pytest.mark.parametrize("solve", [solve_block_smo, solve_smo])
+@pytest.mark.parametrize(("kernel", "scale"), [("linear", 1e200), ("poly", 1e120)])
+def test_what_overflows_is_refused(solve, kernel, scale):
+    X, y = noisy_problem(60, 3, 13)
+    with pytest.raises(ValueError, match="overflow"):
+        solve(X * scale, y, np.ones(60), kernel=kernel)

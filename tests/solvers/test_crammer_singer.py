@@ -79,3 +79,22 @@ def test_stops_at_max_epochs_and_says_so():
     solution = solve_crammer_singer(X, y, 10, 10.0, gap=1e-12, max_epochs=3)
     assert not solution.converged
     assert solution.n_epochs == 3
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("norm", [1e-3, 5e-8, 1e-9, 1e-30, 1e-160])
+def test_rows_of_tiny_norm_converge(n_classes, norm):
+    """The margin must not swallow the digits of such a row: its dual block would never move, nor the gap close."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(50, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X[0] = [norm, 0.0, 0.0]
+    X[1] = X[0]
+    y = rng.integers(0, n_classes, 50)
+    C = 0.01
+    tiny = solve_crammer_singer(X, y, n_classes, C, 2e-4 * C**2, 2000)
+    assert tiny.converged
+    X[:2] = 0.0
+    none = solve_crammer_singer(X, y, n_classes, C, 2e-4 * C**2, 2000)
+    # The two rows move the weights by no more than C sqrt(2) times their norm each.
+    assert np.linalg.norm(tiny.coef - none.coef) <= 2 * np.sqrt(2) * C * norm + 2 * np.sqrt(2e-4) * C

@@ -1,3 +1,4 @@
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -96,3 +97,24 @@ def test_expansions_equal_the_matrix_product(n, m, d, k, kernel, sparse, seed):
     values = kernel_expansion(scipy.sparse.csr_array(X) if sparse else X, Z, coef, kernel, **PARAMETERS)
     expected = kernel_matrix(X, Z, kernel, **PARAMETERS) @ coef
     assert np.allclose(values, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_sums", [1, 2])
+def test_expansions_far_from_the_origin_are_exact(n_sums):
+    rng = np.random.default_rng(3)
+    X, Z, coef = rng.normal(size=(40, 3)), rng.normal(size=(30, 3)), rng.normal(size=(30, n_sums))
+    near, far = (kernel_expansion(X + offset, Z + offset, coef, "rbf", 1 / 3) for offset in (0.0, 2.0**26))
+    assert np.allclose(near, far, rtol=0, atol=1e-6)
+    assert np.allclose(far, kernel_matrix(X + 2.0**26, Z + 2.0**26, "rbf", 1 / 3) @ coef, rtol=0, atol=1e-12)
+
+
+def test_sparse_rows_of_many_features_take_little_memory():
+    """A block of columns is spread out at a time, not the whole working set."""
+    X = scipy.sparse.random_array((400, 200_000), density=2e-4, format="csr", rng=np.random.default_rng(4))
+    rows = KernelRows(X, "rbf", gamma=0.1)
+    tracemalloc.start()
+    gram = rows.gram(np.empty(160_000, np.float32))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6
+    assert np.allclose(gram, kernel_matrix(X, X, "rbf", 0.1), atol=1e-5)

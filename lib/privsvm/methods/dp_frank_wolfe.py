@@ -16,9 +16,17 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.perturbation import one_vs_rest_signs
-from privsvm.methods.released import LinearPath, NoiseStreams, noise_streams, released_labels, released_scores
+from privsvm.methods.perturbation import REFUSED_DATA, one_vs_rest_signs
+from privsvm.methods.released import (
+    LinearPath,
+    NoiseStreams,
+    disclose_noise,
+    noise_streams,
+    released_labels,
+    released_scores,
+)
 from privsvm.methods.validation import (
+    check_bound,
     check_budgets,
     check_choice,
     check_count,
@@ -121,7 +129,7 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from privsvm import DPFrankWolfeClassifier
-    >>> model = DPFrankWolfeClassifier(epsilon=4.0, n_steps=5, classes=[0, 1], random_state=0)
+    >>> model = DPFrankWolfeClassifier(epsilon=4.0, n_steps=5, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """
@@ -174,7 +182,7 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
             If a parameter is out of range, an assumption of the proof fails, or the model would be
             unsound without ``allow_unsound=True``.
         """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state)
+        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
         self.coef_ = self._path.coef[0, 0]
         self.intercept_ = self._path.intercept[0, 0]
         self.guarantee_ = self._path.guarantees[0]
@@ -210,7 +218,7 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
         LinearPath
             ``coef`` (E, R, k, d), with k = 1 for two classes.
         """
-        streams = noise_streams(rng)
+        streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         started = time.perf_counter()
@@ -236,7 +244,7 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
         return LinearPath(
             epsilons=tuple(epsilons),
             guarantees=tuple(
-                self._guarantee(mechanism, "system" if rng is None else "seeded stream", witness)
+                self._guarantee(mechanism, rng, witness)
                 for mechanism, witness in zip(mechanisms, witnesses, strict=True)
             ),
             n_classes=len(self.classes_),
@@ -303,8 +311,9 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
-        for name in ("radius", "data_bound", "smoothing"):
+        for name in ("radius", "smoothing"):
             check_positive(name, getattr(self, name))
+        check_bound("data_bound", self.data_bound)
         check_count("n_steps", self.n_steps)
         check_flag("fit_intercept", self.fit_intercept)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
@@ -371,7 +380,7 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
                 chances += np.roll(moves[2], (1, 1), axis=(0, 1)) + np.roll(moves[3], -1, axis=1)
         return chances.ravel()
 
-    def _guarantee(self, mechanism: ExponentialSelections, noise_source: str, witness: Witness | None) -> Guarantee:
+    def _guarantee(self, mechanism: ExponentialSelections, rng, witness: Witness | None) -> Guarantee:
         guarantee = Guarantee(
             status="proved",
             mechanism=f"exponential mechanism, {mechanism.n_selections} selections of a vertex (Frank-Wolfe)",
@@ -382,9 +391,9 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
             sensitivity=mechanism.sensitivity,
             noise_scale=mechanism.noise_scale,
             accountant=mechanism.accountant,
-            noise_source=noise_source,
             assumptions=(
                 f"features have size at most {self.data_bound:g}: enforced by clipping",
+                REFUSED_DATA,
                 "the number of rows, the radius, the number of steps, the smoothing, the class set, the number of "
                 "features and the scaling bounds are public",
                 "one model is released; several add up",
@@ -393,6 +402,7 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
             reference="sound counterpart of dpwss-2021; Talwar, Thakurta, Zhang (2015), Algorithm 2",
             witness=witness,
         )
+        guarantee = disclose_noise(guarantee, rng)
         if self.classes is None:
             guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
         return guarantee

@@ -15,9 +15,15 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.one_vs_one import class_pairs
+from privsvm.methods.one_vs_one import check_c_svc_parameters, class_pairs
 from privsvm.methods.released import KernelPath, NoiseStreams, noise_streams, released_labels, released_scores
-from privsvm.methods.validation import check_choice, check_positive, check_training_data, common_tags, is_number
+from privsvm.methods.validation import (
+    check_choice,
+    check_flag,
+    check_positive,
+    check_training_data,
+    common_tags,
+)
 from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.solvers.c_svc import CSVCSolution
@@ -280,18 +286,16 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
         """Refuse what means nothing, and what nobody consented to."""
-        for name in ("C", "tol", "cache_size"):
-            check_positive(name, getattr(self, name))
+        check_c_svc_parameters(self)
         for name, known in (
-            ("kernel", KERNELS),
             ("weights", WEIGHTS),
             ("perturb", PERTURBED),
             ("precision", PRECISIONS),
             ("neighbours", ("replace_one", "add_remove")),
         ):
             check_choice(name, getattr(self, name), known)
-        if not is_number(self.max_iter) or self.max_iter != int(self.max_iter) or self.max_iter < -1:
-            raise ValueError(f"max_iter={self.max_iter!r}: must be a whole number, -1 for no limit")
+        check_flag("use_intercept", self.use_intercept)
+        check_flag("allow_unsound", self.allow_unsound)
         if not self.allow_unsound:
             raise ValueError(
                 f"allow_unsound={self.allow_unsound!r}: the epsilon of DPSVMDVP does not hold; "
@@ -300,7 +304,7 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
         return [check_positive("epsilon", epsilon) for epsilon in epsilons]
 
     def _release(self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool) -> KernelPath:
-        streams = noise_streams(rng)
+        streams = noise_streams(rng, self)
         budgets = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         gamma = resolve_gamma(self.gamma, X)
@@ -372,7 +376,7 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
         support = np.flatnonzero(solution.alpha > 0)
         coef = signs[support] * solution.alpha[support]
         exact, rounded = np.empty(support.size), np.empty(support.size)
-        block = max(1, _BLOCK // support.size)
+        block = max(1, _BLOCK // max(1, support.size))
         for start in range(0, support.size, block):
             part = slice(start, start + block)
             kernel = kernel_matrix(X[support[part]], X[support], self.kernel, gamma, self.degree, self.coef0)
@@ -406,6 +410,14 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
     def _guarantee(self, epsilon: float, pairs: list[_Pair], witness: Witness | None, system_noise: bool) -> Guarantee:
         which = "free support vectors" if self.perturb == "free" else "all support vectors"
         sensitivities = {float(self.C) / np.sqrt(pair.unit_scales.size) for pair in pairs if pair.unit_scales.size}
+        reason = (
+            "the support vectors are training rows in the clear; the sensitivity C/sqrt(l) divides an L2 bound by the "
+            "number l of support vectors; the individual budgets depend on the private rows"
+        )
+        exact = ["the offset"] if self.use_intercept else []
+        exact += ["the dual variables at their bound"] if self.perturb == "free" else []
+        if exact:
+            reason += f"; released without noise: {' and '.join(exact)}"
         return Guarantee(
             status="claimed",
             mechanism=f"Laplace noise on the dual variables of {which}, of a size of its own for each ({self.weights})",
@@ -415,10 +427,7 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
             # The class pairs differ in it; the noise differs from one variable to the next.
             sensitivity=float(sensitivities.pop()) if len(sensitivities) == 1 else None,
             noise_source="system" if system_noise else "seeded stream",
-            reason=(
-                "the support vectors are training rows in the clear; the sensitivity C/sqrt(l) divides an L2 bound by "
-                "the number l of support vectors; the individual budgets depend on the private rows"
-            ),
+            reason=reason,
             reference="dpsvmdvp-2019, Algorithm 2 and Theorem 1",
             witness=witness,
         )

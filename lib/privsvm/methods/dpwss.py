@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.methods.one_vs_one import check_c_svc_parameters
 from privsvm.methods.perturbation import TOO_FEW_ROWS, extreme_rows
 from privsvm.methods.released import (
     KernelPath,
@@ -28,7 +29,13 @@ from privsvm.methods.released import (
     released_labels,
     released_scores,
 )
-from privsvm.methods.validation import check_choice, check_positive, check_training_data, common_tags, is_number
+from privsvm.methods.validation import (
+    check_choice,
+    check_flag,
+    check_positive,
+    check_training_data,
+    common_tags,
+)
 from privsvm.privacy.audit import sampled_witness, verbatim_row_witness
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
@@ -249,18 +256,11 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
         """Refuse what means nothing, and what nobody consented to."""
-        for name in ("C", "tol", "cache_size"):
-            check_positive(name, getattr(self, name))
+        check_c_svc_parameters(self)
         if not 0 < check_positive("sigma", self.sigma) < 1:
             raise ValueError(f"sigma={self.sigma!r}: must lie strictly between 0 and 1")
-        check_choice("kernel", self.kernel, KERNELS)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        for name, smallest in (("degree", 1), ("max_iter", -1)):
-            value = getattr(self, name)
-            if not is_number(value) or not math.isfinite(value) or value != int(value) or value < smallest:
-                raise ValueError(f"{name}={value!r}: must be a whole number of at least {smallest}")
-        if not is_number(self.coef0) or not math.isfinite(self.coef0):
-            raise ValueError(f"coef0={self.coef0!r}: must be a finite number")
+        check_flag("allow_unsound", self.allow_unsound)
         if not self.allow_unsound:
             raise ValueError(
                 f"allow_unsound={self.allow_unsound!r}: the epsilon of DPWSS does not hold; "
@@ -272,7 +272,7 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
         self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool
     ) -> tuple[ReleasedPath, _Training]:
         """Train E x R times; return all models, and the last training."""
-        streams = noise_streams(rng)
+        streams = noise_streams(rng, self)
         budgets = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         if np.unique(codes).size < 2:

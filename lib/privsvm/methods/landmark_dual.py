@@ -58,8 +58,11 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
     gamma : float or "auto", default="auto"
         Coefficient of the Gaussian kernel; ``"auto"`` is 1 / d. Public.
     landmarks : array-like (m, d) or None, default=None
-        Public points, for example rows of a public data set. Training rows must not be among them. None: drawn
-        uniformly from `bounds`.
+        Points, for example rows of a public data set; they are published as they are. They must be chosen without
+        looking at the training rows, which `landmarks_public` confirms. None: drawn uniformly from `bounds`.
+    landmarks_public : bool, default=False
+        Your word that the `landmarks` you give are public. Without it they need ``allow_unsound=True``, and the status
+        falls to ``claimed``.
     n_landmarks : int, default=100
         How many to draw.
     bounds : tuple (low, high), default=(-1, 1)
@@ -101,12 +104,13 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public. Training time is not covered: it depends on the rows.
+    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
+    covered: it depends on the rows.
 
     Examples
     --------
     >>> from privsvm import LandmarkDualClassifier
-    >>> model = LandmarkDualClassifier(epsilon=4.0, C=0.1, n_landmarks=5, classes=[0, 1], random_state=0)
+    >>> model = LandmarkDualClassifier(epsilon=4.0, C=0.1, n_landmarks=5, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """
@@ -119,6 +123,7 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
         C: float = 0.01,
         gamma: float | str = "auto",
         landmarks=None,
+        landmarks_public: bool = False,
         n_landmarks: int = 100,
         bounds: tuple = (-1.0, 1.0),
         landmarks_seed: int = 0,
@@ -135,6 +140,7 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
         self.C = C
         self.gamma = gamma
         self.landmarks = landmarks
+        self.landmarks_public = landmarks_public
         self.n_landmarks = n_landmarks
         self.bounds = bounds
         self.landmarks_seed = landmarks_seed
@@ -167,7 +173,7 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
             If a parameter is out of range, an assumption of the proof fails, or the model would be
             unsound without ``allow_unsound=True``.
         """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state)
+        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
         self.landmarks_ = self._path.support_vectors
         self.dual_coef_ = self._path.pair_coef[0, 0]
         self.guarantee_ = self._path.guarantees[0]
@@ -203,7 +209,7 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
         OneVsRestKernelPath
             ``pair_coef`` (E, R, m, k), with k = 1 for two classes.
         """
-        streams = noise_streams(rng)
+        streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         landmarks = self._public_landmarks(X.shape[1])
@@ -236,7 +242,7 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
         origin = (
             f"drawn uniformly from public ranges with seed {int(self.landmarks_seed)}"
             if self.landmarks is None
-            else "given by the user, none of them a training row"
+            else "given by the user, chosen without looking at the training rows"
         )
         guarantees = release.guarantees(
             "the dual variables of public landmarks (bias-free hinge SVM on Nystrom features)",
@@ -246,12 +252,16 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
                 f"the landmarks are public: {origin}",
             ),
             "C, gamma",
-            "system" if rng is None else "seeded stream",
+            rng,
             "sound counterpart of dpsvmdvp-2019; output perturbation of Rubinstein et al. (2012) on Nystrom features",
         )
+        broken = []
         if self.classes is None:
-            broken = "the class set was taken from the private labels"
-            guarantees = tuple(guarantee.with_broken_assumption(broken) for guarantee in guarantees)
+            broken.append("the class set was taken from the private labels")
+        if self.landmarks is not None and not self.landmarks_public:
+            broken.append("the given landmarks are published as they are, and nobody said that they are public")
+        for reason in broken:
+            guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
         pair_coef = np.ascontiguousarray(np.swapaxes(release.coef @ inverse_root, -1, -2))
         return OneVsRestKernelPath(
             epsilons=tuple(epsilons),
@@ -297,6 +307,13 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
         check_choice("composition", self.composition, COMPOSITIONS)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_public_classes(self.classes, self.allow_unsound)
+        check_flag("landmarks_public", self.landmarks_public)
+        if self.landmarks is not None and not (self.landmarks_public or self.allow_unsound):
+            raise ValueError(
+                f"landmarks_public={self.landmarks_public!r}: the landmarks you give are published as they are; say "
+                "landmarks_public=True if they were chosen without looking at the training rows, or consent with "
+                "allow_unsound=True"
+            )
         return check_budgets(epsilons, self.delta)
 
     def _public_landmarks(self, n_features: int) -> np.ndarray:

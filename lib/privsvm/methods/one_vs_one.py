@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from privsvm.methods.validation import check_choice
+from privsvm.methods.validation import check_choice, check_flag, check_positive, check_whole_number, is_number
 from privsvm.solvers.block_smo import solve_prepared
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.kernel_rows import KernelRows
+from privsvm.solvers.kernels import KERNELS
 from privsvm.solvers.smo import solve_smo
 from privsvm.solvers.threads import one_blas_thread, thread_pool
 
-__all__ = ["SELECTIONS", "ClassPair", "class_pairs", "solve_pairs"]
+__all__ = ["SELECTIONS", "ClassPair", "check_c_svc_parameters", "class_pairs", "solve_pairs"]
 
 # Solvers of the C-SVC dual: working sets of many variables, or one of LIBSVM's rules for two.
 SELECTIONS = ("block", "wss1", "wss2", "wss3", "wss4")
@@ -78,6 +80,29 @@ def class_pairs(codes: np.ndarray, n_classes: int) -> list[ClassPair]:
                 offset = 1.0 if rows_of[first].size else -1.0
             pairs.append(ClassPair(rows, signs, -1.0 if n_classes == 2 else 1.0, offset))
     return pairs
+
+
+def check_c_svc_parameters(estimator) -> None:
+    """Refuse parameters of the C-SVC problem that mean nothing; gamma is checked by `resolve_gamma`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``C, kernel, degree, coef0, tol, max_iter, cache_size, shrinking``.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and its value.
+    """
+    for name in ("C", "tol", "cache_size"):
+        check_positive(name, getattr(estimator, name))
+    check_choice("kernel", estimator.kernel, KERNELS)
+    check_flag("shrinking", estimator.shrinking)
+    for name, smallest in (("degree", 1), ("max_iter", -1)):
+        check_whole_number(name, getattr(estimator, name), smallest)
+    if not is_number(estimator.coef0) or not math.isfinite(estimator.coef0):
+        raise ValueError(f"coef0={estimator.coef0!r}: must be a finite number")
 
 
 def solve_pairs(

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
-from privsvm.methods.released import NoiseStreams
+from privsvm.methods.released import NoiseStreams, disclose_noise
 from privsvm.methods.validation import row_norms
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
@@ -28,6 +28,8 @@ from privsvm.streams import seeded_stream
 
 __all__ = [
     "COMPOSITIONS",
+    "PUBLIC_ROW_COUNT",
+    "REFUSED_DATA",
     "TOO_FEW_ROWS",
     "OneVsRestRelease",
     "certifiable_gap",
@@ -54,6 +56,13 @@ _AUDIT_ROWS = 2
 _AUDIT_CORNERS = 2
 
 TOO_FEW_ROWS = "too few rows to audit"
+
+# Assumptions that the sound methods share.
+PUBLIC_ROW_COUNT = (
+    "the number of rows, rounded up to a power of two, is public; for add_remove, neighbours have numbers of rows with "
+    "the same next power of two"
+)
+REFUSED_DATA = "rows are finite and labels lie in the public class set: others are refused"
 
 
 def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 0.0) -> float:
@@ -94,8 +103,8 @@ def certifiable_gap(
     data_norm : float
         Bound R on a row's norm.
     n_rows, n_features, n_vectors : int
-        Size of the problem; `n_vectors` is 1 for two classes decided by sign. The number of rows counts by its order
-        of magnitude only, which is taken to be public.
+        Size of the problem; `n_vectors` is 1 for two classes decided by sign. The number of rows counts by its next
+        power of two only, which is taken to be public.
 
     Returns
     -------
@@ -238,7 +247,12 @@ class OneVsRestRelease:
     release_seconds: float
 
     def guarantees(
-        self, what: str, data_assumptions: Sequence[str], public: str, noise_source: str, reference: str
+        self,
+        what: str,
+        data_assumptions: Sequence[str],
+        public: str,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        reference: str,
     ) -> tuple[Guarantee, ...]:
         """Privacy records of the E mechanisms.
 
@@ -250,8 +264,8 @@ class OneVsRestRelease:
             Why rows, as the solver sees them, have bounded norm.
         public : str
             Public numbers of the method, for a sentence that goes on with "are public".
-        noise_source : str
-            See `Guarantee`.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.methods.released.disclose_noise`.
         reference : str
             See `Guarantee`.
 
@@ -259,11 +273,11 @@ class OneVsRestRelease:
         -------
         tuple of Guarantee (E)
         """
-        noise = "Gaussian" if self.mechanisms[0].noise == "gaussian" else "Laplace"
-        return tuple(
+        gaussian = self.mechanisms[0].noise == "gaussian"
+        guarantees = (
             Guarantee(
                 status="proved",
-                mechanism=f"{noise} noise on {what}",
+                mechanism=f"{'Gaussian' if gaussian else 'Laplace'} noise on {what}",
                 neighbours=self.neighbours,
                 epsilon_requested=mechanism.epsilon,
                 epsilon_proved=mechanism.epsilon_proved,
@@ -271,20 +285,23 @@ class OneVsRestRelease:
                 sensitivity=mechanism.total_sensitivity,
                 noise_scale=mechanism.noise_scale,
                 accountant=mechanism.accountant,
-                noise_source=noise_source,
                 assumptions=(
                     *data_assumptions,
                     f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap",
-                    f"{public}, the class set, the number of features, the order of magnitude of the number of rows "
-                    "and the scaling bounds are public",
+                    REFUSED_DATA,
+                    f"{public}, the class set, the number of features and the scaling bounds are public",
+                    PUBLIC_ROW_COUNT,
                     "one model is released; several add up",
-                    "float64 noise: idealised numerics, on a fixed grid",
+                    "float64 noise: idealised numerics, on a fixed grid"
+                    if gaussian
+                    else "discrete noise on a fixed grid, drawn by float64 tests: idealised numerics",
                 ),
                 reference=reference,
                 witness=witness,
             )
             for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True)
         )
+        return tuple(disclose_noise(guarantee, rng) for guarantee in guarantees)
 
 
 def release_one_vs_rest(

@@ -20,6 +20,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.methods.perturbation import (
+    PUBLIC_ROW_COUNT,
+    REFUSED_DATA,
     TOO_FEW_ROWS,
     certifiable_gap,
     clip_rows,
@@ -27,10 +29,12 @@ from privsvm.methods.perturbation import (
     largest_move,
     solution_sensitivity,
 )
-from privsvm.methods.released import LinearPath, NoiseStreams, noise_streams
+from privsvm.methods.released import LinearPath, NoiseStreams, disclose_noise, noise_streams
 from privsvm.methods.validation import (
+    check_bound,
     check_budgets,
     check_choice,
+    check_flag,
     check_positive,
     check_public_classes,
     check_training_data,
@@ -117,12 +121,13 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public. Training time is not covered: it depends on the rows.
+    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
+    covered: it depends on the rows.
 
     Examples
     --------
     >>> from privsvm import PMSVMClassifier
-    >>> model = PMSVMClassifier(epsilon=4.0, C=0.1, classes=[0, 1], random_state=0)
+    >>> model = PMSVMClassifier(epsilon=4.0, C=0.1, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """
@@ -237,7 +242,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[codes]
 
     def _release(self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool) -> LinearPath:
-        streams = noise_streams(rng)
+        streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         check_public_classes(self.classes, self.allow_unsound)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
@@ -256,7 +261,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             witness = None
             if audit:
                 witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
-            guarantees.append(self._guarantee(mechanism, bound, witness, "system" if rng is None else "seeded stream"))
+            guarantees.append(self._guarantee(mechanism, bound, witness, rng))
         started = time.perf_counter()
         coef = np.stack(
             [
@@ -276,10 +281,11 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
-        for name in ("C", "data_norm", "gap"):
-            value = getattr(self, name)
-            if name != "gap" or value is not None:
-                check_positive(name, value)
+        check_positive("C", self.C)
+        check_bound("data_norm", self.data_norm)
+        if self.gap is not None:
+            check_positive("gap", self.gap)
+        check_flag("allow_unsound", self.allow_unsound)
         budgets = check_budgets(epsilons, self.delta)
         check_choice("variant", self.variant, ("sound", "as_published"))
         if self.variant == "as_published" and not self.allow_unsound:
@@ -349,9 +355,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             f"features' ranges, {how}; the two exact outputs give the bound without sampling"
         )
 
-    def _guarantee(
-        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, noise_source: str
-    ) -> Guarantee:
+    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:
         common: dict[str, Any] = {
             "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
             "neighbours": self.neighbours,
@@ -360,11 +364,10 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             "sensitivity": mechanism.total_sensitivity,
             "noise_scale": mechanism.noise_scale,
             "accountant": GAUSSIAN_ACCOUNTANT,
-            "noise_source": noise_source,
             "witness": witness,
         }
         if self.variant == "as_published":
-            return Guarantee(
+            published = Guarantee(
                 status="claimed",
                 reason=(
                     f"the noise assumes rows of norm at most {self.data_norm:g}, but scaling bounds each feature, not "
@@ -373,20 +376,23 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
                 reference="pmsvm-2025, Theorem 1 and released code",
                 **common,
             )
+            return disclose_noise(published, rng)
         guarantee = Guarantee(
             status="proved",
             epsilon_proved=mechanism.epsilon_proved,
             assumptions=(
                 f"rows have norm at most {self.data_norm:g}: enforced by clipping",
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap",
-                "C, the class set, the number of features, the order of magnitude of the number of rows and the "
-                "scaling bounds are public",
+                REFUSED_DATA,
+                "C, the class set, the number of features and the scaling bounds are public",
+                PUBLIC_ROW_COUNT,
                 "one model is released; several add up",
                 "float64 noise: idealised numerics, on a fixed grid",
             ),
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
             **common,
         )
+        guarantee = disclose_noise(guarantee, rng)
         if self.max_epochs is not None:
             guarantee = guarantee.with_broken_assumption(
                 f"the solver stops after max_epochs={self.max_epochs} passes, whether or not its gap is reached"

@@ -27,9 +27,11 @@ from privsvm.methods.released import (
     released_scores,
 )
 from privsvm.methods.validation import (
+    check_bound,
     check_budgets,
     check_choice,
     check_count,
+    check_flag,
     check_positive,
     check_public_classes,
     check_seed,
@@ -101,12 +103,13 @@ class PrivateSVMClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public. Training time is not covered: it depends on the rows.
+    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
+    covered: it depends on the rows.
 
     Examples
     --------
     >>> from privsvm import PrivateSVMClassifier
-    >>> model = PrivateSVMClassifier(epsilon=4.0, C=0.1, mechanism="laplace", classes=[0, 1], random_state=0)
+    >>> model = PrivateSVMClassifier(epsilon=4.0, C=0.1, mechanism="laplace", classes=[0, 1])
     >>> guarantee = model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_
     >>> guarantee.status, guarantee.delta
     ('proved', 0.0)
@@ -168,7 +171,7 @@ class PrivateSVMClassifier(ClassifierMixin, BaseEstimator):
             If a parameter is out of range, an assumption of the proof fails, or the model would be
             unsound without ``allow_unsound=True``.
         """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state)
+        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
         self.coef_ = self._path.coef[0, 0]
         self.guarantee_ = self._path.guarantees[0]
         return self
@@ -203,7 +206,7 @@ class PrivateSVMClassifier(ClassifierMixin, BaseEstimator):
         LinearPath or FourierPath
             ``coef`` (E, R, k, F), with k = 1 for two classes.
         """
-        streams = noise_streams(rng)
+        streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         if self.kernel == "rbf":
@@ -245,7 +248,7 @@ class PrivateSVMClassifier(ClassifierMixin, BaseEstimator):
             "the weights of a bias-free hinge SVM (PrivateSVM)",
             bounded,
             "C, gamma" if self.kernel == "rbf" else "C",
-            "system" if rng is None else "seeded stream",
+            rng,
             f"Rubinstein, Bartlett, Huang, Taft (2012), {'Algorithm 2' if self.kernel == 'rbf' else 'Algorithm 1'}"
             + {"gaussian": ", with Gaussian noise", "laplace": ", with half the noise", "laplace_as_published": ""}[
                 self.mechanism
@@ -292,7 +295,8 @@ class PrivateSVMClassifier(ClassifierMixin, BaseEstimator):
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
         check_positive("C", self.C)
-        check_positive("data_norm", self.data_norm)
+        check_bound("data_norm", self.data_norm)
+        check_flag("allow_unsound", self.allow_unsound)
         if self.gap is not None:
             check_positive("gap", self.gap)
         check_choice("kernel", self.kernel, ("linear", "rbf"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -28,6 +28,7 @@ __all__ = [
     "OneVsOneLinearPath",
     "OneVsRestKernelPath",
     "ReleasedPath",
+    "disclose_noise",
     "noise_streams",
     "one_vs_one_scores",
     "path_from_arrays",
@@ -37,8 +38,10 @@ __all__ = [
 
 NoiseStreams = Callable[[float, int], np.random.Generator]
 
+_SECRET_SEED = "the seed is secret, stored nowhere and used for one release only: for benchmarks"
 
-def noise_streams(rng: NoiseStreams | np.random.Generator | int | None) -> NoiseStreams:
+
+def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimator) -> NoiseStreams:
     """Give every (epsilon, repeat) of a path a noise stream of its own.
 
     Parameters
@@ -47,6 +50,8 @@ def noise_streams(rng: NoiseStreams | np.random.Generator | int | None) -> Noise
         A callable ``(epsilon, repeat) -> Generator`` is used as it is. An integer seeds
         counter-based streams. A generator is drawn from once for such a seed. None takes fresh
         entropy of the operating system for every release.
+    estimator : estimator
+        Its class is part of the streams' key: two methods with one seed share no noise.
 
     Returns
     -------
@@ -62,7 +67,28 @@ def noise_streams(rng: NoiseStreams | np.random.Generator | int | None) -> Noise
         seed = int(rng)
     else:
         raise ValueError(f"rng={rng!r}: must be a callable, a numpy Generator, an integer or None")
-    return lambda epsilon, repeat: seeded_stream(seed, "noise", float(epsilon), repeat)
+    method = type(estimator).__name__
+    return lambda epsilon, repeat: seeded_stream(seed, "noise", method, float(epsilon), repeat)
+
+
+def disclose_noise(guarantee: Guarantee, rng: NoiseStreams | np.random.Generator | int | None) -> Guarantee:
+    """Record where the noise came from, and what the proof needs of a seed.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        Of a release with noise from `noise_streams`.
+    rng : callable, numpy.random.Generator, int or None
+        What `noise_streams` was given. Whoever hands in streams answers for their seed.
+
+    Returns
+    -------
+    Guarantee
+    """
+    guarantee = dataclasses.replace(guarantee, noise_source="system" if rng is None else "seeded stream")
+    if rng is None or callable(rng) or guarantee.status != "proved":
+        return guarantee
+    return guarantee.with_assumption(_SECRET_SEED)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,6 +148,10 @@ class ReleasedPath(abc.ABC):
         if scores.shape[-1] == 1:
             return (scores[..., 0] > 0).astype(np.int64)
         return np.argmax(scores, axis=-1)
+
+    def without_seconds(self) -> Self:
+        """Return the path without its times, which depend on the private rows: for a model that is given away."""
+        return dataclasses.replace(self, fit_seconds=0.0, release_seconds=0.0)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the path by name, enough to rebuild it with `path_from_arrays`."""

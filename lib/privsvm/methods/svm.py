@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.methods.one_vs_one import SELECTIONS, class_pairs, solve_pairs
+from privsvm.methods.one_vs_one import SELECTIONS, check_c_svc_parameters, class_pairs, solve_pairs
 from privsvm.methods.released import KernelPath
-from privsvm.methods.validation import check_choice, check_positive, check_training_data, common_tags, is_number
+from privsvm.methods.validation import check_choice, check_training_data, common_tags
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
 from privsvm.solvers.threads import count_threads
@@ -227,16 +227,8 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> dict[str, Any]:
         """Check the parameters; return the solver's."""
-        for name in ("C", "tol", "cache_size"):
-            check_positive(name, getattr(self, name))
-        check_choice("kernel", self.kernel, KERNELS)
+        check_c_svc_parameters(self)
         check_choice("selection", self.selection, SELECTIONS)
-        for name, smallest in (("max_iter", -1), ("degree", 1)):
-            value = getattr(self, name)
-            if not is_number(value) or value != int(value) or value < smallest:
-                raise ValueError(f"{name}={value!r}: must be a whole number of at least {smallest}")
-        if not is_number(self.coef0) or not math.isfinite(self.coef0):
-            raise ValueError(f"coef0={self.coef0!r}: must be a finite number")
         return {
             "selection": self.selection,
             "kernel": self.kernel,
@@ -255,7 +247,10 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         if self.class_weight is not None:
             present = np.unique(codes)
             labels = self.classes_[present]
-            weights[present] = compute_class_weight(self.class_weight, classes=labels, y=self.classes_[codes])
+            try:
+                weights[present] = compute_class_weight(self.class_weight, classes=labels, y=self.classes_[codes])
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"class_weight={self.class_weight!r}: {error}") from None
             for label, weight in zip(labels, weights[present], strict=True):
                 if not (weight > 0 and math.isfinite(weight)):
                     raise ValueError(

@@ -158,7 +158,8 @@ def save_paths(paths: list[ReleasedPath], models: str | Path, record: str | Path
             "repeats": first.n_repeats,
             "n_splits": len(paths),
             "n_classes": first.n_classes,
-            # The witness is computed on split 0; all else is the same for every split.
+            # Those of split 0, where the witness is computed. Where another split has another number of rows, its
+            # sensitivity, its noise scale and the gap among its assumptions may differ a little.
             "guarantees": [guarantee.to_dict() for guarantee in first.guarantees],
             "objective": [path.objective for path in paths],
             "n_support": [path.n_support for path in paths],

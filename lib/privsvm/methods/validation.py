@@ -15,6 +15,7 @@ from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import check_budget
 
 __all__ = [
+    "check_bound",
     "check_budgets",
     "check_choice",
     "check_count",
@@ -23,15 +24,19 @@ __all__ = [
     "check_public_classes",
     "check_seed",
     "check_training_data",
+    "check_whole_number",
     "common_tags",
     "is_number",
     "row_norms",
 ]
 
 
+_SMALLEST_BOUND, _LARGEST_BOUND = 1e-100, 1e100
+
+
 def is_number(value: Any) -> bool:
     """Whether a parameter is a real number of double precision, and not a truth value."""
-    return isinstance(value, (int, float, np.integer)) and not isinstance(value, (bool, np.bool_))
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
 
 
 def check_positive(name: str, value: Any) -> float:
@@ -41,17 +46,25 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_bound(name: str, value: Any) -> float:
+    """Return a bound on rows, far enough from the ends of float64 for its square; raise ValueError if it is not."""
+    if not _SMALLEST_BOUND <= check_positive(name, value) <= _LARGEST_BOUND:
+        raise ValueError(f"{name}={value!r}: must lie between {_SMALLEST_BOUND:g} and {_LARGEST_BOUND:g}")
+    return float(value)
+
+
 def check_count(name: str, value: Any) -> int:
     """Return a parameter that must be a whole number of at least 1; raise ValueError with its name and value if not."""
-    return _whole_number(name, value, 1)
+    return check_whole_number(name, value, 1)
 
 
 def check_seed(name: str, value: Any) -> int:
     """Return a public seed, a whole number of at least 0; raise ValueError with its name and value if not."""
-    return _whole_number(name, value, 0)
+    return check_whole_number(name, value, 0)
 
 
-def _whole_number(name: str, value: Any, smallest: int) -> int:
+def check_whole_number(name: str, value: Any, smallest: int) -> int:
+    """Return a parameter as an integer; raise ValueError with name and value if it is no whole number or too small."""
     if not is_number(value) or not math.isfinite(value) or value != int(value) or value < smallest:
         raise ValueError(f"{name}={value!r}: must be a whole number of at least {smallest}")
     return int(value)
@@ -79,6 +92,7 @@ def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], f
 
 def check_public_classes(classes: Sequence | None, allow_unsound: bool) -> None:
     """Raise ValueError where the class set would silently be taken from private labels."""
+    check_flag("allow_unsound", allow_unsound)
     if classes is None and not allow_unsound:
         raise ValueError(
             "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
@@ -112,9 +126,10 @@ def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any,
     """
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
     check_classification_targets(y)
-    if scipy.sparse.issparse(X) and not X.has_canonical_format:
-        # Entries stored twice add up, which bounds on the stored numbers would miss.
-        X = X.copy()
+    if scipy.sparse.issparse(X):
+        # Entries stored twice add up, which bounds on the stored numbers would miss. The matrix is made anew, since its
+        # flags may be older than its entries.
+        X = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.sum_duplicates()
         if not np.isfinite(X.data).all():
             raise ValueError("X holds entries stored twice whose sum is infinity")

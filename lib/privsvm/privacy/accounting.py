@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 GAUSSIAN_ACCOUNTANT = "analytic Gaussian (dp_accounting)"
-LAPLACE_ACCOUNTANT = "Laplace mechanism, closed form: L1 sensitivity over the scale"
+LAPLACE_ACCOUNTANT = "discrete Laplace mechanism, closed form: L1 sensitivity over the scale"
 ZCDP_ACCOUNTANT = "zCDP of bounded-range selections, converted by RDP (dp_accounting)"
 
 # The calibration's root finder may end a few units of round-off below the smallest valid noise.

@@ -266,6 +266,7 @@ def sampled_witness(
         neighbours=neighbours,
         description=(
             f"{description}; an event chosen on half of the runs happened in {hits} of {runs} others on one data set "
-            f"and {other_hits} of {other_runs} on its neighbour (Clopper-Pearson, {confidence:.0%} confidence)"
+            f"and {other_hits} of {other_runs} on its neighbour (Clopper-Pearson, {confidence:.0%} confidence, for "
+            "this witness alone)"
         ),
     )

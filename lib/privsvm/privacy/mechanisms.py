@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -38,6 +35,10 @@ _GRID_SHARE = 1e-6
 # Keeps quotients and products of budgets from rounding up.
 _ROUND_OFF_SLACK = 1e-12
 
+# In grid units. Laplace noise exceeds 1023 times its scale with a probability of 1e-444, so noise and clipped numbers
+# stay within a quarter of the range of int64 each.
+_LARGEST_SCALE, _LARGEST_CELL = 2**51, 2**61
+
 
 def _check_mechanism(sensitivity: float, size: int) -> None:
     """Refuse a mechanism that means nothing."""
@@ -52,15 +53,49 @@ def _grid_below(spacing: float) -> float:
     return 2.0 ** math.floor(math.log2(spacing))
 
 
-def _add_on_grid(values: np.ndarray, size: int, grid: float, draw: Callable[..., Any]) -> np.ndarray:
-    """Round a vector of `size` finite numbers to the grid, add noise, and round again."""
+def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
+    """Round a vector of `size` finite numbers to whole numbers of the grid's spacing, as float64."""
     values = np.asarray(values, dtype=np.float64)
     if values.size != size:
         raise ValueError(f"values has {values.size} numbers; the mechanism was made for {size}")
     if not np.isfinite(values).all():
         raise ValueError("values holds a number that is not finite; nothing was released")
-    noisy = np.rint(values / grid) * grid + draw(size=values.shape)
-    return np.rint(noisy / grid) * grid
+    return np.rint(values / grid)
+
+
+def _one_sided(scale: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw `size` whole numbers x of at least 0 with probabilities proportional to ``exp(-x / scale)``."""
+    low = np.empty(size, dtype=np.int64)
+    open_places = np.arange(size)
+    while open_places.size:
+        drawn = rng.integers(scale, size=open_places.size)
+        accepted = rng.random(open_places.size) < np.exp(-drawn / scale)
+        low[open_places[accepted]] = drawn[accepted]
+        open_places = open_places[~accepted]
+    # One trial after the other, and not by the inverse of a distribution function: that would end the tail.
+    high = np.zeros(size, dtype=np.int64)
+    running = np.arange(size)
+    while running.size:
+        running = running[rng.random(running.size) < math.exp(-1.0)]
+        high[running] += 1
+    return low + scale * high
+
+
+def _discrete_laplace(scale: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw `size` whole numbers x with probabilities proportional to ``exp(-|x| / scale)``.
+
+    Canonne, Kamath and Steinke (2020), Algorithm 2, for a whole scale.
+    """
+    noise = np.empty(size, dtype=np.int64)
+    open_places = np.arange(size)
+    while open_places.size:
+        sizes = _one_sided(scale, open_places.size, rng)
+        negative = rng.integers(2, size=open_places.size) == 1
+        # Zero has one sign only.
+        accepted = ~negative | (sizes > 0)
+        noise[open_places[accepted]] = np.where(negative, -sizes, sizes)[accepted]
+        open_places = open_places[~accepted]
+    return noise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,15 +171,20 @@ class GaussianMechanism:
         ValueError
             If `values` has another size, or a number that is not finite.
         """
-        return _add_on_grid(values, self.size, self.grid, functools.partial(rng.normal, 0.0, self.noise_scale))
+        cells = _grid_cells(values, self.size, self.grid)
+        noisy = cells * self.grid + rng.normal(0.0, self.noise_scale, size=cells.shape)
+        return np.rint(noisy / self.grid) * self.grid
 
 
 @dataclasses.dataclass(frozen=True)
 class LaplaceMechanism:
-    """Add Laplace noise to a vector of bounded L1 sensitivity, on a fixed grid. Pure differential privacy.
+    """Add discrete Laplace noise to a vector of bounded L1 sensitivity, on a fixed grid. Pure differential privacy.
 
     Rounding, as for `GaussianMechanism`, moves two neighbouring vectors apart by at most ``grid * size`` in the L1
-    norm, which is added to the sensitivity.
+    norm, which is added to the sensitivity. The noise is a whole number of the grid's spacing and is added in whole
+    numbers, so that neighbouring vectors have the same possible releases, with no gaps far from the vector. Of the
+    draw only the tests whether a uniform number lies below a probability of at least 1 / e are in float64: idealised
+    numerics.
 
     Parameters
     ----------
@@ -162,7 +202,14 @@ class LaplaceMechanism:
     total_sensitivity : float
         `sensitivity` with the cost of rounding.
     noise_scale : float
-        Scale b of the noise on each number; its standard deviation is ``sqrt(2) b``.
+        Scale b of the noise on each number, a multiple of `grid`: the probability of noise x is proportional to
+        ``exp(-|x| / b)``. Its standard deviation is ``sqrt(2) b``, to about the square of ``grid / b``.
+
+    Raises
+    ------
+    ValueError
+        If the noise would not fit into int64: for a vector so large, or an epsilon so small, that nothing would be left
+        of the vector.
     """
 
     epsilon: float
@@ -172,6 +219,12 @@ class LaplaceMechanism:
     def __post_init__(self) -> None:
         check_budget(self.epsilon, 0.5)
         _check_mechanism(self.sensitivity, self.size)
+        if self._cell_scale > _LARGEST_SCALE:
+            raise ValueError(
+                f"epsilon={self.epsilon!r}, size={self.size!r}: Laplace noise on so many numbers for so small an "
+                f"epsilon has a scale of {self._cell_scale:.1e} steps of its grid; at most {_LARGEST_SCALE:.1e} fit "
+                "into whole numbers"
+            )
 
     @property
     def grid(self) -> float:
@@ -182,8 +235,13 @@ class LaplaceMechanism:
         return self.sensitivity + self.grid * self.size
 
     @property
+    def _cell_scale(self) -> int:
+        """Scale of the noise in units of the grid."""
+        return math.ceil(self.total_sensitivity / self.grid / self.epsilon * (1.0 + _ROUND_OFF_SLACK))
+
+    @property
     def noise_scale(self) -> float:
-        return self.total_sensitivity / self.epsilon * (1.0 + _ROUND_OFF_SLACK)
+        return self._cell_scale * self.grid
 
     @property
     def epsilon_proved(self) -> float:
@@ -192,7 +250,12 @@ class LaplaceMechanism:
 
     def release(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector; see `GaussianMechanism.release`."""
-        return _add_on_grid(values, self.size, self.grid, functools.partial(rng.laplace, 0.0, self.noise_scale))
+        # Clipping brings no two vectors further apart, and takes what overflows too.
+        with np.errstate(over="ignore"):
+            rounded = _grid_cells(values, self.size, self.grid)
+        cells = np.clip(rounded, -_LARGEST_CELL, _LARGEST_CELL).astype(np.int64)
+        noise = _discrete_laplace(self._cell_scale, self.size, rng)
+        return (cells + noise.reshape(cells.shape)) * self.grid
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,9 @@ __all__ = ["solve_block_smo", "solve_prepared"]
 _WORKING_SET = 640
 _SMALL_SHARE = 0.75
 
+# No memory limit makes a working set smaller than this (half a megabyte): small ones converge slowly.
+_LEAST_SET = 256
+
 # Share of the working set for variables between their bounds, and how many of them it should have room for.
 _FREE_SHARE = 0.8
 _ROOM = 1.3
@@ -52,9 +55,11 @@ _SHRINK_SHARE = 0.7
 # Where float32 will do: see `_single_is_enough`. Below this tolerance, working sets are solved in float64 too.
 _SINGLE_TOLERANCE = 1e-4
 _SINGLE_SHARE = 3.0
+_ROW_SHARE = 0.1
 
 # Working sets without a smaller gap, before float64 takes over; and before float64 gives up.
 _PATIENCE = 200
+_RETURNS = 20
 
 # A coefficient below zero curvature, LIBSVM's constant.
 _TAU = 1e-12
@@ -266,7 +271,7 @@ class _Optimiser:
         if values.size <= self.small:
             return np.arange(values.size), m - M
         free, upwards, downwards = _candidates(values, problem.beta, problem.lower, problem.upper, m, M)
-        largest = max(2, int(np.sqrt(self.cache_bytes / self.dtype.itemsize)))
+        largest = max(_LEAST_SET, int(np.sqrt(self.cache_bytes / self.dtype.itemsize)))
         target = int(np.clip(_ROOM * free.size + self.smallest_set // 4, min(self.smallest_set, largest), largest))
         free = _top(free, np.abs(values[free] - 0.5 * (m + M)), max(1, int(_FREE_SHARE * target)))
         half = max(1, (target - free.size) // 2)
@@ -280,11 +285,13 @@ class _Optimiser:
         # Rows set aside together, with the variables of that moment.
         aside: list[tuple[np.ndarray, np.ndarray]] = []
         smallest, waited = np.inf, 0
+        # Gap of all variables when the last rows came back, and how often it has not become smaller since.
+        full_gap, returns = np.inf, 0
         while True:
             chosen, gap = self.working_set(part)
             smallest, waited = (gap, 0) if gap < 0.95 * smallest else (smallest, waited + 1)
             exhausted = self.max_iter >= 0 and self.n_iter >= self.max_iter
-            stuck = waited > _PATIENCE
+            stuck = waited > _PATIENCE * max(1.0, part.values.size / max(1, chosen.size)) or returns > _RETURNS
             n_iter = 0
             if gap > tol and not exhausted and not stuck:
                 n_iter = self._improve(part, chosen, max(0.5 * tol, _INNER_SHARE * gap))
@@ -295,8 +302,9 @@ class _Optimiser:
                 problem.beta[active], problem.values[active] = part.beta, part.values
                 _bring_back(problem, aside)
                 active, part, smallest = None, problem, np.inf
+                m, M = problem.extremes()
+                full_gap, returns = (m - M, 0) if m - M < 0.9 * full_gap else (full_gap, returns + 1)
                 if exhausted or stuck:
-                    m, M = problem.extremes()
                     return m - M <= tol
                 continue
             if self.shrinking and part.values.size > self.small and not part.store.holds_all:
@@ -461,11 +469,15 @@ def solve_prepared(
 ) -> CSVCSolution:
     """Solve the C-SVC dual for float32 rows that are prepared already; see `solve_block_smo`."""
     n = y.size
-    if not _single_is_enough(rows, float(np.max(upper)) * np.sqrt(n), tol):
+    largest = float(np.max(upper))
+    if not rows.finite or not _single_is_enough(rows, largest, tol):
         rows = rows.in_double()
-    optimiser = _Optimiser(tol, shrinking, cache_size * 1e6, max_iter, rows.product_cost)
+    if not rows.finite or not np.isfinite(largest):
+        raise ValueError("kernel values overflow: scale the features, or choose a smaller C, gamma, degree or coef0")
+    # Half for the working set, half for stored rows.
+    optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, max_iter, rows.product_cost)
     lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
-    problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, cache_size * 1e6))
+    problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, optimiser.cache_bytes))
     if max_iter < 0:
         _start_from_samples(problem, y, optimiser)
     converged = optimiser.optimise(problem, tol)
@@ -473,7 +485,7 @@ def solve_prepared(
         # Out of float32's depth: once more from here, in float64.
         optimiser.use_double()
         problem.rows = rows.in_double()
-        problem.store = RowStore(problem.rows, cache_size * 1e6)
+        problem.store = RowStore(problem.rows, optimiser.cache_bytes)
         _refresh(problem, y)
         converged = optimiser.optimise(problem, tol)
     alpha, gradient = np.abs(problem.beta), -y * problem.values
@@ -483,18 +495,21 @@ def solve_prepared(
         gradient=gradient,
         objective=float(0.5 * problem.beta @ (y - problem.values) - alpha.sum()),
         n_iter=optimiser.n_iter,
-        converged=converged,
+        converged=bool(converged and np.isfinite(problem.values).all()),
     )
 
 
-def _single_is_enough(rows: KernelRows, scale: float, tol: float) -> bool:
+def _single_is_enough(rows: KernelRows, largest_upper: float, tol: float) -> bool:
     """Whether float32 products move the values by a small share of the tolerance only.
 
-    Errors of kernel values add up like a random walk over the rows, in steps of C (measured: 2 % of this bound).
+    Errors of kernel values add up like a random walk over the rows, in steps of C (measured: 2 % of this bound); those
+    of one long row all have one sign.
     """
-    largest = float(np.max(np.abs(rows.diagonal()), initial=0.0))
-    walk = np.finfo(np.float32).eps * (1.0 + rows.typical_exponent) * largest * scale
-    return bool(tol >= _SINGLE_TOLERANCE and walk <= _SINGLE_SHARE * tol)
+    unit = np.finfo(np.float32).eps * largest_upper
+    walk = unit * rows.typical_error * np.sqrt(rows.n_rows)
+    return bool(
+        tol >= _SINGLE_TOLERANCE and walk <= _SINGLE_SHARE * tol and unit * rows.largest_error <= _ROW_SHARE * tol
+    )
 
 
 def _refresh(problem: _Problem, y: np.ndarray) -> None:
@@ -531,6 +546,7 @@ def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser)
         if sample.size == y.size:
             return
         optimiser.optimise(level, max(optimiser.tol, _SAMPLE_TOLERANCE))
+        level.store = RowStore(level.rows, 0)
         solved, previous = level, sample
 
 

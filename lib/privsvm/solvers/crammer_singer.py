@@ -65,9 +65,17 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
 
     The row's own class comes first in `scores` and `block`, then the rivals that may matter.
     """
+    top = 0
     for m in range(count):
-        # Gradient of the dual with the row's own contribution taken out.
-        work[m] = scores[m] + (0.0 if m == 0 else 1.0) - squared_norm * block[m]
+        # Gradient of the dual with the row's own contribution taken out, but for the margin of the rivals.
+        work[m] = scores[m] - squared_norm * block[m]
+        if work[m] + (0.0 if m == 0 else 1.0) > work[top] + (0.0 if top == 0 else 1.0):
+            top = m
+    # Only differences count. Beside a row of tiny norm the margin would swallow all their digits, so the largest
+    # entry is the origin.
+    origin, origin_margin = work[top], 0.0 if top == 0 else 1.0
+    for m in range(count):
+        work[m] = (work[m] - origin) + ((0.0 if m == 0 else 1.0) - origin_margin)
         order_buffer[m] = work[m]
     order_buffer[0] += squared_norm * C
     # Insertion sort, descending: few classes, nearly sorted from one epoch to the next.

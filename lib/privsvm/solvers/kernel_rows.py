@@ -15,7 +15,7 @@ from numba import njit
 
 from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, kernel_values, squared_norms
 from privsvm.solvers.threads import one_blas_thread
-from privsvm.solvers.vector_math import FAST_MATH, LOG2_E, exp2
+from privsvm.solvers.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
 __all__ = ["KernelRows", "RowStore", "kernel_expansion"]
 
@@ -36,7 +36,7 @@ _STORED_COST = 3.0
 # Bytes of the dense block that a sparse product multiplies with.
 _SPARSE_BLOCK_BYTES = 4_000_000
 
-# Numbers of sparse rows that are spread out at once: 64 MB.
+# Numbers of rows that are spread out at once: 64 MB.
 _EXPANDED_NUMBERS = 8_000_000
 
 # Below this many kernel values a second thread costs more than it saves.
@@ -53,7 +53,7 @@ def _subtract(values, products, kind, row_norms, other_norms, coef):
         if kind == RBF:
             norm = row_norms[t]
             for i in range(row.shape[0]):
-                total += coef[i] * exp2(row[i] - other_norms[i] - norm)
+                total += coef[i] * exp2(-maximum(norm + other_norms[i] - row[i], products.dtype.type(0)))
         else:
             for i in range(row.shape[0]):
                 total += coef[i] * row[i]
@@ -141,14 +141,14 @@ def _subtract_sparse(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gram_sparse(data, indices, indptr, norms, column_of, other, out, kind, coef0, degree):
+def _gram_sparse(data, indices, indptr, norms, column_of, other, other_norms, out, kind, coef0, degree):
     n = norms.shape[0]
-    products = np.empty((_BLOCK_ROWS, n), data.dtype)
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n)
         block = products[: stop - start]
         _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
-        kernel_values(block, out[start:stop], kind, norms[start:stop], norms, coef0, degree)
+        kernel_values(block, out[start:stop], kind, norms[start:stop], other_norms, coef0, degree)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -191,29 +191,28 @@ def kernel_expansion(
     exponent = float(gamma) * LOG2_E
     factor = 2.0 * exponent if kind == RBF else float(gamma)
     out = np.zeros((X.shape[0], coef.shape[1]))
-    norms = exponent * squared_norms(Z)
-    columns = [
-        (start, np.ascontiguousarray(factor * Z[start : start + _BLOCK_COLUMNS].T))
-        for start in range(0, Z.shape[0], _BLOCK_COLUMNS)
-    ]
     sparse = scipy.sparse.issparse(X)
-    # Sparse rows are spread out a few at a time.
-    step = max(_BLOCK_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1)) if sparse else max(X.shape[0], 1)
+    # Distances do not change, and shorter rows lose less to cancellation.
+    origin = Z.mean(axis=0) if kind == RBF else np.zeros(Z.shape[1])
+    # Rows are spread out, or moved, a few at a time.
+    step = max(_BLOCK_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
+    tail = (kind, float(coef0), int(degree))
     with one_blas_thread():
         for first in range(0, X.shape[0], step):
             rows = X[first : first + step]
-            rows = rows.toarray() if sparse else np.ascontiguousarray(rows, dtype=np.float64)
+            rows = np.ascontiguousarray(rows.toarray() if sparse else rows, dtype=np.float64) - origin
             own = exponent * squared_norms(rows)
-            for start, other in columns:
+            for start in range(0, Z.shape[0], _BLOCK_COLUMNS):
                 part = slice(start, start + _BLOCK_COLUMNS)
+                others = Z[part] - origin
+                other, norms = np.ascontiguousarray(factor * others.T), exponent * squared_norms(others)
                 weights = np.ascontiguousarray(coef[part], dtype=np.float64)
-                tail = (kind, float(coef0), int(degree))
                 if coef.shape[1] == 1:
                     # One sum needs no block of kernel values.
                     values = out[first : first + step, 0]
-                    _subtract_dense(rows, own, values, other, norms[part], -weights[:, 0], *tail, 0, rows.shape[0])
+                    _subtract_dense(rows, own, values, other, norms, -weights[:, 0], *tail, 0, rows.shape[0])
                 else:
-                    _expand(rows, own, other, norms[part], weights, *tail, out[first : first + step])
+                    _expand(rows, own, other, norms, weights, *tail, out[first : first + step])
     return out
 
 
@@ -239,8 +238,10 @@ class KernelRows:
     ----------
     n_rows : int
         n.
-    typical_exponent : float
-        For rbf, gamma times the mean squared norm (after centring, for dense rows); else 0.
+    typical_error, largest_error : float
+        By how many roundings a kernel value of a typical row, and of the longest one, may be off.
+    finite : bool
+        Whether kernel values stay within the range of the precision.
     product_cost : float
         About how many times a kernel value costs what it would for one feature.
     """
@@ -271,23 +272,39 @@ class KernelRows:
         if self.kind == RBF and not sparse:
             # Distances do not change, and shorter rows lose less to cancellation.
             X = X - X.mean(axis=0)
-        squared = squared_norms(X)
-        self.typical_exponent = self.gamma * float(squared.mean()) if self.kind == RBF else 0.0
+        with np.errstate(over="ignore"):
+            squared = squared_norms(X)
+        self.typical_error = self._roundings(float(squared.mean()))
+        self.largest_error = self._roundings(float(squared.max(initial=0.0)))
         # For rbf the exponent of 2 is one product minus two norms.
         exponent = self.gamma * LOG2_E
-        self._norms = (exponent * squared if self.kind == RBF else squared).astype(self.dtype)
+        with np.errstate(over="ignore"):
+            # Too large for float32: see `finite`.
+            self._norms = (exponent * squared if self.kind == RBF else squared).astype(self.dtype)
         self._factor = {RBF: 2 * exponent, LINEAR: 1.0}.get(self.kind, self.gamma)
         self._exact: Any = X if self.kind == LINEAR else None
-        if sparse:
-            X = scipy.sparse.csr_array(X)
-            self._csr: Any = scipy.sparse.csr_array((X.data.astype(self.dtype), X.indices, X.indptr), shape=X.shape)
-            self._dense: Any = None
-        else:
-            self._csr = None
-            self._dense = np.ascontiguousarray(X, dtype=self.dtype)
+        self._csr: Any = None
+        self._dense: Any = None
+        with np.errstate(over="ignore"):
+            if sparse:
+                X = scipy.sparse.csr_array(X)
+                self._csr = scipy.sparse.csr_array((X.data.astype(self.dtype), X.indices, X.indptr), shape=X.shape)
+            else:
+                self._dense = np.ascontiguousarray(X, dtype=self.dtype)
+        self.finite = bool(np.isfinite(self._norms).all() and np.isfinite(self.largest_error))
         self.n_rows = X.shape[0]
         per_row = _SPARSE_COST * X.nnz / max(self.n_rows, 1) if sparse else X.shape[1]
         self.product_cost = 1.0 + per_row / _COST_FEATURES
+
+    def _roundings(self, squared: float) -> float:
+        """Error of the kernel value of two rows of this squared norm, in units of the precision's rounding."""
+        with np.errstate(over="ignore"):
+            argument = np.float64(self.gamma * squared + abs(float(self.coef0)))
+            if self.kind == RBF:
+                return float(1.0 + self.gamma * squared)
+            if self.kind == POLY:
+                return float(self.degree * np.maximum(argument, 1.0) ** self.degree)
+            return float(1.0 + argument if self.kind == SIGMOID else squared)
 
     def take(self, index: np.ndarray) -> KernelRows:
         """Return the rows of an index array (m,), in its order."""
@@ -334,12 +351,15 @@ class KernelRows:
             A view of `buffer`.
         """
         out = buffer[: self.n_rows**2].reshape(self.n_rows, self.n_rows)
-        tail = (out, self.kind, self.coef0, self.degree)
+        tail = (self.kind, self.coef0, self.degree)
         if self._csr is None:
-            _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, *tail)
-        else:
-            other, column_of = self._scaled_columns(slice(None))
-            _gram_sparse(self._csr.data, self._csr.indices, self._csr.indptr, self._norms, column_of, other, *tail)
+            _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, out, *tail)
+            return out
+        csr = self._csr
+        for start, stop in self._column_blocks():
+            other, column_of = self._scaled_columns(slice(start, stop))
+            head = (csr.data, csr.indices, csr.indptr, self._norms, column_of, other, self._norms[start:stop])
+            _gram_sparse(*head, out[:, start:stop], *tail)
         return out
 
     def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:

@@ -35,9 +35,16 @@ def kernel_values(products, out, kind, row_norms, other_norms, coef0, degree):
             for i in range(row.shape[0]):
                 shifted[i] = row[i] + coef0
                 result[i] = 1
-            for _ in range(degree):
-                for i in range(row.shape[0]):
-                    result[i] *= shifted[i]
+            # By repeated squaring.
+            rest = degree
+            while rest > 0:
+                if rest & 1:
+                    for i in range(row.shape[0]):
+                        result[i] *= shifted[i]
+                rest >>= 1
+                if rest > 0:
+                    for i in range(row.shape[0]):
+                        shifted[i] *= shifted[i]
         elif kind == SIGMOID:
             for i in range(row.shape[0]):
                 result[i] = np.tanh(row[i] + coef0)
@@ -79,8 +86,9 @@ def resolve_gamma(gamma: float | str, X) -> float:
             raise ValueError(f"gamma={gamma!r}: {nearest_name(gamma, ('scale', 'auto'))} Or give a positive number")
         variance = float(X.multiply(X).mean() - X.mean() ** 2) if scipy.sparse.issparse(X) else float(np.var(X))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if not (gamma > 0 and np.isfinite(gamma)):
-        raise ValueError(f"gamma={gamma!r}: must be positive and finite")
+    number = isinstance(gamma, (int, float, np.integer, np.floating)) and not isinstance(gamma, bool)
+    if not (number and gamma > 0 and np.isfinite(gamma)):
+        raise ValueError(f"gamma={gamma!r}: must be a positive finite number, 'scale' or 'auto'")
     return float(gamma)
 
 
@@ -110,6 +118,10 @@ def kernel_matrix(X, Z, kernel: str, gamma: float = 1.0, degree: int = 3, coef0:
     if kernel not in KERNELS:
         raise ValueError(f"kernel={kernel!r}: {nearest_name(kernel, KERNELS)}")
     kind = KERNELS.index(kernel)
+    if kind == RBF and not scipy.sparse.issparse(X) and not scipy.sparse.issparse(Z):
+        # Distances do not change, and shorter rows lose less to cancellation.
+        origin = Z.mean(axis=0)
+        X, Z = X - origin, Z - origin
     exponent = float(gamma) * LOG2_E
     factor = {LINEAR: 1.0, RBF: 2.0 * exponent}.get(kind, float(gamma))
     products = X @ (factor * Z).T

@@ -564,7 +564,8 @@ def _run(state, rows, cache, selection, tol, sigma, sharpness, shrinking, max_it
             counter = 1
             i, j = -1, -1
         if i < 0 or j < 0:
-            ended = 1 if gap >= tol else 0
+            # Written so that NaN does not count as optimal.
+            ended = 0 if gap < tol else 1
             break
         iteration += 1
         if remembers:
@@ -732,6 +733,9 @@ def solve_smo(
     if not (np.any(y > 0) and np.any(y < 0)):
         raise ValueError("y has labels of one sign only; both +1 and -1 must occur")
     rows, diagonal = _prepare_rows(X, kernel, gamma, degree, coef0)
+    if not (np.isfinite(diagonal.astype(np.float32)).all() and np.isfinite(upper).all()):
+        # Kernel rows are kept in float32, as LIBSVM keeps them.
+        raise ValueError("kernel values overflow: scale the features, or choose a smaller C, gamma, degree or coef0")
     n_slots = int(min(max(cache_size * 2**20 // (4 * n), 2), n))
     cache = _Cache(
         rows=np.empty((n_slots, n), dtype=np.float32),
