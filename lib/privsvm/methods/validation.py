@@ -36,7 +36,7 @@ _SMALLEST_BOUND, _LARGEST_BOUND = 1e-100, 1e100
 
 def is_number(value: Any) -> bool:
     """Whether a parameter is a real number of double precision, and not a truth value."""
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
+    return isinstance(value, (int, float, np.integer)) and not isinstance(value, (bool, np.bool_))
 
 
 def check_positive(name: str, value: Any) -> float:
