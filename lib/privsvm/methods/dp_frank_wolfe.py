@@ -20,10 +20,9 @@ from privsvm.methods.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.methods.released import (
     LinearPath,
     NoiseStreams,
+    ReleasedClassifier,
     disclose_noise,
     noise_streams,
-    released_labels,
-    released_scores,
 )
 from privsvm.methods.validation import (
     check_bound,
@@ -75,7 +74,7 @@ def score_sensitivity(radius: float, data_bound: float, n_rows: int, n_features:
     return 2.0 * largest / n_rows + 4.0 * relative * np.finfo(np.float64).eps * largest
 
 
-class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
+class DPFrankWolfeClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
     """Private sparse linear SVM: Frank-Wolfe with selections by the exponential mechanism.
 
     Parameters
@@ -252,25 +251,6 @@ class DPFrankWolfeClassifier(ClassifierMixin, BaseEstimator):
             coef=np.ascontiguousarray(weights[..., :n_features]),
             intercept=weights[..., n_features:].sum(axis=-1) * float(self.data_bound),
         )
-
-    def decision_function(self, X) -> np.ndarray:
-        """Class scores.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n, c), or (n,) for two classes: positive for ``classes_[1]``.
-        """
-        scores = released_scores(self, X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X) -> np.ndarray:
-        """Predict the labels (n,) of rows X (n, d)."""
-        return released_labels(self, X)
 
     def _bounded(self, X):
         """Rows with features of size at most `data_bound`, and the constant feature."""

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.one_vs_one import check_c_svc_parameters, class_pairs
-from privsvm.methods.released import KernelPath, NoiseStreams, noise_streams, released_labels, released_scores
+from privsvm.methods.one_vs_one import c_svc_settings, class_pairs
+from privsvm.methods.released import KernelPath, NoiseStreams, ReleasedClassifier, disclose_noise, noise_streams
 from privsvm.methods.validation import (
     check_choice,
     check_flag,
@@ -25,7 +25,7 @@ from privsvm.methods.validation import (
     common_tags,
 )
 from privsvm.privacy.audit import verbatim_row_witness
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.kernels import KERNELS, kernel_matrix, resolve_gamma
 
@@ -82,7 +82,7 @@ class _Pair:
     n_iter: int = 0
 
 
-class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
+class DPSVMDVPClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
     """Support vector machine with Laplace noise on its dual variables. Its epsilon does not hold.
 
     Trains once by an exact solver, for each pair of classes; noise is all that differs between the releases.
@@ -225,7 +225,7 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             Without ``allow_unsound=True``, for rows that are not finite, one class only, or a parameter out of range.
         """
-        self._path = self._release(X, y, [self.epsilon], 1, self.random_state, audit=False)
+        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state)
         self.support_vectors_ = self._path.support_vectors
         self.dual_coef_ = self._path.pair_coef[0, 0]
         self.intercept_ = self._path.intercept[0, 0]
@@ -261,49 +261,6 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
         KernelPath
             ``pair_coef`` (E, R, m, p).
         """
-        return self._release(X, y, epsilons, repeats, rng, audit)
-
-    def decision_function(self, X) -> np.ndarray:
-        """Decision values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n,) or (n, c)
-            Two classes: positive for ``classes_[1]``. More: votes of the pairs plus a bounded share of their summed
-            values.
-        """
-        scores = released_scores(self, X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X) -> np.ndarray:
-        """Predict labels (n,) of rows X (n, d) by LIBSVM's vote."""
-        return released_labels(self, X)
-
-    def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
-        """Refuse what means nothing, and what nobody consented to."""
-        check_c_svc_parameters(self)
-        for name, known in (
-            ("weights", WEIGHTS),
-            ("perturb", PERTURBED),
-            ("precision", PRECISIONS),
-            ("neighbours", ("replace_one", "add_remove")),
-        ):
-            check_choice(name, getattr(self, name), known)
-        check_flag("use_intercept", self.use_intercept)
-        check_flag("allow_unsound", self.allow_unsound)
-        if not self.allow_unsound:
-            raise ValueError(
-                f"allow_unsound={self.allow_unsound!r}: the epsilon of DPSVMDVP does not hold; "
-                "consent with allow_unsound=True"
-            )
-        return [check_positive("epsilon", epsilon) for epsilon in epsilons]
-
-    def _release(self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool) -> KernelPath:
         streams = noise_streams(rng, self)
         budgets = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
@@ -316,7 +273,7 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
         vectors = X[support]
         vectors = np.ascontiguousarray(vectors.toarray() if scipy.sparse.issparse(vectors) else vectors)
         witness = verbatim_row_witness(vectors, X, self.neighbours) if audit else None
-        guarantees = tuple(self._guarantee(epsilon, pairs, witness, rng is None) for epsilon in budgets)
+        guarantees = tuple(disclose_noise(self._guarantee(epsilon, pairs, witness), rng) for epsilon in budgets)
         started = time.perf_counter()
         pair_coef = np.zeros((len(budgets), repeats, support.size, len(pairs)))
         places = [np.searchsorted(support, pair.rows) for pair in pairs]
@@ -341,6 +298,25 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
             intercept=np.tile(offsets, (len(budgets), repeats, 1)),
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
         )
+
+    def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
+        """Refuse what means nothing, and what nobody consented to."""
+        c_svc_settings(self)
+        for name, known in (
+            ("weights", WEIGHTS),
+            ("perturb", PERTURBED),
+            ("precision", PRECISIONS),
+            ("neighbours", NEIGHBOURS),
+        ):
+            check_choice(name, getattr(self, name), known)
+        check_flag("use_intercept", self.use_intercept)
+        check_flag("allow_unsound", self.allow_unsound)
+        if not self.allow_unsound:
+            raise ValueError(
+                f"allow_unsound={self.allow_unsound!r}: the epsilon of DPSVMDVP does not hold; "
+                "consent with allow_unsound=True"
+            )
+        return [check_positive("epsilon", epsilon) for epsilon in epsilons]
 
     def _solve_pairs(self, X, codes: np.ndarray, gamma: float) -> list[_Pair]:
         """Exact solutions of all class pairs, in LIBSVM's order."""
@@ -393,21 +369,10 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
         """Solve the dual of one pair: the only place that knows which solver does it."""
         from privsvm.solvers.smo import solve_smo
 
-        return solve_smo(
-            X,
-            signs,
-            np.full(signs.size, float(self.C)),
-            kernel=self.kernel,
-            gamma=gamma,
-            degree=int(self.degree),
-            coef0=float(self.coef0),
-            tol=float(self.tol),
-            shrinking=bool(self.shrinking),
-            cache_size=float(self.cache_size),
-            max_iter=int(self.max_iter),
-        )
+        upper = np.full(signs.size, float(self.C))
+        return solve_smo(X, signs, upper, gamma=gamma, **c_svc_settings(self))
 
-    def _guarantee(self, epsilon: float, pairs: list[_Pair], witness: Witness | None, system_noise: bool) -> Guarantee:
+    def _guarantee(self, epsilon: float, pairs: list[_Pair], witness: Witness | None) -> Guarantee:
         which = "free support vectors" if self.perturb == "free" else "all support vectors"
         sensitivities = {float(self.C) / np.sqrt(pair.unit_scales.size) for pair in pairs if pair.unit_scales.size}
         reason = (
@@ -426,7 +391,6 @@ class DPSVMDVPClassifier(ClassifierMixin, BaseEstimator):
             delta=0.0,
             # The class pairs differ in it; the noise differs from one variable to the next.
             sensitivity=float(sensitivities.pop()) if len(sensitivities) == 1 else None,
-            noise_source="system" if system_noise else "seeded stream",
             reason=reason,
             reference="dpsvmdvp-2019, Algorithm 2 and Theorem 1",
             witness=witness,

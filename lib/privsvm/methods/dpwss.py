@@ -17,17 +17,17 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.one_vs_one import check_c_svc_parameters
+from privsvm.methods.one_vs_one import c_svc_settings
 from privsvm.methods.perturbation import TOO_FEW_ROWS, extreme_rows
 from privsvm.methods.released import (
     KernelPath,
     LinearPath,
     NoiseStreams,
     OneVsOneLinearPath,
+    ReleasedClassifier,
     ReleasedPath,
+    disclose_noise,
     noise_streams,
-    released_labels,
-    released_scores,
 )
 from privsvm.methods.validation import (
     check_choice,
@@ -60,7 +60,7 @@ class _Training:
     n_selected: int
 
 
-class DPWSSClassifier(ClassifierMixin, BaseEstimator):
+class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
     """Support vector machine whose training draws its pairs of variables at random. Its epsilon does not hold.
 
     Every release is a training of its own, for each pair of classes.
@@ -233,30 +233,9 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._release(X, y, epsilons, repeats, rng, audit)[0]
 
-    def decision_function(self, X) -> np.ndarray:
-        """Decision values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n,) or (n, c)
-            Two classes: positive for ``classes_[1]``. More: votes of the pairs plus a bounded share of their summed
-            values.
-        """
-        scores = released_scores(self, X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X) -> np.ndarray:
-        """Predict labels (n,) of rows X (n, d) by LIBSVM's vote."""
-        return released_labels(self, X)
-
     def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
         """Refuse what means nothing, and what nobody consented to."""
-        check_c_svc_parameters(self)
+        c_svc_settings(self)
         if not 0 < check_positive("sigma", self.sigma) < 1:
             raise ValueError(f"sigma={self.sigma!r}: must lie strictly between 0 and 1")
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
@@ -295,11 +274,11 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
             "release_seconds": release_seconds,
             "intercept": np.array([[training.intercept for training in row] for row in trainings]),
         }
-        system = rng is None
         if self.kernel == "linear":
             witnesses = self._sampled_witnesses(X, codes, budgets) if audit else [None] * len(budgets)
             guarantees = [
-                self._guarantee(epsilon, witness, system) for epsilon, witness in zip(budgets, witnesses, strict=True)
+                disclose_noise(self._guarantee(epsilon, witness), rng)
+                for epsilon, witness in zip(budgets, witnesses, strict=True)
             ]
             coef = np.array([[training.coef for training in row] for row in trainings])
             kind = LinearPath if n_classes == 2 else OneVsOneLinearPath
@@ -311,7 +290,7 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
             for repeat, training in enumerate(row):
                 pair_coef[epsilon_index, repeat, np.searchsorted(support, training.support)] = training.coef
         guarantees = [
-            self._guarantee(epsilon, self._row_witness(X, row[0].support) if audit else None, system)
+            disclose_noise(self._guarantee(epsilon, self._row_witness(X, row[0].support) if audit else None), rng)
             for epsilon, row in zip(budgets, trainings, strict=True)
         ]
         path = KernelPath(
@@ -328,6 +307,7 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
         # Imported here: other methods need no compiled solver.
         from privsvm.solvers.smo import solve_smo
 
+        settings = c_svc_settings(self)
         linear = self.kernel == "linear"
         n_pairs = n_classes * (n_classes - 1) // 2
         coef = np.zeros((n_pairs, X.shape[1]) if linear else (codes.size, n_pairs))
@@ -347,15 +327,9 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
                         X[rows],
                         signs,
                         np.full(rows.size, float(self.C)),
-                        kernel=self.kernel,
                         gamma=gamma,
-                        degree=int(self.degree),
-                        coef0=float(self.coef0),
-                        tol=float(self.tol),
                         selection="dpwss",
-                        shrinking=bool(self.shrinking),
-                        cache_size=float(self.cache_size),
-                        max_iter=int(self.max_iter),
+                        **settings,
                         sigma=float(self.sigma),
                         sharpness=epsilon / (2.0 * (1.0 - self.sigma)),
                         rng=rng,
@@ -427,7 +401,7 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
             witnesses.append(sampled_witness(released[0], released[1], 0.0, self.neighbours, description))
         return witnesses
 
-    def _guarantee(self, epsilon: float, witness: Witness | None, system_noise: bool) -> Guarantee:
+    def _guarantee(self, epsilon: float, witness: Witness | None) -> Guarantee:
         reason = (
             "the first variable of every pair is chosen without noise; which pairs may be drawn, every step and the "
             "number of steps depend on the private rows; the budget is spent again in every step"
@@ -441,7 +415,6 @@ class DPWSSClassifier(ClassifierMixin, BaseEstimator):
             epsilon_requested=epsilon,
             delta=0.0,
             sensitivity=1.0 - float(self.sigma),
-            noise_source="system" if system_noise else "seeded stream",
             reason=reason,
             reference="dpwss-2021, Algorithms 1 and 2, Theorem 1",
             witness=witness,

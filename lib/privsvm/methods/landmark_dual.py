@@ -17,9 +17,8 @@ from privsvm.methods.perturbation import COMPOSITIONS, clip_rows, extreme_rows, 
 from privsvm.methods.released import (
     NoiseStreams,
     OneVsRestKernelPath,
+    ReleasedClassifier,
     noise_streams,
-    released_labels,
-    released_scores,
 )
 from privsvm.methods.validation import (
     check_budgets,
@@ -44,7 +43,7 @@ __all__ = ["ESTIMATOR", "LandmarkDualClassifier"]
 _SHORTEST = 1e-3
 
 
-class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
+class LandmarkDualClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
     """Private kernel SVM with noisy dual variables on public landmarks; one-vs-rest for more than two classes.
 
     Parameters
@@ -274,25 +273,6 @@ class LandmarkDualClassifier(ClassifierMixin, BaseEstimator):
             intercept=np.zeros((*release.coef.shape[:2], release.coef.shape[2])),
             kernel_parameters=np.array([KERNELS.index("rbf"), gamma, 0.0, 0.0]),
         )
-
-    def decision_function(self, X) -> np.ndarray:
-        """Class scores.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n, c), or (n,) for two classes: positive for ``classes_[1]``.
-        """
-        scores = released_scores(self, X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X) -> np.ndarray:
-        """Predict the labels (n,) of rows X (n, d)."""
-        return released_labels(self, X)
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""

@@ -17,7 +17,7 @@ from privsvm.solvers.kernels import KERNELS
 from privsvm.solvers.smo import solve_smo
 from privsvm.solvers.threads import one_blas_thread, thread_pool
 
-__all__ = ["SELECTIONS", "ClassPair", "check_c_svc_parameters", "class_pairs", "solve_pairs"]
+__all__ = ["SELECTIONS", "ClassPair", "c_svc_settings", "class_pairs", "solve_pairs"]
 
 # Solvers of the C-SVC dual: working sets of many variables, or one of LIBSVM's rules for two.
 SELECTIONS = ("block", "wss1", "wss2", "wss3", "wss4")
@@ -82,13 +82,18 @@ def class_pairs(codes: np.ndarray, n_classes: int) -> list[ClassPair]:
     return pairs
 
 
-def check_c_svc_parameters(estimator) -> None:
-    """Refuse parameters of the C-SVC problem that mean nothing; gamma is checked by `resolve_gamma`.
+def c_svc_settings(estimator) -> dict[str, Any]:
+    """Check the parameters of a C-SVC problem, and turn them into the solvers' keywords.
 
     Parameters
     ----------
     estimator : estimator
         With ``C, kernel, degree, coef0, tol, max_iter, cache_size, shrinking``.
+
+    Returns
+    -------
+    dict
+        All but C, which is a bound for each row, and gamma: see `privsvm.solvers.kernels.resolve_gamma`.
 
     Raises
     ------
@@ -99,10 +104,17 @@ def check_c_svc_parameters(estimator) -> None:
         check_positive(name, getattr(estimator, name))
     check_choice("kernel", estimator.kernel, KERNELS)
     check_flag("shrinking", estimator.shrinking)
-    for name, smallest in (("degree", 1), ("max_iter", -1)):
-        check_whole_number(name, getattr(estimator, name), smallest)
     if not is_number(estimator.coef0) or not math.isfinite(estimator.coef0):
         raise ValueError(f"coef0={estimator.coef0!r}: must be a finite number")
+    return {
+        "kernel": estimator.kernel,
+        "degree": check_whole_number("degree", estimator.degree, 1),
+        "coef0": float(estimator.coef0),
+        "tol": float(estimator.tol),
+        "shrinking": bool(estimator.shrinking),
+        "cache_size": float(estimator.cache_size),
+        "max_iter": check_whole_number("max_iter", estimator.max_iter, -1),
+    }
 
 
 def solve_pairs(

@@ -22,9 +22,8 @@ from privsvm.methods.released import (
     FourierPath,
     LinearPath,
     NoiseStreams,
+    ReleasedClassifier,
     noise_streams,
-    released_labels,
-    released_scores,
 )
 from privsvm.methods.validation import (
     check_bound,
@@ -48,7 +47,7 @@ __all__ = ["ESTIMATOR", "PrivateSVMClassifier"]
 _MECHANISMS = ("gaussian", "laplace", "laplace_as_published")
 
 
-class PrivateSVMClassifier(ClassifierMixin, BaseEstimator):
+class PrivateSVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
     """Private SVM by noise on its weights; one-vs-rest for more than two classes.
 
     Parameters
@@ -272,25 +271,6 @@ class PrivateSVMClassifier(ClassifierMixin, BaseEstimator):
         if self.kernel == "rbf":
             return FourierPath(frequencies=frequencies, **common)
         return LinearPath(intercept=np.zeros(release.coef.shape[:3]), **common)
-
-    def decision_function(self, X) -> np.ndarray:
-        """Class scores.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n, c), or (n,) for two classes: positive for ``classes_[1]``.
-        """
-        scores = released_scores(self, X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X) -> np.ndarray:
-        """Predict the labels (n,) of rows X (n, d)."""
-        return released_labels(self, X)
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""

@@ -27,13 +27,12 @@ __all__ = [
     "NoiseStreams",
     "OneVsOneLinearPath",
     "OneVsRestKernelPath",
+    "ReleasedClassifier",
     "ReleasedPath",
     "disclose_noise",
     "noise_streams",
     "one_vs_one_scores",
     "path_from_arrays",
-    "released_labels",
-    "released_scores",
 ]
 
 NoiseStreams = Callable[[float, int], np.random.Generator]
@@ -364,30 +363,38 @@ class OneVsRestKernelPath(KernelPath):
         return ReleasedPath.codes(self, scores)
 
 
-def released_scores(estimator, X) -> np.ndarray:
-    """Decision values (n, k) of a fitted estimator that keeps its one released model as ``_path``.
+class ReleasedClassifier:
+    """Prediction of an estimator that keeps its one released model as ``_path``; a mixin."""
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    X : array-like or sparse matrix (n, d)
-        Rows.
+    classes_: np.ndarray
+    _path: Any
 
-    Returns
-    -------
-    ndarray (n, k)
-        k = 1 for two classes: positive for ``classes_[1]``.
-    """
-    check_is_fitted(estimator)
-    X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
-    return estimator._path.scores(X, 0)[0]
+    def decision_function(self, X) -> np.ndarray:
+        """Decision values.
 
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows.
 
-def released_labels(estimator, X) -> np.ndarray:
-    """Labels (n,) that belong to `released_scores`."""
-    scores = released_scores(estimator, X)
-    return estimator.classes_[estimator._path.codes(scores[None])[0]]
+        Returns
+        -------
+        ndarray (n,) or (n, c)
+            Two classes: positive for ``classes_[1]``. More: class scores; where pairs are trained, votes plus
+            a bounded share of their summed values.
+        """
+        scores = self._released_scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X) -> np.ndarray:
+        """Predict the labels (n,) of rows X (n, d)."""
+        scores = self._released_scores(X)
+        return self.classes_[self._path.codes(scores[None])[0]]
+
+    def _released_scores(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return self._path.scores(X, 0)[0]
 
 
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:

@@ -14,10 +14,9 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.methods.one_vs_one import SELECTIONS, check_c_svc_parameters, class_pairs, solve_pairs
-from privsvm.methods.released import KernelPath
+from privsvm.methods.one_vs_one import SELECTIONS, c_svc_settings, class_pairs, solve_pairs
+from privsvm.methods.released import KernelPath, ReleasedClassifier
 from privsvm.methods.validation import check_choice, check_training_data, common_tags
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
@@ -26,7 +25,7 @@ from privsvm.solvers.threads import count_threads
 __all__ = ["ESTIMATOR", "SVMClassifier"]
 
 
-class SVMClassifier(ClassifierMixin, BaseEstimator):
+class SVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
     """Support vector machine with LIBSVM's problem, stopping rule and vote. Not private.
 
     Solves ``min 1/2 a'Qa - e'a, 0 <= a <= C, y'a = 0`` for each pair of classes, until the largest
@@ -192,33 +191,6 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def decision_function(self, X) -> np.ndarray:
-        """Decision values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n,) or (n, c)
-            Two classes: positive for ``classes_[1]``. More: votes of the pairs plus a bounded share
-            of their summed values.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X) -> np.ndarray:
-        """Predict labels (n,) of rows X (n, d) by LIBSVM's vote."""
-        scores = self._scores(X)
-        return self.classes_[self._path.codes(scores[None])[0]]
-
-    def _scores(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return self._path.scores(X, 0)[0]
-
     def release_path(self, X, y, epsilons: Sequence[float], repeats: int, rng=None, audit: bool = False) -> KernelPath:
         """One exact model: a non-private method ignores all but the rows and labels."""
         started = time.perf_counter()
@@ -227,19 +199,9 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> dict[str, Any]:
         """Check the parameters; return the solver's."""
-        check_c_svc_parameters(self)
+        settings = c_svc_settings(self)
         check_choice("selection", self.selection, SELECTIONS)
-        return {
-            "selection": self.selection,
-            "kernel": self.kernel,
-            "degree": int(self.degree),
-            "coef0": float(self.coef0),
-            "tol": float(self.tol),
-            "shrinking": bool(self.shrinking),
-            "cache_size": float(self.cache_size),
-            "max_iter": int(self.max_iter),
-            "n_threads": count_threads(self.n_jobs),
-        }
+        return {**settings, "selection": self.selection, "n_threads": count_threads(self.n_jobs)}
 
     def _weights(self, codes: np.ndarray) -> np.ndarray:
         """Return the factor of C for each class code, (c,)."""
