@@ -11,3 +11,9 @@ os.environ["NUMBA_CACHE_DIR"] = str(REPOSITORY / ".cache" / "numba" / numba_cach
 os.environ["DVC_NO_ANALYTICS"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["DO_NOT_TRACK"] = "true"
+
+from hypothesis import settings  # noqa: E402 - the lines above must come first
+
+# The same examples in every run: a test that fails fails again. `pytest --hypothesis-profile=default` draws new ones.
+settings.register_profile("repeatable", derandomize=True, print_blob=True)
+settings.load_profile("repeatable")

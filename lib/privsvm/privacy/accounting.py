@@ -124,7 +124,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
     check_budget(1.0, delta)
     center = math.sqrt(math.log(1.0 / delta) / rho)
-    orders = [1.0 + center * 2.0 ** (step / 32.0) for step in range(-96, 97)]
+    orders = [1.0 + center * 2.0 ** (step / 64.0) for step in range(-256, 257)]
     accountant = dp_accounting.rdp.RdpAccountant(orders)
     return float(accountant.compose(dp_accounting.ZCDpEvent(rho)).get_epsilon(delta))
 
