@@ -1,8 +1,11 @@
 # One job per method and dataset, with all its splits, epsilons and repeats.
 SHARED_METHOD_CODE = [
     "lib/privsvm/data",
+    "lib/privsvm/methods/linear_reference.py",
+    "lib/privsvm/methods/noisy_training.py",
     "lib/privsvm/methods/one_vs_one.py",
     "lib/privsvm/methods/perturbation.py",
+    "lib/privsvm/methods/private_scaling.py",
     "lib/privsvm/methods/released.py",
     "lib/privsvm/methods/training.py",
     "lib/privsvm/methods/validation.py",

@@ -11,42 +11,66 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsvm.errors import PrivSVMError
+    from privsvm.methods.crammer_singer import CrammerSingerClassifier
     from privsvm.methods.dp_frank_wolfe import DPFrankWolfeClassifier
     from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier
     from privsvm.methods.dpwss import DPWSSClassifier
+    from privsvm.methods.grpua import GRPUAClassifier
     from privsvm.methods.landmark_dual import LandmarkDualClassifier
+    from privsvm.methods.m3_svm import M3SVMClassifier
     from privsvm.methods.majority import MajorityClassifier
+    from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier
+    from privsvm.methods.opera import OPERAClassifier
+    from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier
     from privsvm.methods.pmsvm import PMSVMClassifier
     from privsvm.methods.private_svm import PrivateSVMClassifier
+    from privsvm.methods.softmax_dpsgd import SoftmaxDPSGDClassifier
     from privsvm.methods.svm import SVMClassifier
+    from privsvm.methods.weston_watkins import WestonWatkinsClassifier
     from privsvm.privacy.guarantee import Guarantee
 
 __all__ = [
+    "CrammerSingerClassifier",
     "DPFrankWolfeClassifier",
     "DPSVMDVPClassifier",
     "DPWSSClassifier",
+    "GRPUAClassifier",
     "Guarantee",
     "LandmarkDualClassifier",
+    "M3SVMClassifier",
     "MajorityClassifier",
+    "OPERAClassifier",
+    "ObjectivePerturbationClassifier",
+    "OvRJointGaussianClassifier",
     "PMSVMClassifier",
     "PrivSVMError",
     "PrivateSVMClassifier",
     "SVMClassifier",
+    "SoftmaxDPSGDClassifier",
+    "WestonWatkinsClassifier",
 ]
 
 __version__ = importlib.metadata.version("privsvm")
 
 _HOMES = {
+    "CrammerSingerClassifier": "privsvm.methods.crammer_singer",
+    "DPFrankWolfeClassifier": "privsvm.methods.dp_frank_wolfe",
     "DPSVMDVPClassifier": "privsvm.methods.dpsvmdvp",
     "DPWSSClassifier": "privsvm.methods.dpwss",
-    "DPFrankWolfeClassifier": "privsvm.methods.dp_frank_wolfe",
+    "GRPUAClassifier": "privsvm.methods.grpua",
     "Guarantee": "privsvm.privacy.guarantee",
     "LandmarkDualClassifier": "privsvm.methods.landmark_dual",
+    "M3SVMClassifier": "privsvm.methods.m3_svm",
     "MajorityClassifier": "privsvm.methods.majority",
+    "OPERAClassifier": "privsvm.methods.opera",
+    "ObjectivePerturbationClassifier": "privsvm.methods.objective_perturbation",
+    "OvRJointGaussianClassifier": "privsvm.methods.ovr_joint_gaussian",
     "PMSVMClassifier": "privsvm.methods.pmsvm",
     "PrivSVMError": "privsvm.errors",
     "PrivateSVMClassifier": "privsvm.methods.private_svm",
     "SVMClassifier": "privsvm.methods.svm",
+    "SoftmaxDPSGDClassifier": "privsvm.methods.softmax_dpsgd",
+    "WestonWatkinsClassifier": "privsvm.methods.weston_watkins",
 }
 
 

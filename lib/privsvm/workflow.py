@@ -70,6 +70,8 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
     key = numba_cache_key(library / "privsvm")
+    # Calibrated noise, which all jobs share.
+    environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     environment["NUMBA_CACHE_DIR"] = str(Path(".cache/numba").resolve() / key)
     return key
 

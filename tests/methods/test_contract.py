@@ -8,14 +8,22 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privsvm
 from privsvm import (
+    CrammerSingerClassifier,
     DPFrankWolfeClassifier,
     DPSVMDVPClassifier,
     DPWSSClassifier,
+    GRPUAClassifier,
     LandmarkDualClassifier,
+    M3SVMClassifier,
     MajorityClassifier,
+    ObjectivePerturbationClassifier,
+    OPERAClassifier,
+    OvRJointGaussianClassifier,
     PMSVMClassifier,
     PrivateSVMClassifier,
+    SoftmaxDPSGDClassifier,
     SVMClassifier,
+    WestonWatkinsClassifier,
 )
 from privsvm.methods.released import noise_streams
 from privsvm.methods.validation import check_training_data
@@ -33,6 +41,10 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
         DPWSSClassifier(allow_unsound=True, kernel="rbf", random_state=0),
         PMSVMClassifier(allow_unsound=True, random_state=0),
         PMSVMClassifier(allow_unsound=True, variant="as_published", random_state=0),
+        PMSVMClassifier(allow_unsound=True, perturbation="gradient", random_state=0),
+        PMSVMClassifier(allow_unsound=True, perturbation="adaptive", learning_rate=0.1, random_state=0),
+        SoftmaxDPSGDClassifier(allow_unsound=True, random_state=0),
+        GRPUAClassifier(allow_unsound=True, random_state=0),
         PrivateSVMClassifier(allow_unsound=True, random_state=0),
         PrivateSVMClassifier(allow_unsound=True, kernel="rbf", mechanism="laplace", random_state=0),
         LandmarkDualClassifier(allow_unsound=True, random_state=0),
@@ -59,6 +71,15 @@ ESTIMATORS = [
     PrivateSVMClassifier(classes=["no", "yes"], random_state=0),
     LandmarkDualClassifier(classes=["no", "yes"], random_state=0),
     DPFrankWolfeClassifier(classes=["no", "yes"], random_state=0),
+    PMSVMClassifier(classes=["no", "yes"], perturbation="gradient", random_state=0),
+    SoftmaxDPSGDClassifier(classes=["no", "yes"], random_state=0),
+    GRPUAClassifier(classes=["no", "yes"], random_state=0),
+    OPERAClassifier(classes=["no", "yes"], random_state=0),
+    OvRJointGaussianClassifier(classes=["no", "yes"], random_state=0),
+    ObjectivePerturbationClassifier(classes=["no", "yes"], random_state=0),
+    CrammerSingerClassifier(),
+    WestonWatkinsClassifier(),
+    M3SVMClassifier(),
 ]
 
 
@@ -201,7 +222,16 @@ def test_bad_parameters_are_named_with_their_value(estimator, changes):
     assert "\n" not in str(caught.value)
 
 
-SOUND = [PMSVMClassifier, PrivateSVMClassifier, LandmarkDualClassifier, DPFrankWolfeClassifier]
+# Sound ones whose noise follows the number of rows by its next power of two.
+OUTPUT_PERTURBATION = [
+    PMSVMClassifier,
+    PrivateSVMClassifier,
+    LandmarkDualClassifier,
+    OPERAClassifier,
+    OvRJointGaussianClassifier,
+    ObjectivePerturbationClassifier,
+]
+SOUND = [*OUTPUT_PERTURBATION, DPFrankWolfeClassifier, SoftmaxDPSGDClassifier, GRPUAClassifier]
 
 
 @pytest.mark.parametrize("estimator_class", SOUND)
@@ -219,7 +249,7 @@ def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
     assert source == "system"
     assert "seed is secret" not in stated
     assert "others are refused" in stated
-    assert ("same next power of two" in stated) == (estimator_class is not DPFrankWolfeClassifier)
+    assert ("same next power of two" in stated) == (estimator_class in OUTPUT_PERTURBATION)
 
 
 @pytest.mark.parametrize("estimator_class", SOUND)

@@ -14,14 +14,29 @@ from privsvm.solvers.c_svc import CSVCSolution
 
 from .conftest import DPSVMDVP, DPWSS, REPOSITORY
 
-ALL = ["dpsvmdvp_budget", "dpsvmdvp_features", "dpsvmdvp_size", "dpwss_figures", "dpwss_table3"]
+ALL = [
+    "dpsvmdvp_budget",
+    "dpsvmdvp_features",
+    "dpsvmdvp_size",
+    "dpwss_figures",
+    "dpwss_table3",
+    "pmsvm_batch",
+    "pmsvm_clip",
+    "pmsvm_convergence",
+    "pmsvm_gap",
+    "pmsvm_lr_decay",
+    "pmsvm_table2",
+    "pmsvm_table2_sound",
+    "pmsvm_time",
+]
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_experiment_gives_a_table_and_figures(finished, name):
     rows = finished.rows(name)
     assert rows
-    assert {row.verdict for row in rows} <= {"agrees", "differs", "ruled out", "no number"}
+    # Opacus may be missing, and a method that is not in this version.
+    assert {row.verdict for row in rows} <= {"agrees", "differs", "ruled out", "no number", "not available"}
     figures = finished.figures(name)
     assert figures
     for figure in figures:

@@ -1,10 +1,15 @@
-"""PMSVM, private multi-class SVM by one all-in-one problem (pmsvm-2025): weight perturbation.
+"""PMSVM, private multi-class SVM by one all-in-one problem (pmsvm-2025).
 
-``W~ = W + N(0, s^2)``, with W the optimum of the Crammer-Singer problem. The objective is 1-strongly convex, and
-one row's subgradient ``C (e_k - e_y) x'`` has norm at most ``sqrt(2) C R`` for rows of norm at most R, so the optimum
-moves by at most ``sqrt(2) C R`` when a row is added or removed and ``2 sqrt(2) C R`` when one is replaced. (The
-paper's route, ``lambda_max(G) = 2``, does not hold: it is c. The constant survives through the dual simplex, and one
-row with two classes attains it.)
+Weight perturbation (PMSVM-WP): ``W~ = W + N(0, s^2)``, with W the optimum of the Crammer-Singer problem. The objective
+is 1-strongly convex, and one row's subgradient ``C (e_k - e_y) x'`` has norm at most ``sqrt(2) C R`` for rows of norm
+at most R, so the optimum moves by at most ``sqrt(2) C R`` when a row is added or removed and ``2 sqrt(2) C R`` when one
+is replaced. (The paper's route, ``lambda_max(G) = 2``, does not hold: it is c. The constant survives through the dual
+simplex, and one row with two classes attains it.)
+
+Gradient perturbation (PMSVM-GP) and its adaptive variant (PMSVM-AGP): noisy clipped gradient steps on the smoothed
+loss ``sum_{k != y} (g + sqrt(g^2 + s^2)) / 2`` with ``g = 1 - (z_y - z_k)`` of a row (the paper's equation 12), by
+gradient descent or by Adam. The margin regulariser ``lambda sum_{k < l} |w_k - w_l|^2`` reads no rows, so its gradient
+is added after the noise; the paper's equation 15 puts it inside every row's clipped gradient (``inside_clip``).
 """
 
 from __future__ import annotations
@@ -17,8 +22,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privsvm.methods.noisy_training import NoisyGradientClassifier, check_gradient_parameters, check_share_kept
 from privsvm.methods.perturbation import (
     PUBLIC_ROW_COUNT,
     REFUSED_DATA,
@@ -38,7 +43,6 @@ from privsvm.methods.validation import (
     check_positive,
     check_public_classes,
     check_training_data,
-    common_tags,
     is_number,
 )
 from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT
@@ -46,8 +50,11 @@ from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.solvers.crammer_singer import solve_crammer_singer
+from privsvm.solvers.noisy_gradient import GradientSteps
 
-__all__ = ["ESTIMATOR", "PMSVMClassifier", "weight_sensitivity"]
+__all__ = ["ESTIMATOR", "PERTURBATIONS", "PMSVMClassifier", "weight_sensitivity"]
+
+PERTURBATIONS = ("weight", "gradient", "adaptive")
 
 
 def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: float = 0.0) -> float:
@@ -73,19 +80,24 @@ def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: 
     return solution_sensitivity(math.sqrt(2.0) * C * data_norm, neighbours, gap)
 
 
-class PMSVMClassifier(ClassifierMixin, BaseEstimator):
-    """Private multi-class SVM with weight perturbation (PMSVM-WP).
+class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
+    """Private multi-class SVM with weight, gradient or adaptive gradient perturbation.
 
     Parameters
     ----------
+    perturbation : {"weight", "gradient", "adaptive"}, default="weight"
+        ``weight``: noise on the exact weights (PMSVM-WP). ``gradient``: noise on the gradient of every step of
+        gradient descent (PMSVM-GP). ``adaptive``: the same with Adam (PMSVM-AGP).
     epsilon : float, default=1.0
         Privacy budget of one release.
     delta : float, default=1e-5
         Probability that goes with it.
     C : float, default=0.01
-        Weight of one row's loss (the paper's C/n). Public: choose it without looking at the data.
-    data_norm : float, default=1.0
-        Rows longer than this are scaled down to it. ``as_published`` assumes it and does not enforce it.
+        Weight of one row's loss (the paper's C/n). Public: choose it without looking at the data. Weight perturbation
+        only.
+    data_norm : float or None, default=1.0
+        Rows longer than this are scaled down to it. ``as_published`` assumes it and does not enforce it. Gradient
+        perturbation does not need it: None leaves rows as they are.
     classes : sequence or None, default=None
         The public label set. Taking it from the training labels (None) reveals which labels occur: that
         needs ``allow_unsound=True``, and the status falls to ``claimed``.
@@ -93,12 +105,52 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         The relation between data sets.
     variant : {"sound", "as_published"}, default="sound"
         ``sound`` clips rows and solves to a certified duality gap. ``as_published`` does what the
-        paper's released code does, and needs ``allow_unsound=True``.
+        paper's released code does, and needs ``allow_unsound=True``. Weight perturbation only.
     gap : float or None, default=None
         Public target of the duality gap; None means ``2e-4 C^2 R^2``, or more where float64 cannot certify that.
+        Weight perturbation only.
     max_epochs : int or None, default=None
-        Most passes over the rows. None: as many as the gap needs. A limit makes the released model depend on whether
-        it was reached, so nothing is proved with one: that needs ``allow_unsound=True``.
+        Most passes over the rows of weight perturbation. None: as many as the gap needs. A limit makes the released
+        model depend on whether it was reached, so nothing is proved with one: that needs ``allow_unsound=True``.
+    n_rows : int or None, default=None
+        Gradient perturbation: public number of training rows, from which sample rate and number of steps follow. None
+        counts the rows, which neighbours have in common for ``replace_one``; for ``add_remove`` that needs
+        ``allow_unsound=True``, and the status falls to ``claimed``.
+    scaling : {"none", "centre", "whiten"}, default="none"
+        Gradient perturbation: scale rows by noisy statistics of them, paid for out of the budget; see
+        `privsvm.methods.private_scaling`. `data_norm` is then not used.
+    batch_size : int or None, default=None
+        Gradient perturbation: how many rows a step is to draw; None: all.
+    epochs : int, default=60
+        Gradient perturbation: how often a row is drawn, on average.
+    learning_rate : float or "auto", default="auto"
+        Gradient perturbation: step size. ``auto`` computes it from epsilon, the number of rows and the number of
+        steps, for rows of about norm 1.
+    schedule : {"constant", "linear", "cosine", "inverse_sqrt"}, default="constant"
+        Gradient perturbation: how the step size falls.
+    momentum : float, default=0.0
+        Share of the last step that is kept, below 1. ``gradient`` only.
+    average : {"none", "all", "last_half"}, default="last_half"
+        Gradient perturbation: the iterates whose average is released.
+    beta1, beta2 : float, default=0.0, 0.999
+        How much of its running means of gradients, and of their squares, Adam keeps. (The usual 0.9 for the former
+        costs accuracy where most of a gradient is noise.) ``adaptive`` only.
+    max_grad_norm : float, default=1.0
+        Gradient perturbation: a row's gradient is scaled down to this norm.
+    smoothing : float, default=0.1
+        Gradient perturbation: s in the smoothed hinge.
+    margin_weight : float, default=0.0
+        Gradient perturbation: lambda, the weight of the margin regulariser, beside a row's mean loss.
+    ridge : float, default=0.0
+        Gradient perturbation: mu, the weight of the squared norm of weights and offsets.
+    inside_clip : bool, default=False
+        Gradient perturbation: whether the regulariser is part of every row's clipped gradient (the paper's
+        equation 15), or added exactly, after the noise.
+    fit_intercept : bool or None, default=None
+        Gradient perturbation: whether to train offsets; they are part of the clipped gradient. None: unless rows are
+        scaled by `scaling`.
+    n_jobs : int or None, default=None
+        Gradient perturbation: models trained at the same time. The result does not depend on it.
     allow_unsound : bool, default=False
         Consent to a model whose epsilon is not proved.
     random_state : int, numpy.random.Generator or None, default=None
@@ -108,21 +160,28 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray (c, d)
-        Noisy weight vectors; the exact ones are not kept.
+        Noisy weight vectors, of scaled rows for `scaling`; the exact ones of weight perturbation are not kept.
     intercept_ : ndarray (c,)
-        Zeros: the problem has no bias.
+        Offsets; zeros for weight perturbation, whose problem has none.
     classes_ : ndarray (c,)
         Labels.
     n_features_in_ : int
         Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
+    guarantee_, privacy_ : Guarantee
+        What is proved; two names of one record.
+    noise_multiplier_ : float
+        Standard deviation of the noise: over the sensitivity for weight perturbation, over `max_grad_norm` for
+        gradient perturbation.
+    sample_rate_ : float
+        Probability with which a step draws a row; 1 for weight perturbation.
+    n_steps_ : int
+        Number of steps; 1 for weight perturbation.
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
-    covered: it depends on the rows.
+    Status ``proved`` assumes idealised float64 noise. Weight perturbation also assumes that the number of rows, rounded
+    up to a power of two, is public: for ``add_remove``, neighbours have numbers of rows with the same next power of
+    two. Training time is not covered: it depends on the rows.
 
     Examples
     --------
@@ -135,18 +194,37 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
+        perturbation: str = "weight",
         epsilon: float = 1.0,
         delta: float = 1e-5,
         C: float = 0.01,
-        data_norm: float = 1.0,
+        data_norm: float | None = 1.0,
         classes: Sequence | None = None,
         neighbours: Neighbours = "replace_one",
         variant: str = "sound",
         gap: float | None = None,
         max_epochs: int | None = None,
+        n_rows: int | None = None,
+        scaling: str = "none",
+        batch_size: int | None = None,
+        epochs: int = 60,
+        learning_rate: float | str = "auto",
+        schedule: str = "constant",
+        momentum: float = 0.0,
+        average: str = "last_half",
+        beta1: float = 0.0,
+        beta2: float = 0.999,
+        max_grad_norm: float = 1.0,
+        smoothing: float = 0.1,
+        margin_weight: float = 0.0,
+        ridge: float = 0.0,
+        inside_clip: bool = False,
+        fit_intercept: bool | None = None,
+        n_jobs: int | None = None,
         allow_unsound: bool = False,
         random_state: int | np.random.Generator | None = None,
     ):
+        self.perturbation = perturbation
         self.epsilon = epsilon
         self.delta = delta
         self.C = C
@@ -156,6 +234,23 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         self.variant = variant
         self.gap = gap
         self.max_epochs = max_epochs
+        self.n_rows = n_rows
+        self.scaling = scaling
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.momentum = momentum
+        self.average = average
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.max_grad_norm = max_grad_norm
+        self.smoothing = smoothing
+        self.margin_weight = margin_weight
+        self.ridge = ridge
+        self.inside_clip = inside_clip
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
         self.allow_unsound = allow_unsound
         self.random_state = random_state
 
@@ -180,10 +275,11 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
             If a parameter is out of range, an assumption of the proof fails, or the model would be
             unsound without ``allow_unsound=True``.
         """
-        path = self._release(X, y, [self.epsilon], 1, self.random_state, audit=False)
-        self.coef_ = path.coef[0, 0]
-        self.intercept_ = path.intercept[0, 0]
-        self.guarantee_ = path.guarantees[0]
+        self._keep(self.release_path(X, y, [self.epsilon], 1, self.random_state))
+        if self.perturbation == "weight":
+            self.sample_rate_, self.n_steps_ = 1.0, 1
+            record: Any = self.guarantee_
+            self.noise_multiplier_ = record.noise_scale / record.sensitivity
         return self
 
     def release_path(
@@ -195,7 +291,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath:
-        """Release models for a grid of epsilons from one solve. For benchmarks.
+        """Release models for a grid of epsilons: from one solve, or each by a training of its own. For benchmarks.
 
         Parameters
         ----------
@@ -208,44 +304,51 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         rng : callable, numpy.random.Generator, int or None
             See `privsvm.methods.released.noise_streams`.
         audit : bool, default=False
-            Solve a few neighbouring data sets too, and put a witness into the guarantees: a lower
-            bound on epsilon, itself computed from the private rows.
+            Put a witness into the guarantees: a lower bound on epsilon. For weight perturbation it takes the exact
+            solutions of a few neighbouring data sets, and so is computed from the private rows; for gradient
+            perturbation thousands of models trained on a made-up pair.
 
         Returns
         -------
         LinearPath
             ``coef`` (E, R, c, d).
         """
-        return self._release(X, y, epsilons, repeats, rng, audit)
-
-    def decision_function(self, X) -> np.ndarray:
-        """Class scores.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n, c), or (n,) for two classes: positive for ``classes_[1]``.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        scores = np.asarray(X @ self.coef_.T)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X) -> np.ndarray:
-        """Predict the labels (n,) of rows X (n, d)."""
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else np.argmax(scores, axis=1)
-        return self.classes_[codes]
-
-    def _release(self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool) -> LinearPath:
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         check_public_classes(self.classes, self.allow_unsound)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        if self.perturbation == "weight":
+            return self._perturb_weights(X, codes, epsilons, delta, repeats, streams, rng, audit)
+        return self._train(X, codes, epsilons, delta, repeats, streams, rng, audit)
+
+    @property
+    def _norm(self) -> float:
+        """Norm that rows are clipped to."""
+        assert self.data_norm is not None
+        return float(self.data_norm)
+
+    def _gradient_steps(self) -> GradientSteps:
+        return GradientSteps(
+            loss="hinge",
+            smoothing=float(self.smoothing),
+            margin_weight=float(self.margin_weight),
+            regulariser="inside" if self.inside_clip else "outside",
+            optimizer="adam" if self.perturbation == "adaptive" else "sgd",
+            beta1=float(self.beta1),
+            beta2=float(self.beta2),
+            **self._common_steps(),
+        )
+
+    def _words(self) -> tuple[str, str]:
+        how, equation = ("Adam (PMSVM-AGP)", 16) if self.perturbation == "adaptive" else ("descent (PMSVM-GP)", 14)
+        return (
+            f"all-in-one SVM with smoothed hinge, by {how}",
+            f"pmsvm-2025, Theorem 2, equation {equation}, with an exact accountant",
+        )
+
+    def _perturb_weights(
+        self, X, codes: np.ndarray, epsilons: list[float], delta: float, repeats: int, streams: NoiseStreams, rng, audit
+    ) -> LinearPath:
         published = self.variant == "as_published"
         gap, allowance = (0.0, 0.0) if published else self._certifiable_gap(X.shape[0], X.shape[1])
         rows = X if published else self._clip(X)
@@ -253,7 +356,7 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         weights = self._solve(rows, codes, len(self.classes_), gap)
         fit_seconds = time.perf_counter() - started
         bound = gap + allowance
-        sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, bound)
+        sensitivity = weight_sensitivity(float(self.C), self._norm, self.neighbours, bound)
         mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in epsilons]
         distance, pair = self._largest_move(X, rows, codes, weights, gap) if audit else (0.0, "")
         guarantees = []
@@ -281,13 +384,27 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
+        check_choice("perturbation", self.perturbation, PERTURBATIONS)
         check_positive("C", self.C)
-        check_bound("data_norm", self.data_norm)
+        if self.perturbation == "weight" or self.data_norm is not None:
+            check_bound("data_norm", self.data_norm)
         if self.gap is not None:
             check_positive("gap", self.gap)
         check_flag("allow_unsound", self.allow_unsound)
         budgets = check_budgets(epsilons, self.delta)
         check_choice("variant", self.variant, ("sound", "as_published"))
+        if self.perturbation != "weight":
+            check_positive("smoothing", self.smoothing)
+            check_flag("inside_clip", self.inside_clip)
+            for name in ("beta1", "beta2"):
+                check_share_kept(name, getattr(self, name))
+            check_gradient_parameters(self)
+            if self.variant == "as_published":
+                raise ValueError(
+                    f"variant='as_published': has no effect on perturbation={self.perturbation!r}; remove one of them"
+                )
+            if self.perturbation == "adaptive" and self.momentum != 0:
+                raise ValueError(f"momentum={self.momentum!r}: has no effect on Adam; remove it")
         if self.variant == "as_published" and not self.allow_unsound:
             raise ValueError("variant='as_published': its epsilon does not hold; consent with allow_unsound=True")
         if self.max_epochs is not None:
@@ -302,12 +419,12 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
 
     def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:
         """Public target of the duality gap, and what float64 may get wrong about it."""
-        C, norm = float(self.C), float(self.data_norm)
+        C, norm = float(self.C), self._norm
         return certifiable_gap(self.gap, C, norm, n_rows, n_features, len(self.classes_))
 
     def _clip(self, X):
         """Scale rows longer than `data_norm` down to it."""
-        return clip_rows(X, float(self.data_norm))
+        return clip_rows(X, self._norm)
 
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         """Exact weights (c, d) of one data set: what must not leave this object."""
@@ -400,13 +517,6 @@ class PMSVMClassifier(ClassifierMixin, BaseEstimator):
         if self.classes is None:
             guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
         return guarantee
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = PMSVMClassifier

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.errors import PrivSVMError, nearest_name
@@ -29,6 +30,8 @@ __all__ = [
     "OneVsRestKernelPath",
     "ReleasedClassifier",
     "ReleasedPath",
+    "StandardizedLinearPath",
+    "UnitLinearPath",
     "disclose_noise",
     "noise_streams",
     "one_vs_one_scores",
@@ -185,6 +188,51 @@ class LinearPath(ReleasedPath):
         products = np.asarray(X @ self.coef[epsilon_index].reshape(-1, n_features).T)
         products = products.reshape(-1, n_repeats, n_scores) + self.intercept[epsilon_index]
         return np.ascontiguousarray(products.transpose(1, 0, 2))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UnitLinearPath(LinearPath):
+    """Linear models of rows that are divided by their norm; attributes are those of `LinearPath`."""
+
+    kind: ClassVar[str] = "unit_linear"
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        from privsvm.methods.private_scaling import unit_rows
+
+        return super().scores(unit_rows(X), epsilon_index)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StandardizedLinearPath(LinearPath):
+    """Linear models of features that are standardised first, by numbers of each model's own.
+
+    Attributes
+    ----------
+    coef, intercept
+        As of `LinearPath`.
+    centre, spread : ndarray (E, R, d)
+        Features are taken as ``(x - centre) / spread``,
+    bound : ndarray (1,)
+        and cut at this size.
+    """
+
+    kind: ClassVar[str] = "standardized_linear"
+    array_names: ClassVar[tuple[str, ...]] = ("coef", "intercept", "centre", "spread", "bound")
+
+    centre: np.ndarray
+    spread: np.ndarray
+    bound: np.ndarray
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        X = X.toarray() if scipy.sparse.issparse(X) else X
+        bound = float(self.bound[0])
+        models = zip(*(getattr(self, name)[epsilon_index] for name in self.array_names[:4]), strict=True)
+        return np.stack(
+            [
+                np.clip((X - centre) / spread, -bound, bound) @ coef.T + intercept
+                for coef, intercept, centre, spread in models
+            ]
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -384,7 +432,9 @@ class ReleasedClassifier:
             a bounded share of their summed values.
         """
         scores = self._released_scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X) -> np.ndarray:
         """Predict the labels (n,) of rows X (n, d)."""
@@ -418,7 +468,10 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     PrivSVMError
         If the kind is unknown or an array is missing.
     """
-    paths = (LinearPath, OneVsOneLinearPath, FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath)
+    paths = (
+        LinearPath, UnitLinearPath, StandardizedLinearPath, OneVsOneLinearPath, FourierPath, KernelPath,
+        OneVsRestKernelPath, ConstantPath,
+    )  # fmt: skip
     kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}
     if kind not in kinds:
         raise PrivSVMError(f"model file: kind {kind!r} is unknown; {nearest_name(kind, kinds)}")

@@ -67,10 +67,18 @@ def _broken_assumptions(prepared: PreparedData, condense: str) -> list[str]:
     return broken
 
 
-def _estimator(implementation: str, parameters: Mapping[str, Any], privacy: Mapping[str, Any], n_classes: int):
+def _estimator(
+    implementation: str, parameters: Mapping[str, Any], privacy: Mapping[str, Any], n_classes: int, n_rows: int
+):
     """Build the estimator of a method file, handing it those common parameters it knows."""
     estimator_class = importlib.import_module(f"privsvm.methods.{implementation}").ESTIMATOR
-    common = {"classes": list(range(n_classes)), "delta": privacy["delta"], "neighbours": privacy["neighbours"]}
+    common = {
+        "classes": list(range(n_classes)),
+        "delta": privacy["delta"],
+        "neighbours": privacy["neighbours"],
+        # The size of a benchmark's training set is public: it follows from the dataset's and the protocol.
+        "n_rows": n_rows,
+    }
     known = inspect.signature(estimator_class).parameters
     return estimator_class(**{name: value for name, value in common.items() if name in known}, **parameters)
 
@@ -118,7 +126,7 @@ def train_paths(
             purpose = ("noise", job["experiment"], dataset, method, split, float(epsilon), repeat)
             return seeded_stream(job["seed"], *purpose)
 
-        estimator = _estimator(job["implementation"], job["parameters"], privacy, n_classes)
+        estimator = _estimator(job["implementation"], job["parameters"], privacy, n_classes, X.shape[0])
         try:
             # One audit per dataset is enough, and it costs a few more solves.
             path = estimator.release_path(X, y, privacy["epsilons"], privacy["repeats"], stream, audit=split == 0)

@@ -11,19 +11,24 @@ from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import (
     GAUSSIAN_ACCOUNTANT,
     LAPLACE_ACCOUNTANT,
+    SAMPLED_GAUSSIAN_ACCOUNTANT,
     ZCDP_ACCOUNTANT,
     check_budget,
+    check_sampled_gaussian,
     gaussian_epsilon,
     gaussian_noise_multiplier,
+    sampled_gaussian_calibration,
     zcdp_epsilon,
     zcdp_rho,
 )
+from privsvm.privacy.guarantee import Neighbours
 
 __all__ = [
     "COMPOSITIONS",
     "ExponentialSelections",
     "GaussianMechanism",
     "LaplaceMechanism",
+    "SampledGaussianSteps",
     "VectorsMechanism",
 ]
 
@@ -441,3 +446,81 @@ class ExponentialSelections:
         if not np.isfinite(scores).all():
             raise ValueError("scores holds a number that is not finite; nothing was selected")
         return np.argmax(scores + rng.gumbel(0.0, self.noise_scale, size=scores.shape), axis=-1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SampledGaussianSteps:
+    """Add Gaussian noise to sums over Poisson-sampled rows, step after step.
+
+    A step draws each row with probability `sample_rate`, clips the drawn rows' vectors to the L2 norm `max_grad_norm`,
+    and releases their sum with noise. What it sums up may depend on the sums released before.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget of all steps and releases together.
+    neighbours : {"replace_one", "add_remove"}
+        The relation between data sets.
+    sample_rate : float
+        Probability with which a step draws a row; public.
+    n_steps : int
+        How many steps are made; public.
+    max_grad_norm : float
+        Bound on the L2 norm of one row's vector.
+    releases : tuple of float, default=()
+        Noise multipliers of plain Gaussian releases that the same rows had before: noise over what one row adds or
+        takes away.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise on each number of a sum, over `max_grad_norm`, for both relations.
+    noise_scale : float
+        The standard deviation itself.
+    epsilon_proved : float
+        The epsilon that the accountant gives for steps and releases together; never above `epsilon`.
+    accountant : str
+        What turned the steps' noise into epsilon.
+
+    Raises
+    ------
+    ValueError
+        If an argument means nothing; from the attributes, if the releases alone cost more than the budget.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    sample_rate: float
+    n_steps: int
+    max_grad_norm: float
+    releases: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        check_sampled_gaussian(self.sample_rate, self.n_steps, self.neighbours, self.releases)
+        if not (self.max_grad_norm > 0 and math.isfinite(self.max_grad_norm)):
+            raise ValueError(f"max_grad_norm={self.max_grad_norm!r}: must be a positive finite number")
+
+    @property
+    def _calibration(self) -> tuple[float, float]:
+        """Noise multiplier and epsilon; kept by the accountant."""
+        return sampled_gaussian_calibration(
+            self.epsilon, self.delta, self.sample_rate, self.n_steps, self.neighbours, self.releases
+        )
+
+    @property
+    def noise_multiplier(self) -> float:
+        return self._calibration[0]
+
+    @property
+    def noise_scale(self) -> float:
+        return self.noise_multiplier * self.max_grad_norm
+
+    @property
+    def epsilon_proved(self) -> float:
+        return self._calibration[1]
+
+    @property
+    def accountant(self) -> str:
+        return SAMPLED_GAUSSIAN_ACCOUNTANT

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from privsvm.data.catalogue import resolve
 from privsvm.data.download import download_raw
+from privsvm.data.prepare import _treat_missing
 from privsvm.data.readers import is_sparse, read_part
 from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json, read_json, write_json
@@ -20,7 +22,7 @@ from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reproduction.experiment import Experiment
 from privsvm.streams import seeded_stream
 
-__all__ = ["Context", "MissingError", "Rows", "code_digest", "run_job"]
+__all__ = ["ClassRows", "Context", "MissingError", "Rows", "code_digest", "run_job"]
 
 _LIBRARY = Path(__file__).resolve().parents[1]
 
@@ -41,6 +43,14 @@ class Rows(NamedTuple):
 
     X: Any
     signs: np.ndarray
+
+
+class ClassRows(NamedTuple):
+    """Features (n, d), dense or CSR, class codes (n,) and the labels they stand for, in the file's order."""
+
+    X: Any
+    codes: np.ndarray
+    labels: tuple[str, ...]
 
 
 def code_digest(sources: tuple[str, ...]) -> str:
@@ -118,9 +128,31 @@ class Context:
         """
         return _read(dataset, part, positive, str(self.folder / "raw" / dataset))
 
+    def class_rows(self, dataset: str, *parts: str) -> ClassRows:
+        """Read parts of a dataset of the catalogue, one after the other, with all their classes.
 
-@functools.lru_cache(maxsize=4)
-def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
+        Parameters
+        ----------
+        dataset : str
+            Name in the catalogue.
+        *parts : str
+            One or more of its parts.
+
+        Returns
+        -------
+        ClassRows
+            Missing values are treated by the catalogue's rule. Codes number the labels in the catalogue's order.
+
+        Raises
+        ------
+        MissingError
+            If the files cannot be had.
+        """
+        return _read_classes(dataset, parts, str(self.folder / "raw" / dataset))
+
+
+def _read_raw(dataset: str, part: str, folder: str) -> tuple[Any, np.ndarray]:
+    """Features and labels of one part, got if need be."""
     try:
         entry = resolve(dataset)
         for name in entry.parts[part].files:
@@ -133,13 +165,35 @@ def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
         # What happened and the remedy; all that was tried in between would be repeated in every row.
         clauses = without_absolute_paths(str(error).splitlines()[0]).split("; ")
         raise MissingError("no data", "; ".join(dict.fromkeys((clauses[0], clauses[-1])))) from None
-    signs = np.where(np.asarray(labels) == positive, 1.0, -1.0)
-    if np.unique(signs).size < 2:
-        raise MissingError("no data", f"dataset {dataset}: no row, or every row, has the label {positive}")
     # Rows as LIBSVM has them: dense where most numbers are not zero.
     if is_sparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
         X = X.toarray()
+    return X, np.asarray(labels)
+
+
+@functools.lru_cache(maxsize=4)
+def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
+    X, labels = _read_raw(dataset, part, folder)
+    signs = np.where(labels == positive, 1.0, -1.0)
+    if np.unique(signs).size < 2:
+        raise MissingError("no data", f"dataset {dataset}: no row, or every row, has the label {positive}")
     return Rows(X, signs)
+
+
+@functools.lru_cache(maxsize=2)
+def _read_classes(dataset: str, parts: tuple[str, ...], folder: str) -> ClassRows:
+    pieces = [_read_raw(dataset, part, folder) for part in parts]
+    labels, entry = np.concatenate([own for _, own in pieces]), resolve(dataset)
+    order = tuple(entry.classes or dict.fromkeys(sorted(str(label) for label in labels)))
+    code_of = {label: code for code, label in enumerate(order)}
+    matrices = [X for X, _ in pieces]
+    if any(is_sparse(X) for X in matrices):
+        X: Any = scipy.sparse.vstack([scipy.sparse.csr_array(X) for X in matrices]).tocsr()
+    else:
+        X = np.vstack(matrices)
+    X, kept, _ = _treat_missing(entry, X)
+    labels = labels[kept]
+    return ClassRows(X, np.array([code_of[str(label)] for label in labels], dtype=np.int64), order)
 
 
 def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:

@@ -1,0 +1,204 @@
+"""Time noisy gradient steps against Opacus, each library in processes of its own.
+
+Both train a linear model by DP-SGD with Poisson sampling, an expected batch of 128 rows and a clipping norm of 1, on
+made-up rows of the shapes of six data sets. A step is all that happens between two updates: drawing rows, gradients,
+clipping, noise, update. Opacus runs on one and on two threads of torch, and the faster counts; ours has one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+import scipy.sparse
+
+# Rows, features, classes, share of numbers that are not 0, whether our rows are CSR.
+CASES: dict[str, tuple[int, int, int, float, bool]] = {
+    "Cornell, CSR rows": (661, 4134, 7, 0.023, True),
+    "Cornell, dense rows": (661, 4134, 7, 0.023, False),
+    "HHAR": (8183, 561, 6, 1.0, False),
+    "USPS": (7438, 256, 10, 1.0, False),
+    "ISOLET": (1248, 617, 26, 1.0, False),
+    "Dermatology": (292, 34, 6, 1.0, False),
+    "Vehicle": (676, 18, 4, 1.0, False),
+}
+BATCH = 128
+# Steps that are timed together, rounds of them in a process (the fastest counts), and processes (the median counts).
+STEPS = {"PrivSVM": 500, "Opacus": 50}
+ROUNDS = 5
+REPETITIONS = 3
+
+
+def made_up_rows(case: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows of norm about 1, and class codes."""
+    n, d, c, density, _ = CASES[case]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < density) / np.sqrt(d * density)
+    return X, rng.integers(0, c, n), c
+
+
+def our_steps(case: str) -> Callable[[int], object]:
+    """Prepare to run so many steps of ours: hinge loss, float64."""
+    from privsvm.solvers import noisy_gradient
+
+    noisy_gradient.warm_up()
+    X, codes, n_classes = made_up_rows(case)
+    rows = scipy.sparse.csr_array(X) if CASES[case][4] else X
+
+    def run(n_steps: int) -> object:
+        steps = noisy_gradient.GradientSteps(
+            loss="hinge",
+            max_grad_norm=1.0,
+            noise_scale=1.0,
+            sample_rate=BATCH / len(X),
+            expected_batch=BATCH,
+            learning_rate=0.1,
+            n_steps=n_steps,
+        )
+        return noisy_gradient.noisy_gradient_steps(rows, codes, n_classes, steps, np.random.default_rng(0))
+
+    return run
+
+
+def opacus_steps(case: str, threads: int) -> Callable[[int], object]:
+    """Prepare to run so many steps of Opacus: a linear layer, the hinge loss of torch, float32."""
+    import torch
+    from opacus import PrivacyEngine
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    X, codes, n_classes = made_up_rows(case)
+    data = torch.utils.data.TensorDataset(torch.from_numpy(X.astype(np.float32)), torch.from_numpy(codes))
+    layer = torch.nn.Linear(X.shape[1], n_classes)
+    model, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
+        module=layer,
+        optimizer=torch.optim.SGD(layer.parameters(), lr=0.1),
+        data_loader=torch.utils.data.DataLoader(data, batch_size=BATCH),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        poisson_sampling=True,
+    )
+    loss = torch.nn.MultiMarginLoss()
+
+    def run(n_steps: int) -> None:
+        done = 0
+        while True:
+            for rows, labels in loader:
+                if done == n_steps:
+                    return
+                optimizer.zero_grad()
+                loss(model(rows), labels).backward()
+                optimizer.step()
+                done += 1
+
+    return run
+
+
+def measure(library: str, threads: int, cases: list[str]) -> dict[str, float]:
+    """Seconds of one step of every case, in this process."""
+    warnings.simplefilter("ignore")
+    found = {}
+    for case in cases:
+        run = our_steps(case) if library == "PrivSVM" else opacus_steps(case, threads)
+        count = STEPS[library]
+        run(5)
+        found[case] = float("inf")
+        for _ in range(ROUNDS):
+            started = time.perf_counter()
+            run(count)
+            found[case] = min(found[case], (time.perf_counter() - started) / count)
+    return found
+
+
+def run_once(library: str, threads: int, cases: list[str]) -> dict[str, float]:
+    """Measure in a fresh process."""
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    command = [sys.executable, __file__, "--measure", library, str(threads), "--cases", *cases]
+    done = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{library}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table_rows(cases: list[str], with_opacus: bool) -> list[str]:
+    """Lines of the table: medians of alternating processes."""
+    candidates = [("PrivSVM", 1)] + [("Opacus", threads) for threads in (1, 2) if with_opacus]
+    runs: dict[tuple[str, int], list[dict[str, float]]] = {candidate: [] for candidate in candidates}
+    for _ in range(REPETITIONS):
+        for candidate in candidates:
+            runs[candidate].append(run_once(*candidate, cases))
+    rows = []
+    for case in cases:
+        ours, *theirs = (statistics.median(run[case] for run in runs[candidate]) for candidate in candidates)
+        n, d, c, *_ = CASES[case]
+        cells = [case, f"{n} x {d}, {c}", f"{1e3 * ours:.3f}"]
+        if theirs:
+            fastest = int(np.argmin(theirs))
+            words = ("one thread", "two threads")[fastest]
+            cells += [f"{1e3 * theirs[fastest]:.2f} ({words})", f"**{theirs[fastest] / ours:.0f}**"]
+        else:
+            cells += ["not installed", ""]
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def gradient_section(cases: list[str] | None = None) -> list[str]:
+    """Compare all cases.
+
+    Parameters
+    ----------
+    cases : list of str or None, default=None
+        Names in `CASES`; None: all.
+
+    Returns
+    -------
+    list of str
+        Lines of Markdown. Without Opacus, its columns say so.
+    """
+    with_opacus = find_spec("opacus") is not None and find_spec("torch") is not None
+    peer = (
+        f"Opacus {importlib.metadata.version('opacus')}, torch {importlib.metadata.version('torch')}"
+        if with_opacus
+        else "Opacus"
+    )
+    return [
+        "## Noisy gradient steps against Opacus",
+        "",
+        f"Milliseconds of one step of DP-SGD for a linear model: Poisson sampling with {BATCH} expected rows, "
+        f"clipping, noise, update. {peer} trains a linear layer by torch's hinge loss in float32, on one or two "
+        "threads, whichever is faster; ours has the hinge loss of PMSVM, float64 and one thread. Rows are made up, in "
+        "the shapes (rows x features, classes) of six data sets. Cornell's rows say which words occur, and 98 % of "
+        f"their numbers are 0; Opacus has no sparse rows. Medians of {REPETITIONS} alternating processes.",
+        "",
+        "| data | shape | PrivSVM, ms | Opacus, ms | ratio |",
+        "| --- | --- | --- | --- | --- |",
+        *table_rows(cases or list(CASES), with_opacus),
+        "",
+    ]
+
+
+def main() -> None:
+    """Measure for the parent process, or print the section."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--measure", nargs=2, metavar=("LIBRARY", "THREADS"))
+    parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
+    options = parser.parse_args()
+    if options.measure:
+        library, threads = options.measure
+        print(json.dumps(measure(library, int(threads), options.cases)))
+        return
+    print("\n".join(gradient_section(options.cases)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Crammer-Singer multi-class SVM, a non-private reference: the problem behind PMSVM's weight perturbation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from privsvm.methods.linear_reference import LinearReference
+from privsvm.methods.validation import check_count, check_positive, check_training_data, row_norms
+from privsvm.solvers.crammer_singer import CrammerSingerSolution, round_off_allowance, solve_crammer_singer
+
+__all__ = ["ESTIMATOR", "CrammerSingerClassifier"]
+
+# The first solve, which finds the size of the optimum, ends at this share of the objective at zero weights.
+_FIRST_SHARE = 1e-2
+
+# A gap below this many times its own round-off is not asked for.
+_ALLOWANCES = 4.0
+
+
+class CrammerSingerClassifier(LinearReference):
+    """Linear multi-class SVM of Crammer and Singer, without bias. Not private.
+
+    Solves ``min 1/2 sum_k ||w_k||^2 + C sum_i max_k (1 - [k = y_i] + (w_k - w_{y_i}) . x_i)`` to a certified duality
+    gap.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of one row's loss (the PMSVM paper's C/n).
+    gap : float, default=1e-4
+        Target of the duality gap, as a share of the objective; or what float64 can certify, if that is more.
+    max_epochs : int or None, default=None
+        Most passes over the rows; None for no limit. Features of very different scales take many.
+    classes : sequence or None, default=None
+        The label set, in the order of the class codes; None takes it from the training labels.
+
+    Attributes
+    ----------
+    coef_ : ndarray (c, d)
+        Weight vectors, two for two classes.
+    intercept_ : ndarray (c,)
+        Zeros.
+    classes_ : ndarray (c,)
+        Labels.
+    objective_, dual_objective_ : float
+        The optimum lies between them.
+    gap_ : float
+        Their difference; bounds the squared distance of `coef_` to the optimum.
+    n_iter_ : int
+        Passes over the rows.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+
+    Examples
+    --------
+    >>> from privsvm import CrammerSingerClassifier
+    >>> CrammerSingerClassifier().fit([[-1.0], [1.0]], ["no", "yes"]).predict([[3.0]])
+    array(['yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        gap: float = 1e-4,
+        max_epochs: int | None = None,
+        classes: Sequence | None = None,
+    ):
+        self.C = C
+        self.gap = gap
+        self.max_epochs = max_epochs
+        self.classes = classes
+
+    def fit(self, X, y) -> CrammerSingerClassifier:
+        """Train on rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        CrammerSingerClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For rows that are not finite, one class only, or a parameter out of range.
+        """
+        check_positive("C", self.C)
+        check_positive("gap", self.gap)
+        if self.max_epochs is not None:
+            check_count("max_epochs", self.max_epochs)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        solution, n_epochs = self._solve(X, codes)
+        if not solution.converged:
+            warnings.warn(
+                f"stopped at a gap of {solution.gap:.1e}, before gap={self.gap:g} of the objective was reached "
+                f"(max_epochs={self.max_epochs}); scale the features, or raise max_epochs or gap",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.dual_objective_, self.gap_ = solution.dual, solution.gap
+        intercept = np.zeros(len(self.classes_))
+        self._keep(
+            solution.coef, intercept, solution.primal, n_epochs, "Crammer and Singer (2001); pmsvm-2025, equation 8"
+        )
+        return self
+
+    def _solve(self, X, codes: np.ndarray) -> tuple[CrammerSingerSolution, int]:
+        """Solve with falling targets until the gap is small beside the objective; returns all passes too."""
+        C, share, n_classes = float(self.C), float(self.gap), len(self.classes_)
+        smallest = _ALLOWANCES * round_off_allowance(X.shape[0], X.shape[1], n_classes, C, float(row_norms(X).max()))
+        target = max(share, _FIRST_SHARE) * C * X.shape[0]
+        n_epochs, left = 0, self.max_epochs
+        while True:
+            solution = solve_crammer_singer(X, codes, n_classes, C, max(target, smallest), left)
+            n_epochs += solution.n_epochs
+            left = None if self.max_epochs is None else self.max_epochs - n_epochs
+            good = solution.gap <= max(share * solution.primal, smallest)
+            if good or left == 0 or not solution.converged:
+                return CrammerSingerSolution(
+                    solution.coef, solution.primal, solution.dual, solution.gap, n_epochs, good
+                ), n_epochs
+            # The dual objective is a lower bound on the optimum, so the next target is small enough where it is known.
+            target = share * solution.dual if solution.dual > 0 else _FIRST_SHARE * target
+
+
+ESTIMATOR = CrammerSingerClassifier

@@ -1,0 +1,118 @@
+"""M3-SVM (maximum minimum margin), a non-private reference: the problem behind PMSVM's gradient steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from privsvm.methods.linear_reference import SmoothedReference
+from privsvm.methods.validation import check_positive
+from privsvm.solvers.all_in_one import AllInOneProblem, m3_problem
+
+__all__ = ["ESTIMATOR", "M3SVMClassifier"]
+
+
+class M3SVMClassifier(SmoothedReference):
+    """Linear multi-class SVM that maximises the margins between all pairs of classes, smoothed. Not private.
+
+    Solves ``min 1/2 sum_{k<l} ||w_k - w_l||^2 + C sum_i sum_{k != y_i} hinge(1 - (z_{y_i} - z_k))
+    + ridge (||W||^2 + ||b||^2)`` with scores ``z_k = w_k . x_i + b_k`` and ``hinge(g) = (g + sqrt(g^2 + s^2)) / 2``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of one row's loss (the C/n of pmsvm-2025, equation 9). A weight lambda of the margins beside the mean of
+        the rows' losses, as in PMSVM's gradient steps (`margin_weight`), is ``C = 1 / (2 lambda n)``.
+    ridge : float, default=1e-3
+        mu, which makes the solution unique. A weight mu' beside the mean loss and lambda is ``mu' / (2 lambda)``.
+    smoothing : float, default=0.01
+        s of the hinge, in units of the margin: it exceeds the plain hinge by at most s / 2.
+    tol : float, default=1e-5
+        Stop once the norm of the objective's gradient is at most this share of its norm at zero weights.
+    max_iter : int or None, default=None
+        Most Newton steps; None for no limit.
+    fit_intercept : bool, default=True
+        Whether to train offsets.
+    classes : sequence or None, default=None
+        The label set, in the order of the class codes; None takes it from the training labels.
+
+    Attributes
+    ----------
+    coef_ : ndarray (c, d)
+        Weight vectors, two for two classes; they add up to zero.
+    intercept_ : ndarray (c,)
+        Offsets; zeros where none are trained.
+    classes_ : ndarray (c,)
+        Labels.
+    objective_ : float
+        Smoothed objective.
+    gradient_norm_ : float
+        Norm of its gradient.
+    n_iter_ : int
+        Newton steps.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+
+    Notes
+    -----
+    Without offsets this is the Weston-Watkins SVM with ``C / (c + 2 ridge)`` for c classes.
+
+    Examples
+    --------
+    >>> from privsvm import M3SVMClassifier
+    >>> M3SVMClassifier().fit([[-1.0], [1.0]], ["no", "yes"]).predict([[3.0]])
+    array(['yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        ridge: float = 1e-3,
+        smoothing: float = 0.01,
+        tol: float = 1e-5,
+        max_iter: int | None = None,
+        fit_intercept: bool = True,
+        classes: Sequence | None = None,
+    ):
+        self.C = C
+        self.ridge = ridge
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+
+    def fit(self, X, y) -> M3SVMClassifier:
+        """Train on rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        M3SVMClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For rows that are not finite, one class only, or a parameter out of range.
+        """
+        check_positive("ridge", self.ridge)
+        return self._solve(X, y, "pmsvm-2025, equations 9 and 12 (after Nie et al.)")
+
+    def _problem(self, X, codes: np.ndarray, n_classes: int) -> AllInOneProblem:
+        return m3_problem(
+            X, codes, n_classes, float(self.C), float(self.smoothing), float(self.ridge), bool(self.fit_intercept)
+        )
+
+
+ESTIMATOR = M3SVMClassifier

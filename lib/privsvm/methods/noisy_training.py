@@ -1,0 +1,640 @@
+"""What the methods that train by noisy clipped gradient steps share: the public plan, the releases, their record.
+
+Every step draws each row with probability ``sample_rate``, clips every drawn row's gradient to ``max_grad_norm`` in
+the L2 norm, adds Gaussian noise to the sum, and divides by the expected number of drawn rows (Abadi et al. 2016,
+Algorithm 1). The rows are read through these sums alone, so what the optimizer makes of them costs no privacy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from privsvm.methods.perturbation import REFUSED_DATA, clip_rows, one_vs_rest_signs
+from privsvm.methods.private_scaling import SCALINGS, release_multipliers, scale_rows
+from privsvm.methods.released import (
+    LinearPath,
+    NoiseStreams,
+    ReleasedClassifier,
+    StandardizedLinearPath,
+    UnitLinearPath,
+    disclose_noise,
+    noise_streams,
+)
+from privsvm.methods.validation import (
+    check_bound,
+    check_budgets,
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+    check_public_classes,
+    check_training_data,
+    common_tags,
+)
+from privsvm.privacy.audit import sampled_witness
+from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.privacy.mechanisms import COMPOSITIONS, SampledGaussianSteps
+from privsvm.solvers.noisy_gradient import (
+    AVERAGES,
+    SCHEDULES,
+    GradientSteps,
+    clipped_gradient_sum,
+    noisy_gradient_steps,
+    repeated_noisy_gradient_steps,
+)
+from privsvm.solvers.threads import count_threads, thread_pool
+from privsvm.streams import seeded_stream
+
+__all__ = [
+    "NoisyGradientClassifier",
+    "NoisyGradientRelease",
+    "TrainingPlan",
+    "check_gradient_parameters",
+    "check_share_kept",
+    "release_noisy_gradient",
+    "training_plan",
+]
+
+# How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
+_AUTOMATIC = 0.25
+
+# Models that the audit trains on either data set of its pair.
+_AUDIT_RUNS = 4000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """Public numbers of a training by sampled steps.
+
+    Attributes
+    ----------
+    n_rows : int
+        Public number of training rows.
+    declared : bool
+        Whether it was given, and not counted.
+    sample_rate : float
+        Probability with which a step draws a row.
+    n_steps : int
+        How many steps are made.
+    expected_batch : float
+        ``sample_rate * n_rows``, what the noisy sums are divided by.
+    """
+
+    n_rows: int
+    declared: bool
+    sample_rate: float
+    n_steps: int
+    expected_batch: float
+
+
+def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epochs: int) -> TrainingPlan:
+    """Plan the steps from public numbers.
+
+    Parameters
+    ----------
+    n_rows : int or None
+        Public number of training rows; None takes the counted one.
+    counted : int
+        How many training rows there are.
+    batch_size : int or None
+        Rows that a step is to draw; None: all.
+    epochs : int
+        How often a row is drawn, on average.
+
+    Returns
+    -------
+    TrainingPlan
+        With ``ceil(n_rows / batch_size)`` steps an epoch, and one over that as sample rate.
+    """
+    rows = counted if n_rows is None else int(n_rows)
+    steps = 1 if batch_size is None else math.ceil(rows / int(batch_size))
+    return TrainingPlan(
+        n_rows=rows,
+        declared=n_rows is not None,
+        sample_rate=1.0 / steps,
+        n_steps=int(epochs) * steps,
+        expected_batch=rows / steps,
+    )
+
+
+def check_share_kept(name: str, value: Any) -> None:
+    """Raise ValueError with name and value if a parameter is no number of at least 0 and below 1."""
+    if value != 0:
+        check_positive(name, value)
+    if not value < 1:
+        raise ValueError(f"{name}={value!r}: must be at least 0 and below 1")
+
+
+def check_gradient_parameters(estimator) -> None:
+    """Refuse parameters of noisy gradient steps that mean nothing.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``n_rows, batch_size, epochs, learning_rate, schedule, average, momentum, max_grad_norm, ridge,
+        fit_intercept, neighbours, allow_unsound, n_jobs``, and where it has them ``margin_weight, scaling``.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and its value.
+    """
+    check_positive("max_grad_norm", estimator.max_grad_norm)
+    if isinstance(estimator.learning_rate, str):
+        check_choice("learning_rate", estimator.learning_rate, ("auto",))
+    else:
+        check_positive("learning_rate", estimator.learning_rate)
+    for name in ("margin_weight", "ridge"):
+        value = getattr(estimator, name, 0.0)
+        if value != 0:
+            check_positive(name, value)
+    check_share_kept("momentum", estimator.momentum)
+    check_count("epochs", estimator.epochs)
+    for name in ("batch_size", "n_rows"):
+        if getattr(estimator, name) is not None:
+            check_count(name, getattr(estimator, name))
+    check_choice("schedule", estimator.schedule, SCHEDULES)
+    check_choice("average", estimator.average, AVERAGES)
+    check_choice("neighbours", estimator.neighbours, NEIGHBOURS)
+    scaling = getattr(estimator, "scaling", "none")
+    check_choice("scaling", scaling, SCALINGS)
+    if estimator.fit_intercept is not None:
+        check_flag("fit_intercept", estimator.fit_intercept)
+        if estimator.fit_intercept and scaling != "none":
+            raise ValueError(
+                f"fit_intercept={estimator.fit_intercept!r}: scaling={scaling!r} leaves no room for offsets; use None"
+            )
+    count_threads(estimator.n_jobs)
+    if estimator.n_rows is None and estimator.neighbours == "add_remove" and not estimator.allow_unsound:
+        raise ValueError(
+            "n_rows=None: the sample rate would follow from the private number of rows; give a public number of rows, "
+            "or consent with allow_unsound=True"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoisyGradientRelease:
+    """Models trained by noisy gradient steps for E epsilons and R repeats.
+
+    Attributes
+    ----------
+    mechanisms : tuple of SampledGaussianSteps (E)
+        What made one part of a model private.
+    n_parts : int
+        How many parts, with a share of the budget each, make a model: 1, or the number of binary problems.
+    plan : TrainingPlan
+        The public numbers.
+    coef : ndarray (E, R, k, d)
+        Weight vectors.
+    intercept : ndarray (E, R, k)
+        Offsets.
+    scaling : {"none", "centre", "whiten"}
+        What the rows went through before.
+    centre, spread : ndarray (E, R, d) or None
+        Of the features, for ``whiten``.
+    bound : float
+        Where they are cut, for ``whiten``.
+    epsilons : tuple of float (E)
+        What was asked for, of all parts together.
+    delta : float
+        Of all parts together.
+    witnesses : tuple of Witness or None (E)
+        Lower bounds on epsilon, where asked for.
+    seconds : float
+        Of all trainings.
+    """
+
+    mechanisms: tuple[SampledGaussianSteps, ...]
+    n_parts: int
+    plan: TrainingPlan
+    coef: np.ndarray
+    intercept: np.ndarray
+    scaling: str
+    centre: np.ndarray | None
+    spread: np.ndarray | None
+    bound: float
+    epsilons: tuple[float, ...]
+    delta: float
+    witnesses: tuple[Witness | None, ...]
+    seconds: float
+
+    def guarantees(
+        self,
+        what: str,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        reference: str,
+        inferred_classes: bool,
+    ) -> tuple[Guarantee, ...]:
+        """Privacy records of the E epsilons.
+
+        Parameters
+        ----------
+        what : str
+            What is trained.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.methods.released.disclose_noise`.
+        reference : str
+            See `Guarantee`.
+        inferred_classes : bool
+            Whether the class set was taken from the labels.
+
+        Returns
+        -------
+        tuple of Guarantee (E)
+        """
+        plan, guarantees = self.plan, []
+        rows = "declared" if plan.declared else "counted"
+        for epsilon, mechanism, witness in zip(self.epsilons, self.mechanisms, self.witnesses, strict=True):
+            before = {
+                "none": "",
+                "centre": "a noisy mean of unit rows, then ",
+                "whiten": "noisy centres, spreads and second moments of the features, then ",
+            }[self.scaling]
+            shared = "" if self.n_parts == 1 else f", {self.n_parts} times with epsilon / {self.n_parts} each"
+            guarantee = Guarantee(
+                status="proved",
+                mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients of Poisson-drawn rows"
+                f"{shared}: {what}",
+                neighbours=mechanism.neighbours,
+                epsilon_requested=epsilon,
+                epsilon_proved=self.n_parts * mechanism.epsilon_proved,
+                delta=self.delta,
+                sensitivity=mechanism.max_grad_norm * (2.0 if mechanism.neighbours == "replace_one" else 1.0),
+                noise_scale=mechanism.noise_scale,
+                accountant=mechanism.accountant + ("" if self.n_parts == 1 else "; the budgets are added"),
+                assumptions=(
+                    f"a row's gradient has norm at most {mechanism.max_grad_norm:g}: enforced by clipping",
+                    REFUSED_DATA,
+                    f"n_rows={plan.n_rows} ({rows}), sample_rate={plan.sample_rate:.6g}, n_steps={plan.n_steps}, "
+                    "the learning rate and all other parameters, the class set, the number of features and the scaling "
+                    "bounds are public",
+                    "one model is released; several add up",
+                    "float64 noise and sampling: idealised numerics",
+                ),
+                reference=reference,
+                witness=witness,
+            )
+            guarantee = disclose_noise(guarantee, rng)
+            if not plan.declared and mechanism.neighbours == "add_remove":
+                guarantee = guarantee.with_broken_assumption(
+                    "the sample rate was taken from the private number of rows"
+                )
+            if inferred_classes:
+                guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
+            guarantees.append(guarantee)
+        return tuple(guarantees)
+
+    def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
+        """Return the models with their records."""
+        common: dict[str, Any] = {
+            "epsilons": self.epsilons,
+            "guarantees": guarantees,
+            "n_classes": n_classes,
+            "release_seconds": self.seconds,
+            "coef": self.coef,
+            "intercept": self.intercept,
+        }
+        if self.centre is not None and self.spread is not None:
+            return StandardizedLinearPath(
+                centre=self.centre, spread=self.spread, bound=np.full(1, self.bound), **common
+            )
+        return UnitLinearPath(**common) if self.scaling == "centre" else LinearPath(**common)
+
+
+def release_noisy_gradient(
+    rows,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    plan: TrainingPlan,
+    steps: GradientSteps,
+    epsilons: Sequence[float],
+    delta: float,
+    neighbours: Neighbours,
+    repeats: int,
+    streams: NoiseStreams,
+    n_jobs: int | None = None,
+    composition: str = "joint",
+    scaling: str = "none",
+    automatic_rate: bool = False,
+    audit: bool = False,
+    data_norm: float = math.inf,
+) -> NoisyGradientRelease:
+    """Train one model for every epsilon and repeat.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix (n, d)
+        Training rows.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c.
+    plan : TrainingPlan
+        Sampling and number of steps.
+    steps : GradientSteps
+        Loss and optimizer; sampling and noise are filled in here.
+    epsilons : sequence of float (E)
+        The grid.
+    delta : float
+        Goes with every epsilon.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    repeats : int
+        Models R per epsilon.
+    streams : callable
+        See `privsvm.methods.released.noise_streams`.
+    n_jobs : int or None, default=None
+        Models trained at the same time; the result does not depend on it.
+    composition : {"joint", "naive"}, default="joint"
+        For the one-vs-rest loss: one training of all weight vectors, whose gradient is clipped as a whole, or one
+        training for each with ``epsilon / k`` and ``delta / k``.
+    scaling : {"none", "centre", "whiten"}, default="none"
+        See `privsvm.methods.private_scaling`; not for naive composition.
+    automatic_rate : bool, default=False
+        Whether the learning rate follows from epsilon, the number of rows and the number of steps.
+    audit : bool, default=False
+        Whether to train models on a made-up pair of neighbours, for a witness.
+    data_norm : float, default=inf
+        Norm that the rows are known to keep to; the audit's row does too.
+
+    Returns
+    -------
+    NoisyGradientRelease
+    """
+    check_choice("composition", composition, COMPOSITIONS)
+    binary = steps.loss == "one_vs_rest_hinge"
+    n_vectors = 1 if binary and n_classes == 2 else n_classes
+    problems = [(codes, n_vectors)]
+    if composition == "naive" and binary and n_vectors > 1:
+        problems = [((signs > 0).astype(np.int64), 1) for signs in one_vs_rest_signs(codes, n_classes)]
+    parts = len(problems)
+    # The sum of the parts must not exceed the whole by round-off.
+    share = 1.0 if parts == 1 else (1.0 - 1e-12) / parts
+    mechanisms = tuple(
+        SampledGaussianSteps(
+            epsilon=epsilon * share,
+            delta=delta * share,
+            neighbours=neighbours,
+            sample_rate=plan.sample_rate,
+            n_steps=plan.n_steps,
+            max_grad_norm=steps.max_grad_norm,
+            releases=release_multipliers(scaling, epsilon * share, delta * share, neighbours),
+        )
+        for epsilon in epsilons
+    )
+    planned = [
+        dataclasses.replace(
+            steps,
+            learning_rate=_automatic_rate(steps, plan, mechanism) if automatic_rate else steps.learning_rate,
+            noise_scale=mechanism.noise_scale,
+            sample_rate=plan.sample_rate,
+            n_steps=plan.n_steps,
+            expected_batch=plan.expected_batch,
+        )
+        for mechanism in mechanisms
+    ]
+
+    def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        index, repeat = job
+        stream = streams(epsilons[index], repeat)
+        if scaling != "none":
+            scaled = scale_rows(rows, scaling, plan.n_rows, mechanisms[index].releases, stream)
+            trained = noisy_gradient_steps(scaled.rows, codes, n_vectors, planned[index], stream)
+            return *scaled.model(trained.coef), scaled.centre, scaled.spread, np.full(1, scaled.bound)
+        models = [noisy_gradient_steps(rows, own, vectors, planned[index], stream) for own, vectors in problems]
+        return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
+
+    jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
+    started = time.perf_counter()
+    with thread_pool(count_threads(n_jobs)) as pool:
+        results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
+    seconds = time.perf_counter() - started
+    witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
+    if audit:
+        witnesses = tuple(_witness(own, n_vectors, parts, delta, neighbours, data_norm) for own in planned)
+    shape = (len(epsilons), repeats)
+    coef, intercept, *features = (np.stack(arrays) for arrays in zip(*results, strict=True))
+    whitened = scaling == "whiten"
+    return NoisyGradientRelease(
+        mechanisms=mechanisms,
+        n_parts=parts,
+        plan=plan,
+        coef=coef.reshape(*shape, *coef.shape[1:]),
+        intercept=intercept.reshape(*shape, *intercept.shape[1:]),
+        scaling=scaling,
+        centre=features[0].reshape(*shape, -1) if whitened else None,
+        spread=features[1].reshape(*shape, -1) if whitened else None,
+        bound=float(features[2].flat[0]) if whitened else math.inf,
+        epsilons=tuple(epsilons),
+        delta=delta,
+        witnesses=witnesses,
+        seconds=seconds,
+    )
+
+
+def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: SampledGaussianSteps) -> float:
+    """Learning rate from public numbers, for rows of about norm 1.
+
+    Descent moves the weights by at most ``sqrt(epsilon) / 4`` times the number of rows in all. Adam, which divides by
+    the size of the noisy gradients, makes steps of the same length where they are mostly noise.
+    """
+    rate = _AUTOMATIC * math.sqrt(mechanism.epsilon) / plan.n_steps
+    if steps.optimizer == "adam":
+        return rate * mechanism.noise_multiplier
+    return rate * plan.n_rows * (1.0 - steps.momentum) / steps.max_grad_norm
+
+
+def _witness(
+    steps: GradientSteps, n_vectors: int, parts: int, delta: float, neighbours: Neighbours, data_norm: float
+) -> Witness:
+    """Lower bound on epsilon from many models trained on one row, and on none or on that row under another label.
+
+    The row has one feature, just long enough for its gradient to be clipped, so that it pulls as hard as a row may
+    and goes on doing so while it is drawn again.
+    """
+    unclipped = dataclasses.replace(steps, max_grad_norm=1e50)
+    vectors = n_vectors // parts
+    start = np.zeros((vectors, 1)), np.zeros(vectors)
+    gradient = clipped_gradient_sum(np.ones((1, 1)), np.zeros(1, dtype=np.int64), *start, unclipped)
+    unit = float(np.linalg.norm(np.concatenate([part.ravel() for part in gradient])))
+    row = np.full((1, 1), min(2.0 * steps.max_grad_norm / unit, data_norm * (1 - 1e-9)))
+
+    def models(label: int | None) -> np.ndarray:
+        # Made-up rows: a public seed gives nothing away.
+        stream = seeded_stream(0, "audit", str(label), steps.noise_scale, steps.n_steps)
+        X, codes = (row[:0], np.zeros(0)) if label is None else (row, np.full(1, label))
+        found = []
+        for part in range(parts):
+            own = (codes == part if parts > 1 else codes).astype(np.int64)
+            coef, intercept = repeated_noisy_gradient_steps(X, own, vectors, steps, stream, _AUDIT_RUNS)
+            found += [coef.reshape(_AUDIT_RUNS, -1), intercept]
+        return np.concatenate(found, axis=1)
+
+    if neighbours == "add_remove":
+        other, pair = None, "one made-up row, and none"
+    else:
+        other, pair = 1, "one made-up row under two different labels"
+    return sampled_witness(
+        models(0),
+        models(other),
+        delta,
+        neighbours,
+        f"{pair}, with the same public numbers; {_AUDIT_RUNS} models trained on each",
+    )
+
+
+class NoisyGradientClassifier(ReleasedClassifier):
+    """Training of an estimator by noisy gradient steps; a mixin.
+
+    The estimator has the parameters that `check_gradient_parameters` names, `epsilon, delta, data_norm, classes,
+    random_state` and, where its problems can be trained apart, `composition`.
+    """
+
+    guarantee_: Guarantee
+
+    def _check_own(self) -> None:
+        """Refuse parameters of this method that mean nothing."""
+
+    def _gradient_steps(self) -> GradientSteps:
+        """Loss and optimizer; `_common_steps` has what all methods share."""
+        raise NotImplementedError
+
+    def _words(self) -> tuple[str, str]:
+        """Say for the privacy record what is trained, and after which paper."""
+        raise NotImplementedError
+
+    @property
+    def _scaling(self) -> str:
+        return getattr(self, "scaling", "none")
+
+    def _common_steps(self) -> dict[str, Any]:
+        own: Any = self
+        return {
+            "ridge": float(own.ridge),
+            "fit_intercept": self._scaling == "none" if own.fit_intercept is None else bool(own.fit_intercept),
+            "max_grad_norm": float(own.max_grad_norm),
+            "momentum": float(own.momentum),
+            # For "auto" it is filled in for every epsilon.
+            "learning_rate": 1.0 if own.learning_rate == "auto" else float(own.learning_rate),
+            "schedule": own.schedule,
+            "average": own.average,
+        }
+
+    def fit(self, X, y) -> Self:
+        """Train, and release one model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, an assumption of the proof fails, or the model would be
+            unsound without ``allow_unsound=True``.
+        """
+        own: Any = self
+        self._keep(self.release_path(X, y, [own.epsilon], 1, own.random_state))
+        return self
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> LinearPath:
+        """Release models for a grid of epsilons, each by a training of its own. For benchmarks.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        epsilons : sequence of float (E)
+            The grid. Every model is accounted alone; publishing all of them would compose.
+        repeats : int
+            Models R per epsilon.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.methods.released.noise_streams`.
+        audit : bool, default=False
+            Put a witness into the guarantees: a lower bound on epsilon, from models trained on a made-up pair.
+
+        Returns
+        -------
+        LinearPath
+            ``coef`` (E, R, k, d).
+        """
+        own: Any = self
+        streams = noise_streams(rng, self)
+        check_public_classes(own.classes, own.allow_unsound)
+        if own.data_norm is not None:
+            check_bound("data_norm", own.data_norm)
+        self._check_own()
+        check_gradient_parameters(self)
+        budgets, delta = check_budgets(epsilons, own.delta)
+        X, codes, self.classes_ = check_training_data(self, X, y, own.classes)
+        return self._train(X, codes, budgets, delta, repeats, streams, rng, audit)
+
+    def _train(
+        self, X, codes: np.ndarray, epsilons: list[float], delta: float, repeats: int, streams: NoiseStreams, rng, audit
+    ) -> LinearPath:
+        """Models of checked parameters and rows."""
+        own: Any = self
+        norm = None if own.data_norm is None else float(own.data_norm)
+        plan = training_plan(own.n_rows, X.shape[0], own.batch_size, own.epochs)
+        self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
+        release = release_noisy_gradient(
+            X if norm is None or self._scaling != "none" else clip_rows(X, norm),
+            codes,
+            len(self.classes_),
+            plan=plan,
+            steps=self._gradient_steps(),
+            epsilons=epsilons,
+            delta=delta,
+            neighbours=own.neighbours,
+            repeats=repeats,
+            streams=streams,
+            n_jobs=own.n_jobs,
+            composition=getattr(self, "composition", "joint"),
+            scaling=self._scaling,
+            automatic_rate=own.learning_rate == "auto",
+            audit=audit,
+            data_norm=math.inf if norm is None else norm,
+        )
+        what, reference = self._words()
+        guarantees = release.guarantees(what, rng, reference, inferred_classes=own.classes is None)
+        return release.path(guarantees, len(self.classes_))
+
+    def _keep(self, path: LinearPath) -> None:
+        """Set the fitted attributes."""
+        own: Any = self
+        self._path = path.without_seconds()
+        self.coef_ = self._path.coef[0, 0]
+        self.intercept_ = self._path.intercept[0, 0]
+        self.guarantee_ = self.privacy_ = self._path.guarantees[0]
+        self.noise_multiplier_ = self.guarantee_.noise_scale / own.max_grad_norm
+
+    def __sklearn_tags__(self):
+        own: Any = self
+        tags = common_tags(super().__sklearn_tags__())  # type: ignore[misc]
+        # Noise is the point: accuracy on tiny data sets is not.
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = own.random_state is None
+        return tags

@@ -1,0 +1,409 @@
+"""Objective perturbation: the minimum of an SVM's objective with a random linear term, one-vs-rest.
+
+The loss is the hinge loss smoothed over a margin of h. `privsvm.privacy.objective_perturbation` has the proof; the
+problems are solved to a certified gradient, and the points found are released with a little noise, as Approximate
+Minima Perturbation does (Iyengar et al. 2019).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtr
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from privsvm.methods.perturbation import PUBLIC_ROW_COUNT, REFUSED_DATA, clip_rows, one_vs_rest_signs
+from privsvm.methods.released import (
+    LinearPath,
+    NoiseStreams,
+    ReleasedClassifier,
+    disclose_noise,
+    noise_streams,
+)
+from privsvm.methods.validation import (
+    check_bound,
+    check_budgets,
+    check_choice,
+    check_flag,
+    check_positive,
+    check_public_classes,
+    check_training_data,
+    common_tags,
+)
+from privsvm.privacy.audit import discrete_witness
+from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.privacy.objective_perturbation import ObjectivePerturbation
+from privsvm.solvers.hinge import smoothed_hinge_slopes
+from privsvm.solvers.smoothed_hinge import gradient_allowance, solve_smoothed_hinge
+
+__all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
+
+# The default smoothing: no narrower than this, and so wide that the curvature costs this share of epsilon.
+_LEAST_SMOOTHING = 0.1
+_CURVATURE_SHARE = 0.2
+
+# The default tolerance of the gradient's norm, over that of one row's gradient. The noise that covers it is small.
+_TOLERANCE_SHARE = 1e-5
+
+# A gradient is certified where its tolerance is this many times what float64 may get wrong about it.
+_ALLOWANCES = 4.0
+
+# Linear terms of d numbers are longer than s (sqrt(d) + 9) with a probability below 3e-18.
+_NORM_MARGIN = 9.0
+
+# Range of C R^2 within which the solver's arithmetic is safe.
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-12, 1e12
+
+# The audit looks at released numbers through so many bins of one width, cut where their density jumps.
+_AUDIT_BINS = 400
+
+
+def smoothing_for(epsilon: float, C: float, data_norm: float, n_vectors: int) -> float:
+    """Public default of the smoothing h.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget of all binary problems.
+    C : float
+        Weight of one row's loss.
+    data_norm : float
+        Bound R on a row's norm.
+    n_vectors : int
+        Number k of binary problems.
+
+    Returns
+    -------
+    float
+        0.1, or more where ``k log(1 + C R^2 / h)`` would be above a fifth of epsilon.
+    """
+    return max(_LEAST_SMOOTHING, C * data_norm**2 / math.expm1(_CURVATURE_SHARE * epsilon / n_vectors))
+
+
+class ObjectivePerturbationClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+    """Private linear SVM by a random linear term in its objective; one-vs-rest for more than two classes.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one release.
+    delta : float, default=1e-5
+        Probability that goes with it.
+    C : float, default=0.01
+        Weight of one row's loss (the paper's C/n). Public: choose it without looking at the data.
+    data_norm : float, default=1.0
+        Rows longer than this are scaled down to it.
+    smoothing : float or None, default=None
+        Width h of the margin over which the hinge loss is smoothed: quadratic from ``1 - h`` to 1. Public. None: see
+        `smoothing_for`.
+    classes : sequence or None, default=None
+        The public label set. Taking it from the training labels (None) reveals which labels occur: that
+        needs ``allow_unsound=True``, and the status falls to ``claimed``.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        The relation between data sets.
+    tol : float or None, default=None
+        Public target of the gradient's norm; None means ``1e-5 C R``, or more where float64 cannot certify that. At
+        most ``C R / 10``.
+    allow_unsound : bool, default=False
+        Consent to a model whose epsilon is not proved.
+    random_state : int, numpy.random.Generator or None, default=None
+        Noise source. None takes fresh entropy of the operating system: the only choice for a release, since whoever
+        knows a seed can draw the same noise and take it off. The guarantee says which it was.
+
+    Attributes
+    ----------
+    coef_ : ndarray (k, d)
+        Noisy weight vectors; k is 1 for two classes.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+
+    Notes
+    -----
+    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
+    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
+    covered: it depends on the rows.
+
+    Examples
+    --------
+    >>> from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier
+    >>> model = ObjectivePerturbationClassifier(epsilon=4.0, C=0.1, classes=[0, 1])
+    >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
+    'proved'
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        C: float = 0.01,
+        data_norm: float = 1.0,
+        smoothing: float | None = None,
+        classes: Sequence | None = None,
+        neighbours: Neighbours = "replace_one",
+        tol: float | None = None,
+        allow_unsound: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.C = C
+        self.data_norm = data_norm
+        self.smoothing = smoothing
+        self.classes = classes
+        self.neighbours = neighbours
+        self.tol = tol
+        self.allow_unsound = allow_unsound
+        self.random_state = random_state
+
+    def fit(self, X, y) -> ObjectivePerturbationClassifier:
+        """Train one noisy model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        ObjectivePerturbationClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, an assumption of the proof fails, or the model would be
+            unsound without ``allow_unsound=True``.
+        """
+        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
+        self.coef_ = self._path.coef[0, 0]
+        self.guarantee_ = self._path.guarantees[0]
+        return self
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> LinearPath:
+        """Train a model for every epsilon and repeat: the noise is inside the objective. For benchmarks.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        epsilons : sequence of float (E)
+            The grid. Every model is accounted alone; publishing all of them would compose.
+        repeats : int
+            Trainings R per epsilon.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.methods.released.noise_streams`.
+        audit : bool, default=False
+            Put a witness into the guarantees: a lower bound on epsilon. Its two data sets are made up.
+
+        Returns
+        -------
+        LinearPath
+            ``coef`` (E, R, k, d), with k = 1 for two classes.
+        """
+        streams = noise_streams(rng, self)
+        epsilons, delta = self._check_parameters(epsilons)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        started = time.perf_counter()
+        rows, signs = clip_rows(X, float(self.data_norm)), one_vs_rest_signs(codes, len(self.classes_))
+        mechanisms, guarantees, models = [], [], []
+        seconds = time.perf_counter() - started
+        for epsilon in epsilons:
+            started = time.perf_counter()
+            smoothing = self._smoothing(epsilon, len(signs))
+            mechanism, tol = self._mechanism(epsilon, delta, smoothing, rows.shape, len(signs))
+            models.append(
+                [self._train(rows, signs, mechanism, smoothing, tol, streams(epsilon, r)) for r in range(repeats)]
+            )
+            seconds += time.perf_counter() - started
+            mechanisms.append(mechanism)
+            witness = self._witness(mechanism, smoothing) if audit else None
+            guarantees.append(self._guarantee(mechanism, smoothing, rng, witness))
+        return LinearPath(
+            epsilons=tuple(epsilons),
+            guarantees=tuple(guarantees),
+            n_classes=len(self.classes_),
+            release_seconds=seconds,
+            coef=np.array(models),
+            intercept=np.zeros((len(epsilons), repeats, len(signs))),
+        )
+
+    def _smoothing(self, epsilon: float, n_vectors: int) -> float:
+        if self.smoothing is not None:
+            return float(self.smoothing)
+        return smoothing_for(epsilon, float(self.C), float(self.data_norm), n_vectors)
+
+    def _mechanism(
+        self, epsilon: float, delta: float, smoothing: float, shape: tuple[int, int], n_vectors: int
+    ) -> tuple[ObjectivePerturbation, float]:
+        """Choose the mechanism, and the gradient's norm at which a solve may stop."""
+        C, data_norm, (n_rows, n_features) = float(self.C), float(self.data_norm), shape
+        row_bound = C * data_norm
+
+        def mechanism(distance: float) -> ObjectivePerturbation:
+            return ObjectivePerturbation(
+                epsilon=epsilon,
+                delta=delta,
+                neighbours=self.neighbours,
+                row_bound=row_bound,
+                curvature=row_bound * data_norm / smoothing,
+                distance=distance,
+                n_vectors=n_vectors,
+                size=n_features,
+            )
+
+        # The linear terms' scale does not depend on the distance.
+        longest = mechanism(row_bound).noise_scale * (math.sqrt(n_features) + _NORM_MARGIN)
+        n_public = 2 ** math.ceil(math.log2(max(n_rows, 2)))
+        allowance = gradient_allowance(n_public, n_features, C, data_norm, smoothing, longest)
+        tol = max(_TOLERANCE_SHARE * row_bound, _ALLOWANCES * allowance) if self.tol is None else float(self.tol)
+        if self.tol is not None and tol < _ALLOWANCES * allowance:
+            raise ValueError(
+                f"tol={self.tol!r}: float64 cannot certify it here; use at least {_ALLOWANCES * allowance:.1e}, or None"
+            )
+        if tol > 0.1 * row_bound:
+            if self.tol is not None:
+                raise ValueError(f"tol={self.tol!r}: must be at most C * data_norm / 10, here {0.1 * row_bound:.1e}")
+            raise ValueError(
+                f"C={self.C!r}, smoothing={smoothing:g}: float64 cannot certify a solution; use a smaller C or a wider "
+                "smoothing"
+            )
+        return mechanism(tol + allowance), tol
+
+    def _train(
+        self,
+        rows,
+        signs: np.ndarray,
+        mechanism: ObjectivePerturbation,
+        smoothing: float,
+        tol: float,
+        stream: np.random.Generator,
+    ) -> np.ndarray:
+        """One released model (k, d)."""
+        terms = mechanism.linear_terms(stream)
+        minima = [
+            solve_smoothed_hinge(rows, y, float(self.C), smoothing, tol, term).coef
+            for y, term in zip(signs, terms, strict=True)
+        ]
+        return mechanism.release(np.stack(minima), stream)
+
+    def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
+        """Refuse what means nothing; return the budget as plain floats."""
+        check_positive("C", self.C)
+        check_bound("data_norm", self.data_norm)
+        for name in ("smoothing", "tol"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        scale = float(self.C) * float(self.data_norm) ** 2
+        if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
+            raise ValueError(
+                f"C={self.C!r}, data_norm={self.data_norm!r}: C * data_norm^2 must lie between {_SMALLEST_SCALE:g} and "
+                f"{_LARGEST_SCALE:g} for a solution that float64 can certify"
+            )
+        check_flag("allow_unsound", self.allow_unsound)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_public_classes(self.classes, self.allow_unsound)
+        return check_budgets(epsilons, self.delta)
+
+    def _witness(self, mechanism: ObjectivePerturbation, smoothing: float) -> Witness:
+        """Lower bound on epsilon from one row as long as it may be, all others being zeros: its place on the axis.
+
+        Along that row, each problem is one-dimensional: the minimum lies below w exactly if the random term lies above
+        minus the gradient at w, and the released number is within `distance` of the minimum, plus noise. That gives the
+        probability of every bin from below for one data set, and from above for the other.
+        """
+        norm, scale = float(self.data_norm), mechanism.noise_scale
+        row_bound = float(self.C) * norm
+        replaced = mechanism.neighbours == "replace_one"
+        reach = 8.0 * scale + row_bound
+        # The density jumps at the ends of the loss's quadratic part.
+        ends = np.array([1.0, 1.0 - smoothing]) / norm
+        edges = np.unique(np.concatenate([np.linspace(-reach, reach, _AUDIT_BINS + 1), ends, -ends]))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(41)
+        weights = weights / weights.sum()
+
+        def below(side: float, slack: float) -> np.ndarray:
+            """Probability that a released number lies below each edge, plus or minus the distance to the minimum."""
+            w = edges[:, None] + slack - mechanism.output_noise_scale * nodes
+            gradient = w + side * row_bound * smoothed_hinge_slopes(side * norm * w, smoothing)
+            return np.asarray(ndtr(gradient / scale) @ weights)
+
+        slack = mechanism.distance + mechanism.grid
+
+        def bins(side: float, sign: float) -> np.ndarray:
+            """Bounds on the bins' probabilities, from below for `sign` -1 and from above for 1."""
+            low, high = below(side, -sign * slack), below(side, sign * slack)
+            return np.concatenate([[high[0]], np.maximum(high[1:] - low[:-1], 0.0), [1.0 - low[-1]]])
+
+        # Under its opposite, all problems see the row change sides. Of either label the losses are the same.
+        first, second = (1.0, -1.0) if replaced else (1.0, 0.0)
+        pairs = [(bins(a, -1.0), bins(b, 1.0)) for a, b in ((first, second), (second, first))]
+        found = [
+            discrete_witness([pair] * mechanism.n_vectors, mechanism.delta, mechanism.neighbours, "") for pair in pairs
+        ]
+        how = "turned into its opposite" if replaced else "taken away"
+        return Witness(
+            epsilon=max(witness.epsilon for witness in found),
+            neighbours=mechanism.neighbours,
+            description=(
+                f"made-up rows: one as long as it may be, {how}, and zeros; the released weights along it, sorted into "
+                f"{edges.size + 1} bins whose probabilities are known, make the bound without sampling"
+            ),
+        )
+
+    def _guarantee(self, mechanism: ObjectivePerturbation, smoothing: float, rng, witness: Witness | None) -> Guarantee:
+        guarantee = Guarantee(
+            status="proved",
+            mechanism="random linear term in the objective of a bias-free smoothed hinge SVM (objective perturbation)",
+            neighbours=mechanism.neighbours,
+            epsilon_requested=mechanism.epsilon,
+            epsilon_proved=mechanism.epsilon_proved,
+            delta=mechanism.delta,
+            sensitivity=mechanism.sensitivity,
+            noise_scale=mechanism.noise_scale,
+            accountant=mechanism.accountant,
+            assumptions=(
+                f"rows have norm at most {float(self.data_norm):g}: enforced by clipping",
+                f"every solution is within {mechanism.distance:.3g} of its optimum: certified by the gradient",
+                f"noise of standard deviation {mechanism.output_noise_scale:.3g} covers that distance",
+                REFUSED_DATA,
+                f"C, the smoothing ({smoothing:.4g}), the class set, the number of features and the scaling bounds are "
+                "public",
+                PUBLIC_ROW_COUNT,
+                "one model is released; several add up",
+                "float64 noise: idealised numerics; the released weights are on a fixed grid",
+            ),
+            reference="Kifer, Smith, Thakurta (2012); Redberg, Koskela, Wang (2023), for losses that never rise",
+            witness=witness,
+        )
+        guarantee = disclose_noise(guarantee, rng)
+        if self.classes is None:
+            guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
+        return guarantee
+
+    def __sklearn_tags__(self):
+        tags = common_tags(super().__sklearn_tags__())
+        # Noise is the point: accuracy on tiny data sets is not.
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+ESTIMATOR = ObjectivePerturbationClassifier

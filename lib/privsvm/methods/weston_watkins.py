@@ -1,0 +1,107 @@
+"""Weston-Watkins multi-class SVM, a non-private reference: every violated rival class is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from privsvm.methods.linear_reference import SmoothedReference
+from privsvm.solvers.all_in_one import AllInOneProblem, weston_watkins_problem
+
+__all__ = ["ESTIMATOR", "WestonWatkinsClassifier"]
+
+
+class WestonWatkinsClassifier(SmoothedReference):
+    """Linear multi-class SVM of Weston and Watkins with a smoothed hinge. Not private.
+
+    Solves ``min 1/2 sum_k ||w_k||^2 + C sum_i sum_{k != y_i} hinge(1 - (z_{y_i} - z_k))`` with scores
+    ``z_k = w_k . x_i + b_k`` and ``hinge(g) = (g + sqrt(g^2 + s^2)) / 2``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of one row's loss (the PMSVM paper's C/n).
+    smoothing : float, default=0.01
+        s of the hinge, in units of the margin: it exceeds the plain hinge by at most s / 2.
+    tol : float, default=1e-5
+        Stop once the norm of the objective's gradient is at most this share of its norm at zero weights.
+    max_iter : int or None, default=None
+        Most Newton steps; None for no limit.
+    fit_intercept : bool, default=False
+        Whether to train offsets, which are not regularised.
+    classes : sequence or None, default=None
+        The label set, in the order of the class codes; None takes it from the training labels.
+
+    Attributes
+    ----------
+    coef_ : ndarray (c, d)
+        Weight vectors, two for two classes; they add up to zero.
+    intercept_ : ndarray (c,)
+        Offsets; zeros where none are trained.
+    classes_ : ndarray (c,)
+        Labels.
+    objective_ : float
+        Smoothed objective.
+    gradient_norm_ : float
+        Norm of its gradient; without offsets it bounds the distance to the optimum.
+    n_iter_ : int
+        Newton steps.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+
+    Examples
+    --------
+    >>> from privsvm import WestonWatkinsClassifier
+    >>> WestonWatkinsClassifier().fit([[-1.0], [1.0]], ["no", "yes"]).predict([[3.0]])
+    array(['yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        smoothing: float = 0.01,
+        tol: float = 1e-5,
+        max_iter: int | None = None,
+        fit_intercept: bool = False,
+        classes: Sequence | None = None,
+    ):
+        self.C = C
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+
+    def fit(self, X, y) -> WestonWatkinsClassifier:
+        """Train on rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        WestonWatkinsClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For rows that are not finite, one class only, or a parameter out of range.
+        """
+        return self._solve(X, y, "Weston and Watkins (1998); pmsvm-2025, equation 7")
+
+    def _problem(self, X, codes: np.ndarray, n_classes: int) -> AllInOneProblem:
+        return weston_watkins_problem(
+            X, codes, n_classes, float(self.C), float(self.smoothing), bool(self.fit_intercept)
+        )
+
+
+ESTIMATOR = WestonWatkinsClassifier

@@ -1,0 +1,305 @@
+"""Objective perturbation: what a random linear term in a strongly convex objective proves.
+
+The mechanism draws ``b ~ N(0, s^2 I)`` and minimises ``F_D(w) + b . w`` with
+``F_D(w) = 1/2 ||w||^2 + C sum_i loss(y_i w . x_i)``, for a convex loss whose slope lies between -1 and 0 and grows by
+at most ``1 / h`` times the margin, and rows of norm at most R (Chaudhuri, Monteleoni, Sarwate 2011; Kifer, Smith,
+Thakurta 2012). Put ``L = C R`` and ``beta = C R^2 / h``.
+
+*Density.* At the minimum, ``b = -grad F_D(w)``: w and b determine each other, and the map from w to b is Lipschitz.
+So w has the density ``normal(grad F_D(w)) det H_D(w)``, with the Hessian ``H_D >= I``, which exists almost
+everywhere: the loss needs no second derivative at the ends of its quadratic part.
+
+*A row added.* Let ``D' = D + (x, y)`` and ``t = -loss'(y w . x)``, a function of w with values in [0, 1]. The
+gradients differ by ``-t C y x``. Draw b for either data set, and with it w; let u be the standard normal number
+``b . x / (s ||x||)``, with the sign that fits, and ``m = C ||x|| / s``. The privacy loss is the logarithm of the
+determinants' ratio plus ``t^2 m^2 / 2 + t m u``. The latter is convex in t, so at most its larger value for t = 0 and
+t = 1, whatever t has to do with b: ``max(0, m^2 / 2 + m u)``, the positive part of a Gaussian release's privacy loss.
+That grows with m, which is at most ``L / s``. By the matrix determinant lemma, the former lies between
+``-log(1 + beta)`` and 0 from D to D', and between 0 and ``log(1 + beta)`` back.
+
+*A row replaced.* The gradients differ by ``t' C y' x' - t C y x``, whose squared norm is at most twice the sum of the
+two parts'. So the privacy loss, but for the determinants, is at most the mean of two losses as above, one for each
+row, with 2 m in place of m. The exponential is convex: the mean's moments are at most the larger of those of the two.
+Both determinants are that of the other rows, times a factor between 1 and ``1 + beta``.
+
+*Moments.* ``E exp(a max(0, m^2 / 2 + m u)) = Phi(-m / 2) + exp(a (a + 1) m^2 / 2) Phi(m / 2 + a m)``. The Renyi
+divergence of order ``a + 1`` is at most ``log(1 + beta)`` plus the logarithm of this over a, for ``m = L / s``, or
+twice that where a row is replaced. Redberg, Koskela and Wang (2023, arXiv 2401.00583) have ``m^2 / 2 + m |u|`` in
+place of the positive part: their losses' slopes may have either sign.
+
+*Several classes.* One-vs-rest problems share the rows, but each has its own b: given the data their minima are
+independent, so their Renyi divergences add up.
+
+*Approximate minima.* What is released is a point within a public distance of the minimum, plus Gaussian noise. Given
+the minima, it is a Gaussian release whose sensitivity is twice that distance; its Renyi divergence is added.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from privsvm.errors import nearest_name
+from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
+from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
+from privsvm.privacy.mechanisms import _grid_below, _grid_cells
+
+__all__ = [
+    "OBJECTIVE_PERTURBATION_ACCOUNTANT",
+    "ObjectivePerturbation",
+    "objective_perturbation_divergence",
+    "objective_perturbation_epsilon",
+    "objective_perturbation_signal",
+]
+
+OBJECTIVE_PERTURBATION_ACCOUNTANT = "objective perturbation, Renyi divergences (dp_accounting)"
+
+# Share of the (squared) signal that the noise on approximate minima takes: it costs about 0.5 % more noise.
+_OUTPUT_SHARE = 0.01
+
+# The grid is so fine that rounding costs less than this share of the sensitivity.
+_GRID_SHARE = 1e-6
+
+_ROUND_OFF_SLACK = 1e-12
+
+
+def objective_perturbation_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
+    """Bound the Renyi divergence of one minimum, but for the determinants' share ``log(1 + beta)``.
+
+    Parameters
+    ----------
+    orders : ndarray
+        Orders, above 1.
+    signal : float
+        m, the largest change of the gradient over the noise's standard deviation: ``C R / s`` where a row is added or
+        taken away, and twice that where one is replaced.
+
+    Returns
+    -------
+    ndarray
+        One bound for each order.
+    """
+    t = np.asarray(orders, dtype=np.float64) - 1.0
+    moments = np.logaddexp(
+        log_ndtr(-signal / 2.0), t * (t + 1.0) * signal**2 / 2.0 + log_ndtr(signal / 2.0 + t * signal)
+    )
+    return moments / t
+
+
+def objective_perturbation_epsilon(
+    signal: float, delta: float, n_vectors: int = 1, curvature: float = 0.0, output_signal: float = 0.0
+) -> float:
+    """Epsilon at `delta` of noisily perturbed objectives and noise on their minima.
+
+    Parameters
+    ----------
+    signal : float
+        See `objective_perturbation_divergence`.
+    delta : float
+        Strictly between 0 and 1.
+    n_vectors : int, default=1
+        How many objectives share the rows.
+    curvature : float, default=0.0
+        beta, the largest curvature that one row adds to an objective, over that of its regulariser.
+    output_signal : float, default=0.0
+        Sensitivity of the approximate minima together, over the standard deviation of the noise on them.
+
+    Returns
+    -------
+    float
+        An upper bound: the best of a fine grid of orders.
+    """
+    import dp_accounting
+
+    check_budget(1.0, delta)
+    center = math.sqrt(2.0 * math.log(1.0 / delta) / (n_vectors * signal**2 + output_signal**2))
+    orders = 1.0 + center * 2.0 ** (np.arange(-160, 161) / 32.0)
+    divergences = n_vectors * objective_perturbation_divergence(orders, signal) + orders * output_signal**2 / 2.0
+    epsilon, _ = dp_accounting.rdp.compute_epsilon(orders, divergences, delta)
+    # The determinants' share is the same for each order.
+    return float(epsilon) + n_vectors * math.log1p(curvature)
+
+
+@functools.lru_cache(maxsize=4096)
+def objective_perturbation_signal(epsilon: float, delta: float, n_vectors: int = 1, curvature: float = 0.0) -> float:
+    """Largest signal, to six digits, for which perturbed objectives give (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget of all objectives, and of the noise on approximate minima, for which 1 % of the squared signal is set
+        aside.
+    n_vectors, curvature
+        As in `objective_perturbation_epsilon`.
+
+    Returns
+    -------
+    float
+        `objective_perturbation_epsilon` of it, with an output signal of ``0.1 sqrt(n_vectors)`` times it, never exceeds
+        `epsilon`.
+
+    Raises
+    ------
+    ValueError
+        If the budget means nothing, or the curvature alone costs more.
+    """
+    check_budget(epsilon, delta)
+    left = epsilon - n_vectors * math.log1p(curvature)
+    if left <= 1e-6:
+        raise ValueError(
+            f"epsilon={epsilon!r}: the curvature of the loss alone costs {n_vectors * math.log1p(curvature):.4g} for "
+            f"{n_vectors} objectives; use a smaller C or a larger smoothing"
+        )
+
+    def enough(signal: float) -> bool:
+        output_signal = math.sqrt(_OUTPUT_SHARE * n_vectors) * signal
+        return objective_perturbation_epsilon(signal, delta, n_vectors, curvature, output_signal) <= epsilon
+
+    # The signals of plain Gaussian releases, which cost less.
+    high = 1.0 / (gaussian_noise_multiplier(left, delta) * math.sqrt(n_vectors))
+    low = high / 2.0
+    while not enough(low):
+        low, high = low / 2.0, low
+    while high > low * (1.0 + 1e-6):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ObjectivePerturbation:
+    """Draw the linear terms of k strongly convex objectives, and release their approximate minima with noise.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget.
+    neighbours : {"replace_one", "add_remove"}
+        The relation between data sets.
+    row_bound : float
+        ``L = C R``, the largest norm of the gradient of one row's loss.
+    curvature : float
+        ``beta = C R^2 / h``, the largest curvature of one row's loss.
+    distance : float
+        Public bound on the distance of a released point, before noise, to its minimum.
+    n_vectors, size : int
+        How many objectives there are, and how many numbers their minima have; public.
+
+    Attributes
+    ----------
+    noise_scale : float
+        Standard deviation s of the linear terms.
+    output_noise_scale : float
+        Standard deviation of the noise on the approximate minima.
+    output_sensitivity : float
+        L2 sensitivity of all approximate minima, given the exact ones; with the cost of rounding to the grid.
+    grid : float
+        Spacing of the released numbers, a power of two.
+    sensitivity : float
+        L2 sensitivity of the objectives' gradients.
+    epsilon_proved : float
+        The epsilon that the accountant gives; never above `epsilon`.
+    accountant : str
+        What turned the noise into epsilon.
+
+    Raises
+    ------
+    ValueError
+        If an argument means nothing; from the attributes, if the curvature alone costs more than the budget.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    row_bound: float
+    curvature: float
+    distance: float
+    n_vectors: int
+    size: int
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        if self.neighbours not in NEIGHBOURS:
+            raise ValueError(f"neighbours={self.neighbours!r}: {nearest_name(self.neighbours, NEIGHBOURS)}")
+        for name in ("row_bound", "curvature", "distance"):
+            value = getattr(self, name)
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name}={value!r}: must be a positive finite number")
+        for name in ("n_vectors", "size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)!r}: must be at least 1")
+
+    @property
+    def _signal(self) -> float:
+        return objective_perturbation_signal(self.epsilon, self.delta, self.n_vectors, self.curvature)
+
+    @property
+    def _row_change(self) -> float:
+        """Largest change of one objective's gradient."""
+        return (2.0 if self.neighbours == "replace_one" else 1.0) * self.row_bound
+
+    @property
+    def sensitivity(self) -> float:
+        return math.sqrt(self.n_vectors) * self._row_change
+
+    @property
+    def noise_scale(self) -> float:
+        return self._row_change / self._signal
+
+    @property
+    def grid(self) -> float:
+        return _grid_below(_GRID_SHARE * self.distance / math.sqrt(self.size))
+
+    @property
+    def output_sensitivity(self) -> float:
+        return math.sqrt(self.n_vectors) * (2.0 * self.distance + self.grid * math.sqrt(self.size))
+
+    @property
+    def output_noise_scale(self) -> float:
+        return self.output_sensitivity / (math.sqrt(_OUTPUT_SHARE * self.n_vectors) * self._signal)
+
+    @property
+    def epsilon_proved(self) -> float:
+        return objective_perturbation_epsilon(
+            self._row_change / self.noise_scale * (1.0 - _ROUND_OFF_SLACK),
+            self.delta,
+            self.n_vectors,
+            self.curvature,
+            self.output_sensitivity / self.output_noise_scale * (1.0 - _ROUND_OFF_SLACK),
+        )
+
+    @property
+    def accountant(self) -> str:
+        return OBJECTIVE_PERTURBATION_ACCOUNTANT
+
+    def linear_terms(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw the linear terms (k, size) of the objectives."""
+        return rng.normal(0.0, self.noise_scale, size=(self.n_vectors, self.size))
+
+    def release(self, minima: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Release noisy copies of approximate minima.
+
+        Parameters
+        ----------
+        minima : ndarray (k, size)
+            Points within `distance` of the minima.
+        rng : numpy.random.Generator
+            Source of the noise.
+
+        Returns
+        -------
+        ndarray (k, size)
+            Multiples of `grid`.
+
+        Raises
+        ------
+        ValueError
+            If `minima` has another size, or a number that is not finite.
+        """
+        cells = _grid_cells(minima, self.n_vectors * self.size, self.grid)
+        noisy = cells * self.grid + rng.normal(0.0, self.output_noise_scale, size=cells.shape)
+        return np.rint(noisy / self.grid) * self.grid

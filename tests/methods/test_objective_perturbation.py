@@ -1,0 +1,261 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from adversarial import KINDS, Silence, neighbours
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier, smoothing_for
+from privsvm.methods.perturbation import clip_rows, one_vs_rest_signs
+from privsvm.methods.released import path_from_arrays
+from privsvm.privacy.objective_perturbation import ObjectivePerturbation
+from privsvm.solvers.hinge import smoothed_hinge_slopes
+from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
+
+
+def model_for(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.01, "data_norm": 1.5, **changes}
+    return ObjectivePerturbationClassifier(**chosen)
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
+
+
+def log_density(w, X, signs, C, h, s):
+    """Logarithm of the density of one problem's minimum, but for a constant, and the linear term that belongs to it."""
+    margins = signs * (X @ w)
+    term = -(w + C * X.T @ (smoothed_hinge_slopes(margins, h) * signs))
+    curved = X[(margins < 1) & (margins > 1 - h)]
+    _, determinant = np.linalg.slogdet(np.eye(w.size) + C / h * curved.T @ curved)
+    return float(determinant - term @ term / (2 * s**2)), term
+
+
+def changed_rows(first, second):
+    """The one row (with its sign) in which each of two data sets differs from the other; an empty one if none."""
+    (X, signs), (other_X, other_signs) = first, second
+    n = len(other_signs)
+    differ = np.flatnonzero((X[:n] != other_X).any(axis=1) | (signs[:n] != other_signs))
+    if n < len(signs):
+        index = int(differ[0]) if differ.size else n
+        return np.append(X[index], signs[index]), np.empty(0)
+    index = int(differ[0]) if differ.size else 0
+    assert differ.size <= 1
+    return np.append(X[index], signs[index]), np.append(other_X[index], other_signs[index])
+
+
+def largest_loss(changes, term, s):
+    """Positive part of a Gaussian release's privacy loss, averaged over the rows' changes of the gradient."""
+    losses = [change @ change / (2 * s**2) + change @ term / s**2 for change in changes]
+    return float(np.mean(np.maximum(losses, 0.0)))
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(1, 10), st.integers(1, 4), st.floats(-3, 2),
+       st.floats(-1.5, 0.5), st.floats(-1, 2))  # fmt: skip
+@settings(max_examples=250, deadline=None)
+def test_no_privacy_loss_exceeds_what_the_proof_says(seed, kind, n, d, log_C, log_h, log_s):
+    """The exact privacy loss at minima that the solver finds, against the bound whose moments are accounted."""
+    rng = np.random.default_rng(seed)
+    first, second, relation = neighbours(rng.normal(size=(n, d)), rng.integers(0, 2, size=n), 2, kind, rng)
+    C, h, norm = 10.0**log_C, 10.0**log_h, 1.5
+    s = C * norm * 10.0**log_s
+    sets = [(clip_rows(X, norm), np.where(y == 1, 1.0, -1.0)) for X, y in (first, second)]
+    changed = [row[None] if len(row) else np.empty((0, d + 1)) for row in changed_rows(*sets)]
+    beta = math.log1p(C * norm**2 / h)
+    for turn in (0, 1):
+        here, there = sets[turn], sets[1 - turn]
+        old, new = changed[turn], changed[1 - turn]
+        w = solve_smoothed_hinge(*here, C, h, 1e-9 * C, rng.normal(size=d) * s).coef
+        (log_p, term), (log_q, _) = (log_density(w, *one, C, h, s) for one in (here, there))
+        # From here to there, a row's pull on the gradient is taken away, or put there.
+        pulls = [-C * row[-1] * row[:-1] for row in old] + [C * row[-1] * row[:-1] for row in new]
+        pulls = [np.asarray(pull) * (2.0 if relation == "replace_one" else 1.0) for pull in pulls]
+        bound = largest_loss(pulls, term, s)
+        # Where a row is added, the determinants only help.
+        determinants = 0.0 if relation == "add_remove" and len(new) else beta
+        assert log_p - log_q <= bound + determinants + 1e-6 * (1 + abs(bound) + abs(log_p))
+
+
+def test_without_noise_it_is_the_smoothed_hinge_svm():
+    X, y = scaled(load_wine)
+    model = model_for(3, C=0.2, smoothing=0.7, epsilon=8.0)
+    path = model.release_path(X, y, [8.0], 1, lambda epsilon, repeat: Silence())
+    rows = X * np.minimum(1, 1.5 / np.linalg.norm(X, axis=1))[:, None]
+    for coef, signs in zip(path.coef[0, 0], one_vs_rest_signs(y, 3), strict=True):
+        gradient = coef + 0.2 * rows.T @ (smoothed_hinge_slopes(signs * (rows @ coef), 0.7) * signs)
+        assert np.linalg.norm(gradient) <= 2e-5 * 0.2 * 1.5
+
+
+def test_the_default_smoothing_is_public_and_leaves_most_of_the_budget():
+    for n_vectors in (1, 3, 26):
+        for epsilon in (0.1, 1.0, 8.0):
+            h = smoothing_for(epsilon, 0.5, 2.0, n_vectors)
+            assert n_vectors * math.log1p(0.5 * 4 / h) <= 0.2 * epsilon * (1 + 1e-12)
+            assert h >= 0.1
+    assert smoothing_for(1.0, 1e-5, 1.0, 1) == 0.1
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_path_is_accounted_audited_and_seeded(relation, n_classes):
+    X, y = scaled(load_breast_cancer if n_classes == 2 else load_wine)
+    epsilons = [0.5, 8.0]
+    model = model_for(n_classes, C=1e-3, neighbours=relation)
+    first, second = (model.release_path(X, y, epsilons, 2, np.random.default_rng(3), audit=True) for _ in range(2))
+    assert first.coef.tobytes() == second.coef.tobytes()
+    assert first.coef.shape == (2, 2, 1 if n_classes == 2 else 3, X.shape[1])
+    assert len({first.coef[e, r].tobytes() for e in range(2) for r in range(2)}) == 4
+    for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
+        assert (guarantee.status, guarantee.epsilon_requested) == ("proved", epsilon)
+        assert guarantee.neighbours == relation == guarantee.witness.neighbours
+        assert epsilon * (1 - 1e-5) <= guarantee.epsilon_proved <= epsilon
+        assert 0.7 * epsilon < guarantee.witness.epsilon < guarantee.epsilon_proved
+
+
+@pytest.mark.parametrize("weaker", [{"row_bound": 0.8}, {"curvature": 0.1}])
+def test_the_audit_finds_noise_that_is_too_small(weaker, monkeypatch):
+    """A mechanism that is told of shorter rows, or of less curvature, than there are: its own witness refutes it."""
+    built = ObjectivePerturbation.__init__
+
+    def told_less(self, **changes):
+        for name, factor in weaker.items():
+            changes[name] *= factor
+        built(self, **changes)
+
+    X, y = scaled(load_breast_cancer)
+    # Where the curvature is what costs, a narrow margin shows it.
+    chosen = {"row_bound": {"C": 1e-3}, "curvature": {"C": 0.2, "smoothing": 0.075}}[next(iter(weaker))]
+    model = model_for(2, neighbours="add_remove", **chosen)
+    assert model.release_path(X, y, [2.0], 1, 0, audit=True).guarantees[0].witness.epsilon <= 2.0
+    monkeypatch.setattr(ObjectivePerturbation, "__init__", told_less)
+    with pytest.raises(ValueError, match="a witness refutes"):
+        model.release_path(X, y, [2.0], 1, 0, audit=True)
+
+
+def test_rows_of_zeros_release_the_linear_term():
+    """Then the weights are pure noise, of both kinds: 20 000 numbers, 6 standard errors (probability 2e-9)."""
+    X, y = np.zeros((6, 20_000)), [0, 1, 0, 1, 0, 1]
+    path = model_for(2).release_path(X, y, [1.0], 1, 0)
+    scale = path.guarantees[0].noise_scale
+    assert abs(path.coef.std() / scale - 1) < 6 / math.sqrt(2 * 20_000) + 0.001
+    assert abs(path.coef.mean()) < 6 * scale / math.sqrt(20_000)
+
+
+def test_a_stored_path_predicts_the_same_and_sparse_rows_train_the_same():
+    X, y = scaled(load_wine)
+    X[X < -0.5] = 0.0
+    path = model_for(3).release_path(X, y, [0.5, 8.0], 2, 0)
+    sparse = model_for(3).release_path(scipy.sparse.csr_array(X), y, [0.5, 8.0], 2, 0)
+    # Two points near the same minimum.
+    assert np.allclose(path.coef, sparse.coef, atol=3e-5 * 0.01 * 1.5)
+    again = path_from_arrays(
+        path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees, n_classes=path.n_classes
+    )
+    assert np.array_equal(again.scores(X, 1), path.scores(X, 1))
+
+
+def test_models_of_one_epsilon_do_not_depend_on_the_grid():
+    X, y = scaled(load_wine)
+    alone = model_for(3).release_path(X, y, [1.0], 2, 7)
+    among = model_for(3).release_path(X, y, [0.5, 1.0, 2.0], 5, 7)
+    assert np.array_equal(alone.coef[0], among.coef[1, :2])
+
+
+def test_what_is_taken_from_private_labels_is_not_proved():
+    X, y = scaled(load_wine)
+    guarantee = model_for(3, classes=None, allow_unsound=True).fit(X, y).guarantee_
+    assert (guarantee.status, guarantee.epsilon_proved) == ("claimed", math.inf)
+    assert "class set" in guarantee.reason
+
+
+def test_the_number_of_rows_counts_by_its_next_power_of_two():
+    X, y = scaled(load_wine)
+    first, second = (
+        model_for(3, random_state=0).fit(X[:n], y[:n] * 0 + np.arange(n) % 3).guarantee_ for n in (130, 178)
+    )
+    assert first == second
+
+
+def test_huge_rows_do_not_stop_the_training():
+    X, y = scaled(load_wine)
+    X[0] = 1e308
+    X[1, 0] = -1e200
+    assert np.isfinite(model_for(3, random_state=0).fit(X, y).decision_function(X[2:])).all()
+
+
+def test_accuracy_goes_from_chance_to_the_svm_s():
+    X, y = load_digits(return_X_y=True)
+    path = model_for(10, C=0.1, data_norm=3.0, smoothing=0.5).release_path(X / 16, y, [20.0, 1e4], 2, 0)
+    lowest, highest = ((path.codes(path.scores(X / 16, index)) == y).mean() for index in range(2))
+    assert 0.6 < lowest < highest
+    assert highest > 0.93
+    path = model_for(10, C=0.1, data_norm=3.0).release_path(X / 16, y, [1e-3], 5, 0)
+    assert (path.codes(path.scores(X / 16, 0)) == y).mean() < 0.25
+
+
+def test_the_model_keeps_neither_its_linear_terms_nor_its_minimum(monkeypatch):
+    kept = []
+    release = ObjectivePerturbation.release
+
+    def watched(self, minima, rng):
+        kept.append(minima)
+        return release(self, minima, rng)
+
+    monkeypatch.setattr(ObjectivePerturbation, "release", watched)
+    X, y = scaled(load_wine)
+    model = model_for(3).fit(X, y)
+    (minima,) = kept
+    assert 0 < np.abs(model.coef_ - minima).max() < 0.1 * model.guarantee_.noise_scale
+
+    def arrays(value):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                yield from arrays(item)
+        elif hasattr(value, "__dict__"):
+            yield from arrays(list(vars(value).values()))
+
+    found = [array for array in arrays(model) if array.size == minima.size and array.any()]
+    assert found
+    for array in found:
+        assert not np.shares_memory(array, minima)
+        assert np.array_equal(array.ravel(), model.coef_.ravel())
+    assert not hasattr(model, "n_iter_")
+
+
+def test_the_guarantee_says_where_the_noise_came_from():
+    X, y = scaled(load_wine)
+    assert model_for(3).fit(X, y).guarantee_.noise_source == "system"
+    assert model_for(3, random_state=1).fit(X, y).guarantee_.noise_source == "seeded stream"
+    first, second = (model_for(3).fit(X, y).coef_ for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 0}, {"epsilon": np.inf}, {"delta": 0.0}, {"C": 0}, {"C": True}, {"C": 1e13}, {"data_norm": 0.0},
+        {"data_norm": 2e100}, {"smoothing": 0.0}, {"smoothing": "wide"}, {"tol": 0.0}, {"tol": 1e-30}, {"tol": 1.0},
+        {"neighbours": "replace"}, {"classes": None}, {"allow_unsound": 1},
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_named_with_their_value(changes):
+    (name, value) = next(iter(changes.items()))
+    model = clone(ObjectivePerturbationClassifier(classes=[0, 1])).set_params(**changes)
+    with pytest.raises(ValueError, match=f"{name}=") as caught:
+        model.fit(np.eye(4), [0, 1, 0, 1])
+    assert str(value) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_proved_or_certified_is_refused():
+    with pytest.raises(ValueError, match="the curvature of the loss alone costs"):
+        model_for(3, C=1.0, smoothing=0.5).fit(np.eye(3), [0, 1, 2])
+    with pytest.raises(ValueError, match="float64 cannot certify a solution"):
+        model_for(2, C=1e-2, smoothing=1e-13, epsilon=1e3).fit(np.eye(2), [0, 1])

@@ -1,0 +1,317 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from adversarial import KINDS, Silence, neighbours
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from privsvm.methods.opera import OPERAClassifier, classic_noise_multiplier
+from privsvm.methods.released import path_from_arrays
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+
+
+def sound(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
+    return OPERAClassifier(**chosen)
+
+
+def published(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.005, "variant": "as_published", "allow_unsound": True}
+    return OPERAClassifier(**{**chosen, **changes})
+
+
+def silent(model, X, y):
+    """The path with noise that is zero: exact weights, on the mechanism's grid."""
+    return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9), y
+
+
+@parametrize_with_checks(
+    [
+        OPERAClassifier(allow_unsound=True, random_state=0),
+        OPERAClassifier(allow_unsound=True, variant="as_published", random_state=0),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(1, 12), st.floats(-11.5, 2),
+       st.sampled_from([0.6, 1.0, 1.5]), st.sampled_from(["naive", "joint"]))  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_weights_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, log_C, norm, composition):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
+    y = rng.integers(0, n_classes, size=n)
+    first, second, relation = neighbours(X, y, n_classes, kind, rng)
+    if len(second[1]) == 0:
+        return
+    model = sound(n_classes, C=10.0**log_C, data_norm=norm, composition=composition, neighbours=relation)
+    paths = [silent(model, *data) for data in (first, second)]
+    moved = paths[0].coef[0, 0] - paths[1].coef[0, 0]
+    # A naive release accounts every class by itself, a joint one all of them together.
+    parts = moved if composition == "naive" else moved.reshape(1, -1)
+    assert np.linalg.norm(parts, axis=1).max() <= paths[0].guarantees[0].sensitivity
+
+
+def test_guarantee_of_the_sound_variant():
+    X, y = scaled(load_wine)
+    naive, joint = (
+        sound(3, epsilon=0.9, delta=1e-6, composition=composition, random_state=0).fit(X, y).guarantee_
+        for composition in ("naive", "joint")
+    )
+    for guarantee in (naive, joint):
+        assert guarantee.status == "proved"
+        assert guarantee.delta == 1e-6
+        assert 0.9 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.9
+    assert naive.sensitivity == pytest.approx(2 * 0.3 * 1.5, rel=0.016)
+    assert naive.noise_scale == pytest.approx(naive.sensitivity * gaussian_noise_multiplier(0.3, 1e-6 / 3), rel=1e-6)
+    assert joint.sensitivity == pytest.approx(np.sqrt(3) * naive.sensitivity, rel=1e-5)
+    assert joint.noise_scale == pytest.approx(joint.sensitivity * gaussian_noise_multiplier(0.9, 1e-6), rel=1e-9)
+    assert joint.noise_scale < 0.65 * naive.noise_scale
+    stated = " | ".join(naive.assumptions)
+    for words in ("rows have norm at most 1.5", "others are refused", "same next power of two", "seed is secret"):
+        assert words in stated
+    assert sound(3).composition == OPERAClassifier().composition == "naive"
+
+
+def test_sound_path_is_accounted_audited_and_seeded():
+    X, y = scaled(load_wine)
+    epsilons = [0.5, 8.0]
+    for composition in ("naive", "joint"):
+        first, second = (
+            sound(3, composition=composition).release_path(X, y, epsilons, 2, np.random.default_rng(3), audit=True)
+            for _ in range(2)
+        )
+        assert first.coef.tobytes() == second.coef.tobytes()
+        assert len({first.coef[e, r].tobytes() for e in range(2) for r in range(2)}) == 4
+        for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
+            assert guarantee.epsilon_requested == epsilon
+            assert 0.1 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
+
+
+@pytest.mark.parametrize("variant", ["sound", "as_published"])
+def test_sparse_rows_give_the_same_model(variant):
+    X, y = scaled(load_digits)
+    X, y = np.where(X < 0.4, 0.0, X)[:300], y[:300]
+    changes = {"gap": 1e-8} if variant == "sound" else {"variant": variant, "allow_unsound": True}
+    model = sound(10, C=0.05, **changes)
+    dense, sparse = (model.release_path(rows, y, [1.0], 2, 0, audit=True) for rows in (X, scipy.sparse.csr_matrix(X)))
+    assert np.allclose(dense.coef, sparse.coef, atol=1e-3)
+    for one, other in zip(dense.guarantees, sparse.guarantees, strict=True):
+        assert one.noise_scale == other.noise_scale
+        assert one.witness.epsilon == pytest.approx(other.witness.epsilon, rel=0.02)
+
+
+def test_published_weights_are_one_vs_rest_with_squared_hinge():
+    X, y = scaled(load_digits)
+    theirs = LinearSVC(C=0.005, fit_intercept=False, max_iter=10_000, random_state=42, tol=1e-8).fit(X, y)
+    found = silent(published(10), X, y).coef[0, 0]
+    assert np.allclose(found, theirs.coef_, atol=2e-3)
+    assert np.linalg.norm(found - theirs.coef_) < 2e-3 * np.linalg.norm(theirs.coef_)
+
+
+def test_published_rows_are_not_clipped():
+    X, y = scaled(load_wine)
+    short, long = (silent(published(3), factor * X, y).coef for factor in (1.0, 10.0))
+    assert np.linalg.norm(X, axis=1).max() > 1.5
+    assert not np.allclose(short, long, rtol=0.1)
+
+
+@pytest.mark.parametrize("calibration", ["analytic", "classic"])
+@pytest.mark.parametrize("composition", ["naive", "joint"])
+@pytest.mark.parametrize("constant", [2, 4])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
+def test_published_noise(calibration, composition, constant, load):
+    X, y = scaled(load)
+    n_classes = int(y.max()) + 1
+    n_vectors = 1 if n_classes == 2 else n_classes
+    model = published(n_classes, calibration=calibration, composition=composition, constant=constant)
+    path = model.release_path(X, y, [0.5, 4.0], 1, 0)
+    for epsilon, guarantee in zip([0.5, 4.0], path.guarantees, strict=True):
+        # The released code divides epsilon by the number of classes, two included, and never delta.
+        share = epsilon / n_classes if composition == "naive" else epsilon
+        multiplier = gaussian_noise_multiplier(share, 1e-5)
+        if calibration == "classic":
+            multiplier = np.sqrt(2 * np.log(1.25e5)) / share
+        vectors = n_vectors if composition == "joint" else 1
+        assert guarantee.sensitivity == pytest.approx(constant * 0.005 * np.sqrt(vectors))
+        assert guarantee.noise_scale == pytest.approx(guarantee.sensitivity * multiplier, rel=1e-9)
+
+
+def test_published_noise_has_the_scale_that_is_stated():
+    X, y = scaled(load_digits)
+    path = published(10).release_path(X, y, [1.0], 40, 5)
+    noise = path.coef[0] - silent(published(10), X, y).coef[0, 0]
+    # 25 600 draws: the standard deviation of their spread is 0.44 %, so 3 % is nearly seven of them.
+    assert noise.std() == pytest.approx(path.guarantees[0].noise_scale, rel=0.03)
+
+
+def test_published_claim_and_its_reasons():
+    X, y = scaled(load_wine)
+
+    def reason(epsilon=1.0, **changes):
+        guarantee = published(3, epsilon=epsilon, **changes).fit(X, y).guarantee_
+        assert guarantee.status == "claimed"
+        assert guarantee.epsilon_proved == np.inf
+        assert guarantee.epsilon_requested == epsilon
+        assert guarantee.delta == 1e-5
+        return guarantee.reason
+
+    always = reason(composition="joint")
+    for words in ("squared hinge has no bounded sensitivity", "rows of norm at most 1", "stops short of the optimum"):
+        assert words in always
+    assert "delta" not in always
+    assert "delta 3e-05 together" in reason()
+    assert "classic" not in reason(8.0)
+    assert "classic" not in reason(2.9, calibration="classic")
+    assert "holds below epsilon 1 only" in reason(3.0, calibration="classic")
+    assert "class set" in reason(classes=None)
+
+
+@pytest.mark.parametrize("constant", [2, 4])
+def test_no_multiple_of_c_bounds_the_squared_hinge(constant):
+    """Rows of norm at most 1: many short ones make long weights, and one long row then pulls as hard as it likes."""
+    C, length = 0.05, 0.02
+    n = int(0.5 / (C * length**2))
+    X = np.full((n + 1, 1), length)
+    y = np.ones(n + 1, dtype=int)
+    model = published(2, C=C, constant=constant)
+    first = silent(model, X, y)
+    X[0], y[0] = 1.0, 0
+    second = silent(model, X, y)
+    assert np.abs(X).max() <= 1.0
+    moved = np.linalg.norm(first.coef - second.coef)
+    assert moved > 5 * first.guarantees[0].sensitivity
+    # The hinge, on the same two data sets, stays within its bound.
+    model = sound(2, C=C, data_norm=1.0)
+    X[0], y[0] = length, 1
+    first = silent(model, X, y)
+    X[0], y[0] = 1.0, 0
+    second = silent(model, X, y)
+    assert np.linalg.norm(first.coef - second.coef) <= first.guarantees[0].sensitivity
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_published_claim_is_refuted_where_rows_are_long(relation):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 400))
+    y = np.arange(60) % 3
+    model = published(3, C=1e-4, neighbours=relation)
+    guarantee = model.release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0]
+    assert guarantee.witness.neighbours == relation
+    assert guarantee.witness.epsilon > 3 * guarantee.epsilon_requested
+
+
+@pytest.mark.parametrize("variant", ["sound", "as_published"])
+@pytest.mark.parametrize("labels", [[0, 0, 0, 0], [0, 0, 1, 1]])
+def test_classes_without_rows_keep_their_place(variant, labels):
+    X = np.array([[0.0, 1.0], [0.0, 0.9], [1.0, 0.0], [0.9, 0.0]])
+    model = sound(4, C=1.0, variant=variant, allow_unsound=True, epsilon=1e6, random_state=0).fit(X, labels)
+    assert model.coef_.shape == (4, 2)
+    assert model.predict(X).tolist() == labels
+    # Nothing speaks for them: their scores are negative.
+    missing = model.decision_function(X)[:, 2:]
+    assert missing.max() < 0.0
+
+
+@pytest.mark.parametrize("variant", ["sound", "as_published"])
+def test_two_classes_release_one_vector(variant):
+    X, y = scaled(load_breast_cancer)
+    path = sound(2, variant=variant, allow_unsound=True).release_path(X, y, [1.0, 2.0], 3, 0)
+    assert path.coef.shape == (2, 3, 1, 30)
+    assert path.scores(X, 0).shape == (3, len(y), 1)
+    again = path_from_arrays(
+        path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees, n_classes=path.n_classes
+    )
+    assert np.array_equal(again.scores(X, 1), path.scores(X, 1))
+
+
+@pytest.mark.parametrize("variant", ["sound", "as_published"])
+def test_models_of_one_epsilon_do_not_depend_on_the_grid(variant):
+    X, y = scaled(load_wine)
+    model = sound(3, variant=variant, allow_unsound=True)
+    alone = model.release_path(X, y, [1.0], 2, 7)
+    among = model.release_path(X, y, [0.5, 1.0, 2.0], 5, 7)
+    assert np.array_equal(alone.coef[0], among.coef[1, :2])
+
+
+@pytest.mark.parametrize("variant", ["sound", "as_published"])
+def test_nothing_on_the_model_is_the_exact_solution(variant):
+    X, y = scaled(load_wine)
+    model = sound(3, variant=variant, allow_unsound=True, random_state=0)
+    exact = silent(model, X, y).coef[0, 0]
+    model.fit(X, y)
+
+    def arrays(value):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                yield from arrays(item)
+        elif hasattr(value, "__dict__"):
+            yield from arrays(list(vars(value).values()))
+
+    found = [array for array in arrays(model) if array.size == exact.size]
+    assert found
+    for array in found:
+        assert np.linalg.norm(array.ravel() - exact.ravel()) > 0.1 * model.guarantee_.noise_scale
+    assert not hasattr(model, "n_iter_")
+    assert model._path.fit_seconds == model._path.release_seconds == 0.0
+
+
+def test_accuracy_goes_from_chance_to_the_svm_s():
+    X, y = scaled(load_digits)
+    for variant in ("sound", "as_published"):
+        model = sound(10, C=1.0, data_norm=1.0, variant=variant, allow_unsound=True)
+        path = model.release_path(X, y, [1e-3, 1e4], 3, 0)
+        lowest, highest = ((path.codes(path.scores(X, index)) == y).mean() for index in range(2))
+        assert lowest < 0.3
+        assert highest > 0.93
+
+
+def test_what_needs_consent_raises_without_it():
+    X, y = scaled(load_wine)
+    with pytest.raises(ValueError, match="variant='as_published'"):
+        published(3, allow_unsound=False).fit(X, y)
+    with pytest.raises(ValueError, match="classes=None"):
+        sound(3, classes=None).fit(X, y)
+    guarantee = sound(3, classes=None, allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "class set" in guarantee.reason
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [(sound, changes) for changes in (
+        {"epsilon": 0}, {"epsilon": np.inf}, {"delta": 0.0}, {"C": 0}, {"C": True}, {"data_norm": 0.0},
+        {"neighbours": "replace"}, {"gap": 0.0}, {"gap": 1e-30}, {"allow_unsound": 1}, {"composition": "jiont"},
+        {"variant": "as_publishd"}, {"calibration": "clasic"}, {"calibration": "classic"}, {"constant": 0},
+        {"constant": True},
+    )] + [(published, {"gap": 1e-3}), (published, {"constant": np.inf})],
+)  # fmt: skip
+def test_bad_parameters_are_named_with_their_value(make, changes):
+    name, value = next(iter(changes.items()))
+    with pytest.raises(ValueError, match=f"{name}=") as caught:
+        make(3, **changes).fit(*scaled(load_wine))
+    assert str(value) in str(caught.value)
+
+
+def test_the_classic_bound():
+    assert classic_noise_multiplier(0.5, 1e-5) == pytest.approx(2 * np.sqrt(2 * np.log(125_000)))
+    # Where it holds it asks for more noise than the analytic one.
+    assert classic_noise_multiplier(0.5, 1e-5) > gaussian_noise_multiplier(0.5, 1e-5)
+
+
+def test_the_guarantee_says_where_the_noise_came_from():
+    X, y = scaled(load_wine)
+    for make in (sound, published):
+        assert make(3).fit(X, y).guarantee_.noise_source == "system"
+        assert make(3, random_state=1).fit(X, y).guarantee_.noise_source == "seeded stream"

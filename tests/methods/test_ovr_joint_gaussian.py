@@ -1,0 +1,261 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from adversarial import KINDS, Silence, neighbours
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from privsvm import PrivateSVMClassifier
+from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier, centred_sensitivity, solve_centred
+from privsvm.methods.perturbation import solve_one_vs_rest
+from privsvm.methods.released import path_from_arrays
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.solvers.crammer_singer import round_off_allowance
+
+
+def model_for(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
+    return OvRJointGaussianClassifier(**chosen)
+
+
+def silent(model, X, y):
+    """The path with noise that is zero: exact weights, on the mechanism's grid."""
+    return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
+
+
+@parametrize_with_checks([OvRJointGaussianClassifier(allow_unsound=True, random_state=0)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 8), st.integers(1, 12), st.floats(-11.5, 2),
+       st.sampled_from([0.6, 1.0, 1.5]))  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_weights_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, log_C, norm):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
+    y = rng.integers(0, n_classes, size=n)
+    first, second, relation = neighbours(X, y, n_classes, kind, rng)
+    if len(second[1]) == 0:
+        return
+    model = model_for(n_classes, C=10.0**log_C, data_norm=norm, neighbours=relation)
+    paths = [silent(model, *data) for data in (first, second)]
+    assert np.linalg.norm(paths[0].coef - paths[1].coef) <= paths[0].guarantees[0].sensitivity
+
+
+def largest_sum_of_squares(n_classes):
+    """The bound's largest value over q, by a fine grid: an oracle of the closed form."""
+    q = np.linspace(0.0, 0.5, 200_001)
+    return np.max((n_classes - 1) * (0.25 - q**2) + (n_classes - 1) / n_classes * (q + 1.5) ** 2)
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 5, 7, 10, 26, 1000])
+def test_the_closed_form_is_the_largest_value_of_the_bound(n_classes):
+    expected = 0.2 * 1.5 * np.sqrt(largest_sum_of_squares(n_classes))
+    assert centred_sensitivity(0.2, 1.5, n_classes, "add_remove") == pytest.approx(expected, rel=1e-8)
+    assert centred_sensitivity(0.2, 1.5, n_classes, "replace_one") == pytest.approx(2 * expected, rel=1e-8)
+    # Never more than with the mean left in.
+    assert expected < 0.2 * 1.5 * np.sqrt(n_classes)
+
+
+def test_two_classes_have_the_sensitivity_of_one_vector():
+    assert centred_sensitivity(0.2, 1.5, 2, "replace_one") == pytest.approx(0.6)
+    assert centred_sensitivity(0.2, 1.5, 2, "add_remove", 1e-4) == pytest.approx(0.3 + 0.02)
+    assert centred_sensitivity(0.2, 1.5, 9, "add_remove", 1e-4) == pytest.approx(0.3 * np.sqrt(17 / 4) + 0.06)
+    with pytest.raises(ValueError, match="neighbours="):
+        centred_sensitivity(0.2, 1.5, 3, "replace")
+
+
+@given(st.integers(0, 10**6), st.integers(3, 9), st.integers(1, 9), st.floats(-2, 1.5))
+@settings(max_examples=150, deadline=None)
+def test_each_class_moves_within_its_ball(seed, n_classes, n, log_C):
+    """The step the proof rests on, for exact solutions: |D|^2 <= <D, C s x>."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 1, 2))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    y = rng.integers(0, n_classes, size=n + 1)
+    C = 10.0**log_C
+    gap = max(1e-8 * C**2, 4 * round_off_allowance(n + 1, 2, 1, C, 1.0))
+    moved = solve_one_vs_rest(X, y, n_classes, C, gap) - solve_one_vs_rest(X[1:], y[1:], n_classes, C, gap)
+    signs = np.where(np.arange(n_classes) == y[0], 1.0, -1.0)
+    centres = C * signs[:, None] * X[0] / 2
+    radius = C * np.linalg.norm(X[0]) / 2
+    assert np.linalg.norm(moved - centres, axis=1).max() <= radius + 2 * np.sqrt(gap)
+    # And what follows from it.
+    spread = np.linalg.norm(moved - moved.mean(axis=0))
+    assert spread <= centred_sensitivity(C, 1.0, n_classes, "add_remove", gap)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_one_row_attains_the_bound(n_classes, relation):
+    C, norm = 1e-3, 2.0
+    row = np.array([[norm, 0.0]])
+    other = -row if relation == "replace_one" else np.zeros((1, 2))
+    first, second = (solve_centred(X, np.array([1]), n_classes, C, 1e-16) for X in (row, other))
+    distance = np.linalg.norm(first - second)
+    assert distance == pytest.approx(centred_sensitivity(C, norm, n_classes, relation), rel=1e-6)
+
+
+def test_the_mean_decides_nothing():
+    X, y = scaled(load_digits)
+    path = silent(model_for(10, C=0.05), X, y)
+    assert np.abs(path.coef[0, 0].mean(axis=0)).max() < 1e-5
+    rows = X * np.minimum(1, 1.5 / np.linalg.norm(X, axis=1))[:, None]
+    plain = solve_one_vs_rest(rows, y, 10, 0.05, 1e-9)
+    theirs = np.argmax(X @ plain.T, axis=1)
+    ours = path.codes(path.scores(X, 0))[0]
+    assert np.mean(ours == theirs) > 0.995
+    assert np.linalg.norm(plain.mean(axis=0)) > 1e-3
+
+
+@pytest.mark.parametrize(("load", "n_classes"), [(load_breast_cancer, 2), (load_wine, 3), (load_digits, 10)])
+def test_guarantee_is_proved_with_less_noise_than_with_the_mean_left_in(load, n_classes):
+    X, y = scaled(load)
+    C, norm = 0.3, 1.5
+    chosen = {"epsilon": 0.7, "delta": 1e-6, "random_state": 0}
+    guarantee = model_for(n_classes, **chosen).fit(X, y).guarantee_
+    assert guarantee.status == "proved"
+    assert guarantee.neighbours == "replace_one"
+    assert guarantee.delta == 1e-6
+    assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.7
+    bound = centred_sensitivity(C, norm, n_classes, "replace_one")
+    assert bound < guarantee.sensitivity < bound * 1.03
+    assert guarantee.noise_scale == pytest.approx(
+        guarantee.sensitivity * gaussian_noise_multiplier(0.7, 1e-6), rel=1e-9
+    )
+    plain = PrivateSVMClassifier(classes=list(range(n_classes)), C=C, data_norm=norm, **chosen).fit(X, y).guarantee_
+    expected = {2: 1.0, 3: np.sqrt(9 / 8), 10: np.sqrt(40 / 18)}[n_classes]
+    assert plain.noise_scale / guarantee.noise_scale == pytest.approx(expected, rel=0.02)
+    stated = " | ".join(guarantee.assumptions)
+    for words in ("rows have norm at most 1.5", "others are refused", "same next power of two", "seed is secret"):
+        assert words in stated
+
+
+def test_noise_has_the_scale_that_is_stated():
+    X, y = scaled(load_digits)
+    model = model_for(10)
+    path = model.release_path(X, y, [1.0], 40, 5)
+    noise = path.coef[0] - silent(model, X, y).coef[0, 0]
+    # 25 600 draws: the standard deviation of their spread is 0.44 %, so 3 % is nearly seven of them.
+    assert noise.std() == pytest.approx(path.guarantees[0].noise_scale, rel=0.03)
+    assert abs(noise.mean()) < 6 * path.guarantees[0].noise_scale / np.sqrt(noise.size)
+
+
+def test_path_is_accounted_audited_and_seeded():
+    X, y = scaled(load_wine)
+    epsilons = [0.5, 8.0]
+    for relation in ("replace_one", "add_remove"):
+        model = model_for(3, neighbours=relation)
+        first, second = (model.release_path(X, y, epsilons, 2, np.random.default_rng(3), audit=True) for _ in range(2))
+        assert first.coef.shape == (2, 2, 3, 13)
+        assert first.coef.tobytes() == second.coef.tobytes()
+        assert len({first.coef[e, r].tobytes() for e in range(2) for r in range(2)}) == 4
+        for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
+            assert guarantee.epsilon_requested == epsilon
+            assert guarantee.witness.neighbours == relation
+            assert 0.1 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
+
+
+def test_the_audit_comes_close_to_the_bound():
+    X, y = scaled(load_wine)
+    guarantee = model_for(3, C=1e-3).release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0]
+    assert 0.8 < guarantee.witness.epsilon <= guarantee.epsilon_proved
+
+
+def test_sparse_rows_give_the_same_model():
+    X, y = scaled(load_digits)
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    model = model_for(10, gap=1e-7)
+    dense, sparse = (model.release_path(rows, y, [1.0], 2, 0) for rows in (X, scipy.sparse.csr_matrix(X)))
+    assert np.allclose(dense.coef, sparse.coef, atol=1e-3)
+    assert dense.guarantees[0] == sparse.guarantees[0]
+
+
+def test_models_of_one_epsilon_do_not_depend_on_the_grid():
+    X, y = scaled(load_wine)
+    alone = model_for(3).release_path(X, y, [1.0], 2, 7)
+    among = model_for(3).release_path(X, y, [0.5, 1.0, 2.0], 5, 7)
+    assert np.array_equal(alone.coef[0], among.coef[1, :2])
+
+
+def test_a_stored_path_predicts_the_same():
+    X, y = scaled(load_wine)
+    path = model_for(3).release_path(X, y, [0.5, 8.0], 2, 0)
+    again = path_from_arrays(
+        path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees, n_classes=path.n_classes
+    )
+    assert np.array_equal(again.scores(X, 1), path.scores(X, 1))
+
+
+def test_two_classes_release_one_vector():
+    X, y = scaled(load_breast_cancer)
+    path = model_for(2).release_path(X, y, [1.0, 2.0], 3, 0)
+    assert path.coef.shape == (2, 3, 1, 30)
+    assert path.scores(X, 0).shape == (3, len(y), 1)
+
+
+def test_accuracy_goes_from_chance_to_the_svm_s():
+    X, y = scaled(load_digits)
+    path = model_for(10, C=1.0, data_norm=1.0).release_path(X, y, [1e-3, 1e4], 3, 0)
+    lowest, highest = ((path.codes(path.scores(X, index)) == y).mean() for index in range(2))
+    assert lowest < 0.3
+    assert highest > 0.93
+
+
+def test_classes_from_the_data_are_not_proved():
+    X, y = scaled(load_wine)
+    with pytest.raises(ValueError, match="classes=None"):
+        model_for(3, classes=None).fit(X, y)
+    guarantee = model_for(3, classes=None, allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "class set" in guarantee.reason
+
+
+def test_nothing_on_the_model_is_the_exact_solution():
+    X, y = scaled(load_wine)
+    model = model_for(3, random_state=0).fit(X, y)
+    exact = silent(model_for(3), X, y).coef[0, 0]
+
+    def arrays(value):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                yield from arrays(item)
+        elif hasattr(value, "__dict__"):
+            yield from arrays(list(vars(value).values()))
+
+    found = [array for array in arrays(model) if array.size == exact.size]
+    assert found
+    for array in found:
+        assert np.linalg.norm(array.ravel() - exact.ravel()) > 0.1 * model.guarantee_.noise_scale
+    assert not hasattr(model, "n_iter_")
+    assert model._path.fit_seconds == model._path.release_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"epsilon": 0}, {"epsilon": np.inf}, {"delta": 0.0}, {"C": 0}, {"C": True}, {"data_norm": 0.0},
+     {"neighbours": "replace"}, {"gap": 0.0}, {"gap": 1e-30}, {"allow_unsound": 1}],
+)  # fmt: skip
+def test_bad_parameters_are_named_with_their_value(changes):
+    name, value = next(iter(changes.items()))
+    with pytest.raises(ValueError, match=f"{name}=") as caught:
+        model_for(3, **changes).fit(*scaled(load_wine))
+    assert str(value) in str(caught.value)
+
+
+def test_huge_rows_do_not_stop_the_training():
+    X, y = scaled(load_wine)
+    X[0] = 1e308
+    X[1, 0] = -1e200
+    model = model_for(3, random_state=0).fit(X, y)
+    assert np.isfinite(model.decision_function(X[2:])).all()

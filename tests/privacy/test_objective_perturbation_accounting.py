@@ -1,0 +1,244 @@
+"""The numbers of objective perturbation, against exact privacy losses of one-dimensional problems."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.objective_perturbation import (
+    ObjectivePerturbation,
+    objective_perturbation_divergence,
+    objective_perturbation_epsilon,
+    objective_perturbation_signal,
+)
+from privsvm.solvers.hinge import smoothed_hinge_slopes
+
+DELTA = 1e-5
+# Fine enough that the sums below are integrals to ten digits.
+NORMAL = np.linspace(-14, 14, 200_001)
+
+
+def mechanism_for(**changes):
+    chosen = {"epsilon": 1.0, "delta": DELTA, "neighbours": "add_remove", "row_bound": 0.5, "curvature": 0.2,
+              "distance": 1e-6, "n_vectors": 1, "size": 1}  # fmt: skip
+    return ObjectivePerturbation(**{**chosen, **changes})
+
+
+@pytest.mark.parametrize("signal", [1e-3, 0.2, 1.5, 6.0])
+def test_divergence_is_that_of_the_positive_part_of_a_gaussian_loss(signal):
+    density = np.exp(-(NORMAL**2) / 2)
+    density /= density.sum()
+    loss = np.maximum(signal**2 / 2 + signal * NORMAL, 0)
+    for order in (1.0001, 1.5, 2.0, 1 + 4 / signal):
+        expected = math.log(float(density @ np.exp((order - 1) * loss))) / (order - 1)
+        (found,) = objective_perturbation_divergence(np.array([order]), signal)
+        assert found == pytest.approx(expected, rel=1e-4)
+        # No less than a Gaussian release, no more than with the absolute value in place of the positive part.
+        assert order * signal**2 / 2 <= found <= order * signal**2 / 2 + math.log(2) / (order - 1)
+
+
+def exact_delta(epsilon, signal):
+    """Hockey-stick divergence of a privacy loss ``max(0, m^2/2 + m u)``; that of a Gaussian release."""
+    return ndtr(signal / 2 - epsilon / signal) - math.exp(epsilon) * ndtr(-signal / 2 - epsilon / signal)
+
+
+@given(st.floats(-2.5, 0.7), st.floats(-9, -2), st.floats(0, 0.5))
+@settings(max_examples=60, deadline=None)
+def test_epsilon_is_enough_and_not_much_more(log_signal, log_delta, curvature):
+    signal, delta = 10**log_signal, 10**log_delta
+    epsilon = objective_perturbation_epsilon(signal, delta, 1, curvature) - math.log1p(curvature)
+    if epsilon > 0:
+        assert exact_delta(epsilon, signal) <= delta
+    # Renyi divergences cost some of epsilon.
+    assert exact_delta(0.7 * epsilon - 0.03, signal) > delta
+
+
+@pytest.mark.parametrize("n_vectors", [1, 3, 10, 26])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+def test_calibrated_signal_is_enough_and_not_much_less(n_vectors, epsilon):
+    for curvature in (0.0, 0.3 * epsilon / n_vectors):
+        signal = objective_perturbation_signal(epsilon, DELTA, n_vectors, curvature)
+        output = 0.1 * math.sqrt(n_vectors) * signal
+        assert objective_perturbation_epsilon(signal, DELTA, n_vectors, curvature, output) <= epsilon
+        more = signal * (1 + 2e-6)
+        assert objective_perturbation_epsilon(more, DELTA, n_vectors, curvature, output * (1 + 2e-6)) > epsilon
+        # Never less noise than plain Gaussian releases of all gradients together.
+        gaussian = 1 / (gaussian_noise_multiplier(epsilon, DELTA) * math.sqrt(n_vectors))
+        assert 0.4 * gaussian < signal < gaussian
+
+
+def test_every_cost_counts():
+    base = objective_perturbation_epsilon(0.2, DELTA, 2, 0.05, 0.02)
+    for other in (
+        objective_perturbation_epsilon(0.21, DELTA, 2, 0.05, 0.02),
+        objective_perturbation_epsilon(0.2, DELTA / 2, 2, 0.05, 0.02),
+        objective_perturbation_epsilon(0.2, DELTA, 3, 0.05, 0.02),
+        objective_perturbation_epsilon(0.2, DELTA, 2, 0.06, 0.02),
+        objective_perturbation_epsilon(0.2, DELTA, 2, 0.05, 0.04),
+    ):
+        assert other > base
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_mechanism_is_what_the_accountant_says(relation):
+    mechanism = mechanism_for(neighbours=relation, n_vectors=3, size=7, epsilon=2.0)
+    times = 2 if relation == "replace_one" else 1
+    signal = objective_perturbation_signal(2.0, DELTA, 3, 0.2)
+    assert mechanism.noise_scale == pytest.approx(times * 0.5 / signal, rel=1e-12)
+    assert mechanism.sensitivity == pytest.approx(times * 0.5 * math.sqrt(3), rel=1e-12)
+    assert mechanism.output_sensitivity == pytest.approx(2e-6 * math.sqrt(3), rel=1e-5)
+    assert mechanism.output_sensitivity > 2e-6 * math.sqrt(3)
+    assert 2.0 * (1 - 1e-5) < mechanism.epsilon_proved <= 2.0
+    spent = objective_perturbation_epsilon(
+        times * 0.5 / mechanism.noise_scale, DELTA, 3, 0.2, mechanism.output_sensitivity / mechanism.output_noise_scale
+    )
+    assert mechanism.epsilon_proved == pytest.approx(spent, rel=1e-9)
+
+
+def test_draws_have_the_stated_spread():
+    mechanism = mechanism_for(n_vectors=2, size=50_000)
+    rng = np.random.default_rng(0)
+    terms = mechanism.linear_terms(rng)
+    points = np.full((2, 50_000), 3.0)
+    noise = mechanism.release(points, rng) - points
+    for drawn, scale in ((terms, mechanism.noise_scale), (noise, mechanism.output_noise_scale)):
+        assert drawn.shape == (2, 50_000)
+        # 100 000 numbers: a deviation beyond 6 standard errors has probability 2e-9.
+        assert abs(drawn.mean()) < 6 * scale / math.sqrt(100_000)
+        assert abs(drawn.std() / scale - 1) < 6 / math.sqrt(200_000)
+    released = mechanism.release(points, rng)
+    assert np.array_equal(np.rint(released / mechanism.grid) * mechanism.grid, released)
+
+
+@pytest.mark.parametrize("bad", [np.zeros((1, 3)), np.array([[1.0, np.nan]])])
+def test_what_cannot_be_released_is_refused(bad):
+    with pytest.raises(ValueError, match=r"3 numbers|not finite"):
+        mechanism_for(size=2).release(bad, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"epsilon": 0.0}, "epsilon=0.0"), ({"delta": 1.0}, "delta=1.0"), ({"neighbours": "add"}, "neighbours='add'"),
+        ({"row_bound": 0.0}, "row_bound=0.0"), ({"curvature": math.inf}, "curvature=inf"),
+        ({"distance": -1.0}, "distance=-1.0"), ({"n_vectors": 0}, "n_vectors=0"), ({"size": 0}, "size=0"),
+        ({"curvature": 2.0}, "epsilon=1.0: the curvature of the loss alone costs 1.099"),
+        ({"curvature": 0.2, "n_vectors": 10}, "the curvature of the loss alone costs 1.823"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(changes, named):
+    with pytest.raises(ValueError, match=named):
+        _ = mechanism_for(**changes).noise_scale
+
+
+# One feature: the density of the minimum is known.
+
+
+def gradient_and_curvature(w, X, y, C, h):
+    """First and second derivative (n_w,) of the objective without its linear term; the rows are numbers."""
+    margins = w[:, None] * (y * X)
+    gradient = w + C * (smoothed_hinge_slopes(margins, h) @ (y * X))
+    curved = (margins < 1) & (margins > 1 - h)
+    return gradient, 1.0 + C / h * (curved @ X**2)
+
+
+def log_density(w, X, y, C, h, s):
+    gradient, curvature = gradient_and_curvature(w, X, y, C, h)
+    return -((gradient / s) ** 2) / 2 + np.log(curvature)
+
+
+def cells(data, C, h, s):
+    """Grid of weights with a point in the middle of every cell, the ends of the loss's pieces among the borders."""
+    ends = [0.0]
+    for X, y in data:
+        margins = y * X
+        for margin in margins[margins != 0]:
+            ends += [1 / margin, (1 - h) / margin]
+    reach = 9 * s + C * max(np.abs(X).sum() for X, _ in data)
+    borders = np.unique(np.concatenate([np.linspace(-reach, reach, 20_001), [e for e in ends if abs(e) < reach]]))
+    return (borders[1:] + borders[:-1]) / 2, np.diff(borders)
+
+
+def hockey_stick(first, second, epsilon, C, h, s):
+    """delta at epsilon of the two minima's densities, both ways round, and the density's total mass."""
+    w, widths = cells((first, second), C, h, s)
+    p, q = (np.exp(log_density(w, *data, C, h, s)) * widths / (s * math.sqrt(2 * math.pi)) for data in (first, second))
+    factor = math.exp(epsilon)
+    return max(np.maximum(p - factor * q, 0).sum(), np.maximum(q - factor * p, 0).sum()), p.sum()
+
+
+def scalar_neighbours(X, y, kind, norm):
+    """Data sets of one feature that differ in their first row, and their relation."""
+    other_X, other_y = X.copy(), y.copy()
+    if kind == "label":
+        other_y[0] = -y[0]
+    elif kind == "zero":
+        other_X[0] = 0.0
+    elif kind == "turned":
+        other_X[0] = -np.sign(X[0] or 1.0) * norm
+    elif kind == "removed":
+        return (X, y), (X[1:], y[1:]), "add_remove"
+    return (X, y), (other_X, other_y), "replace_one"
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["label", "zero", "turned", "removed"]), st.integers(1, 6),
+       st.floats(-3, 1.5), st.floats(-1, 0.3), st.floats(-1, 1), st.floats(0.0, 1.2))  # fmt: skip
+@settings(max_examples=120, deadline=None)
+def test_the_proved_epsilon_holds_for_one_feature(seed, kind, n, log_C, log_epsilon, log_norm, spread):
+    rng = np.random.default_rng(seed)
+    C, epsilon, norm = 10**log_C, 10**log_epsilon, 10**log_norm
+    h = max(0.05, C * norm**2 / math.expm1(0.5 * epsilon)) * (1 + rng.random())
+    X = norm * np.clip(rng.normal(size=n) * spread, -1, 1)
+    X[0] = norm * rng.choice([-1.0, 1.0, 0.5])
+    y = rng.choice([-1.0, 1.0], size=n)
+    first, second, relation = scalar_neighbours(X, y, kind, norm)
+    mechanism = mechanism_for(
+        epsilon=epsilon, neighbours=relation, row_bound=C * norm, curvature=C * norm**2 / h, distance=1e-9 * C * norm
+    )
+    delta, mass = hockey_stick(first, second, mechanism.epsilon_proved, C, h, mechanism.noise_scale)
+    assert mass == pytest.approx(1.0, abs=1e-5)
+    assert delta <= DELTA
+
+
+def test_for_one_feature_the_bound_is_nearly_attained():
+    """Where the noise is long beside the margin: Renyi divergences cost the rest."""
+    for relation, kind in (("add_remove", "removed"), ("replace_one", "turned")):
+        C, norm, h = 1e-3, 1.0, 0.1
+        mechanism = mechanism_for(neighbours=relation, row_bound=C * norm, curvature=C * norm**2 / h, distance=1e-12)
+        first, second, _ = scalar_neighbours(np.array([norm]), np.array([1.0]), kind, norm)
+        at = [hockey_stick(first, second, share, C, h, mechanism.noise_scale)[0] for share in (0.85, 1.0)]
+        assert at[1] <= DELTA < at[0]
+
+
+@pytest.mark.parametrize(("n_classes", "C"), [(2, 1e-3), (3, 1e-3), (3, 0.05), (5, 0.02)])
+@pytest.mark.parametrize("kind", ["removed", "turned"])
+def test_for_several_classes_privacy_losses_add_up(n_classes, C, kind):
+    """The problems of a row that all of them see: the convolution of their privacy losses, rounded down."""
+    epsilon, norm = 1.0, 1.0
+    h = max(0.1, C / math.expm1(0.2 * epsilon / n_classes))
+    relation = "add_remove" if kind == "removed" else "replace_one"
+    mechanism = mechanism_for(
+        epsilon=epsilon, neighbours=relation, row_bound=C * norm, curvature=C * norm**2 / h, distance=1e-9 * C,
+        n_vectors=n_classes,
+    )  # fmt: skip
+    s, width = mechanism.noise_scale, 1e-3
+
+    def delta(turn, share):
+        masses, lowest = np.ones(1), 0
+        for problem in range(n_classes):
+            X, y = np.array([norm, 0.3]), np.array([1.0 if problem == 0 else -1.0, 1.0])
+            data = scalar_neighbours(X, y, kind, norm)[:2]
+            w, widths = cells(data, C, h, s)
+            logs = [log_density(w, *one, C, h, s) for one in (data if turn else data[::-1])]
+            index = np.floor((logs[0] - logs[1]) / width).astype(int)
+            one = np.bincount(index - index.min(), weights=np.exp(logs[0]) * widths / (s * math.sqrt(2 * math.pi)))
+            masses, lowest = np.convolve(masses, one), lowest + int(index.min())
+        total = (lowest + np.arange(masses.size)) * width
+        return float(np.sum(masses * -np.expm1(np.minimum(share * mechanism.epsilon_proved - total, 0))))
+
+    found = [max(delta(True, share), delta(False, share)) for share in (0.2, 1.0)]
+    assert found[1] <= DELTA < found[0]

@@ -1,0 +1,541 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import check_grad, minimize
+
+from privsvm.solvers.noisy_gradient import (
+    AVERAGES,
+    LOSSES,
+    REGULARISERS,
+    SCHEDULES,
+    GradientSteps,
+    clipped_gradient_sum,
+    learning_rates,
+    noisy_gradient_steps,
+    repeated_noisy_gradient_steps,
+)
+
+# Chance of a false alarm of one statistical check.
+ALARM = 1e-7
+
+
+def problem(seed, n, d, c, density=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < density)
+    codes = rng.integers(0, max(c, 2), n)
+    return X, codes, rng.normal(size=(c, d)), rng.normal(size=c)
+
+
+def loss(scores, code, steps):
+    """Loss of one row."""
+    smooth = lambda g: (g + np.sqrt(g * g + steps.smoothing**2)) / 2  # noqa: E731
+    if steps.loss == "softmax":
+        shifted = scores - scores.max()
+        return steps.loss_weight * (np.log(np.exp(shifted).sum()) - shifted[code])
+    if steps.loss == "hinge":
+        others = np.delete(scores, code)
+        return steps.loss_weight * smooth(1 - (scores[code] - others)).sum()
+    positive = np.arange(scores.size) == code if scores.size > 1 else np.array([code == 1])
+    return steps.loss_weight * smooth(1 - np.where(positive, 1, -1) * scores).sum()
+
+
+def slopes(scores, code, steps):
+    """Gradient of `loss` by the scores, one by one."""
+    slope = lambda g: (g / np.sqrt(g * g + steps.smoothing**2) + 1) / 2  # noqa: E731
+    h = np.zeros(scores.size)
+    if steps.loss == "softmax":
+        h = np.exp(scores - scores.max())
+        h /= h.sum()
+        h[code] -= 1
+    elif steps.loss == "hinge":
+        for k in range(scores.size):
+            if k != code:
+                h[k] = slope(1 - (scores[code] - scores[k]))
+                h[code] -= h[k]
+    else:
+        for k in range(scores.size):
+            sign = 1 if code == (k if scores.size > 1 else 1) else -1
+            h[k] = -sign * slope(1 - sign * scores[k])
+    return steps.loss_weight * h
+
+
+def regulariser_gradient(coef, intercept, steps):
+    by_coef = 2 * steps.margin_weight * (len(coef) * coef - coef.sum(axis=0)) + 2 * steps.ridge * coef
+    return by_coef, 2 * steps.ridge * intercept * steps.fit_intercept
+
+
+def reference_sum(X, codes, coef, intercept, steps):
+    """Row by row, with whole gradients."""
+    s = steps.intercept_scale * steps.fit_intercept
+    intercept = intercept * steps.fit_intercept
+    total, total_b = np.zeros(coef.shape), np.zeros(len(coef))
+    for row, code in zip(X, codes, strict=True):
+        h = slopes(coef @ row + s * intercept, code, steps)
+        gradient, gradient_b = np.outer(h, row), h * s
+        if steps.regulariser == "inside":
+            extra, extra_b = regulariser_gradient(coef, intercept, steps)
+            gradient, gradient_b = gradient + extra, gradient_b + extra_b
+        size = np.sqrt((gradient**2).sum() + (gradient_b**2).sum())
+        factor = min(1, steps.max_grad_norm / size) if size > 0 else 1
+        total += factor * gradient
+        total_b += factor * gradient_b
+    return total, total_b
+
+
+def settings_of(loss_name, **changes):
+    return GradientSteps(**{"loss": loss_name, "learning_rate": 0.1, **changes})
+
+
+@pytest.mark.parametrize("loss_name", LOSSES)
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+@pytest.mark.parametrize("sparse", [False, True])
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([0, 1, 2, 7, 8, 9, 16, 30]),
+    st.sampled_from([1, 2, 7, 8, 9, 15, 16, 40, 300]),
+    st.integers(1, 9),
+    st.floats(-3, 2),
+    st.booleans(),
+    st.sampled_from([0.0, 0.03]),
+    st.sampled_from([0.0, 0.2]),
+)
+@settings(max_examples=25, deadline=None)
+def test_clipped_sum_equals_whole_gradients(
+    loss_name, regulariser, sparse, seed, n, d, c, log_bound, fit_intercept, margin_weight, ridge
+):
+    c = c if loss_name == "one_vs_rest_hinge" else c + 1
+    X, codes, coef, intercept = problem(seed, n, d, c, density=0.3 if sparse else 1.0)
+    steps = settings_of(
+        loss_name, regulariser=regulariser, fit_intercept=fit_intercept, margin_weight=margin_weight, ridge=ridge,
+        max_grad_norm=10.0**log_bound, intercept_scale=0.7, loss_weight=1.3, smoothing=0.05,
+    )  # fmt: skip
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    ours = clipped_gradient_sum(rows, codes, coef, intercept, steps)
+    theirs = reference_sum(X, codes, coef, intercept, steps)
+    scale = max(1, n) * min(steps.max_grad_norm, 10 * d * c)
+    for part, other in zip(ours, theirs, strict=True):
+        assert np.abs(part - other).max() <= 1e-10 * scale
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("loss_name", LOSSES)
+@pytest.mark.parametrize(("d", "c"), [(520, 26), (257, 17), (256, 8), (1030, 3)])
+def test_many_classes_and_features(d, c, loss_name, sparse):
+    """More than a tile, and more than the columns that are worked on at a time."""
+    X, codes, coef, intercept = problem(d, 21, d, c, density=0.2)
+    steps = settings_of(loss_name, max_grad_norm=30.0)
+    ours = clipped_gradient_sum(scipy.sparse.csr_array(X) if sparse else X, codes, coef / d, intercept, steps)
+    for part, other in zip(ours, reference_sum(X, codes, coef / d, intercept, steps), strict=True):
+        assert np.abs(part - other).max() <= 1e-10
+
+
+@pytest.mark.parametrize(
+    ("loss_name", "c"), [*((name, c) for name in LOSSES for c in (2, 5, 26)), ("one_vs_rest_hinge", 1)]
+)
+def test_slopes_are_the_derivatives_of_the_losses(loss_name, c):
+    d = 11
+    X, codes, coef, intercept = problem(c, 5, d, c)
+    steps = settings_of(loss_name, max_grad_norm=1e9, intercept_scale=0.5, loss_weight=2.0, smoothing=0.3)
+    start = np.concatenate([0.3 * coef.ravel(), intercept])
+
+    def objective(flat):
+        scores = X @ flat[: c * d].reshape(c, d).T + 0.5 * flat[c * d :]
+        return sum(loss(row, code, steps) for row, code in zip(scores, codes, strict=True))
+
+    def gradient(flat):
+        parts = clipped_gradient_sum(X, codes, flat[: c * d].reshape(c, d), flat[c * d :], steps)
+        return np.concatenate([part.ravel() for part in parts])
+
+    assert check_grad(objective, gradient, start, epsilon=1e-6) < 1e-4 * np.linalg.norm(gradient(start))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+@pytest.mark.parametrize("loss_name", LOSSES)
+@pytest.mark.parametrize("bound", [1e-8, 0.3, 1.0])
+def test_no_row_is_longer_than_the_bound(loss_name, regulariser, sparse, bound):
+    """In floating point too, whatever the row: huge, tiny, zero, or against the regulariser."""
+    rng = np.random.default_rng(3)
+    d, c = 37, 4
+    steps = settings_of(
+        loss_name, regulariser=regulariser, max_grad_norm=bound, margin_weight=0.1, ridge=0.3, smoothing=0.01
+    )
+    rows = [rng.normal(size=d) * scale for scale in (1e-300, 1e-3, 1.0, 1.0, 1e3, 1e20, 1e100, 1e149)]
+    rows += [np.zeros(d), np.full(d, 1e150), -np.full(d, 1e150), np.where(rng.random(d) < 0.5, 1e150, -1e150)]
+    with np.errstate(over="ignore"):
+        for scale in (0.0, 1.0, 1e3, 1e12, 1e160):
+            coef, intercept = scale * rng.normal(size=(c, d)), scale * rng.normal(size=c)
+            for row in rows:
+                for code in range(c):
+                    X = scipy.sparse.csr_array(row[None, :]) if sparse else row[None, :]
+                    parts = clipped_gradient_sum(X, np.array([code]), coef, intercept, steps)
+                    whole = np.concatenate([part.ravel() for part in parts])
+                    assert np.all(np.isfinite(whole))
+                    assert np.linalg.norm(whole) <= bound
+
+
+def test_a_clipped_row_is_as_long_as_the_bound():
+    """Clipping takes no more than round-off away."""
+    X, codes, coef, intercept = problem(0, 1, 50, 3)
+    for regulariser in REGULARISERS:
+        steps = settings_of("hinge", max_grad_norm=0.01, regulariser=regulariser, ridge=0.1)
+        parts = clipped_gradient_sum(X, codes, coef, intercept, steps)
+        whole = np.concatenate([part.ravel() for part in parts])
+        assert 0.01 * (1 - 1e-10) < np.linalg.norm(whole) <= 0.01
+
+
+def test_hinge_without_smoothing():
+    X = np.array([[2.0], [0.5]])
+    steps = settings_of("hinge", smoothing=0.0, fit_intercept=False, max_grad_norm=10.0)
+    # Row 0 has margin 4, row 1 margin 1/2.
+    coef_part, intercept_part = clipped_gradient_sum(X, np.zeros(2, int), np.array([[1.0], [-1.0]]), np.zeros(2), steps)
+    assert coef_part.tolist() == [[0.0], [0.0]]
+    coef_part, intercept_part = clipped_gradient_sum(X, np.zeros(2, int), np.array([[0.4], [-0.4]]), np.zeros(2), steps)
+    assert coef_part.tolist() == [[-0.5], [0.5]]
+    assert intercept_part.tolist() == [0.0, 0.0]
+
+
+def test_entries_stored_twice_are_added():
+    entries = ([3.0, 4.0, 1.0], ([0, 0, 1], [0, 0, 1]))
+    X = scipy.sparse.csr_array((entries[0], (entries[1][0], entries[1][1])), shape=(2, 2))
+    doubled = scipy.sparse.csr_array((np.array(entries[0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    steps = settings_of("hinge")
+    ours = clipped_gradient_sum(doubled, np.arange(2), np.zeros((2, 2)), np.zeros(2), steps)
+    theirs = clipped_gradient_sum(X.toarray(), np.arange(2), np.zeros((2, 2)), np.zeros(2), steps)
+    for part, other in zip(ours, theirs, strict=True):
+        assert np.allclose(part, other, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("loss_name", LOSSES)
+def test_gradient_descent_reaches_the_optimum(loss_name, sparse):
+    n, d, c = 60, 5, 3
+    X, codes, _, _ = problem(1, n, d, c, density=0.7)
+    steps = settings_of(
+        loss_name, learning_rate=0.3, n_steps=4000, expected_batch=n, max_grad_norm=1e3, margin_weight=0.02, ridge=0.05,
+        intercept_scale=0.5, smoothing=0.2,
+    )  # fmt: skip
+
+    def objective(flat):
+        coef, intercept = flat[: c * d].reshape(c, d), flat[c * d :]
+        scores = X @ coef.T + 0.5 * intercept
+        mean = np.mean([loss(row, code, steps) for row, code in zip(scores, codes, strict=True)])
+        apart = sum(((coef[k] - coef[m]) ** 2).sum() for k in range(c) for m in range(k))
+        return mean + steps.margin_weight * apart + steps.ridge * (flat**2).sum()
+
+    best = minimize(objective, np.zeros(c * d + c), method="L-BFGS-B", options={"ftol": 1e-15, "maxiter": 10**4})
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    ours = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(0))
+    # The returned intercept is what is added to scores.
+    flat = np.concatenate([ours.coef.ravel(), ours.intercept / 0.5])
+    assert objective(flat) <= best.fun + 1e-9
+    assert np.abs(flat - best.x).max() < 1e-3
+
+
+def reference_steps(X, codes, c, steps):
+    """All iterates without noise and sampling, step by step, by whole gradients."""
+    coef, intercept = np.zeros((c, X.shape[1])), np.zeros(c)
+    memory = [np.zeros_like(coef), np.zeros_like(intercept)], [np.zeros_like(coef), np.zeros_like(intercept)]
+    iterates = []
+    for t in range(steps.n_steps):
+        share = t / steps.n_steps
+        rate = (
+            steps.learning_rate
+            * {
+                "constant": 1.0,
+                "linear": 1 - share,
+                "cosine": (1 + np.cos(np.pi * share)) / 2,
+                "inverse_sqrt": (t + 1) ** -0.5,
+            }[steps.schedule]
+        )
+        sums = reference_sum(X, codes, coef, intercept, steps)
+        gradients = [part / steps.expected_batch for part in sums]
+        if steps.regulariser == "outside":
+            extra = regulariser_gradient(coef, intercept, steps)
+            gradients = [part + more for part, more in zip(gradients, extra, strict=True)]
+        moved = []
+        for i, (value, gradient) in enumerate(zip((coef, intercept), gradients, strict=True)):
+            if steps.optimizer == "adam":
+                first = memory[0][i] = steps.beta1 * memory[0][i] + (1 - steps.beta1) * gradient
+                second = memory[1][i] = steps.beta2 * memory[1][i] + (1 - steps.beta2) * gradient**2
+                first, second = first / (1 - steps.beta1 ** (t + 1)), second / (1 - steps.beta2 ** (t + 1))
+                moved.append(value - rate * first / (np.sqrt(second) + steps.adam_epsilon))
+            else:
+                memory[0][i] = steps.momentum * memory[0][i] + gradient
+                moved.append(value - rate * memory[0][i])
+        coef, intercept = moved
+        iterates.append((coef, steps.intercept_scale * intercept))
+    return iterates
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"schedule": "linear", "momentum": 0.8},
+        {"schedule": "cosine", "optimizer": "adam", "learning_rate": 0.05},
+        {"schedule": "inverse_sqrt", "optimizer": "adam", "beta1": 0.5, "beta2": 0.9, "adam_epsilon": 0.1},
+        {"regulariser": "inside", "momentum": 0.5},
+        {"fit_intercept": False, "optimizer": "adam"},
+    ],
+)
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("n_steps", [1, 7, 12])
+def test_every_step_equals_the_reference(changes, average, n_steps):
+    n, d, c = 13, 9, 4
+    X, codes, _, _ = problem(n_steps, n, d, c)
+    steps = settings_of(
+        "hinge", n_steps=n_steps, average=average, expected_batch=5.0, max_grad_norm=0.8, margin_weight=0.05,
+        ridge=0.02, intercept_scale=0.4,
+    )  # fmt: skip
+    steps = replace(steps, **changes)
+    ours = noisy_gradient_steps(X, codes, c, steps, np.random.default_rng(0), record_every=1)
+    iterates = reference_steps(X, codes, c, steps)
+    first = {"none": n_steps, "all": 0, "last_half": n_steps // 2}[average]
+    for t in range(n_steps):
+        chosen = iterates[first : t + 1] if t >= first else iterates[t : t + 1]
+        for part, history in enumerate((ours.history_coef, ours.history_intercept)):
+            expected = np.mean([iterate[part] for iterate in chosen], axis=0)
+            assert np.abs(history[t] - expected).max() < 1e-9
+    assert np.array_equal(ours.coef, ours.history_coef[-1])
+    assert np.array_equal(ours.intercept, ours.history_intercept[-1])
+
+
+def test_history_is_thinned_and_leaves_the_result_alone():
+    X, codes, _, _ = problem(0, 20, 4, 3)
+    steps = settings_of("softmax", n_steps=10, sample_rate=0.4, noise_scale=0.3)
+    every, third, none = (noisy_gradient_steps(X, codes, 3, steps, np.random.default_rng(9), k) for k in (1, 3, 0))
+    assert third.history_coef.shape == (3, 3, 4)
+    assert np.array_equal(third.history_coef, every.history_coef[2::3])
+    assert none.history_coef.shape == (0, 3, 4)
+    assert np.array_equal(none.coef, every.coef)
+    assert np.array_equal(none.coef, third.coef)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_learning_rates(schedule):
+    rates = learning_rates(settings_of("hinge", schedule=schedule, n_steps=4, learning_rate=2.0))
+    expected = {
+        "constant": [2, 2, 2, 2],
+        "linear": [2, 1.5, 1, 0.5],
+        "cosine": [2, 1 + np.sqrt(0.5), 1, 1 - np.sqrt(0.5)],
+        "inverse_sqrt": [2, np.sqrt(2), 2 / np.sqrt(3), 1],
+    }[schedule]
+    assert np.allclose(rates, expected, rtol=1e-14)
+    assert learning_rates(settings_of("hinge", schedule=schedule, n_steps=0)).size == 0
+
+
+@pytest.mark.parametrize("X", [np.empty((0, 10**5)), np.zeros((50, 10**5)), scipy.sparse.csr_array((50, 10**5))])
+def test_noise_of_the_first_step(X):
+    """Rows of zeros leave nothing but the noise: 10^6 numbers of the scale asked for."""
+    steps = settings_of("softmax", noise_scale=3.0, expected_batch=4.0, learning_rate=0.5, fit_intercept=False)
+    codes = np.zeros(X.shape[0], dtype=int)
+    found = noisy_gradient_steps(X, codes, 10, steps, np.random.Generator(np.random.Philox(key=3)))
+    assert not found.intercept.any()
+    noise = found.coef.ravel() / (3.0 * 0.5 / 4.0)
+    assert scipy.stats.kstest(noise, "norm").pvalue > ALARM
+    bound = scipy.stats.norm.isf(ALARM / 2)
+    assert abs(noise.var() - 1) < bound * np.sqrt(2 / noise.size)
+    # The noise of two classes is independent.
+    products = (found.coef[1:] * found.coef[:-1]) / (3.0 * 0.5 / 4.0) ** 2
+    assert abs(products.mean()) < bound / np.sqrt(products.size)
+
+
+def test_noise_on_intercepts_and_of_further_steps():
+    runs = repeated_noisy_gradient_steps(
+        np.empty((0, 1)), np.empty(0, int), 2, settings_of("hinge", noise_scale=1.0, n_steps=5, learning_rate=1.0),
+        np.random.default_rng(0), 10**5,
+    )  # fmt: skip
+    numbers = np.concatenate([runs[0].reshape(-1, 2), runs[1]], axis=1)
+    bound = scipy.stats.norm.isf(ALARM / 2)
+    # Sums of five steps: variance 5, and no correlation.
+    covariance = numbers.T @ numbers / len(numbers)
+    assert np.abs(np.diag(covariance) - 5).max() < bound * 5 * np.sqrt(2 / len(numbers))
+    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < bound * 5 / np.sqrt(len(numbers))
+
+
+def included_rows(rate, n_rows, n_runs, seed):
+    """Which rows took part in single steps: rows are unit vectors, and every one leaves its mark on its feature."""
+    X = np.eye(n_rows)
+    steps = settings_of(
+        "one_vs_rest_hinge", sample_rate=rate, max_grad_norm=1.0, fit_intercept=False, smoothing=0.0, learning_rate=1.0
+    )
+    coef, _ = repeated_noisy_gradient_steps(X, np.ones(n_rows, int), 1, steps, np.random.default_rng(seed), n_runs)
+    marks = coef[:, 0, :]
+    included = marks > 0.5
+    assert np.all((np.abs(marks - 1) < 1e-12) | (marks == 0))
+    return included
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.1, 0.5, 0.97])
+def test_rows_are_drawn_independently(rate):
+    n_rows, n_runs = 30, 40_000
+    included = included_rows(rate, n_rows, n_runs, 7)
+    for count in included.sum(axis=0):
+        assert scipy.stats.binom.cdf(count, n_runs, rate) > ALARM
+        assert scipy.stats.binom.sf(count - 1, n_runs, rate) > ALARM
+    # Pairs, at several distances.
+    for i, j in ((0, 1), (0, 29), (3, 5), (13, 14), (28, 29)):
+        both = int((included[:, i] & included[:, j]).sum())
+        assert scipy.stats.binom.cdf(both, n_runs, rate**2) > ALARM
+        assert scipy.stats.binom.sf(both - 1, n_runs, rate**2) > ALARM
+    # A step knows nothing of the one before.
+    again = int((included[1:, 0] & included[:-1, 0]).sum())
+    assert scipy.stats.binom.cdf(again, n_runs - 1, rate**2) > ALARM / 10
+    sizes = included.sum(axis=1)
+    bound = scipy.stats.norm.isf(ALARM / 2)
+    variance = n_rows * rate * (1 - rate)
+    assert abs(sizes.mean() - n_rows * rate) < bound * np.sqrt(variance / n_runs) + 1e-12
+    fourth = scipy.stats.binom.stats(n_rows, rate, moments="k") + 3
+    assert abs(sizes.var() - variance) < 1.2 * bound * variance * np.sqrt((fourth - 1) / n_runs)
+
+
+def test_all_rows_or_none():
+    assert included_rows(1.0, 5, 20, 0).all()
+    assert not included_rows(0.0, 5, 20, 0).any()
+    # The smallest rate: the gap is longer than any data set, and still a number.
+    assert not included_rows(1e-300, 5, 20, 0).any()
+    # The next number below 1 leaves out one row in 10^16.
+    assert included_rows(np.nextafter(1.0, 0.0), 5, 20, 0).all()
+
+
+def test_an_empty_step_is_a_step():
+    """Noise, regulariser and momentum go on without rows."""
+    steps = settings_of("hinge", sample_rate=1e-9, n_steps=3, noise_scale=1.0, ridge=0.5, momentum=0.5)
+    X, codes, _, _ = problem(0, 10, 3, 3)
+    ours = noisy_gradient_steps(X, codes, 3, steps, np.random.default_rng(4))
+    others = noisy_gradient_steps(np.empty((0, 3)), codes[:0], 3, steps, np.random.default_rng(4))
+    assert np.array_equal(ours.coef, others.coef)
+    assert ours.coef.any()
+
+
+def test_sampled_steps_equal_the_reference():
+    """With the rows of every step known from a run that marks them, the noiseless path is the reference's."""
+    n, d, c, n_steps = 40, 6, 3, 6
+    X, codes, _, _ = problem(2, n, d, c)
+    marked = settings_of(
+        "one_vs_rest_hinge", sample_rate=0.3, fit_intercept=False, smoothing=0.0, learning_rate=1.0, n_steps=n_steps,
+        max_grad_norm=1e-3,
+    )  # fmt: skip
+    marks = noisy_gradient_steps(np.eye(n), np.ones(n, int), 1, marked, np.random.default_rng(1), record_every=1)
+    path = np.concatenate([np.zeros((1, n)), marks.history_coef[:, 0]])
+    included = np.diff(path, axis=0) > 5e-4
+    steps = settings_of("softmax", sample_rate=0.3, n_steps=n_steps, expected_batch=12.0, max_grad_norm=0.5)
+    coef, intercept = np.zeros((c, d)), np.zeros(c)
+    for chosen in included:
+        sums = reference_sum(X[chosen], codes[chosen], coef, intercept, steps)
+        coef, intercept = coef - 0.1 * sums[0] / 12, intercept - 0.1 * sums[1] / 12
+    for rows in (X, scipy.sparse.csr_array(X)):
+        ours = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(1))
+        assert np.abs(ours.coef - coef).max() < 1e-11
+        assert np.abs(ours.intercept - intercept).max() < 1e-11
+
+
+def test_repeated_runs_are_independent_and_the_first_is_the_single_one():
+    X, codes, _, _ = problem(3, 30, 2, 2)
+    steps = settings_of("hinge", n_steps=4, sample_rate=0.5, noise_scale=0.2, optimizer="adam", average="all")
+    coef, intercept = repeated_noisy_gradient_steps(X, codes, 2, steps, np.random.default_rng(6), 3000)
+    single = noisy_gradient_steps(X, codes, 2, steps, np.random.default_rng(6))
+    assert np.array_equal(coef[0], single.coef)
+    assert np.array_equal(intercept[0], single.intercept)
+    values = (coef[:, 0, 0] - coef[:, 0, 0].mean()) / coef[:, 0, 0].std()
+    assert abs((values[1:] * values[:-1]).mean()) < scipy.stats.norm.isf(ALARM / 2) / np.sqrt(len(values)) * 1.5
+    # Nothing is left over from the run before.
+    exact = replace(steps, noise_scale=0.0, sample_rate=1.0)
+    coef, _ = repeated_noisy_gradient_steps(X, codes, 2, exact, np.random.default_rng(6), 5)
+    assert all(np.array_equal(coef[0], other) for other in coef)
+
+
+def test_same_seed_same_bits_whatever_the_threads():
+    code = (
+        "import numpy as np, sys\n"
+        "from privsvm.solvers.noisy_gradient import GradientSteps, noisy_gradient_steps\n"
+        "rng = np.random.default_rng(0)\n"
+        "X, codes = rng.normal(size=(300, 70)), rng.integers(0, 5, 300)\n"
+        "steps = GradientSteps(learning_rate=0.3, sample_rate=0.2, noise_scale=1.0, n_steps=40, expected_batch=60.0)\n"
+        "result = noisy_gradient_steps(X, codes, 5, steps, np.random.Generator(np.random.Philox(key=5)))\n"
+        "sys.stdout.write(result.coef.tobytes().hex() + result.intercept.tobytes().hex())\n"
+    )
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **dict.fromkeys(names, threads)}, capture_output=True,
+            text=True, check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }  # fmt: skip
+    assert len(answers) == 1
+    assert len(answers.pop()) == 2 * 8 * (5 * 70 + 5)
+
+
+def test_the_generator_alone_decides():
+    X, codes, _, _ = problem(0, 30, 4, 3)
+    steps = settings_of("hinge", n_steps=3, sample_rate=0.5, noise_scale=1.0)
+    rng = np.random.default_rng(2)
+    state = rng.bit_generator.state
+    first = noisy_gradient_steps(X, codes, 3, steps, rng)
+    second = noisy_gradient_steps(X, codes, 3, steps, rng)
+    rng.bit_generator.state = state
+    again = noisy_gradient_steps(X, codes, 3, steps, rng)
+    assert np.array_equal(first.coef, again.coef)
+    assert not np.isin(first.coef, second.coef).any()
+
+
+def test_diverged_weights_bound_rows_all_the_same():
+    """A learning rate far too large: the sums stay within the bound at weights that are no numbers."""
+    X, codes, _, _ = problem(0, 20, 4, 3)
+    steps = settings_of("hinge", max_grad_norm=1.0)
+    for value in (1e300, np.inf, np.nan):
+        parts = clipped_gradient_sum(X, codes, np.full((3, 4), value), np.full(3, value), steps)
+        assert np.linalg.norm(np.concatenate([part.ravel() for part in parts])) <= 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"loss": "hinges"}, "did you mean 'hinge'"),
+        ({"regulariser": "both"}, "regulariser='both'"),
+        ({"optimizer": "adams"}, "did you mean 'adam'"),
+        ({"schedule": "cosin"}, "did you mean 'cosine'"),
+        ({"average": "half"}, "average='half'"),
+        ({"n_steps": 2.0}, "n_steps=2.0"),
+        ({"n_steps": -1}, "n_steps=-1"),
+        ({"sample_rate": 1.5}, "sample_rate=1.5"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm=0.0"),
+        ({"noise_scale": float("nan")}, "noise_scale=nan"),
+        ({"noise_scale": float("inf")}, "noise_scale=inf"),
+        ({"learning_rate": -1.0}, "learning_rate=-1.0"),
+        ({"momentum": 1.0}, "momentum=1.0"),
+        ({"intercept_scale": 0.0}, "intercept_scale=0.0"),
+    ],
+)
+def test_bad_settings_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        settings_of(**{"loss_name": "hinge", **changes} if "loss" not in changes else {"loss_name": changes["loss"]})
+
+
+def test_bad_codes_are_refused():
+    X, steps = np.zeros((2, 2)), settings_of("hinge")
+    rng = np.random.default_rng(0)
+    for codes, n_classes in (([0, 2], 2), ([-1, 0], 2), ([0], 2), ([0, 0], 1)):
+        with pytest.raises(ValueError, match=r"codes|n_classes"):
+            noisy_gradient_steps(X, np.array(codes), n_classes, steps, rng)
+
+
+def test_read_only_rows_of_any_layout_give_the_same_bits():
+    X, codes, _, _ = problem(0, 20, 9, 3)
+    steps = settings_of("hinge", n_steps=3, noise_scale=0.1)
+    expected = noisy_gradient_steps(X, codes, 3, steps, np.random.default_rng(0)).coef
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    for rows in (fixed, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
+        found = noisy_gradient_steps(rows, codes.astype(np.int32), 3, steps, np.random.default_rng(0)).coef
+        assert np.array_equal(found, expected)

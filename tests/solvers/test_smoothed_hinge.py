@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsvm.solvers.hinge import smoothed_hinge_slopes, solve_hinge
+from privsvm.solvers.smoothed_hinge import gradient_allowance, solve_smoothed_hinge
+
+
+def problem(seed, n, d, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * scale
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    y = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    return X, y, rng
+
+
+def objective_and_gradient(w, X, y, C, h, b):
+    """Objective and gradient, in the type of the weights."""
+    missing = 1 - y * (X @ w)
+    losses = np.where(missing <= 0, 0, np.where(missing < h, missing**2 / (2 * h), missing - h / 2))
+    slopes = -np.clip(missing / h, 0, 1)
+    return w @ w / 2 + C * losses.sum() + b @ w, w + b + C * (X.T @ (slopes * y))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 12), st.floats(-5, 3), st.floats(-3, 2),
+       st.floats(-3, 2), st.booleans())  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_the_certificate_holds_in_exact_arithmetic(seed, n, d, log_C, log_h, log_b, sparse):
+    """The gradient at the solution, in extended precision, is within tolerance and allowance; so is the optimum."""
+    X, y, rng = problem(seed, n, d)
+    C, h = 10.0**log_C, 10.0**log_h
+    b = rng.normal(size=d) * C * 10.0**log_b
+    allowance = gradient_allowance(n, d, C, 1.0, h, float(np.linalg.norm(b)))
+    tol = max(1e-6 * C, 4 * allowance)
+    if tol > C:
+        return
+    solution = solve_smoothed_hinge(scipy.sparse.csr_array(X) if sparse else X, y, C, h, tol, b)
+    assert solution.gradient_norm <= tol
+    wide = [np.asarray(array, dtype=np.longdouble) for array in (solution.coef, X, y, b)]
+    _, gradient = objective_and_gradient(wide[0], wide[1], wide[2], np.longdouble(C), np.longdouble(h), wide[3])
+    assert float(np.linalg.norm(gradient)) <= solution.gradient_norm + allowance
+
+
+@pytest.mark.parametrize(("C", "h"), [(1e-3, 0.5), (0.1, 0.05), (1.0, 2.0), (30.0, 0.3)])
+def test_it_is_the_minimum(C, h):
+    X, y, rng = problem(1, 200, 8)
+    b = rng.normal(size=8) * C * 5
+    found = solve_smoothed_hinge(X, y, C, h, 1e-9 * C, b).coef
+    theirs = scipy.optimize.minimize(
+        objective_and_gradient, np.zeros(8), args=(X, y, C, h, b), jac=True, method="L-BFGS-B",
+        options={"maxiter": 10_000, "ftol": 1e-16, "gtol": 1e-10 * C},
+    )  # fmt: skip
+    best = objective_and_gradient(found, X, y, C, h, b)[0]
+    assert best <= theirs.fun + 1e-12 * abs(theirs.fun)
+    assert np.linalg.norm(found - theirs.x) <= 1e-4 * max(1.0, np.linalg.norm(found))
+
+
+def test_for_no_smoothing_it_is_the_hinge_svm():
+    X, y, _ = problem(2, 100, 5)
+    smooth = solve_smoothed_hinge(X, y, 0.5, 1e-5, 1e-8).coef
+    assert np.allclose(smooth, solve_hinge(X, y, 0.5, 1e-12).coef, atol=1e-3)
+
+
+def test_the_start_does_not_matter():
+    X, y, rng = problem(3, 150, 6)
+    b = rng.normal(size=6)
+    points = [solve_smoothed_hinge(X, y, 0.3, 0.2, 1e-9, b, start).coef for start in (None, b * 0, 100 * b)]
+    for point in points[1:]:
+        assert np.linalg.norm(point - points[0]) <= 2e-9
+
+
+@pytest.mark.parametrize("linear_size", [0.0, 1.0, 1e4])
+def test_duplicates_and_zero_rows_and_one_label(linear_size):
+    X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.6, 0.8]])
+    y, b = np.ones(4), np.array([linear_size, -linear_size])
+    solution = solve_smoothed_hinge(X, y, 10.0, 0.01, 1e-6, b)
+    _, gradient = objective_and_gradient(solution.coef, X, y, 10.0, 0.01, b)
+    assert np.linalg.norm(gradient) <= 1.01e-6
+
+
+def test_without_rows_that_matter_it_is_the_linear_term():
+    b = np.array([3.0, -2.0])
+    solution = solve_smoothed_hinge(np.zeros((5, 2)), np.ones(5), 1.0, 0.5, 1e-9, b)
+    assert np.array_equal(solution.coef, -b)
+    assert solution.n_steps == 0
+
+
+def test_many_features_and_sparse_rows():
+    rng = np.random.default_rng(4)
+    X = scipy.sparse.random_array((300, 5000), density=0.01, rng=rng, format="csr")
+    X = scipy.sparse.diags_array(1 / np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())) @ X
+    X = X.tocsr()
+    y = np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    b = rng.normal(size=5000) * 0.01
+    solution = solve_smoothed_hinge(X, y, 1.0, 0.1, 1e-8, b)
+    dense = solve_smoothed_hinge(X.toarray(), y, 1.0, 0.1, 1e-8, b)
+    assert np.linalg.norm(solution.coef - dense.coef) <= 2e-8
+    assert solution.n_steps < 50
+
+
+def test_slopes_are_those_of_the_objective():
+    margins = np.linspace(-1, 2, 301)
+    h, step = 0.3, 1e-6
+
+    def loss(m):
+        missing = np.clip(1 - m, 0, None)
+        return np.where(missing < h, missing**2 / (2 * h), missing - h / 2)
+
+    numeric = (loss(margins + step) - loss(margins - step)) / (2 * step)
+    assert np.allclose(smoothed_hinge_slopes(margins, h), numeric, atol=1e-5)
