@@ -178,7 +178,8 @@ def gradient_section(cases: list[str] | None = None) -> list[str]:
         f"clipping, noise, update. {peer} trains a linear layer by torch's hinge loss in float32, on one or two "
         "threads, whichever is faster; ours has the hinge loss of PMSVM, float64 and one thread. Rows are made up, in "
         "the shapes (rows x features, classes) of six data sets. Cornell's rows say which words occur, and 98 % of "
-        f"their numbers are 0; Opacus has no sparse rows. Medians of {REPETITIONS} alternating processes.",
+        f"their numbers are 0; Opacus has no sparse rows. Medians of {REPETITIONS} alternating processes. (Opacus "
+        "brings torch, some gigabytes, and is not among what `make bench` installs: `pip install opacus` first.)",
         "",
         "| data | shape | PrivSVM, ms | Opacus, ms | ratio |",
         "| --- | --- | --- | --- | --- |",

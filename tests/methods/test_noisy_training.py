@@ -229,3 +229,31 @@ def test_bad_parameters_are_named_with_their_value(method, changes):
     with pytest.raises(ValueError, match=f"{name}=") as caught:
         method().set_params(**changes).fit(*wine())
     assert str(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        *[(PMSVMClassifier, changes) for changes in ({"scaling": "whiten"}, {"max_grad_norm": 0}, {"momentum": 7},
+                                                     {"learning_rate": 0.1}, {"beta1": 0.5})],
+        *[(gradient, changes) for changes in ({"C": 5.0}, {"gap": 1.0}, {"max_epochs": 5}, {"beta1": 0.9})],
+        (adaptive, {"momentum": 0.5}),
+    ],
+)  # fmt: skip
+def test_parameters_of_another_perturbation_are_refused(method, changes):
+    name, value = next(iter(changes.items()))
+    with pytest.raises(ValueError, match=rf"{name}={value!r}: has no effect"):
+        method(allow_unsound=True).set_params(**changes).fit(*wine())
+
+
+def test_training_that_diverges_is_not_released():
+    with pytest.raises(ValueError, match="learning_rate="):
+        gradient(ridge=1e5, learning_rate=1.0, epochs=500).fit(*wine())
+
+
+def test_a_sampled_witness_cannot_end_a_run():
+    X, y = wine()
+    model = gradient(batch_size=None, epochs=1, neighbours="add_remove", n_rows=178)
+    # With this budget and the audit's seed, the 95 % bound is above the truth.
+    path = model.release_path(X, y, [0.007489270386266095], 1, 0, audit=True)
+    assert path.guarantees[0].witness.confidence == 0.95

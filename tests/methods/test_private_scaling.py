@@ -11,8 +11,13 @@ from sklearn.datasets import load_wine
 
 from privsvm import PMSVMClassifier, SoftmaxDPSGDClassifier
 from privsvm.methods import private_scaling
-from privsvm.methods.private_scaling import SCALINGS, release_multipliers, scale_rows, unit_rows
+from privsvm.methods.private_scaling import SCALINGS, release_multipliers, rows_to_scale, unit_rows
 from privsvm.privacy.accounting import gaussian_epsilon
+
+
+def scale_rows(X, scaling, *arguments):
+    return private_scaling.scale_rows(rows_to_scale(X, scaling), scaling, *arguments)
+
 
 PAID = [scaling for scaling in SCALINGS if scaling != "none"]
 

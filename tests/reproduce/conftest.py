@@ -53,9 +53,10 @@ PMSVM = {
     },
     "recipes": {"Dermatology": {"PMSVM-WP": {"C": 0.1}}},
     "repeats": 1,
+    "paper_runs": 2,
     "epochs": 1,
 }
-PMSVM_TIME = {"datasets": {"Dermatology": WINE}, "batch": 64, "epochs": 1, "repeats": 1}
+PMSVM_TIME = {"datasets": {"Dermatology": WINE}, "batch": 64, "least_steps": 1, "repeats": 1}
 
 
 @pytest.fixture(scope="session")

@@ -269,7 +269,7 @@ def test_sound_rows_are_proved(finished, papers):
 def test_a_sound_row_without_proof_stops_the_report(papers):
     experiment = papers["pmsvm"].SOUND.with_settings({**PMSVM, "methods": {"PMSVM-WP": PMSVM["methods"]["PMSVM-WP"]}})
     proved = [["proved", "add_remove", 1.0, 1e-5], ["claimed", "add_remove", 8.0, 1e-5]]
-    results = {"Dermatology.PMSVM-WP": {"accuracies": [[0.5], [0.6]], "proved": proved}}
+    results = {"Dermatology.PMSVM-WP": {"accuracies": [[0.5], [0.6]], "paper split": [[0.5], [0.6]], "proved": proved}}
     with pytest.raises(ValueError, match="status claimed"):
         experiment.report(experiment, results)
     proved[1] = ["proved", "add_remove", 8.1, 1e-5]

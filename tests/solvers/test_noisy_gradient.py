@@ -539,3 +539,23 @@ def test_read_only_rows_of_any_layout_give_the_same_bits():
     for rows in (fixed, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
         found = noisy_gradient_steps(rows, codes.astype(np.int32), 3, steps, np.random.default_rng(0)).coef
         assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("size", [1e100, 1e149, 1e160, 1e300, 1.3e308, 1.7e308])
+def test_no_row_is_too_long_for_the_clip(size, loss, regulariser):
+    """Whatever underflows or overflows on the way; rows beyond 1e150 count for nothing."""
+    for weight, bound, n_features in ((1e-100, 1.0, 1), (1.0, 1e-100, 1), (1.0, 1e-15, 60), (1e50, 1e100, 60)):
+        steps = GradientSteps(
+            learning_rate=1.0, loss=loss, loss_weight=weight, max_grad_norm=bound, regulariser=regulariser, ridge=100.0,
+            margin_weight=0.1, fit_intercept=False,
+        )  # fmt: skip
+        for gap in (0.0, 1.0, 450.0 / size, 1e-3):
+            coef = np.zeros((3, n_features))
+            coef[1, 0] = gap
+            own, _ = clipped_gradient_sum(np.full((1, n_features), size), np.array([1]), coef, np.zeros(3), steps)
+            assert np.isfinite(own).all()
+            assert np.linalg.norm(own / bound) <= 1.0
+            if size > 1e150:
+                assert not own.any()

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from privsvm.methods.perturbation import REFUSED_DATA, clip_rows, one_vs_rest_signs
-from privsvm.methods.private_scaling import SCALINGS, release_multipliers, scale_rows
+from privsvm.methods.private_scaling import SCALINGS, release_multipliers, rows_to_scale, scale_rows
 from privsvm.methods.released import (
     LinearPath,
     NoiseStreams,
@@ -48,7 +48,7 @@ from privsvm.solvers.noisy_gradient import (
     noisy_gradient_steps,
     repeated_noisy_gradient_steps,
 )
-from privsvm.solvers.threads import count_threads, thread_pool
+from privsvm.solvers.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.streams import seeded_stream
 
 __all__ = [
@@ -145,7 +145,7 @@ def check_gradient_parameters(estimator) -> None:
     ValueError
         Naming the parameter and its value.
     """
-    check_positive("max_grad_norm", estimator.max_grad_norm)
+    check_bound("max_grad_norm", estimator.max_grad_norm)
     if isinstance(estimator.learning_rate, str):
         check_choice("learning_rate", estimator.learning_rate, ("auto",))
     else:
@@ -256,10 +256,20 @@ class NoisyGradientRelease:
                 "centre": "a noisy mean of unit rows, then ",
                 "whiten": "noisy centres, spreads and second moments of the features, then ",
             }[self.scaling]
+            released = (
+                [
+                    "noisy sums of the rows, of one row's norm at most, with noise of "
+                    + ", ".join(f"{multiplier:.6g}" for multiplier in mechanism.releases)
+                    + " times that norm, are accounted for together with the steps"
+                ]
+                if mechanism.releases
+                else []
+            )
             shared = "" if self.n_parts == 1 else f", {self.n_parts} times with epsilon / {self.n_parts} each"
             guarantee = Guarantee(
                 status="proved",
-                mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients of Poisson-drawn rows"
+                mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients"
+                f"{' of Poisson-drawn rows' if plan.sample_rate < 1 else ''}"
                 f"{shared}: {what}",
                 neighbours=mechanism.neighbours,
                 epsilon_requested=epsilon,
@@ -275,7 +285,8 @@ class NoisyGradientRelease:
                     "the learning rate and all other parameters, the class set, the number of features and the scaling "
                     "bounds are public",
                     "one model is released; several add up",
-                    "float64 noise and sampling: idealised numerics",
+                    *released,
+                    "sums, noise and sampling in float64, on no grid: idealised numerics; training time is not covered",
                 ),
                 reference=reference,
                 witness=witness,
@@ -401,11 +412,13 @@ def release_noisy_gradient(
         for mechanism in mechanisms
     ]
 
+    to_scale = rows if scaling == "none" else rows_to_scale(rows, scaling)
+
     def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
         index, repeat = job
         stream = streams(epsilons[index], repeat)
         if scaling != "none":
-            scaled = scale_rows(rows, scaling, plan.n_rows, mechanisms[index].releases, stream)
+            scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream)
             trained = noisy_gradient_steps(scaled.rows, codes, n_vectors, planned[index], stream)
             return *scaled.model(trained.coef), scaled.centre, scaled.spread, np.full(1, scaled.bound)
         models = [noisy_gradient_steps(rows, own, vectors, planned[index], stream) for own, vectors in problems]
@@ -413,14 +426,19 @@ def release_noisy_gradient(
 
     jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
     started = time.perf_counter()
-    with thread_pool(count_threads(n_jobs)) as pool:
+    # Products of scaled rows are BLAS's, whose last digits depend on its threads.
+    with one_blas_thread(), thread_pool(count_threads(n_jobs)) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
     seconds = time.perf_counter() - started
     witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
     if audit:
-        witnesses = tuple(_witness(own, n_vectors, parts, delta, neighbours, data_norm) for own in planned)
+        witnesses = tuple(_witness(own, n_vectors, parts, delta, neighbours, data_norm, scaling) for own in planned)
     shape = (len(epsilons), repeats)
     coef, intercept, *features = (np.stack(arrays) for arrays in zip(*results, strict=True))
+    if not np.isfinite(coef).all() or not np.isfinite(intercept).all():
+        raise ValueError(
+            f"learning_rate={planned[0].learning_rate:.3g}: training diverged; use a smaller one or less regulariser"
+        )
     whitened = scaling == "whiten"
     return NoisyGradientRelease(
         mechanisms=mechanisms,
@@ -452,13 +470,22 @@ def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: Sampled
 
 
 def _witness(
-    steps: GradientSteps, n_vectors: int, parts: int, delta: float, neighbours: Neighbours, data_norm: float
+    steps: GradientSteps,
+    n_vectors: int,
+    parts: int,
+    delta: float,
+    neighbours: Neighbours,
+    data_norm: float,
+    scaling: str,
 ) -> Witness:
     """Lower bound on epsilon from many models trained on one row, and on none or on that row under another label.
 
     The row has one feature, just long enough for its gradient to be clipped, so that it pulls as hard as a row may
-    and goes on doing so while it is drawn again.
+    and goes on doing so while it is drawn again. Of scaled rows, which have norm 1 at most, the models are trained
+    given what the scaling released: along the scaled row, they are those of one feature.
     """
+    if scaling != "none":
+        data_norm = 1.0
     unclipped = dataclasses.replace(steps, max_grad_norm=1e50)
     vectors = n_vectors // parts
     start = np.zeros((vectors, 1)), np.zeros(vectors)
@@ -481,12 +508,13 @@ def _witness(
         other, pair = None, "one made-up row, and none"
     else:
         other, pair = 1, "one made-up row under two different labels"
+    given = "" if scaling == "none" else ", given the released scaling, which costs more"
     return sampled_witness(
         models(0),
         models(other),
         delta,
         neighbours,
-        f"{pair}, with the same public numbers; {_AUDIT_RUNS} models trained on each",
+        f"{pair}, with the same public numbers{given}; {_AUDIT_RUNS} models trained on each",
     )
 
 
@@ -624,12 +652,17 @@ class NoisyGradientClassifier(ReleasedClassifier):
 
     def _keep(self, path: LinearPath) -> None:
         """Set the fitted attributes."""
-        own: Any = self
         self._path = path.without_seconds()
         self.coef_ = self._path.coef[0, 0]
         self.intercept_ = self._path.intercept[0, 0]
+        if isinstance(path, StandardizedLinearPath):
+            self.centre_, self.spread_, self.bound_ = path.centre[0, 0], path.spread[0, 0], float(path.bound[0])
         self.guarantee_ = self.privacy_ = self._path.guarantees[0]
-        self.noise_multiplier_ = self.guarantee_.noise_scale / own.max_grad_norm
+        self.noise_multiplier_ = self._noise_multiplier()
+
+    def _noise_multiplier(self) -> float:
+        own: Any = self
+        return own.guarantee_.noise_scale / float(own.max_grad_norm)
 
     def __sklearn_tags__(self):
         own: Any = self

@@ -14,6 +14,7 @@ is added after the noise; the paper's equation 15 puts it inside every row's cli
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
 import warnings
@@ -163,6 +164,9 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         Noisy weight vectors, of scaled rows for `scaling`; the exact ones of weight perturbation are not kept.
     intercept_ : ndarray (c,)
         Offsets; zeros for weight perturbation, whose problem has none.
+    centre_, spread_, bound_ : ndarray (d,), ndarray (d,), float
+        For ``whiten``: scores are those of ``(x - centre_) / spread_``, cut at `bound_`. (For ``centre``: of rows
+        divided by their norm.)
     classes_ : ndarray (c,)
         Labels.
     n_features_in_ : int
@@ -278,8 +282,6 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         self._keep(self.release_path(X, y, [self.epsilon], 1, self.random_state))
         if self.perturbation == "weight":
             self.sample_rate_, self.n_steps_ = 1.0, 1
-            record: Any = self.guarantee_
-            self.noise_multiplier_ = record.noise_scale / record.sensitivity
         return self
 
     def release_path(
@@ -326,6 +328,29 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         """Norm that rows are clipped to."""
         assert self.data_norm is not None
         return float(self.data_norm)
+
+    def _noise_multiplier(self) -> float:
+        if self.perturbation != "weight":
+            return super()._noise_multiplier()
+        record: Any = self.guarantee_
+        return record.noise_scale / record.sensitivity
+
+    def _refuse_without_effect(self) -> None:
+        """Refuse parameters of another perturbation: they would change nothing."""
+        weight = ("C", "variant", "gap", "max_epochs")
+        adaptive = ("beta1", "beta2")
+        gradient = ("scaling", "batch_size", "epochs", "learning_rate", "schedule", "average", "max_grad_norm",
+                    "smoothing", "margin_weight", "ridge", "inside_clip", "fit_intercept")  # fmt: skip
+        others = {
+            "weight": (*gradient, *adaptive, "momentum"),
+            "gradient": (*weight, *adaptive),
+            "adaptive": (*weight, "momentum"),
+        }[self.perturbation]
+        defaults = inspect.signature(type(self)).parameters
+        for name in others:
+            value = getattr(self, name)
+            if value is not defaults[name].default and value != defaults[name].default:
+                raise ValueError(f"{name}={value!r}: has no effect on perturbation={self.perturbation!r}; remove it")
 
     def _gradient_steps(self) -> GradientSteps:
         return GradientSteps(
@@ -385,6 +410,7 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
         check_choice("perturbation", self.perturbation, PERTURBATIONS)
+        self._refuse_without_effect()
         check_positive("C", self.C)
         if self.perturbation == "weight" or self.data_norm is not None:
             check_bound("data_norm", self.data_norm)
@@ -399,12 +425,6 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
             for name in ("beta1", "beta2"):
                 check_share_kept(name, getattr(self, name))
             check_gradient_parameters(self)
-            if self.variant == "as_published":
-                raise ValueError(
-                    f"variant='as_published': has no effect on perturbation={self.perturbation!r}; remove one of them"
-                )
-            if self.perturbation == "adaptive" and self.momentum != 0:
-                raise ValueError(f"momentum={self.momentum!r}: has no effect on Adam; remove it")
         if self.variant == "as_published" and not self.allow_unsound:
             raise ValueError("variant='as_published': its epsilon does not hold; consent with allow_unsound=True")
         if self.max_epochs is not None:

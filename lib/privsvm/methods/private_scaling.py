@@ -7,9 +7,12 @@ part of the budget buys one: Gaussian releases of sums over all rows, in which n
 (centring before private training: Sun, Suresh and Menon 2024, The importance of feature preprocessing for
 differentially private linear optimization). A tenth of the budget.
 
-``whiten``, for a few features of unknown scales, none of them negative: two noisy steps towards the logarithms of their
+``whiten``, for a few features of unknown scales, none of them negative (negative numbers count as 0 in the search for
+the scales, which then is of no use): two noisy steps towards the logarithms of their
 centres and one towards their spreads standardise the features, and a noisy second moment then decorrelates them. Four
 tenths of the budget. It pays where the squared number of features is well below the number of rows.
+
+Sparse rows become dense.
 
 A share f of the budget is a Gaussian release whose squared signal (sensitivity over noise) is the share f of that of
 the one Gaussian release that the budget allows.
@@ -28,7 +31,7 @@ from privsvm.methods.validation import row_norms
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.guarantee import Neighbours
 
-__all__ = ["SCALINGS", "ScaledRows", "release_multipliers", "scale_rows", "unit_rows"]
+__all__ = ["SCALINGS", "ScaledRows", "release_multipliers", "rows_to_scale", "scale_rows", "unit_rows"]
 
 # What each scaling releases, as shares of the budget.
 _SHARES: dict[str, tuple[float, ...]] = {
@@ -145,13 +148,19 @@ def _noisy_moment(rows: np.ndarray, multiplier: float, rng: np.random.Generator)
     return rows.T @ rows + noise + np.triu(noise, 1).T
 
 
-def scale_rows(X, scaling: str, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> ScaledRows:
+def rows_to_scale(X, scaling: str) -> np.ndarray:
+    """Do once what the scaling of every release begins with: dense rows, of norm 1 for ``centre``."""
+    X = X.toarray() if scipy.sparse.issparse(X) else X
+    return unit_rows(X) if scaling == "centre" else X
+
+
+def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator):
     """Scale training rows by noisy statistics of them.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix (n, d)
-        Training rows; finite.
+    X : ndarray (n, d)
+        Training rows after `rows_to_scale`.
     scaling : {"centre", "whiten"}
         The scaling.
     n_rows : int
@@ -165,16 +174,12 @@ def scale_rows(X, scaling: str, n_rows: int, multipliers: Sequence[float], rng: 
     -------
     ScaledRows
     """
-    X = X.toarray() if scipy.sparse.issparse(X) else X
-    if scaling == "centre":
-        return _centre(X, n_rows, multipliers, rng)
-    return _whiten(X, n_rows, multipliers, rng)
+    return (_centre if scaling == "centre" else _whiten)(X, n_rows, multipliers, rng)
 
 
-def _centre(X: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> ScaledRows:
-    rows = unit_rows(X)
+def _centre(rows: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> ScaledRows:
     mean = _noisy_sum(rows, 1.0, multipliers[0], rng) / n_rows
-    n_features = X.shape[1]
+    n_features = rows.shape[1]
     return ScaledRows(
         rows=unit_rows(rows - mean), centre=np.zeros(n_features), spread=np.ones(n_features), bound=math.inf, unit=True,
         mean=mean, matrix=None,
@@ -199,7 +204,8 @@ def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.ra
     spread = (centre + 1.0) * np.exp(np.clip(mean_size - 2.0, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM))
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
     cut = _FURTHEST / math.sqrt(n_features)
-    features = np.clip((X - centre) / spread, -cut, cut)
+    with np.errstate(over="ignore"):
+        features = np.clip((X - centre) / spread, -cut, cut)
     rows = unit_rows(np.column_stack([features, np.full(X.shape[0], _CONSTANT)]))
     moment = _noisy_moment(rows, multipliers[3], rng) / n_rows
     weight = max(moment[-1, -1], 0.02)

@@ -227,12 +227,13 @@ class StandardizedLinearPath(LinearPath):
         X = X.toarray() if scipy.sparse.issparse(X) else X
         bound = float(self.bound[0])
         models = zip(*(getattr(self, name)[epsilon_index] for name in self.array_names[:4]), strict=True)
-        return np.stack(
-            [
-                np.clip((X - centre) / spread, -bound, bound) @ coef.T + intercept
-                for coef, intercept, centre, spread in models
-            ]
-        )
+        with np.errstate(over="ignore"):
+            return np.stack(
+                [
+                    np.clip((X - centre) / spread, -bound, bound) @ coef.T + intercept
+                    for coef, intercept, centre, spread in models
+                ]
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.methods.noisy_training import NoisyGradientClassifier
-from privsvm.methods.validation import check_choice, check_positive
+from privsvm.methods.validation import check_bound, check_choice
 from privsvm.privacy.guarantee import Neighbours
 from privsvm.solvers.noisy_gradient import OPTIMIZERS, GradientSteps
 
@@ -143,7 +143,7 @@ class SoftmaxDPSGDClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstim
         self.random_state = random_state
 
     def _check_own(self) -> None:
-        check_positive("loss_weight", self.loss_weight)
+        check_bound("loss_weight", self.loss_weight)
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         if self.optimizer == "adam" and self.momentum != 0:
             raise ValueError(f"momentum={self.momentum!r}: has no effect on Adam; remove it")

@@ -21,6 +21,7 @@ from privsvm.streams import seeded_stream
 __all__ = ["load_paths", "save_paths", "train_paths", "training_rows"]
 
 
+_PUBLIC_SIZE = "n_rows is the size of the benchmark's training set: public, and the same for both neighbours"
 _FIXED_SPLIT = "neighbouring data sets are training sets: how the rows were split is fixed and public"
 
 
@@ -133,6 +134,8 @@ def train_paths(
         except ValueError as error:
             raise PrivSVMError(f"methods.{method} on {dataset}: {error}") from None
         guarantees = tuple(guarantee.with_assumption(_FIXED_SPLIT) for guarantee in path.guarantees)
+        if hasattr(estimator, "n_rows"):
+            guarantees = tuple(guarantee.with_assumption(_PUBLIC_SIZE) for guarantee in guarantees)
         for reason in broken:
             guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
         paths.append(dataclasses.replace(path, guarantees=guarantees))
@@ -167,7 +170,7 @@ def save_paths(paths: list[ReleasedPath], models: str | Path, record: str | Path
             "n_splits": len(paths),
             "n_classes": first.n_classes,
             # Those of split 0, where the witness is computed. Where another split has another number of rows, its
-            # sensitivity, its noise scale and the gap among its assumptions may differ a little.
+            # sensitivity, its noise, its sample rate and the gap among its assumptions may differ a little.
             "guarantees": [guarantee.to_dict() for guarantee in first.guarantees],
             "objective": [path.objective for path in paths],
             "n_support": [path.n_support for path in paths],

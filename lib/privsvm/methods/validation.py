@@ -133,6 +133,9 @@ def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any,
         X.sum_duplicates()
         if not np.isfinite(X.data).all():
             raise ValueError("X holds entries stored twice whose sum is infinity")
+    else:
+        # Sums must not depend on how the caller's rows lie in memory.
+        X = np.ascontiguousarray(X)
     if classes is None:
         known, codes = np.unique(y, return_inverse=True)
     else:

@@ -264,6 +264,7 @@ def sampled_witness(
     return Witness(
         epsilon=clopper_pearson_epsilon(hits, runs, other_hits, other_runs, delta, confidence),
         neighbours=neighbours,
+        confidence=confidence,
         description=(
             f"{description}; an event chosen on half of the runs happened in {hits} of {runs} others on one data set "
             f"and {other_hits} of {other_runs} on its neighbour (Clopper-Pearson, {confidence:.0%} confidence, for "

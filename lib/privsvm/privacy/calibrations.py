@@ -2,7 +2,8 @@
 
 One small JSON file for each request, named by a hash of the request, in the folder ``accounting`` of `cache_folder`.
 A file counts only if it repeats the whole request and its own checksum is right; any other file is as good as none.
-That catches damage, not malice: whoever may write to the folder can choose the noise, just as with the code itself.
+That catches damage. A file cannot make a model less private than it says either: the accountant looks at every answer
+again before it is used.
 """
 
 from __future__ import annotations

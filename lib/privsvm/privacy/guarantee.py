@@ -26,11 +26,14 @@ class Witness:
         How the two data sets of the pair differ.
     description : str
         The pair, and how the bound was computed.
+    confidence : float or None
+        Probability that the bound holds, where it was estimated from sampled releases; None: it is exact.
     """
 
     epsilon: float
     neighbours: Neighbours
     description: str
+    confidence: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,7 +81,7 @@ class Guarantee:
     ------
     ValueError
         If the record contradicts itself: ``proved`` with an infinite epsilon, or one above what was asked for, or
-        one that its own witness refutes.
+        one that its own exact witness refutes.
     """
 
     status: Status
@@ -113,7 +116,9 @@ class Guarantee:
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name}={value}: must be positive and finite")
         witness = self.witness
-        if proved and witness and witness.neighbours == self.neighbours and witness.epsilon > self.epsilon_proved:
+        # A sampled bound may be wrong, and refutes nothing by itself.
+        exact = witness is not None and witness.confidence is None and witness.neighbours == self.neighbours
+        if proved and exact and witness and witness.epsilon > self.epsilon_proved:
             raise ValueError(f"a witness refutes epsilon_proved={self.epsilon_proved}: {witness.description}")
         if self.status == "claimed" and not self.reason:
             raise ValueError("a claimed guarantee must give the reason why the claim does not hold")

@@ -523,4 +523,4 @@ class SampledGaussianSteps:
 
     @property
     def accountant(self) -> str:
-        return SAMPLED_GAUSSIAN_ACCOUNTANT
+        return SAMPLED_GAUSSIAN_ACCOUNTANT if self.sample_rate < 1 else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"

@@ -248,7 +248,7 @@ class ObjectivePerturbation:
 
     @property
     def noise_scale(self) -> float:
-        return self._row_change / self._signal
+        return self._row_change / self._signal * (1.0 + _ROUND_OFF_SLACK)
 
     @property
     def grid(self) -> float:
@@ -260,16 +260,17 @@ class ObjectivePerturbation:
 
     @property
     def output_noise_scale(self) -> float:
-        return self.output_sensitivity / (math.sqrt(_OUTPUT_SHARE * self.n_vectors) * self._signal)
+        scale = self.output_sensitivity / (math.sqrt(_OUTPUT_SHARE * self.n_vectors) * self._signal)
+        return scale * (1.0 + _ROUND_OFF_SLACK)
 
     @property
     def epsilon_proved(self) -> float:
         return objective_perturbation_epsilon(
-            self._row_change / self.noise_scale * (1.0 - _ROUND_OFF_SLACK),
+            self._row_change / self.noise_scale,
             self.delta,
             self.n_vectors,
             self.curvature,
-            self.output_sensitivity / self.output_noise_scale * (1.0 - _ROUND_OFF_SLACK),
+            self.output_sensitivity / self.output_noise_scale,
         )
 
     @property

@@ -506,7 +506,7 @@ def _sound(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     X = _public_scaling(rows.X, parameters["source"][0], parameters["scaling"])
     accepted = inspect.signature(make).parameters
 
-    def compute(split: int) -> dict[str, Any]:
+    def compute(split: int, repeats: int) -> dict[str, Any]:
         train, test, y_train, y_test = split_rows(X, rows.codes, parameters["test_size"], split)
         # The class set and the number of training rows are public.
         known = {"delta": parameters["delta"], "neighbours": parameters["neighbours"], "n_rows": len(y_train)}
@@ -519,7 +519,7 @@ def _sound(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             train,
             y_train,
             parameters["epsilons"],
-            parameters["repeats"],
+            repeats,
             lambda epsilon, repeat: context.stream(
                 parameters["seed"], parameters["dataset"], parameters["method"], split, epsilon, repeat
             ),
@@ -531,16 +531,20 @@ def _sound(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             proved.append([guarantee.status, guarantee.neighbours, guarantee.epsilon_proved, guarantee.delta])
         return {"accuracies": accuracies, "proved": proved}
 
-    found = [
-        context.part({**parameters, "splits": None, "one split": split}, functools.partial(compute, split))
-        for split in parameters["splits"]
-    ]
+    common = _without(parameters, "splits", "repeats", "paper_split", "paper_runs")
+
+    def part(split: int, repeats: int) -> dict[str, Any]:
+        return context.part({**common, "split": split, "repeats": repeats}, functools.partial(compute, split, repeats))
+
+    found = [part(split, parameters["repeats"]) for split in parameters["splits"]]
     return {
         # One list of splits times repeats for each epsilon.
         "accuracies": [
             [value for own in found for value in own["accuracies"][index]]
             for index in range(len(parameters["epsilons"]))
         ],
+        # The paper's own split, where only the noise varies.
+        "paper split": part(parameters["paper_split"], parameters["paper_runs"])["accuracies"],
         "proved": found[0]["proved"],
     }
 
@@ -648,11 +652,13 @@ def _times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     gradient_rows = scaled(rows.X, parameters["scaling"])
     train, _, y_train, _ = split_rows(gradient_rows, rows.codes, parameters["test_size"], split)
     per_epoch = batches_per_epoch(len(y_train), batch)
+    # So many steps that what precedes them hardly counts.
+    epochs = max(parameters["epochs"], math.ceil(parameters["least_steps"] / per_epoch))
     training = {
         "loss_weight": None, "clip": 1.0, "batch": batch, "optimizer": "sgd", "learning_rate": 0.1,
-        "schedule": "constant", "epochs": parameters["epochs"],
+        "schedule": "constant", "epochs": epochs,
     }  # fmt: skip
-    n_steps = parameters["epochs"] * per_epoch
+    n_steps = epochs * per_epoch
     stream = context.stream(parameters["seed"], parameters["dataset"], "time")
 
     def one_vs_rest() -> None:
@@ -670,8 +676,8 @@ def _times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     except ImportError as error:
         missing["PMSVM-GP, Opacus"] = missing["GRPUA, Opacus"] = f"not installed: {error}"
     else:
-        steps["PMSVM-GP, Opacus"] = lambda: [together.epoch() for _ in range(parameters["epochs"])]
-        steps["GRPUA, Opacus"] = lambda: [own.epoch() for _ in range(parameters["epochs"]) for own in apart]
+        steps["PMSVM-GP, Opacus"] = lambda: [together.epoch() for _ in range(epochs)]
+        steps["GRPUA, Opacus"] = lambda: [own.epoch() for _ in range(epochs) for own in apart]
     milliseconds = {name: 1e3 * own / n_steps for name, own in _fastest(steps, repeats).items()}
     return {
         "fit_seconds": seconds, "ms_per_iteration": milliseconds, "absent": missing, "n_classes": n_classes,

@@ -53,6 +53,9 @@ _TINY = float(np.finfo(float).tiny)
 _LARGEST_SETTING = 1e100
 # Scores beyond this are cut to it: their squares are still numbers.
 _LARGEST_SCORE = 1e150
+# Longer rows count for nothing.
+_LARGEST_SIZE = 1e150
+_LOST_SLOPE = 2e-154
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -181,7 +184,7 @@ class GradientStepsResult:
     intercept : ndarray (c,)
         What is added to the scores, the constant feature's value included.
     history_coef : ndarray (H, c, d)
-        What would have been returned after every so many steps.
+        Models after every so many steps: their averages so far, once averaging has begun, else the iterates.
     history_intercept : ndarray (H, c)
         Its intercepts.
     """
@@ -332,7 +335,8 @@ def _clip_slopes(z, scores, sizes, n_features, intercept, numbers, regulariser_n
         for r in range(ROWS):
             steepness[r] += h[k * ROWS + r] * h[k * ROWS + r]
     for r in range(ROWS):
-        steepness[r] = np.sqrt(steepness[r])
+        # Squares of slopes below 1e-154 are 0; the slopes are not.
+        steepness[r] = np.sqrt(steepness[r]) + n_vectors * _LOST_SLOPE
     if inside:
         for r in range(ROWS):
             upper = steepness[r] * sizes[r] + regulariser_norm
@@ -354,12 +358,16 @@ def _clip_slopes(z, scores, sizes, n_features, intercept, numbers, regulariser_n
                 error = 4.0 * slack * (steepness[r] * sizes[r] + weight_size) ** 2
                 norm = min(upper, np.sqrt(max(square, 0.0) + error))
             norm *= 1.0 + slack
-            shares[r] = bound * (1.0 - slack) / norm if norm > bound else 1.0
+            shares[r] = 1.0 if norm <= bound else bound * (1.0 - slack) / norm
     else:
         for r in range(ROWS):
-            long = steepness[r] * sizes[r] * (1.0 + slack) > bound
+            short = steepness[r] * sizes[r] * (1.0 + slack) <= bound
             # One after the other: the product may overflow.
-            shares[r] = bound * (1.0 - slack) / sizes[r] / steepness[r] if long else 1.0
+            shares[r] = 1.0 if short else bound * (1.0 - slack) / sizes[r] / steepness[r]
+    for r in range(ROWS):
+        # Rows too long for the arithmetic do not count; that no other row has a say in this, keeps the bound.
+        if not sizes[r] <= _LARGEST_SIZE or not shares[r] <= 1.0:
+            shares[r] = 0.0
     for k in range(n_vectors):
         for r in range(ROWS):
             h[k * ROWS + r] *= shares[r]
