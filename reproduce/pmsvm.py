@@ -23,8 +23,14 @@ GRADIENT_METHODS = ("GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")
 
 COLOURS = {
     "PrivateSVM": "#7a3fa8", "OPERA": "#2a7d4f", "PMSVM-WP": "#0a53c4", "GRPUA": "#c4620a", "Linear": "#63676e",
-    "PMSVM-GP": "#5aa2e8", "PMSVM-AGP": "#a4161a",
+    "PMSVM-GP": "#5aa2e8", "PMSVM-AGP": "#a4161a", "OvR joint Gaussian": "#3aa6a0", "Objective perturbation": "#d46aa5",
 }  # fmt: skip
+
+
+def _colour(method: str) -> str:
+    """Color of a method, whatever its composition."""
+    return COLOURS.get(method.split(" (")[0], "#1b1f27")
+
 
 # Catalogue name and parts, pooled. The paper's Table 6 has 946 rows for Vehicle; its file has 846.
 DATASETS: dict[str, list[str]] = {
@@ -635,7 +641,7 @@ def _against_published(title: str, rows: Sequence[Row]) -> list[Figure]:
                     "type": "scatter", "mode": "markers", "name": method,
                     "x": [float(row.published) for row in points], "y": [row.ours for row in points],
                     "text": [f"{row.dataset}, {row.setting}" for row in points],
-                    "marker": {"size": 8, "color": COLOURS.get(method, "#1b1f27")},
+                    "marker": {"size": 8, "color": _colour(method)},
                 }
             )  # fmt: skip
     if not data:
@@ -877,11 +883,10 @@ def _better_rows(
 
 def _sound_figures(settings: Settings, cells: Mapping[tuple[str, str], Mapping[str, Sequence[float]]]) -> list[Figure]:
     """Accuracy against epsilon of all methods, for each dataset."""
-    palette = [*COLOURS.values(), "#1b1f27", "#b0862b", "#3aa6a0", "#d46aa5"]
     figures = []
     for dataset in settings["datasets"]:
         data = []
-        for number, method in enumerate(settings["methods"]):
+        for method in settings["methods"]:
             points = [
                 (epsilon, cells[dataset, f"epsilon={epsilon:g}"][method])
                 for epsilon in settings["epsilons"]
@@ -895,7 +900,7 @@ def _sound_figures(settings: Settings, cells: Mapping[tuple[str, str], Mapping[s
                         "y": [statistics.fmean(values) for _, values in points],
                         "error_y": {"type": "data", "array": [_spread(values) for _, values in points], "thickness": 1,
                                     "width": 2},
-                        "line": {"color": COLOURS.get(method, palette[number % len(palette)])},
+                        "line": {"color": _colour(method), "dash": "dot" if "(naive)" in method else "solid"},
                     }
                 )  # fmt: skip
         if data:

@@ -346,7 +346,7 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
             "gradient": (*weight, *adaptive),
             "adaptive": (*weight, "momentum"),
         }[self.perturbation]
-        defaults = inspect.signature(type(self)).parameters
+        defaults = inspect.signature(PMSVMClassifier).parameters
         for name in others:
             value = getattr(self, name)
             if value is not defaults[name].default and value != defaults[name].default:
