@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 
 from privsvm import PMSVMClassifier, SoftmaxDPSGDClassifier
 from privsvm.methods import private_scaling
-from privsvm.methods.private_scaling import SCALINGS, release_multipliers, rows_to_scale, unit_rows
+from privsvm.methods.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale, unit_rows
 from privsvm.privacy.accounting import gaussian_epsilon
 
 
@@ -142,7 +142,11 @@ def test_released_model_reads_rows_as_they_are(scaling, perturbation):
     scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, rng)
     weights = rng.normal(size=(3, 13))
     coef, intercept = scaled.model(weights)
-    seen = unit_rows(X) if scaled.unit else np.clip((X - scaled.centre) / scaled.spread, -scaled.bound, scaled.bound)
+    if scaling == "centre":
+        seen = unit_rows(X)
+    else:
+        centre, spread = scaled.features
+        seen = np.clip((X - centre) / spread, -feature_bound(13), feature_bound(13))
     expected, found = scaled.rows @ weights.T, seen @ coef.T + intercept
     factors = np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
     assert np.allclose(found, expected * factors[:, None], rtol=1e-6, atol=1e-9 * np.abs(found).max())

@@ -20,11 +20,12 @@ from privsvm.methods.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.methods.released import (
     LinearPath,
     NoiseStreams,
-    ReleasedClassifier,
+    PrivateClassifier,
     disclose_noise,
     noise_streams,
 )
 from privsvm.methods.validation import (
+    INFERRED_CLASSES,
     check_bound,
     check_budgets,
     check_choice,
@@ -33,7 +34,6 @@ from privsvm.methods.validation import (
     check_positive,
     check_public_classes,
     check_training_data,
-    common_tags,
 )
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
@@ -74,7 +74,7 @@ def score_sensitivity(radius: float, data_bound: float, n_rows: int, n_features:
     return 2.0 * largest / n_rows + 4.0 * relative * np.finfo(np.float64).eps * largest
 
 
-class DPFrankWolfeClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class DPFrankWolfeClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     """Private sparse linear SVM: Frank-Wolfe with selections by the exponential mechanism.
 
     Parameters
@@ -123,7 +123,8 @@ class DPFrankWolfeClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator)
     selected vertices. (The usual ``2 / (t + 2)`` gives late vertices more weight: fewer of them average out the noise.)
     More than two classes are trained one-vs-rest; their c T selections are accounted together.
 
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows is public.
+    Status ``proved`` assumes idealised float64 noise, and that the number of rows is public. An audit of more than 200
+    steps would take too long: its guarantees have no witness.
 
     Examples
     --------
@@ -160,32 +161,9 @@ class DPFrankWolfeClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator)
         self.allow_unsound = allow_unsound
         self.random_state = random_state
 
-    def fit(self, X, y) -> DPFrankWolfeClassifier:
-        """Train one model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        DPFrankWolfeClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-        self.coef_ = self._path.coef[0, 0]
-        self.intercept_ = self._path.intercept[0, 0]
-        self.guarantee_ = self._path.guarantees[0]
-        return self
+    def _keep(self, path: LinearPath) -> None:
+        super()._keep(path)
+        self.intercept_ = path.intercept[0, 0]
 
     def release_path(
         self,
@@ -196,27 +174,6 @@ class DPFrankWolfeClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator)
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath:
-        """Train a model for every epsilon and repeat. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Trainings R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
-        audit : bool, default=False
-            Put a witness into the guarantees: a lower bound on epsilon. Its two data sets are made up, of the same size
-            as the training rows; none if `n_steps` is above 200.
-
-        Returns
-        -------
-        LinearPath
-            ``coef`` (E, R, k, d), with k = 1 for two classes.
-        """
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
@@ -384,15 +341,8 @@ class DPFrankWolfeClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator)
         )
         guarantee = disclose_noise(guarantee, rng)
         if self.classes is None:
-            guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
+            guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
         return guarantee
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = DPFrankWolfeClassifier

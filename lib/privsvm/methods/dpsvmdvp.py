@@ -16,13 +16,12 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.methods.one_vs_one import c_svc_settings, class_pairs
-from privsvm.methods.released import KernelPath, NoiseStreams, ReleasedClassifier, disclose_noise, noise_streams
+from privsvm.methods.released import KernelPath, NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
 from privsvm.methods.validation import (
     check_choice,
     check_flag,
     check_positive,
     check_training_data,
-    common_tags,
 )
 from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
@@ -82,7 +81,7 @@ class _Pair:
     n_iter: int = 0
 
 
-class DPSVMDVPClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     """Support vector machine with Laplace noise on its dual variables. Its epsilon does not hold.
 
     Trains once by an exact solver, for each pair of classes; noise is all that differs between the releases.
@@ -395,13 +394,6 @@ class DPSVMDVPClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
             reference="dpsvmdvp-2019, Algorithm 2 and Theorem 1",
             witness=witness,
         )
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = DPSVMDVPClassifier

@@ -17,7 +17,7 @@ from privsvm.methods.perturbation import COMPOSITIONS, clip_rows, extreme_rows, 
 from privsvm.methods.released import (
     NoiseStreams,
     OneVsRestKernelPath,
-    ReleasedClassifier,
+    PrivateClassifier,
     noise_streams,
 )
 from privsvm.methods.validation import (
@@ -29,7 +29,6 @@ from privsvm.methods.validation import (
     check_public_classes,
     check_seed,
     check_training_data,
-    common_tags,
     row_norms,
 )
 from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
@@ -43,7 +42,7 @@ __all__ = ["ESTIMATOR", "LandmarkDualClassifier"]
 _SHORTEST = 1e-3
 
 
-class LandmarkDualClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class LandmarkDualClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     """Private kernel SVM with noisy dual variables on public landmarks; one-vs-rest for more than two classes.
 
     Parameters
@@ -151,32 +150,11 @@ class LandmarkDualClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator)
         self.allow_unsound = allow_unsound
         self.random_state = random_state
 
-    def fit(self, X, y) -> LandmarkDualClassifier:
-        """Train, and release one noisy model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        LandmarkDualClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-        self.landmarks_ = self._path.support_vectors
-        self.dual_coef_ = self._path.pair_coef[0, 0]
-        self.guarantee_ = self._path.guarantees[0]
-        return self
+    def _keep(self, path: OneVsRestKernelPath) -> None:
+        self._path = path
+        self.landmarks_ = path.support_vectors
+        self.dual_coef_ = path.pair_coef[0, 0]
+        self.guarantee_ = path.guarantees[0]
 
     def release_path(
         self,
@@ -187,27 +165,6 @@ class LandmarkDualClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator)
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> OneVsRestKernelPath:
-        """Release models for a grid of epsilons from one solve. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Noise draws R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
-        audit : bool, default=False
-            Solve a few neighbouring data sets too, and put a witness into the guarantees: a lower
-            bound on epsilon, itself computed from the private rows.
-
-        Returns
-        -------
-        OneVsRestKernelPath
-            ``pair_coef`` (E, R, m, k), with k = 1 for two classes.
-        """
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
@@ -253,13 +210,10 @@ class LandmarkDualClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator)
             "C, gamma",
             rng,
             "sound counterpart of dpsvmdvp-2019; output perturbation of Rubinstein et al. (2012) on Nystrom features",
+            inferred_classes=self.classes is None,
         )
-        broken = []
-        if self.classes is None:
-            broken.append("the class set was taken from the private labels")
         if self.landmarks is not None and not self.landmarks_public:
-            broken.append("the given landmarks are published as they are, and nobody said that they are public")
-        for reason in broken:
+            reason = "the given landmarks are published as they are, and nobody said that they are public"
             guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
         pair_coef = np.ascontiguousarray(np.swapaxes(release.coef @ inverse_root, -1, -2))
         return OneVsRestKernelPath(
@@ -313,13 +267,6 @@ class LandmarkDualClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator)
             raise ValueError(f"bounds={self.bounds!r}: must be (low, high), finite, low not above high")
         public = seeded_stream(int(self.landmarks_seed), "landmarks")
         return public.uniform(low, high, size=(int(self.n_landmarks), n_features))
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = LandmarkDualClassifier

@@ -7,26 +7,28 @@ Algorithm 1). The rows are read through these sums alone, so what the optimizer 
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from privsvm.methods.perturbation import REFUSED_DATA, clip_rows, one_vs_rest_signs
-from privsvm.methods.private_scaling import SCALINGS, release_multipliers, rows_to_scale, scale_rows
+from privsvm.methods.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.methods.released import (
     LinearPath,
     NoiseStreams,
-    ReleasedClassifier,
+    PrivateClassifier,
     StandardizedLinearPath,
     UnitLinearPath,
     disclose_noise,
     noise_streams,
 )
 from privsvm.methods.validation import (
+    INFERRED_CLASSES,
     check_bound,
     check_budgets,
     check_choice,
@@ -35,7 +37,6 @@ from privsvm.methods.validation import (
     check_positive,
     check_public_classes,
     check_training_data,
-    common_tags,
 )
 from privsvm.privacy.audit import sampled_witness
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
@@ -55,7 +56,6 @@ __all__ = [
     "NoisyGradientClassifier",
     "NoisyGradientRelease",
     "TrainingPlan",
-    "check_gradient_parameters",
     "check_share_kept",
     "release_noisy_gradient",
     "training_plan",
@@ -131,53 +131,6 @@ def check_share_kept(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r}: must be at least 0 and below 1")
 
 
-def check_gradient_parameters(estimator) -> None:
-    """Refuse parameters of noisy gradient steps that mean nothing.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With ``n_rows, batch_size, epochs, learning_rate, schedule, average, momentum, max_grad_norm, ridge,
-        fit_intercept, neighbours, allow_unsound, n_jobs``, and where it has them ``margin_weight, scaling``.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter and its value.
-    """
-    check_bound("max_grad_norm", estimator.max_grad_norm)
-    if isinstance(estimator.learning_rate, str):
-        check_choice("learning_rate", estimator.learning_rate, ("auto",))
-    else:
-        check_positive("learning_rate", estimator.learning_rate)
-    for name in ("margin_weight", "ridge"):
-        value = getattr(estimator, name, 0.0)
-        if value != 0:
-            check_positive(name, value)
-    check_share_kept("momentum", estimator.momentum)
-    check_count("epochs", estimator.epochs)
-    for name in ("batch_size", "n_rows"):
-        if getattr(estimator, name) is not None:
-            check_count(name, getattr(estimator, name))
-    check_choice("schedule", estimator.schedule, SCHEDULES)
-    check_choice("average", estimator.average, AVERAGES)
-    check_choice("neighbours", estimator.neighbours, NEIGHBOURS)
-    scaling = getattr(estimator, "scaling", "none")
-    check_choice("scaling", scaling, SCALINGS)
-    if estimator.fit_intercept is not None:
-        check_flag("fit_intercept", estimator.fit_intercept)
-        if estimator.fit_intercept and scaling != "none":
-            raise ValueError(
-                f"fit_intercept={estimator.fit_intercept!r}: scaling={scaling!r} leaves no room for offsets; use None"
-            )
-    count_threads(estimator.n_jobs)
-    if estimator.n_rows is None and estimator.neighbours == "add_remove" and not estimator.allow_unsound:
-        raise ValueError(
-            "n_rows=None: the sample rate would follow from the private number of rows; give a public number of rows, "
-            "or consent with allow_unsound=True"
-        )
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoisyGradientRelease:
     """Models trained by noisy gradient steps for E epsilons and R repeats.
@@ -196,10 +149,8 @@ class NoisyGradientRelease:
         Offsets.
     scaling : {"none", "centre", "whiten"}
         What the rows went through before.
-    centre, spread : ndarray (E, R, d) or None
-        Of the features, for ``whiten``.
-    bound : float
-        Where they are cut, for ``whiten``.
+    features : tuple of ndarray (E, R, d)
+        For ``whiten``: centres and spreads.
     epsilons : tuple of float (E)
         What was asked for, of all parts together.
     delta : float
@@ -216,9 +167,7 @@ class NoisyGradientRelease:
     coef: np.ndarray
     intercept: np.ndarray
     scaling: str
-    centre: np.ndarray | None
-    spread: np.ndarray | None
-    bound: float
+    features: tuple[np.ndarray, ...]
     epsilons: tuple[float, ...]
     delta: float
     witnesses: tuple[Witness | None, ...]
@@ -297,7 +246,7 @@ class NoisyGradientRelease:
                     "the sample rate was taken from the private number of rows"
                 )
             if inferred_classes:
-                guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
+                guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
             guarantees.append(guarantee)
         return tuple(guarantees)
 
@@ -311,10 +260,10 @@ class NoisyGradientRelease:
             "coef": self.coef,
             "intercept": self.intercept,
         }
-        if self.centre is not None and self.spread is not None:
-            return StandardizedLinearPath(
-                centre=self.centre, spread=self.spread, bound=np.full(1, self.bound), **common
-            )
+        if self.scaling == "whiten":
+            centre, spread = self.features
+            bound = np.full(1, feature_bound(self.coef.shape[-1]))
+            return StandardizedLinearPath(centre=centre, spread=spread, bound=bound, **common)
         return UnitLinearPath(**common) if self.scaling == "centre" else LinearPath(**common)
 
 
@@ -420,7 +369,7 @@ def release_noisy_gradient(
         if scaling != "none":
             scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream)
             trained = noisy_gradient_steps(scaled.rows, codes, n_vectors, planned[index], stream)
-            return *scaled.model(trained.coef), scaled.centre, scaled.spread, np.full(1, scaled.bound)
+            return *scaled.model(trained.coef), *scaled.features
         models = [noisy_gradient_steps(rows, own, vectors, planned[index], stream) for own, vectors in problems]
         return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
 
@@ -434,22 +383,20 @@ def release_noisy_gradient(
     if audit:
         witnesses = tuple(_witness(own, n_vectors, parts, delta, neighbours, data_norm, scaling) for own in planned)
     shape = (len(epsilons), repeats)
-    coef, intercept, *features = (np.stack(arrays) for arrays in zip(*results, strict=True))
+    stacked = [np.stack(arrays) for arrays in zip(*results, strict=True)]
+    coef, intercept, *features = (array.reshape(*shape, *array.shape[1:]) for array in stacked)
     if not np.isfinite(coef).all() or not np.isfinite(intercept).all():
         raise ValueError(
             f"learning_rate={planned[0].learning_rate:.3g}: training diverged; use a smaller one or less regulariser"
         )
-    whitened = scaling == "whiten"
     return NoisyGradientRelease(
         mechanisms=mechanisms,
         n_parts=parts,
         plan=plan,
-        coef=coef.reshape(*shape, *coef.shape[1:]),
-        intercept=intercept.reshape(*shape, *intercept.shape[1:]),
+        coef=coef,
+        intercept=intercept,
         scaling=scaling,
-        centre=features[0].reshape(*shape, -1) if whitened else None,
-        spread=features[1].reshape(*shape, -1) if whitened else None,
-        bound=float(features[2].flat[0]) if whitened else math.inf,
+        features=tuple(features),
         epsilons=tuple(epsilons),
         delta=delta,
         witnesses=witnesses,
@@ -518,67 +465,53 @@ def _witness(
     )
 
 
-class NoisyGradientClassifier(ReleasedClassifier):
-    """Training of an estimator by noisy gradient steps; a mixin.
+class NoisyGradientClassifier(PrivateClassifier):
+    """Training of an estimator by noisy gradient steps; a base. What it declares are the estimator's parameters."""
 
-    The estimator has the parameters that `check_gradient_parameters` names, `epsilon, delta, data_norm, classes,
-    random_state` and, where its problems can be trained apart, `composition`.
-    """
+    delta: float
+    data_norm: float | None
+    classes: Sequence | None
+    neighbours: Neighbours
+    n_rows: int | None
+    batch_size: int | None
+    epochs: int
+    learning_rate: float | str
+    schedule: str
+    momentum: float
+    average: str
+    max_grad_norm: float
+    ridge: float
+    fit_intercept: bool | None
+    n_jobs: int | None
+    allow_unsound: bool
+    # Not every method has these.
+    composition: str = "joint"
+    margin_weight: float = 0.0
+    scaling: str = "none"
 
-    guarantee_: Guarantee
-
+    @abc.abstractmethod
     def _check_own(self) -> None:
         """Refuse parameters of this method that mean nothing."""
 
+    @abc.abstractmethod
     def _gradient_steps(self) -> GradientSteps:
         """Loss and optimizer; `_common_steps` has what all methods share."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _words(self) -> tuple[str, str]:
         """Say for the privacy record what is trained, and after which paper."""
-        raise NotImplementedError
-
-    @property
-    def _scaling(self) -> str:
-        return getattr(self, "scaling", "none")
 
     def _common_steps(self) -> dict[str, Any]:
-        own: Any = self
         return {
-            "ridge": float(own.ridge),
-            "fit_intercept": self._scaling == "none" if own.fit_intercept is None else bool(own.fit_intercept),
-            "max_grad_norm": float(own.max_grad_norm),
-            "momentum": float(own.momentum),
+            "ridge": float(self.ridge),
+            "fit_intercept": self.scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept),
+            "max_grad_norm": float(self.max_grad_norm),
+            "momentum": float(self.momentum),
             # For "auto" it is filled in for every epsilon.
-            "learning_rate": 1.0 if own.learning_rate == "auto" else float(own.learning_rate),
-            "schedule": own.schedule,
-            "average": own.average,
+            "learning_rate": 1.0 if self.learning_rate == "auto" else float(self.learning_rate),
+            "schedule": self.schedule,
+            "average": self.average,
         }
-
-    def fit(self, X, y) -> Self:
-        """Train, and release one model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        estimator
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        own: Any = self
-        self._keep(self.release_path(X, y, [own.epsilon], 1, own.random_state))
-        return self
 
     def release_path(
         self,
@@ -589,85 +522,87 @@ class NoisyGradientClassifier(ReleasedClassifier):
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath:
-        """Release models for a grid of epsilons, each by a training of its own. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Models R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
-        audit : bool, default=False
-            Put a witness into the guarantees: a lower bound on epsilon, from models trained on a made-up pair.
-
-        Returns
-        -------
-        LinearPath
-            ``coef`` (E, R, k, d).
-        """
-        own: Any = self
         streams = noise_streams(rng, self)
-        check_public_classes(own.classes, own.allow_unsound)
-        if own.data_norm is not None:
-            check_bound("data_norm", own.data_norm)
+        check_public_classes(self.classes, self.allow_unsound)
+        if self.data_norm is not None:
+            check_bound("data_norm", self.data_norm)
         self._check_own()
-        check_gradient_parameters(self)
-        budgets, delta = check_budgets(epsilons, own.delta)
-        X, codes, self.classes_ = check_training_data(self, X, y, own.classes)
+        self._check_gradient_parameters()
+        budgets, delta = check_budgets(epsilons, self.delta)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         return self._train(X, codes, budgets, delta, repeats, streams, rng, audit)
+
+    def _check_gradient_parameters(self) -> None:
+        """Refuse parameters of the steps that mean nothing."""
+        check_bound("max_grad_norm", self.max_grad_norm)
+        if isinstance(self.learning_rate, str):
+            check_choice("learning_rate", self.learning_rate, ("auto",))
+        else:
+            check_positive("learning_rate", self.learning_rate)
+        for name in ("margin_weight", "ridge"):
+            value = getattr(self, name)
+            if value != 0:
+                check_positive(name, value)
+        check_share_kept("momentum", self.momentum)
+        check_count("epochs", self.epochs)
+        for name in ("batch_size", "n_rows"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("average", self.average, AVERAGES)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("scaling", self.scaling, SCALINGS)
+        if self.fit_intercept is not None:
+            check_flag("fit_intercept", self.fit_intercept)
+            if self.fit_intercept and self.scaling != "none":
+                raise ValueError(
+                    f"fit_intercept={self.fit_intercept!r}: scaling={self.scaling!r} leaves no room for offsets; use "
+                    "None"
+                )
+        count_threads(self.n_jobs)
+        if self.n_rows is None and self.neighbours == "add_remove" and not self.allow_unsound:
+            raise ValueError(
+                "n_rows=None: the sample rate would follow from the private number of rows; give a public number of "
+                "rows, or consent with allow_unsound=True"
+            )
 
     def _train(
         self, X, codes: np.ndarray, epsilons: list[float], delta: float, repeats: int, streams: NoiseStreams, rng, audit
     ) -> LinearPath:
         """Models of checked parameters and rows."""
-        own: Any = self
-        norm = None if own.data_norm is None else float(own.data_norm)
-        plan = training_plan(own.n_rows, X.shape[0], own.batch_size, own.epochs)
+        norm = math.inf if self.data_norm is None else float(self.data_norm)
+        plan = training_plan(self.n_rows, X.shape[0], self.batch_size, self.epochs)
         self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
         release = release_noisy_gradient(
-            X if norm is None or self._scaling != "none" else clip_rows(X, norm),
+            X if self.data_norm is None or self.scaling != "none" else clip_rows(X, norm),
             codes,
             len(self.classes_),
             plan=plan,
             steps=self._gradient_steps(),
             epsilons=epsilons,
             delta=delta,
-            neighbours=own.neighbours,
+            neighbours=self.neighbours,
             repeats=repeats,
             streams=streams,
-            n_jobs=own.n_jobs,
-            composition=getattr(self, "composition", "joint"),
-            scaling=self._scaling,
-            automatic_rate=own.learning_rate == "auto",
+            n_jobs=self.n_jobs,
+            composition=self.composition,
+            scaling=self.scaling,
+            automatic_rate=self.learning_rate == "auto",
             audit=audit,
-            data_norm=math.inf if norm is None else norm,
+            data_norm=norm,
         )
         what, reference = self._words()
-        guarantees = release.guarantees(what, rng, reference, inferred_classes=own.classes is None)
+        guarantees = release.guarantees(what, rng, reference, inferred_classes=self.classes is None)
         return release.path(guarantees, len(self.classes_))
 
     def _keep(self, path: LinearPath) -> None:
-        """Set the fitted attributes."""
-        self._path = path.without_seconds()
-        self.coef_ = self._path.coef[0, 0]
-        self.intercept_ = self._path.intercept[0, 0]
+        super()._keep(path)
+        self.intercept_ = path.intercept[0, 0]
         if isinstance(path, StandardizedLinearPath):
             self.centre_, self.spread_, self.bound_ = path.centre[0, 0], path.spread[0, 0], float(path.bound[0])
-        self.guarantee_ = self.privacy_ = self._path.guarantees[0]
-        self.noise_multiplier_ = self._noise_multiplier()
+        self.privacy_ = self.guarantee_
+        self.noise_multiplier_ = self._noise_multiplier(path.guarantees[0])
 
-    def _noise_multiplier(self) -> float:
-        own: Any = self
-        return own.guarantee_.noise_scale / float(own.max_grad_norm)
-
-    def __sklearn_tags__(self):
-        own: Any = self
-        tags = common_tags(super().__sklearn_tags__())  # type: ignore[misc]
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = own.random_state is None
-        return tags
+    def _noise_multiplier(self, guarantee: Any) -> float:
+        """Noise of a record over what it is measured in."""
+        return guarantee.noise_scale / float(self.max_grad_norm)

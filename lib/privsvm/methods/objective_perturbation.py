@@ -15,15 +15,23 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.perturbation import PUBLIC_ROW_COUNT, REFUSED_DATA, clip_rows, one_vs_rest_signs
+from privsvm.methods.perturbation import (
+    PUBLIC_ROW_COUNT,
+    REFUSED_DATA,
+    check_scale,
+    clip_rows,
+    one_vs_rest_signs,
+    public_row_count,
+)
 from privsvm.methods.released import (
     LinearPath,
     NoiseStreams,
-    ReleasedClassifier,
+    PrivateClassifier,
     disclose_noise,
     noise_streams,
 )
 from privsvm.methods.validation import (
+    INFERRED_CLASSES,
     check_bound,
     check_budgets,
     check_choice,
@@ -31,7 +39,6 @@ from privsvm.methods.validation import (
     check_positive,
     check_public_classes,
     check_training_data,
-    common_tags,
 )
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
@@ -53,9 +60,6 @@ _ALLOWANCES = 4.0
 
 # Linear terms of d numbers are longer than s (sqrt(d) + 9) with a probability below 3e-18.
 _NORM_MARGIN = 9.0
-
-# Range of C R^2 within which the solver's arithmetic is safe.
-_SMALLEST_SCALE, _LARGEST_SCALE = 1e-12, 1e12
 
 # The audit looks at released numbers through so many bins of one width, cut where their density jumps.
 _AUDIT_BINS = 400
@@ -83,7 +87,7 @@ def smoothing_for(epsilon: float, C: float, data_norm: float, n_vectors: int) ->
     return max(_LEAST_SMOOTHING, C * data_norm**2 / math.expm1(_CURVATURE_SHARE * epsilon / n_vectors))
 
 
-class ObjectivePerturbationClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class ObjectivePerturbationClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     """Private linear SVM by a random linear term in its objective; one-vs-rest for more than two classes.
 
     Parameters
@@ -163,32 +167,6 @@ class ObjectivePerturbationClassifier(ReleasedClassifier, ClassifierMixin, BaseE
         self.allow_unsound = allow_unsound
         self.random_state = random_state
 
-    def fit(self, X, y) -> ObjectivePerturbationClassifier:
-        """Train one noisy model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        ObjectivePerturbationClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-        self.coef_ = self._path.coef[0, 0]
-        self.guarantee_ = self._path.guarantees[0]
-        return self
-
     def release_path(
         self,
         X,
@@ -198,26 +176,6 @@ class ObjectivePerturbationClassifier(ReleasedClassifier, ClassifierMixin, BaseE
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath:
-        """Train a model for every epsilon and repeat: the noise is inside the objective. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Trainings R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
-        audit : bool, default=False
-            Put a witness into the guarantees: a lower bound on epsilon. Its two data sets are made up.
-
-        Returns
-        -------
-        LinearPath
-            ``coef`` (E, R, k, d), with k = 1 for two classes.
-        """
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
@@ -271,8 +229,7 @@ class ObjectivePerturbationClassifier(ReleasedClassifier, ClassifierMixin, BaseE
 
         # The linear terms' scale does not depend on the distance.
         longest = mechanism(row_bound).noise_scale * (math.sqrt(n_features) + _NORM_MARGIN)
-        n_public = 2 ** math.ceil(math.log2(max(n_rows, 2)))
-        allowance = gradient_allowance(n_public, n_features, C, data_norm, smoothing, longest)
+        allowance = gradient_allowance(public_row_count(n_rows), n_features, C, data_norm, smoothing, longest)
         tol = max(_TOLERANCE_SHARE * row_bound, _ALLOWANCES * allowance) if self.tol is None else float(self.tol)
         if self.tol is not None and tol < _ALLOWANCES * allowance:
             raise ValueError(
@@ -311,12 +268,7 @@ class ObjectivePerturbationClassifier(ReleasedClassifier, ClassifierMixin, BaseE
         for name in ("smoothing", "tol"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
-        scale = float(self.C) * float(self.data_norm) ** 2
-        if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
-            raise ValueError(
-                f"C={self.C!r}, data_norm={self.data_norm!r}: C * data_norm^2 must lie between {_SMALLEST_SCALE:g} and "
-                f"{_LARGEST_SCALE:g} for a solution that float64 can certify"
-            )
+        check_scale(self.C, self.data_norm)
         check_flag("allow_unsound", self.allow_unsound)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_public_classes(self.classes, self.allow_unsound)
@@ -395,15 +347,8 @@ class ObjectivePerturbationClassifier(ReleasedClassifier, ClassifierMixin, BaseE
         )
         guarantee = disclose_noise(guarantee, rng)
         if self.classes is None:
-            guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
+            guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
         return guarantee
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = ObjectivePerturbationClassifier

@@ -36,18 +36,18 @@ from privsvm.methods.perturbation import (
 from privsvm.methods.released import (
     LinearPath,
     NoiseStreams,
-    ReleasedClassifier,
+    PrivateClassifier,
     disclose_noise,
     noise_streams,
 )
 from privsvm.methods.validation import (
+    INFERRED_CLASSES,
     check_bound,
     check_budgets,
     check_choice,
     check_positive,
     check_public_classes,
     check_training_data,
-    common_tags,
 )
 from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT, gaussian_noise_multiplier
 from privsvm.privacy.audit import gaussian_witness
@@ -76,7 +76,7 @@ def classic_noise_multiplier(epsilon: float, delta: float) -> float:
     return math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon
 
 
-class OPERAClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class OPERAClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     """Private one-vs-rest linear SVM by analytic Gaussian noise on its weights.
 
     Parameters
@@ -170,32 +170,6 @@ class OPERAClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         self.allow_unsound = allow_unsound
         self.random_state = random_state
 
-    def fit(self, X, y) -> OPERAClassifier:
-        """Train, and release one noisy model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        OPERAClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-        self.coef_ = self._path.coef[0, 0]
-        self.guarantee_ = self._path.guarantees[0]
-        return self
-
     def release_path(
         self,
         X,
@@ -205,35 +179,11 @@ class OPERAClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath:
-        """Release models for a grid of epsilons from one solve. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Noise draws R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
-        audit : bool, default=False
-            Solve a few neighbouring data sets too, and put a witness into the guarantees: a lower
-            bound on epsilon, itself computed from the private rows.
-
-        Returns
-        -------
-        LinearPath
-            ``coef`` (E, R, k, d), with k = 1 for two classes.
-        """
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        if self.variant == "as_published":
-            path = self._release_as_published(X, codes, epsilons, delta, repeats, streams, rng, audit)
-        else:
-            path = self._release_sound(X, codes, epsilons, delta, repeats, streams, rng, audit)
-        return path
+        release = self._release_as_published if self.variant == "as_published" else self._release_sound
+        return release(X, codes, epsilons, delta, repeats, streams, rng, audit)
 
     def _release_sound(
         self, X, codes: np.ndarray, epsilons: list[float], delta: float, repeats: int, streams: NoiseStreams, rng, audit
@@ -261,19 +211,9 @@ class OPERAClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
             "C",
             rng,
             "pmsvm-2025, baseline OPERA (after Ding et al. 2022), with the hinge loss and clipped rows",
+            inferred_classes=self.classes is None,
         )
-        if self.classes is None:
-            reason = "the class set was taken from the private labels"
-            guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
-        return LinearPath(
-            epsilons=tuple(epsilons),
-            guarantees=guarantees,
-            n_classes=len(self.classes_),
-            fit_seconds=release.fit_seconds,
-            release_seconds=release.release_seconds,
-            coef=release.coef,
-            intercept=np.zeros(release.coef.shape[:3]),
-        )
+        return release.path(guarantees, len(self.classes_))
 
     def _release_as_published(
         self, X, codes: np.ndarray, epsilons: list[float], delta: float, repeats: int, streams: NoiseStreams, rng, audit
@@ -366,7 +306,7 @@ class OPERAClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
                 f"the classic Gaussian bound holds below epsilon 1 only, and one release takes {self._share(epsilon):g}"
             )
         if self.classes is None:
-            reasons.append("the class set was taken from the private labels")
+            reasons.append(INFERRED_CLASSES)
         return "; ".join(reasons)
 
     def _solve_as_published(self, X, codes: np.ndarray, n_classes: int) -> np.ndarray:
@@ -416,13 +356,6 @@ class OPERAClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
             f"the training rows of one split, one of them replaced by an extreme row (norm {length:.3g}), and that row "
             f"{how}; the two outputs give the bound without sampling"
         )
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = OPERAClassifier

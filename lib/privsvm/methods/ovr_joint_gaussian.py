@@ -21,23 +21,19 @@ Two classes are one binary problem and one vector.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.methods.perturbation import (
-    TOO_FEW_ROWS,
-    OneVsRestRelease,
-    certifiable_gap,
     clip_rows,
     extreme_rows,
-    largest_move,
+    release_one_vs_rest,
     solution_sensitivity,
     solve_one_vs_rest,
 )
-from privsvm.methods.released import LinearPath, NoiseStreams, ReleasedClassifier, noise_streams
+from privsvm.methods.released import LinearPath, NoiseStreams, PrivateClassifier, noise_streams
 from privsvm.methods.validation import (
     check_bound,
     check_budgets,
@@ -45,11 +41,8 @@ from privsvm.methods.validation import (
     check_positive,
     check_public_classes,
     check_training_data,
-    common_tags,
 )
-from privsvm.privacy.audit import gaussian_witness
-from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours, Witness
-from privsvm.privacy.mechanisms import VectorsMechanism
+from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
 
 __all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "solve_centred"]
 
@@ -89,7 +82,7 @@ def solve_centred(X, codes: np.ndarray, n_classes: int, C: float, gap: float) ->
     return weights if n_classes == 2 else weights - weights.mean(axis=0)
 
 
-class OvRJointGaussianClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class OvRJointGaussianClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     """Private one-vs-rest linear SVM: Gaussian noise on all weight vectors at once, their mean taken off.
 
     Parameters
@@ -166,32 +159,6 @@ class OvRJointGaussianClassifier(ReleasedClassifier, ClassifierMixin, BaseEstima
         self.allow_unsound = allow_unsound
         self.random_state = random_state
 
-    def fit(self, X, y) -> OvRJointGaussianClassifier:
-        """Train, and release one noisy model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        OvRJointGaussianClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-        self.coef_ = self._path.coef[0, 0]
-        self.guarantee_ = self._path.guarantees[0]
-        return self
-
     def release_path(
         self,
         X,
@@ -201,67 +168,28 @@ class OvRJointGaussianClassifier(ReleasedClassifier, ClassifierMixin, BaseEstima
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath:
-        """Release models for a grid of epsilons from one solve. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Noise draws R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
-        audit : bool, default=False
-            Solve a few neighbouring data sets too, and put a witness into the guarantees: a lower
-            bound on epsilon, itself computed from the private rows.
-
-        Returns
-        -------
-        LinearPath
-            ``coef`` (E, R, k, d), with k = 1 for two classes.
-        """
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         C, norm, n_classes = float(self.C), float(self.data_norm), len(self.classes_)
-        target, allowance = certifiable_gap(self.gap, C, norm, X.shape[0], X.shape[1], 1)
-        bound = target + allowance
-        rows = clip_rows(X, norm)
-        started = time.perf_counter()
-        weights = solve_centred(rows, codes, n_classes, C, target)
-        fit_seconds = time.perf_counter() - started
-        sensitivity = centred_sensitivity(C, norm, n_classes, self.neighbours, bound)
-        mechanisms = tuple(
-            # All weights are one vector.
-            VectorsMechanism(
-                noise="gaussian", composition="joint", epsilon=epsilon, delta=delta, sensitivity=sensitivity,
-                n_vectors=1, size=weights.size,
-            )
-            for epsilon in epsilons
-        )  # fmt: skip
-        distance, pair = self._largest_move(X, rows, codes, n_classes, target) if audit else (0.0, "")
-        witnesses: tuple[Witness | None, ...] = tuple(
-            gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair) if audit else None
-            for mechanism in mechanisms
+        release = release_one_vs_rest(
+            clip_rows(X, norm),
+            codes,
+            n_classes,
+            C=C,
+            data_norm=norm,
+            gap=self.gap,
+            epsilons=epsilons,
+            delta=delta,
+            neighbours=self.neighbours,
+            noise="gaussian",
+            composition="joint",
+            repeats=repeats,
+            streams=streams,
+            audit_pairs=[(clip_rows(row, norm), clip_rows(-row, norm)) for row in extreme_rows(X)] if audit else (),
+            solve=solve_centred,
+            together=lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
         )
-        started = time.perf_counter()
-        coef = np.stack(
-            [
-                np.stack(
-                    [
-                        mechanism.release(weights.reshape(1, -1), streams(mechanism.epsilon, repeat))
-                        for repeat in range(repeats)
-                    ]
-                )
-                for mechanism in mechanisms
-            ]
-        ).reshape(len(epsilons), repeats, *weights.shape)
-        release = OneVsRestRelease(
-            mechanisms=mechanisms, coef=coef, gap=bound, neighbours=self.neighbours, witnesses=witnesses,
-            fit_seconds=fit_seconds, release_seconds=time.perf_counter() - started,
-        )  # fmt: skip
         guarantees = release.guarantees(
             "the weights of bias-free one-vs-rest hinge SVMs, all at once"
             + ("" if n_classes == 2 else ", their mean over the classes taken off"),
@@ -270,19 +198,9 @@ class OvRJointGaussianClassifier(ReleasedClassifier, ClassifierMixin, BaseEstima
             rng,
             "output perturbation (Chaudhuri, Monteleoni, Sarwate 2011) with the joint sensitivity proved in "
             "privsvm.methods.ovr_joint_gaussian",
+            inferred_classes=self.classes is None,
         )
-        if self.classes is None:
-            reason = "the class set was taken from the private labels"
-            guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
-        return LinearPath(
-            epsilons=tuple(epsilons),
-            guarantees=guarantees,
-            n_classes=n_classes,
-            fit_seconds=release.fit_seconds,
-            release_seconds=release.release_seconds,
-            coef=coef,
-            intercept=np.zeros(coef.shape[:3]),
-        )
+        return release.path(guarantees, n_classes)
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
@@ -293,38 +211,6 @@ class OvRJointGaussianClassifier(ReleasedClassifier, ClassifierMixin, BaseEstima
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_public_classes(self.classes, self.allow_unsound)
         return check_budgets(epsilons, self.delta)
-
-    def _largest_move(self, X, rows, codes: np.ndarray, n_classes: int, target: float) -> tuple[float, str]:
-        """How far one extreme row moves the weights, and the pair in words: a lower bound on the sensitivity."""
-        norm = float(self.data_norm)
-        pairs = []
-        for row in extreme_rows(X):
-            row, opposite = clip_rows(row, norm), clip_rows(-row, norm)
-            pairs.append(((row, 0), (row, 1)))
-            # For many classes, two rows far apart move all problems and not just two.
-            if n_classes > 2 and self.neighbours == "replace_one":
-                pairs.append(((row, 0), (opposite, 0)))
-        move = largest_move(
-            rows, codes, pairs, lambda rows, codes: solve_centred(rows, codes, n_classes, float(self.C), target),
-            self.neighbours,
-        )  # fmt: skip
-        if move is None:
-            return 0.0, TOO_FEW_ROWS
-        distance, length = move
-        how = (
-            "replaced by its opposite or put under another label" if self.neighbours == "replace_one" else "taken away"
-        )
-        return distance, (
-            f"the training rows of one split, one of them replaced by an extreme row (norm {length:.3g}), and that row "
-            f"{how}; the two exact outputs give the bound without sampling"
-        )
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = OvRJointGaussianClassifier

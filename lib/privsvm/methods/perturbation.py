@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
-from privsvm.methods.released import NoiseStreams, disclose_noise
-from privsvm.methods.validation import row_norms
+from privsvm.methods.released import LinearPath, NoiseStreams, disclose_noise
+from privsvm.methods.validation import INFERRED_CLASSES, row_norms
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import COMPOSITIONS, VectorsMechanism
@@ -33,14 +33,18 @@ __all__ = [
     "TOO_FEW_ROWS",
     "OneVsRestRelease",
     "certifiable_gap",
+    "check_scale",
     "clip_rows",
     "extreme_rows",
     "largest_move",
     "one_vs_rest_signs",
+    "public_row_count",
     "release_one_vs_rest",
     "solution_sensitivity",
     "solve_one_vs_rest",
 ]
+
+SolveProblems = Callable[[Any, np.ndarray, int, float, float], np.ndarray]
 
 # The default target of the duality gap costs about 1 % of extra noise.
 _GAP_SHARE = 2e-4
@@ -89,6 +93,22 @@ def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 
     return rows[neighbours] * row_bound + 2.0 * math.sqrt(gap)
 
 
+def check_scale(C: float, data_norm: float) -> float:
+    """Return ``C R^2``, what a row counts at most; raise ValueError where float64 cannot certify a solution for it."""
+    scale = C * data_norm**2
+    if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
+        raise ValueError(
+            f"C={C!r}, data_norm={data_norm!r}: C * data_norm^2 must lie between {_SMALLEST_SCALE:g} and "
+            f"{_LARGEST_SCALE:g} for a solution that float64 can certify"
+        )
+    return scale
+
+
+def public_row_count(n_rows: int) -> int:
+    """Return the number of rows rounded up to a power of two: what `PUBLIC_ROW_COUNT` takes to be public."""
+    return 2 ** math.ceil(math.log2(max(n_rows, 2)))
+
+
 def certifiable_gap(
     gap: float | None, C: float, data_norm: float, n_rows: int, n_features: int, n_vectors: int
 ) -> tuple[float, float]:
@@ -115,14 +135,8 @@ def certifiable_gap(
     ValueError
         If float64 cannot certify the solution that `C`, `data_norm` and `gap` ask for.
     """
-    scale = C * data_norm**2
-    if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
-        raise ValueError(
-            f"C={C!r}, data_norm={data_norm!r}: C * data_norm^2 must lie between {_SMALLEST_SCALE:g} and "
-            f"{_LARGEST_SCALE:g} for a solution that float64 can certify"
-        )
-    n_public = 2 ** math.ceil(math.log2(max(n_rows, 2)))
-    allowance = round_off_allowance(n_public, n_features, n_vectors, C, data_norm)
+    scale = check_scale(C, data_norm)
+    allowance = round_off_allowance(public_row_count(n_rows), n_features, n_vectors, C, data_norm)
     if gap is None:
         return max(_GAP_SHARE * scale * C, _GAP_ALLOWANCES * allowance), allowance
     if gap < _GAP_ALLOWANCES * allowance:
@@ -253,6 +267,7 @@ class OneVsRestRelease:
         public: str,
         rng: NoiseStreams | np.random.Generator | int | None,
         reference: str,
+        inferred_classes: bool,
     ) -> tuple[Guarantee, ...]:
         """Privacy records of the E mechanisms.
 
@@ -268,6 +283,8 @@ class OneVsRestRelease:
             See `privsvm.methods.released.disclose_noise`.
         reference : str
             See `Guarantee`.
+        inferred_classes : bool
+            Whether the class set was taken from the labels.
 
         Returns
         -------
@@ -301,7 +318,22 @@ class OneVsRestRelease:
             )
             for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True)
         )
-        return tuple(disclose_noise(guarantee, rng) for guarantee in guarantees)
+        disclosed = tuple(disclose_noise(guarantee, rng) for guarantee in guarantees)
+        if inferred_classes:
+            return tuple(guarantee.with_broken_assumption(INFERRED_CLASSES) for guarantee in disclosed)
+        return disclosed
+
+    def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
+        """Return the models as linear models of the rows, with their records."""
+        return LinearPath(
+            epsilons=tuple(mechanism.epsilon for mechanism in self.mechanisms),
+            guarantees=guarantees,
+            n_classes=n_classes,
+            fit_seconds=self.fit_seconds,
+            release_seconds=self.release_seconds,
+            coef=self.coef,
+            intercept=np.zeros(self.coef.shape[:3]),
+        )
 
 
 def release_one_vs_rest(
@@ -321,6 +353,8 @@ def release_one_vs_rest(
     streams: NoiseStreams,
     audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     published_constant: bool = False,
+    solve: SolveProblems = solve_one_vs_rest,
+    together: Callable[[float], float] | None = None,
 ) -> OneVsRestRelease:
     """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
 
@@ -357,6 +391,11 @@ def release_one_vs_rest(
         is one far from it.
     published_constant : bool, default=False
         Take the sensitivity that Rubinstein et al. (2012) state, twice the one proved here.
+    solve : callable, default=solve_one_vs_rest
+        From rows, codes, `n_classes`, `C` and the gap to the exact weights (k, d).
+    together : callable or None, default=None
+        From the bound on the gap to the L2 sensitivity of all weights of `solve` together, which are then released as
+        one vector; `composition` has no say. None: every vector has the sensitivity of a hinge problem.
 
     Returns
     -------
@@ -364,12 +403,13 @@ def release_one_vs_rest(
     """
     target, allowance = certifiable_gap(gap, C, data_norm, rows.shape[0], rows.shape[1], 1)
     bound = target + allowance
-    sensitivity = solution_sensitivity(C * data_norm, neighbours, bound)
+    sensitivity = solution_sensitivity(C * data_norm, neighbours, bound) if together is None else together(bound)
     if published_constant:
         sensitivity = max(sensitivity, 2.0 * solution_sensitivity(C * data_norm, neighbours))
     started = time.perf_counter()
-    weights = solve_one_vs_rest(rows, codes, n_classes, C, target)
+    weights = solve(rows, codes, n_classes, C, target)
     fit_seconds = time.perf_counter() - started
+    vectors = weights if together is None else weights.reshape(1, -1)
     mechanisms = tuple(
         VectorsMechanism(
             noise=noise,
@@ -377,8 +417,8 @@ def release_one_vs_rest(
             epsilon=epsilon,
             delta=delta,
             sensitivity=sensitivity,
-            n_vectors=weights.shape[0],
-            size=weights.shape[1],
+            n_vectors=vectors.shape[0],
+            size=vectors.shape[1],
         )
         for epsilon in epsilons
     )
@@ -390,7 +430,7 @@ def release_one_vs_rest(
         if n_classes > 2 and neighbours == "replace_one":
             pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
         move = largest_move(
-            rows, codes, pairs, lambda rows, codes: solve_one_vs_rest(rows, codes, n_classes, C, target), neighbours,
+            rows, codes, pairs, lambda rows, codes: solve(rows, codes, n_classes, C, target), neighbours,
             order,
         )  # fmt: skip
         distance, norm = (0.0, 0.0) if move is None else move
@@ -412,13 +452,13 @@ def release_one_vs_rest(
     started = time.perf_counter()
     coef = np.stack(
         [
-            np.stack([mechanism.release(weights, streams(mechanism.epsilon, repeat)) for repeat in range(repeats)])
+            np.stack([mechanism.release(vectors, streams(mechanism.epsilon, repeat)) for repeat in range(repeats)])
             for mechanism in mechanisms
         ]
     )
     return OneVsRestRelease(
         mechanisms=mechanisms,
-        coef=coef,
+        coef=coef.reshape(*coef.shape[:2], *weights.shape),
         gap=bound,
         neighbours=neighbours,
         witnesses=witnesses,

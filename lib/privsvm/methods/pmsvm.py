@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.noisy_training import NoisyGradientClassifier, check_gradient_parameters, check_share_kept
+from privsvm.methods.noisy_training import NoisyGradientClassifier, check_share_kept
 from privsvm.methods.perturbation import (
     PUBLIC_ROW_COUNT,
     REFUSED_DATA,
@@ -37,6 +37,7 @@ from privsvm.methods.perturbation import (
 )
 from privsvm.methods.released import LinearPath, NoiseStreams, disclose_noise, noise_streams
 from privsvm.methods.validation import (
+    INFERRED_CLASSES,
     check_bound,
     check_budgets,
     check_choice,
@@ -258,32 +259,6 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         self.allow_unsound = allow_unsound
         self.random_state = random_state
 
-    def fit(self, X, y) -> PMSVMClassifier:
-        """Train, and release one noisy model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        PMSVMClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        self._keep(self.release_path(X, y, [self.epsilon], 1, self.random_state))
-        if self.perturbation == "weight":
-            self.sample_rate_, self.n_steps_ = 1.0, 1
-        return self
-
     def release_path(
         self,
         X,
@@ -293,35 +268,12 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath:
-        """Release models for a grid of epsilons: from one solve, or each by a training of its own. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Noise draws R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
-        audit : bool, default=False
-            Put a witness into the guarantees: a lower bound on epsilon. For weight perturbation it takes the exact
-            solutions of a few neighbouring data sets, and so is computed from the private rows; for gradient
-            perturbation thousands of models trained on a made-up pair.
-
-        Returns
-        -------
-        LinearPath
-            ``coef`` (E, R, c, d).
-        """
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         check_public_classes(self.classes, self.allow_unsound)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        if self.perturbation == "weight":
-            return self._perturb_weights(X, codes, epsilons, delta, repeats, streams, rng, audit)
-        return self._train(X, codes, epsilons, delta, repeats, streams, rng, audit)
+        train = self._perturb_weights if self.perturbation == "weight" else self._train
+        return train(X, codes, epsilons, delta, repeats, streams, rng, audit)
 
     @property
     def _norm(self) -> float:
@@ -329,11 +281,10 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         assert self.data_norm is not None
         return float(self.data_norm)
 
-    def _noise_multiplier(self) -> float:
-        if self.perturbation != "weight":
-            return super()._noise_multiplier()
-        record: Any = self.guarantee_
-        return record.noise_scale / record.sensitivity
+    def _noise_multiplier(self, guarantee: Any) -> float:
+        if self.perturbation == "weight":
+            return guarantee.noise_scale / guarantee.sensitivity
+        return super()._noise_multiplier(guarantee)
 
     def _refuse_without_effect(self) -> None:
         """Refuse parameters of another perturbation: they would change nothing."""
@@ -351,6 +302,12 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
             value = getattr(self, name)
             if value is not defaults[name].default and value != defaults[name].default:
                 raise ValueError(f"{name}={value!r}: has no effect on perturbation={self.perturbation!r}; remove it")
+
+    def _check_own(self) -> None:
+        check_positive("smoothing", self.smoothing)
+        check_flag("inside_clip", self.inside_clip)
+        for name in ("beta1", "beta2"):
+            check_share_kept(name, getattr(self, name))
 
     def _gradient_steps(self) -> GradientSteps:
         return GradientSteps(
@@ -374,6 +331,7 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
     def _perturb_weights(
         self, X, codes: np.ndarray, epsilons: list[float], delta: float, repeats: int, streams: NoiseStreams, rng, audit
     ) -> LinearPath:
+        self.sample_rate_, self.n_steps_ = 1.0, 1
         published = self.variant == "as_published"
         gap, allowance = (0.0, 0.0) if published else self._certifiable_gap(X.shape[0], X.shape[1])
         rows = X if published else self._clip(X)
@@ -420,11 +378,8 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         budgets = check_budgets(epsilons, self.delta)
         check_choice("variant", self.variant, ("sound", "as_published"))
         if self.perturbation != "weight":
-            check_positive("smoothing", self.smoothing)
-            check_flag("inside_clip", self.inside_clip)
-            for name in ("beta1", "beta2"):
-                check_share_kept(name, getattr(self, name))
-            check_gradient_parameters(self)
+            self._check_own()
+            self._check_gradient_parameters()
         if self.variant == "as_published" and not self.allow_unsound:
             raise ValueError("variant='as_published': its epsilon does not hold; consent with allow_unsound=True")
         if self.max_epochs is not None:
@@ -535,7 +490,7 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
                 f"the solver stops after max_epochs={self.max_epochs} passes, whether or not its gap is reached"
             )
         if self.classes is None:
-            guarantee = guarantee.with_broken_assumption("the class set was taken from the private labels")
+            guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
         return guarantee
 
 

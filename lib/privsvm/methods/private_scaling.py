@@ -31,7 +31,7 @@ from privsvm.methods.validation import row_norms
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.guarantee import Neighbours
 
-__all__ = ["SCALINGS", "ScaledRows", "release_multipliers", "rows_to_scale", "scale_rows", "unit_rows"]
+__all__ = ["SCALINGS", "ScaledRows", "feature_bound", "release_multipliers", "rows_to_scale", "scale_rows", "unit_rows"]
 
 # What each scaling releases, as shares of the budget.
 _SHARES: dict[str, tuple[float, ...]] = {
@@ -79,29 +79,24 @@ def release_multipliers(scaling: str, epsilon: float, delta: float, neighbours: 
 class ScaledRows:
     """Scaled training rows, and how a linear model of them reads rows as they are.
 
+    Rows are first divided by their norm (``centre``), or their features standardised (``whiten``).
+
     Attributes
     ----------
     rows : ndarray (n, d)
         Rows of norm at most 1.
-    centre, spread : ndarray (d,)
-        Features are taken as ``(x - centre) / spread``.
-    bound : float
-        And cut at this size; infinity: not at all.
-    unit : bool
-        Whether the row is divided by its norm after that.
     mean : ndarray (d,)
         Is taken off then.
     matrix : ndarray (d, d) or None
         Symmetric; multiplies the rest. None: the identity.
+    features : tuple of ndarray (d,)
+        For ``whiten``: `centre` and `spread`; features are taken as ``(x - centre) / spread``, cut at `feature_bound`.
     """
 
     rows: np.ndarray
-    centre: np.ndarray
-    spread: np.ndarray
-    bound: float
-    unit: bool
     mean: np.ndarray
-    matrix: np.ndarray | None
+    matrix: np.ndarray | None = None
+    features: tuple[np.ndarray, ...] = ()
 
     def model(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Turn weights (k, d) of `rows` into weights and offsets of rows before `mean` is taken off.
@@ -110,6 +105,11 @@ class ScaledRows:
         """
         own = coef if self.matrix is None else coef @ self.matrix
         return own, -own @ self.mean
+
+
+def feature_bound(n_features: int) -> float:
+    """Where ``whiten`` cuts standardised features."""
+    return _FURTHEST / math.sqrt(n_features)
 
 
 def unit_rows(X):
@@ -179,11 +179,7 @@ def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[f
 
 def _centre(rows: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> ScaledRows:
     mean = _noisy_sum(rows, 1.0, multipliers[0], rng) / n_rows
-    n_features = rows.shape[1]
-    return ScaledRows(
-        rows=unit_rows(rows - mean), centre=np.zeros(n_features), spread=np.ones(n_features), bound=math.inf, unit=True,
-        mean=mean, matrix=None,
-    )  # fmt: skip
+    return ScaledRows(rows=unit_rows(rows - mean), mean=mean)
 
 
 def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> ScaledRows:
@@ -203,7 +199,7 @@ def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.ra
     centre = np.expm1(np.clip(location, -30.0, 30.0))
     spread = (centre + 1.0) * np.exp(np.clip(mean_size - 2.0, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM))
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
-    cut = _FURTHEST / math.sqrt(n_features)
+    cut = feature_bound(n_features)
     with np.errstate(over="ignore"):
         features = np.clip((X - centre) / spread, -cut, cut)
     rows = unit_rows(np.column_stack([features, np.full(X.shape[0], _CONSTANT)]))
@@ -215,7 +211,4 @@ def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.ra
     spectrum, directions = np.linalg.eigh(covariance)
     spectrum = np.maximum(spectrum, 0.0) + _LIFT * multipliers[3] * math.sqrt(n_features) / n_rows
     matrix = (directions * spectrum**-0.5) @ directions.T
-    return ScaledRows(
-        rows=unit_rows((features - mean) @ matrix), centre=centre, spread=spread, bound=cut, unit=False, mean=mean,
-        matrix=matrix,
-    )  # fmt: skip
+    return ScaledRows(rows=unit_rows((features - mean) @ matrix), mean=mean, matrix=matrix, features=(centre, spread))

@@ -12,7 +12,6 @@ The theorems have no bias: releasing one without noise, as SACRO-ML does, is out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -22,7 +21,7 @@ from privsvm.methods.released import (
     FourierPath,
     LinearPath,
     NoiseStreams,
-    ReleasedClassifier,
+    PrivateClassifier,
     noise_streams,
 )
 from privsvm.methods.validation import (
@@ -35,7 +34,6 @@ from privsvm.methods.validation import (
     check_public_classes,
     check_seed,
     check_training_data,
-    common_tags,
 )
 from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
 from privsvm.solvers.features import fourier_features, fourier_frequencies
@@ -47,7 +45,7 @@ __all__ = ["ESTIMATOR", "PrivateSVMClassifier"]
 _MECHANISMS = ("gaussian", "laplace", "laplace_as_published")
 
 
-class PrivateSVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class PrivateSVMClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     """Private SVM by noise on its weights; one-vs-rest for more than two classes.
 
     Parameters
@@ -149,32 +147,6 @@ class PrivateSVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         self.allow_unsound = allow_unsound
         self.random_state = random_state
 
-    def fit(self, X, y) -> PrivateSVMClassifier:
-        """Train, and release one noisy model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        PrivateSVMClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-        self.coef_ = self._path.coef[0, 0]
-        self.guarantee_ = self._path.guarantees[0]
-        return self
-
     def release_path(
         self,
         X,
@@ -184,27 +156,6 @@ class PrivateSVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath | FourierPath:
-        """Release models for a grid of epsilons from one solve. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Noise draws R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
-        audit : bool, default=False
-            Solve a few neighbouring data sets too, and put a witness into the guarantees: a lower
-            bound on epsilon, itself computed from the private rows.
-
-        Returns
-        -------
-        LinearPath or FourierPath
-            ``coef`` (E, R, k, F), with k = 1 for two classes.
-        """
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
@@ -252,25 +203,22 @@ class PrivateSVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
             + {"gaussian": ", with Gaussian noise", "laplace": ", with half the noise", "laplace_as_published": ""}[
                 self.mechanism
             ],
+            inferred_classes=self.classes is None,
         )
-        broken = []
-        if self.classes is None:
-            broken.append("the class set was taken from the private labels")
-        if self.kernel == "rbf" and self.gamma == "scale":
-            broken.append("gamma='scale' was taken from the private rows")
-        for reason in broken:
+        if self.kernel == "linear":
+            return release.path(guarantees, len(self.classes_))
+        if self.gamma == "scale":
+            reason = "gamma='scale' was taken from the private rows"
             guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
-        common: dict[str, Any] = {
-            "epsilons": tuple(epsilons),
-            "guarantees": guarantees,
-            "n_classes": len(self.classes_),
-            "fit_seconds": release.fit_seconds,
-            "release_seconds": release.release_seconds,
-            "coef": release.coef,
-        }
-        if self.kernel == "rbf":
-            return FourierPath(frequencies=frequencies, **common)
-        return LinearPath(intercept=np.zeros(release.coef.shape[:3]), **common)
+        return FourierPath(
+            epsilons=tuple(epsilons),
+            guarantees=guarantees,
+            n_classes=len(self.classes_),
+            fit_seconds=release.fit_seconds,
+            release_seconds=release.release_seconds,
+            frequencies=frequencies,
+            coef=release.coef,
+        )
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
@@ -295,13 +243,6 @@ class PrivateSVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_public_classes(self.classes, self.allow_unsound)
         return check_budgets(epsilons, self.delta)
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = PrivateSVMClassifier

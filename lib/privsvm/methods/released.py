@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.methods.validation import common_tags
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.streams import seeded_stream, system_stream
 
@@ -28,6 +29,7 @@ __all__ = [
     "NoiseStreams",
     "OneVsOneLinearPath",
     "OneVsRestKernelPath",
+    "PrivateClassifier",
     "ReleasedClassifier",
     "ReleasedPath",
     "StandardizedLinearPath",
@@ -446,6 +448,83 @@ class ReleasedClassifier:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return self._path.scores(X, 0)[0]
+
+
+class PrivateClassifier(ReleasedClassifier, abc.ABC):
+    """An estimator that trains and releases one private model; a base, with a scikit-learn classifier beside it."""
+
+    epsilon: float
+    random_state: int | np.random.Generator | None
+    guarantee_: Guarantee
+
+    def fit(self, X, y) -> Self:
+        """Train, and release one noisy model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, an assumption of the proof fails, or the model would be
+            unsound without ``allow_unsound=True``.
+        """
+        self._keep(self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds())
+        return self
+
+    @abc.abstractmethod
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> Any:
+        """Release models for a grid of epsilons, from one solve where the noise comes after it. For benchmarks.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        epsilons : sequence of float (E)
+            The grid. Every model is accounted alone; publishing all of them would compose.
+        repeats : int
+            Models R per epsilon.
+        rng : callable, numpy.random.Generator, int or None
+            See `noise_streams`.
+        audit : bool, default=False
+            Put a witness into the guarantees: a lower bound on epsilon, shown on a pair of neighbouring data sets. It
+            takes a few more solves or trainings, and may be computed from the private rows.
+
+        Returns
+        -------
+        ReleasedPath
+            The E x R models and their records.
+        """
+
+    def _keep(self, path: Any) -> None:
+        """Set the fitted attributes from a path of one model."""
+        self._path = path
+        self.coef_ = path.coef[0, 0]
+        self.guarantee_ = path.guarantees[0]
+
+    def __sklearn_tags__(self):
+        tags = common_tags(super().__sklearn_tags__())  # type: ignore[misc]
+        # Noise is the point: accuracy on tiny data sets is not.
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
 
 
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:

@@ -15,6 +15,7 @@ from privsvm.data.prepare import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, read_npz, write_json, write_npz
 from privsvm.methods.released import ReleasedPath, path_from_arrays
+from privsvm.methods.validation import INFERRED_CLASSES
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.streams import seeded_stream
 
@@ -56,7 +57,7 @@ def _broken_assumptions(prepared: PreparedData, condense: str) -> list[str]:
     if origin not in ("none", "declared"):
         broken.append(f"the scaling ({description['scaling']['kind']}) was taken from {origin}, which are private")
     if description["classes_origin"] != "declared":
-        broken.append("the class set was taken from the private labels")
+        broken.append(INFERRED_CLASSES)
     if description["prescaled"]:
         broken.append("the published file was scaled by statistics of its own rows")
     if description["missing"]["columns_dropped"]:

@@ -15,6 +15,7 @@ from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import check_budget
 
 __all__ = [
+    "INFERRED_CLASSES",
     "check_bound",
     "check_budgets",
     "check_choice",
@@ -30,6 +31,9 @@ __all__ = [
     "row_norms",
 ]
 
+
+# Why nothing is proved for a model whose public label set was not given.
+INFERRED_CLASSES = "the class set was taken from the private labels"
 
 _SMALLEST_BOUND, _LARGEST_BOUND = 1e-100, 1e100
 

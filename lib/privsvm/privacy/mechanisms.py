@@ -30,6 +30,8 @@ __all__ = [
     "LaplaceMechanism",
     "SampledGaussianSteps",
     "VectorsMechanism",
+    "gaussian_on_grid",
+    "grid_below",
 ]
 
 COMPOSITIONS = ("joint", "naive")
@@ -53,7 +55,7 @@ def _check_mechanism(sensitivity: float, size: int) -> None:
         raise ValueError(f"size={size!r}: must be at least 1")
 
 
-def _grid_below(spacing: float) -> float:
+def grid_below(spacing: float) -> float:
     """Largest power of two that is at most `spacing`."""
     return 2.0 ** math.floor(math.log2(spacing))
 
@@ -66,6 +68,15 @@ def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
     if not np.isfinite(values).all():
         raise ValueError("values holds a number that is not finite; nothing was released")
     return np.rint(values / grid)
+
+
+def gaussian_on_grid(
+    values: np.ndarray, size: int, grid: float, noise_scale: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Round `size` numbers to a grid, add Gaussian noise, and round again; raise ValueError for what is not finite."""
+    cells = _grid_cells(values, size, grid)
+    noisy = cells * grid + rng.normal(0.0, noise_scale, size=cells.shape)
+    return np.rint(noisy / grid) * grid
 
 
 def _one_sided(scale: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -141,7 +152,7 @@ class GaussianMechanism:
 
     @property
     def grid(self) -> float:
-        return _grid_below(_GRID_SHARE * self.sensitivity / math.sqrt(self.size))
+        return grid_below(_GRID_SHARE * self.sensitivity / math.sqrt(self.size))
 
     @property
     def total_sensitivity(self) -> float:
@@ -176,9 +187,7 @@ class GaussianMechanism:
         ValueError
             If `values` has another size, or a number that is not finite.
         """
-        cells = _grid_cells(values, self.size, self.grid)
-        noisy = cells * self.grid + rng.normal(0.0, self.noise_scale, size=cells.shape)
-        return np.rint(noisy / self.grid) * self.grid
+        return gaussian_on_grid(values, self.size, self.grid, self.noise_scale, rng)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,7 +242,7 @@ class LaplaceMechanism:
 
     @property
     def grid(self) -> float:
-        return _grid_below(_GRID_SHARE * self.sensitivity / self.size)
+        return grid_below(_GRID_SHARE * self.sensitivity / self.size)
 
     @property
     def total_sensitivity(self) -> float:

@@ -46,7 +46,7 @@ from scipy.special import log_ndtr
 from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
 from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
-from privsvm.privacy.mechanisms import _grid_below, _grid_cells
+from privsvm.privacy.mechanisms import gaussian_on_grid, grid_below
 
 __all__ = [
     "OBJECTIVE_PERTURBATION_ACCOUNTANT",
@@ -252,7 +252,7 @@ class ObjectivePerturbation:
 
     @property
     def grid(self) -> float:
-        return _grid_below(_GRID_SHARE * self.distance / math.sqrt(self.size))
+        return grid_below(_GRID_SHARE * self.distance / math.sqrt(self.size))
 
     @property
     def output_sensitivity(self) -> float:
@@ -301,6 +301,4 @@ class ObjectivePerturbation:
         ValueError
             If `minima` has another size, or a number that is not finite.
         """
-        cells = _grid_cells(minima, self.n_vectors * self.size, self.grid)
-        noisy = cells * self.grid + rng.normal(0.0, self.output_noise_scale, size=cells.shape)
-        return np.rint(noisy / self.grid) * self.grid
+        return gaussian_on_grid(minima, self.n_vectors * self.size, self.grid, self.output_noise_scale, rng)
