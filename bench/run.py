@@ -16,6 +16,7 @@ import numpy as np
 import sklearn
 from crammer_singer import REPETITIONS, crammer_singer_section, seconds
 from gradient import gradient_section
+from one_norm import one_norm_section
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from svm import CASES, installed_libraries, svm_sections
@@ -68,6 +69,7 @@ def main() -> None:
     svm = svm_sections(libraries, sorted({1, min(2, os.cpu_count() or 1)}), list(CASES))
     gradient = gradient_section()
     crammer_singer = crammer_singer_section()
+    one_norm = one_norm_section()
     threadpool_limits(1)
     page = "\n".join(
         [
@@ -83,6 +85,7 @@ def main() -> None:
             *svm,
             *crammer_singer,
             *gradient,
+            *one_norm,
             "## Metrics of many models against scikit-learn",
             "",
             f"Median milliseconds of processor time of {REPETITIONS} alternating runs, one thread each. "

@@ -1,4 +1,5 @@
 # What all rules share: checked parameters, the jobs' environment, recovery from kills.
+import re
 import sys
 from pathlib import Path
 
@@ -7,7 +8,12 @@ sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json
-from privsvm.params import check_params, method_parameters, train_jobs
+from privsvm.params import (
+    check_params,
+    method_parameters,
+    protocol_methods,
+    train_jobs,
+)
 from privsvm.stage import die_with_parent
 from privsvm.workflow import (
     check_writable,
@@ -39,6 +45,16 @@ IMPLEMENTATION = {
     name: entry["implementation"] for name, entry in PARAMS["methods"].items()
 }
 CONDENSE = PARAMS["condense"]
+
+
+def one_of(names):
+    """A pattern that matches these names alone; none of them, nothing."""
+    return "|".join(re.escape(name) for name in names) or "(?!)"
+
+
+# Some methods run as a protocol between several parties, by rules of their own.
+PROTOCOL_METHODS = protocol_methods(PARAMS)
+PLAIN_PATTERN = one_of(name for name in METHODS if name not in PROTOCOL_METHODS)
 
 
 wildcard_constraints:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 
 from privsvm.files import write_json
 from privsvm.stage import die_with_parent, run
@@ -21,7 +20,7 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepare import load_prepared
-    from privsvm.evaluation.evaluate import evaluate_paths
+    from privsvm.evaluation.evaluate import evaluate_paths, result_record
     from privsvm.methods.training import load_paths
     from privsvm.solvers import compile_once
 
@@ -29,15 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     prepared = load_prepared(options.prepared)
     paths, record = load_paths(options.models, options.record)
     outcome, seconds = evaluate_paths(prepared, paths)
-    private = math.isfinite(float(record["epsilons"][0]))
-    results = {
-        **{name: value for name, value in record.items() if name not in ("kind", "classes")},
-        **outcome,
-        "status": record["guarantees"][0]["status"],
-        "delta": record["delta"] if private else None,
-        "neighbours": record["neighbours"] if private else None,
-    }
-    write_json(options.results, results, indent=None)
+    write_json(options.results, result_record(record, outcome), indent=None)
     write_json(options.timings, seconds)
     print(f"evaluate: {record['method']} on {record['dataset']}")
 

@@ -24,6 +24,8 @@ rule evaluate:
         "logs/evaluate/{method}/{dataset}.log",
     benchmark:
         "benchmarks/evaluate/{method}/{dataset}.tsv"
+    wildcard_constraints:
+        method=PLAIN_PATTERN,
     conda:
         "../environment.yml"
     threads: 1
@@ -57,4 +59,5 @@ for METHOD in METHODS:
                 for method, dataset in JOBS
                 if method == METHOD
             ],
+            [name for name in ATTACKS if name.startswith(f"data/results/{METHOD}/")],
         localrule: True

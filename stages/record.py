@@ -49,6 +49,11 @@ def remove_outputs_of_other_datasets(datasets: list[str], data: Path = Path("dat
     return removed
 
 
+def remove_private_files(data: Path = Path("data")) -> None:
+    """Remove what a killed run may have left of the files that entities keep to themselves; all is done now."""
+    shutil.rmtree(data / "entities", ignore_errors=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run `dvc commit` and write a marker with the hash of dvc.lock."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -58,6 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     set_broken_lock_file_aside()
+    remove_private_files()
     for name in remove_outputs_of_other_datasets(options.datasets):
         print(f"record: removed {name}: its dataset is no longer in params.yaml")
     command = [sys.executable, "-m", "dvc", "commit", "--quiet", "--force"]

@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepare import load_prepared
-    from privsvm.methods.training import save_paths, train_paths
+    from privsvm.methods.training import record_header, save_paths, train_paths
     from privsvm.solvers import compile_once
 
     compile_once()
@@ -37,21 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     paths, seconds = train_paths(prepared, read_npz(options.condensed), options.method, job)
     description = prepared.description
     n_train = max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
-    header = {
-        "experiment": job["experiment"],
-        "method": options.method,
-        "implementation": job["implementation"],
-        "parameters": job["parameters"],
-        "condense": job["condense"],
-        "delta": job["privacy"]["delta"],
-        "neighbours": job["privacy"]["neighbours"],
-        "dataset": description["dataset"],
-        "dataset_digest": description["digest"],
-        "protocol": description["protocol"],
-        "classes": description["classes"],
-        "n_features": description["n_features"],
-        "n_train": n_train,
-    }
+    header = record_header(options.method, job, description, n_train)
     save_paths(paths, options.models, options.record, header)
     write_json(options.timings, seconds)
     print(f"train: {options.method} on {description['dataset']}: {len(paths)} splits")

@@ -3,8 +3,10 @@ SHARED_METHOD_CODE = [
     "lib/privsvm/data",
     "lib/privsvm/methods/linear_reference.py",
     "lib/privsvm/methods/noisy_training.py",
+    "lib/privsvm/methods/one_norm_training.py",
     "lib/privsvm/methods/one_vs_one.py",
     "lib/privsvm/methods/perturbation.py",
+    "lib/privsvm/methods/ppsvm_protocol.py",
     "lib/privsvm/methods/private_scaling.py",
     "lib/privsvm/methods/released.py",
     "lib/privsvm/methods/training.py",
@@ -23,6 +25,8 @@ rule train:
         code=lambda wildcards: source_files(
             "stages/train.smk",
             "stages/train.py",
+            # DVC cannot say that only some methods have a protocol.
+            "stages/protocol",
             f"lib/privsvm/methods/{IMPLEMENTATION[wildcards.method]}.py",
             *SHARED_METHOD_CODE,
         ),
@@ -34,6 +38,8 @@ rule train:
         "logs/train/{method}/{dataset}.log",
     benchmark:
         "benchmarks/train/{method}/{dataset}.tsv"
+    wildcard_constraints:
+        method=PLAIN_PATTERN,
     conda:
         "../environment.yml"
     threads: 1

@@ -76,7 +76,8 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     PrivSVMError
         If there are none.
     """
-    found = sorted((data / "results").glob("*/*.json"))
+    # Records of attacks lie beside the results and are no runs.
+    found = sorted(path for path in (data / "results").glob("*/*.json") if not path.name.endswith(".attacks.json"))
     if tracked.exists():
         keys = read_json(tracked)
         written = tracked.stat().st_mtime

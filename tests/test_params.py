@@ -1,6 +1,7 @@
 import importlib
 import inspect
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from privsvm.errors import PrivSVMError
 from privsvm.params import (
     check_params,
     coerce_numbers,
+    entity_names,
     implementation_parameters,
     implementations,
     method_parameters,
     numba_cache_key,
+    protocol_methods,
     train_jobs,
 )
 
@@ -47,8 +50,10 @@ def test_every_method_file_is_an_implementation():
         "__init__",
         "linear_reference",
         "noisy_training",
+        "one_norm_training",
         "one_vs_one",
         "perturbation",
+        "ppsvm_protocol",
         "private_scaling",
         "released",
         "training",
@@ -88,6 +93,36 @@ def test_per_dataset_changes_and_restrictions():
     assert method_parameters(checked, "pmsvm_wp", "digits")["C"] == params["methods"]["pmsvm_wp"]["C"]
     assert "implementation" not in method_parameters(checked, "pmsvm_wp", "wine")
     assert [job for job in train_jobs(checked) if job[0] == "majority"] == [("majority", "digits")]
+
+
+def test_protocols_and_their_entities():
+    params = default()
+    params["methods"] = {
+        "majority": {"implementation": "majority"},
+        "shared": {"implementation": "ppsvm", "entities": 5, "per_dataset": {"wine": {"entities": [[0], [1, 2]]}}},
+    }
+    checked = check_params(params)
+    assert protocol_methods(checked) == ["shared"]
+    assert entity_names(checked, "shared", "digits") == [f"entity-{number}" for number in range(1, 6)]
+    assert entity_names(checked, "shared", "wine") == ["entity-1", "entity-2"]
+    # A condensed row would mix what the entities hold.
+    with pytest.raises(PrivSVMError, match=r"condense: 'fcm' cannot go with methods\.shared") as caught:
+        protocol_methods({**checked, "condense": "fcm"})
+    assert "\n" not in str(caught.value)
+    del params["methods"]["shared"]
+    assert protocol_methods({**params, "condense": "fcm"}) == []
+
+
+@pytest.mark.parametrize(
+    ("entities", "part"),
+    [(None, "the key 'entities' is missing"), (0, "entities: 0"), ([[0], []], "none of them empty"), (2.5, "2.5")],
+)
+def test_entities_that_mean_nothing(entities, part):
+    params = default()
+    entry = {"implementation": "ppsvm", **({} if entities is None else {"entities": entities})}
+    params["methods"] = {"shared": entry}
+    with pytest.raises(PrivSVMError, match=re.escape(part)):
+        check_params(params)
 
 
 def test_the_first_mistake_is_one_line():

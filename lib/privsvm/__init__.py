@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from privsvm.methods.m3_svm import M3SVMClassifier
     from privsvm.methods.majority import MajorityClassifier
     from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier
+    from privsvm.methods.one_norm_svm import OneNormSVMClassifier
     from privsvm.methods.opera import OPERAClassifier
     from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier
     from privsvm.methods.pmsvm import PMSVMClassifier
+    from privsvm.methods.ppsvm import PPSVMClassifier
     from privsvm.methods.private_svm import PrivateSVMClassifier
+    from privsvm.methods.rsvm import ReducedSVMClassifier
     from privsvm.methods.softmax_dpsgd import SoftmaxDPSGDClassifier
     from privsvm.methods.svm import SVMClassifier
     from privsvm.methods.weston_watkins import WestonWatkinsClassifier
@@ -41,10 +44,13 @@ __all__ = [
     "MajorityClassifier",
     "OPERAClassifier",
     "ObjectivePerturbationClassifier",
+    "OneNormSVMClassifier",
     "OvRJointGaussianClassifier",
     "PMSVMClassifier",
+    "PPSVMClassifier",
     "PrivSVMError",
     "PrivateSVMClassifier",
+    "ReducedSVMClassifier",
     "SVMClassifier",
     "SoftmaxDPSGDClassifier",
     "WestonWatkinsClassifier",
@@ -64,10 +70,13 @@ _HOMES = {
     "MajorityClassifier": "privsvm.methods.majority",
     "OPERAClassifier": "privsvm.methods.opera",
     "ObjectivePerturbationClassifier": "privsvm.methods.objective_perturbation",
+    "OneNormSVMClassifier": "privsvm.methods.one_norm_svm",
     "OvRJointGaussianClassifier": "privsvm.methods.ovr_joint_gaussian",
     "PMSVMClassifier": "privsvm.methods.pmsvm",
+    "PPSVMClassifier": "privsvm.methods.ppsvm",
     "PrivSVMError": "privsvm.errors",
     "PrivateSVMClassifier": "privsvm.methods.private_svm",
+    "ReducedSVMClassifier": "privsvm.methods.rsvm",
     "SVMClassifier": "privsvm.methods.svm",
     "SoftmaxDPSGDClassifier": "privsvm.methods.softmax_dpsgd",
     "WestonWatkinsClassifier": "privsvm.methods.weston_watkins",

@@ -16,10 +16,12 @@ from privsvm.files import read_json
 __all__ = [
     "check_params",
     "coerce_numbers",
+    "entity_names",
     "implementation_parameters",
     "implementations",
     "method_parameters",
     "numba_cache_key",
+    "protocol_methods",
     "train_jobs",
 ]
 
@@ -28,6 +30,9 @@ _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
 # Keys of a method's entry that are not parameters of its estimator.
 _ENTRY_KEYS = ("implementation", "datasets", "per_dataset")
+
+# Implementations that run as a protocol between several parties, by rules of their own.
+_PROTOCOLS = ("ppsvm",)
 
 
 def coerce_numbers(value: Any) -> Any:
@@ -109,11 +114,17 @@ def check_params(params: Mapping[str, Any], source: str = "params.yaml") -> dict
         validator = jsonschema.Draft202012Validator(schema)
         own = {key: value for key, value in entry.items() if key not in _ENTRY_KEYS}
         _raise_first(validator.iter_errors(own), source, ("methods", method))
+        # Changes need not repeat what the entry must say.
+        validator = jsonschema.Draft202012Validator({key: schema[key] for key in schema if key != "required"})
         for dataset, changes in (entry.get("per_dataset") or {}).items():
             _known_dataset(dataset, checked, f"{source}: methods.{method}.per_dataset")
             _raise_first(validator.iter_errors(changes), source, ("methods", method, "per_dataset", dataset))
         for dataset in entry.get("datasets") or ():
             _known_dataset(dataset, checked, f"{source}: methods.{method}.datasets")
+    try:
+        protocol_methods(checked)
+    except PrivSVMError as error:
+        raise PrivSVMError(f"{source}: {error}") from None
     return checked
 
 
@@ -175,6 +186,52 @@ def train_jobs(params: Mapping[str, Any]) -> list[tuple[str, str]]:
         for method, entry in params["methods"].items()
         for dataset in (entry.get("datasets") or params["datasets"])
     ]
+
+
+def protocol_methods(params: Mapping[str, Any]) -> list[str]:
+    """Names of the methods that run as a protocol between entities, each with columns of its own.
+
+    Parameters
+    ----------
+    params : mapping
+        params.yaml.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    PrivSVMError
+        If there is one and the rows are condensed: a condensed row mixes the columns of all entities.
+    """
+    names = [name for name, entry in params["methods"].items() if entry["implementation"] in _PROTOCOLS]
+    if names and params["condense"] != "none":
+        raise PrivSVMError(
+            f"condense: {params['condense']!r} cannot go with methods.{names[0]}: a condensed row needs the columns of "
+            "all entities in one place; set it to none, or take the method out"
+        )
+    return names
+
+
+def entity_names(params: Mapping[str, Any], method: str, dataset: str) -> list[str]:
+    """Names of the entities of a method that runs as a protocol.
+
+    Parameters
+    ----------
+    params : mapping
+        Checked params.yaml.
+    method, dataset : str
+        Keys of ``methods`` and ``datasets``.
+
+    Returns
+    -------
+    list of str
+        ``entity-1`` and so on.
+    """
+    entities = method_parameters(params, method, dataset)["entities"]
+    count = entities if isinstance(entities, int) else len(entities)
+    return [f"entity-{number}" for number in range(1, count + 1)]
 
 
 def numba_cache_key(package: str | Path = _PACKAGE) -> str:

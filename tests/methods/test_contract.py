@@ -17,10 +17,13 @@ from privsvm import (
     M3SVMClassifier,
     MajorityClassifier,
     ObjectivePerturbationClassifier,
+    OneNormSVMClassifier,
     OPERAClassifier,
     OvRJointGaussianClassifier,
     PMSVMClassifier,
+    PPSVMClassifier,
     PrivateSVMClassifier,
+    ReducedSVMClassifier,
     SoftmaxDPSGDClassifier,
     SVMClassifier,
     WestonWatkinsClassifier,
@@ -49,6 +52,12 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
         PrivateSVMClassifier(allow_unsound=True, kernel="rbf", mechanism="laplace", random_state=0),
         LandmarkDualClassifier(allow_unsound=True, random_state=0),
         DPFrankWolfeClassifier(allow_unsound=True, random_state=0),
+        OneNormSVMClassifier(),
+        OneNormSVMClassifier(kernel="gaussian"),
+        ReducedSVMClassifier(random_state=0),
+        ReducedSVMClassifier(kernel="gaussian", random_state=0),
+        PPSVMClassifier(random_state=0),
+        PPSVMClassifier(kernel="gaussian", random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -80,6 +89,9 @@ ESTIMATORS = [
     CrammerSingerClassifier(),
     WestonWatkinsClassifier(),
     M3SVMClassifier(),
+    OneNormSVMClassifier(),
+    ReducedSVMClassifier(random_state=0),
+    PPSVMClassifier(random_state=0),
 ]
 
 
@@ -211,6 +223,26 @@ class TestBadInput:
         (DPFrankWolfeClassifier(), {"smoothing": 0.0}),
         (DPFrankWolfeClassifier(), {"fit_intercept": 2}),
         (DPFrankWolfeClassifier(), {"neighbours": "add_remove"}),
+        *[
+            (estimator_class(kernel="gaussian"), changes)
+            for estimator_class in (OneNormSVMClassifier, ReducedSVMClassifier, PPSVMClassifier)
+            for changes in (
+                {"C": 0},
+                {"C": "tuned"},
+                {"C": np.nan},
+                {"kernel": "rbf"},
+                {"gamma": -1.0},
+                {"gamma": "scale"},
+                {"gamma": "tune"},
+            )
+        ],
+        *[
+            (estimator_class(), {"mbar": value})
+            for estimator_class in (ReducedSVMClassifier, PPSVMClassifier)
+            for value in (0, -0.1, 1.5, True, "all", 21)
+        ],
+        *[(PPSVMClassifier(), {"entities": value}) for value in (0, 3, 1.5, [[0], []], [[0]], [[0, 1], [1]], "two")],
+        (PPSVMClassifier(), {"standardize": 1}),
     ],
 )
 def test_bad_parameters_are_named_with_their_value(estimator, changes):

@@ -112,6 +112,38 @@ def make_result(
     return record | changes
 
 
+def make_attack(dataset: str, method: str, errors: tuple[float | None, ...] = (2e-14, 3e-13)) -> dict[str, Any]:
+    """One record of the known-sample attack; None where it is not possible."""
+    return {
+        "method": method,
+        "dataset": dataset,
+        "attack": "known_sample",
+        "kernel": "linear",
+        "gamma": 0.1,
+        "mbar": 46,
+        "n_rows": 455,
+        "entities": [
+            {
+                "entity": f"entity-{number + 1}",
+                "features": 6 + number,
+                "rows_needed": 6 + number,
+                "possible": error is not None,
+                "error_at_rows_needed": error,
+                "recovered_at": None if error is None else 7 + number,
+                "unreadable_rows": 0,
+                "curve": {
+                    "known": [1, 5, 6 + number, 40],
+                    "max_error": [4.0, 2.5, 1.0 if error is None else error, 1.0 if error is None else 0.0],
+                    "rms_error": [1.0, 0.5, 0.4, 0.3],
+                    "recovered_share": [0.0, 0.0, 0.0 if error is None else 1.0, 0.0 if error is None else 1.0],
+                },
+                "membership": {"true_column_residual": 1e-15, "random_residual": 0.97},
+            }
+            for number, error in enumerate(errors)
+        ],
+    }
+
+
 def hash_of(text: str) -> int:
     """A number that is the same in every process, unlike ``hash``."""
     return int.from_bytes(text.encode()[-8:], "little")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import METHODS
+from synthetic_results import METHODS, make_attack
 
 from privsvm.reporting import render_page
 from privsvm.reporting.records import read_prepared, read_results, read_timings
@@ -128,9 +128,10 @@ def check_quiet(driver: Any) -> None:
     assert loud == set()
 
 
-def page_of(files: dict[str, list[str]]) -> str:
+def page_of(files: dict[str, list[str]], attacks: tuple[dict[str, Any], ...] = ()) -> str:
     return render_page(
         read_results(files["results"]),
+        attacks=attacks,
         timings=read_timings(files["timings"]),
         prepared=read_prepared(files["prepared"]),
         experiment="default",
@@ -197,6 +198,24 @@ def test_charts_are_drawn(
     check_quiet(driver)
 
 
+@pytest.mark.parametrize("width", [1400, 420])
+def test_an_attack_is_drawn(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
+) -> None:
+    attacks = (make_attack("wine", "ppsvm_gaussian"), make_attack("wine", "ppsvm_linear", (1e-14,) * 20))
+    driver = open_page(page_of(write_experiment(), attacks), width)
+    few, many = (draw(driver, f'.chart[data-attack="{number}"]') for number in (0, 1))
+    assert few["names"] == ["entity-1 (6 features)", "entity-2 (7 features)"]
+    assert few["notes"] == ["below: recovered"]
+    assert few["cut"] == 0
+    # One line an entity and the threshold; the legend of the first has two more.
+    assert (few["lines"], many["lines"]) == (3 + 2, 21)
+    # So many names would be taller than the chart; the table below has them.
+    assert many["headings"] == []
+    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    check_quiet(driver)
+
+
 def test_metric_selector_changes_charts_and_tables(
     write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
 ) -> None:
@@ -221,7 +240,10 @@ def test_hostile_names_are_harmless(
 ) -> None:
     hostile = '<img src=x onerror="window.hit=1"></script><script>window.hit=1</script>&amp;\''
     files = write_experiment((hostile,), {hostile: "claimed", "</title><b>x": "proved", "svm": "none"})
-    driver = open_page(page_of(files))
+    attack = make_attack(hostile, hostile)
+    attack["entities"][0]["entity"] = hostile
+    driver = open_page(page_of(files, (attack,)))
+    assert hostile in draw(driver, ".chart[data-attack]")["headings"][0]
     names = draw(driver, ".curve-chart")["names"]
     draw(driver, "#claim-chart")
     assert len(names) == 3

@@ -9,12 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from synthetic_results import GRID, METHODS, make_guarantee, make_result
+from synthetic_results import GRID, METHODS, make_attack, make_guarantee, make_result
 
+from privsvm.errors import PrivSVMError
 from privsvm.reporting import page_context, render_page
 from privsvm.reporting.page import counted, short_number
 from privsvm.reporting.provenance import provenance, without_absolute_paths
-from privsvm.reporting.records import Result, Timing, read_prepared, read_results, read_timings, result_from_record
+from privsvm.reporting.records import (
+    Result,
+    Timing,
+    read_attacks,
+    read_prepared,
+    read_results,
+    read_timings,
+    result_from_record,
+)
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
 
@@ -173,6 +182,36 @@ def test_a_weak_audit_does_not_rescue_a_claim() -> None:
     page = render_page(results_of(record))
     assert "the claim fails for the reason given" in page
     assert page_context(results_of(record))["worst_claim"] is None
+
+
+def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
+    page = render_page(whole(), attacks=[make_attack("wine", "ppsvm_linear"), make_attack("wine", "b", (None, 1e-12))])
+    words = " ".join(" ".join(Elements(page).text).split())
+    assert "from the public blocks of ppsvm_linear on wine, whoever knows 6 to 7 of an entity's 455 rows" in words
+    assert "All 2 entities are open to someone who knows 6 to 7 of 455 rows." in words
+    assert "1 of 2 entities are open" in words
+    assert "not possible: too few random rows" in words
+    assert "b , ppsvm_linear state no epsilon" in words.replace("b,", "b ,")
+    assert "Attacks on methods without a guarantee" not in render_page(whole())
+
+
+@pytest.mark.parametrize("error", [1.1e-8, 0.5])
+def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
+    context = page_context(whole(), attacks=[make_attack("wine", "ppsvm_linear", (error, error))])
+    assert context["attacks"][0]["broken"] == 0
+    words = " ".join(Elements(render_page(whole(), attacks=[make_attack("wine", "p", (error,))])).text)
+    assert "0 of 1 entities are open" in " ".join(words.split())
+    assert "computes all its others" not in words
+
+
+def test_a_record_that_is_no_attack_is_refused(tmp_path: Any) -> None:
+    path = tmp_path / "wine.attacks.json"
+    path.write_text(json.dumps(dict.fromkeys(("method", "dataset", "attack"), 1)), encoding="utf-8")
+    with pytest.raises(PrivSVMError, match=r"wine.attacks.json: key 'kernel' is missing"):
+        read_attacks([path])
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(PrivSVMError, match="key 'method' is missing"):
+        read_attacks([path])
 
 
 def test_hostile_names_stay_text() -> None:

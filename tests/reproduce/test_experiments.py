@@ -28,6 +28,12 @@ ALL = [
     "pmsvm_table2",
     "pmsvm_table2_sound",
     "pmsvm_time",
+    "ppsvm_attack",
+    "ppsvm_entities",
+    "ppsvm_kernels",
+    "ppsvm_sharing",
+    "ppsvm_table1",
+    "ppsvm_table2",
 ]
 
 

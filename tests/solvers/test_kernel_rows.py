@@ -118,3 +118,11 @@ def test_sparse_rows_of_many_features_take_little_memory():
     tracemalloc.stop()
     assert peak < 40e6
     assert np.allclose(gram, kernel_matrix(X, X, "rbf", 0.1), atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.filterwarnings("error")
+def test_an_expansion_of_no_row_is_zero(kernel):
+    assert np.array_equal(
+        kernel_expansion(np.ones((3, 2)), np.empty((0, 2)), np.empty((0, 4)), kernel), np.zeros((3, 4))
+    )

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,20 @@ def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
     return workspace
 
 
+def made_once(tmp_path_factory, name: str, make: Callable[[Path], object]) -> Workspace:
+    """A working copy that the first of all workers makes, and the others wait for."""
+    base = tmp_path_factory.getbasetemp()
+    # The workers of one run have folders of their own below a common one.
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    shared.mkdir(exist_ok=True)
+    with open(shared / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "done").exists():
+            make(shared / "finished")
+            (shared / "done").touch()
+    return Workspace(shared / "finished")
+
+
 @pytest.fixture
 def fresh(tmp_path) -> Workspace:
     """A working copy in which nothing has run."""
@@ -155,16 +170,7 @@ def fresh(tmp_path) -> Workspace:
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory) -> Workspace:
     """A working copy in which the small benchmark has run once, for all workers. Do not change it."""
-    base = tmp_path_factory.getbasetemp()
-    # The workers of one run have folders of their own below a common one.
-    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "workflow"
-    shared.mkdir(exist_ok=True)
-    with open(shared / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (shared / "done").exists():
-            new_workspace(shared / "finished").snakemake(cores=2)
-            (shared / "done").touch()
-    return Workspace(shared / "finished")
+    return made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake(cores=2))
 
 
 @pytest.fixture

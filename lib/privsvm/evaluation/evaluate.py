@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from privsvm.data.prepare import PreparedData
 from privsvm.evaluation.metrics import METRICS, area_under_curve, confusion_matrices, confusion_metrics
 from privsvm.methods.released import ReleasedPath
 
-__all__ = ["evaluate_paths", "summarise"]
+__all__ = ["evaluate_paths", "result_record", "summarise"]
 
 
 def evaluate_paths(prepared: PreparedData, paths: Sequence[ReleasedPath]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -62,6 +63,31 @@ def evaluate_paths(prepared: PreparedData, paths: Sequence[ReleasedPath]) -> tup
         "n_test": n_test,
     }
     return outcome, {"predict_seconds": predict_seconds, "rows_predicted": rows_predicted}
+
+
+def result_record(record: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Put together what is said about the models of one job and what they achieved.
+
+    Parameters
+    ----------
+    record : mapping
+        The models' record.
+    outcome : mapping
+        From `evaluate_paths`.
+
+    Returns
+    -------
+    dict
+        A results record, see docs/files.md.
+    """
+    private = math.isfinite(float(record["epsilons"][0]))
+    return {
+        **{name: value for name, value in record.items() if name not in ("kind", "classes")},
+        **outcome,
+        "status": record["guarantees"][0]["status"],
+        "delta": record["delta"] if private else None,
+        "neighbours": record["neighbours"] if private else None,
+    }
 
 
 def summarise(values: np.ndarray) -> dict[str, list[float]]:

@@ -22,6 +22,7 @@ from privsvm.privacy.guarantee import Guarantee
 from privsvm.streams import seeded_stream, system_stream
 
 __all__ = [
+    "BlockPath",
     "ConstantPath",
     "FourierPath",
     "KernelPath",
@@ -239,6 +240,30 @@ class StandardizedLinearPath(LinearPath):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class BlockPath(LinearPath):
+    """Linear models of the columns of a public kernel, which several entities make together.
+
+    Its rows are not those of the data, but their kernel values, which only the entities can compute.
+
+    Attributes
+    ----------
+    coef, intercept
+        As of `LinearPath`.
+    power : ndarray (1,)
+        Kernel values are raised to it first: a Gaussian kernel of another coefficient than was published.
+    """
+
+    kind: ClassVar[str] = "block"
+    array_names: ClassVar[tuple[str, ...]] = ("coef", "intercept", "power")
+
+    power: np.ndarray
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        power = float(self.power[0])
+        return super().scores(X if power == 1.0 else X**power, epsilon_index)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FourierPath(ReleasedPath):
     """Linear models on random Fourier features.
 
@@ -445,9 +470,12 @@ class ReleasedClassifier:
         return self.classes_[self._path.codes(scores[None])[0]]
 
     def _released_scores(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        X = self._checked_rows(X)
         return self._path.scores(X, 0)[0]
+
+    def _checked_rows(self, X) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
 
 
 class PrivateClassifier(ReleasedClassifier, abc.ABC):
@@ -549,7 +577,7 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
         If the kind is unknown or an array is missing.
     """
     paths = (
-        LinearPath, UnitLinearPath, StandardizedLinearPath, OneVsOneLinearPath, FourierPath, KernelPath,
+        LinearPath, UnitLinearPath, StandardizedLinearPath, OneVsOneLinearPath, BlockPath, FourierPath, KernelPath,
         OneVsRestKernelPath, ConstantPath,
     )  # fmt: skip
     kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}

@@ -19,7 +19,7 @@ from privsvm.methods.validation import INFERRED_CLASSES
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.streams import seeded_stream
 
-__all__ = ["load_paths", "save_paths", "train_paths", "training_rows"]
+__all__ = ["load_paths", "record_header", "save_paths", "train_paths", "training_rows"]
 
 
 _PUBLIC_SIZE = "n_rows is the size of the benchmark's training set: public, and the same for both neighbours"
@@ -146,6 +146,41 @@ def train_paths(
     }
 
 
+def record_header(method: str, job: Mapping[str, Any], description: Mapping[str, Any], n_train: int) -> dict[str, Any]:
+    """Say what the models of one job are of: the part of their record that is known beforehand.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method's entry.
+    job : mapping
+        See `train_paths`.
+    description : mapping
+        Of the prepared data: ``dataset, digest, protocol, classes, n_features``.
+    n_train : int
+        Training rows, of the largest split.
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        "experiment": job["experiment"],
+        "method": method,
+        "implementation": job["implementation"],
+        "parameters": job["parameters"],
+        "condense": job["condense"],
+        "delta": job["privacy"]["delta"],
+        "neighbours": job["privacy"]["neighbours"],
+        "dataset": description["dataset"],
+        "dataset_digest": description["digest"],
+        "protocol": description["protocol"],
+        "classes": description["classes"],
+        "n_features": description["n_features"],
+        "n_train": n_train,
+    }
+
+
 def save_paths(paths: list[ReleasedPath], models: str | Path, record: str | Path, header: Mapping[str, Any]) -> None:
     """Store the paths of all splits as arrays and a record.
 
@@ -156,7 +191,7 @@ def save_paths(paths: list[ReleasedPath], models: str | Path, record: str | Path
     models, record : path-like
         The ``.npz`` and ``.json`` to write.
     header : mapping
-        What the record says besides: method, dataset, parameters, ...
+        What the record says besides, see `record_header`.
     """
     arrays = {f"{split}.{name}": array for split, path in enumerate(paths) for name, array in path.arrays().items()}
     first = paths[0]

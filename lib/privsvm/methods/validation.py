@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import check_budget
@@ -128,6 +126,10 @@ def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any,
     ValueError
         If a label is outside `classes`, or there are fewer than two classes.
     """
+    # Imported late: who only checks parameters need not wait for scikit-learn.
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import validate_data
+
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
     check_classification_targets(y)
     if scipy.sparse.issparse(X):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privsvm.reporting.page import page_context, render_page
 from privsvm.reporting.provenance import provenance
-from privsvm.reporting.records import METRICS, Result, Timing, read_prepared, read_results, read_timings
+from privsvm.reporting.records import METRICS, Result, Timing, read_attacks, read_prepared, read_results, read_timings
 from privsvm.reporting.tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "nearest_epsilon",
     "page_context",
     "provenance",
+    "read_attacks",
     "read_prepared",
     "read_results",
     "read_timings",

@@ -38,6 +38,9 @@ NOISE_SOURCE_TEXT = {
     "seeded stream": "seeded, for the benchmark only: whoever knows the seed can take it off",
 }
 
+# Errors below it are round-off: the attacked values are known to eight digits.
+_RECOVERED = 1e-8
+
 # Relative slack for comparing printed epsilons: round-off is not a contradiction.
 _SLACK = 1e-6
 
@@ -554,6 +557,52 @@ def _cards(results: Sequence[Result], methods: Sequence[str]) -> list[dict[str, 
     return cards
 
 
+def _attacks(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Sum up what the known-sample attack recovers from every entity."""
+    shown = []
+    for attack in attacks:
+        rows = []
+        for entity in attack["entities"]:
+            error = as_number(entity["error_at_rows_needed"])
+            rows.append({**entity, "error_at_rows_needed": error, "broken": error is not None and error <= _RECOVERED})
+        broken = [row for row in rows if row["broken"]]
+        shown.append(
+            {
+                "method": attack["method"],
+                "dataset": attack["dataset"],
+                "kernel": attack["kernel"],
+                "mbar": attack["mbar"],
+                "n_rows": attack["n_rows"],
+                "entities": rows,
+                "broken": len(broken),
+                "fewest": min((row["rows_needed"] for row in broken), default=None),
+                "most": max((row["rows_needed"] for row in broken), default=None),
+            }
+        )
+    return shown
+
+
+def _attack_figures(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Curves of the attacks: largest error against the number of known rows, one curve an entity."""
+    return [
+        {
+            "rows": attack["n_rows"],
+            "curves": [
+                {
+                    "name": entity["entity"],
+                    "features": entity["features"],
+                    "needed": entity["rows_needed"],
+                    "known": entity["curve"]["known"],
+                    "error": [float(f"{as_number(value) or 0.0:.3g}") for value in entity["curve"]["max_error"]],
+                    "share": [float(f"{as_number(value) or 0.0:.3g}") for value in entity["curve"]["recovered_share"]],
+                }
+                for entity in attack["entities"]
+            ],
+        }
+        for attack in attacks
+    ]
+
+
 def _timing_rows(timings: Sequence[Timing], results: Sequence[Result]) -> list[dict[str, Any]]:
     def mean(values: Iterable[float | None] | None) -> float | None:
         known = [value for value in values or () if value is not None]
@@ -605,6 +654,7 @@ def page_context(
     *,
     timings: Sequence[Timing] = (),
     prepared: Sequence[Mapping[str, Any]] = (),
+    attacks: Sequence[Mapping[str, Any]] = (),
     origin: Mapping[str, Any] | None = None,
     experiment: str = "",
     reference_epsilon: float = 1.0,
@@ -619,6 +669,8 @@ def page_context(
         From `read_timings`.
     prepared : sequence of mapping
         From `read_prepared`.
+    attacks : sequence of mapping
+        From `read_attacks`.
     origin : mapping or None
         From `provenance`; left out of the page where None.
     experiment : str
@@ -657,6 +709,8 @@ def page_context(
         "worst_claim": worst,
         "audited_proofs": any(trace["audits"] for trace in claim_traces),
         "contradictions": _contradictions(results),
+        "attacks": _attacks(attacks),
+        "attacked": sorted({str(attack["method"]) for attack in attacks}),
         "best": _best_proved(results, reference_epsilon),
         "datasets": _datasets(results, grids),
         "open_datasets": len(grids) if len(grids) <= _OPEN_DATASETS else 1,
@@ -671,6 +725,7 @@ def page_context(
             "metrics": {metric: METRICS[metric] for metric in metrics},
             "claims": claim_traces,
             "datasets": _curves(results, grids, method_index),
+            "attacks": _attack_figures(attacks),
         },
     }
 

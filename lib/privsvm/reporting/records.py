@@ -18,6 +18,7 @@ __all__ = [
     "Result",
     "Timing",
     "as_number",
+    "read_attacks",
     "read_prepared",
     "read_results",
     "read_timings",
@@ -292,3 +293,34 @@ def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Mapping[str, 
             raise PrivSVMError(f"{path}: not a record of prepared data; delete it and run again")
         records.append({"dataset": Path(path).stem, **record})
     return sorted(records, key=lambda record: str(record["dataset"]))
+
+
+_ATTACK_KEYS = ("method", "dataset", "attack", "kernel", "mbar", "n_rows", "entities")
+
+
+def read_attacks(paths: Iterable[str | os.PathLike[str]]) -> list[Mapping[str, Any]]:
+    """Read what attacks on methods without a guarantee recovered, ordered by dataset and method.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        ``<method>/<dataset>.attacks.json``.
+
+    Returns
+    -------
+    list of mapping
+        As docs/files.md describes them.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is no such record.
+    """
+    records = []
+    for path in paths:
+        record = read_json(path)
+        missing = [key for key in _ATTACK_KEYS if not isinstance(record, Mapping) or key not in record]
+        if missing:
+            raise PrivSVMError(f"{path}: key {missing[0]!r} is missing; delete the file and run again")
+        records.append(record)
+    return sorted(records, key=lambda record: (str(record["dataset"]), str(record["method"])))

@@ -191,6 +191,8 @@ def kernel_expansion(
     exponent = float(gamma) * LOG2_E
     factor = 2.0 * exponent if kind == RBF else float(gamma)
     out = np.zeros((X.shape[0], coef.shape[1]))
+    if Z.shape[0] == 0:
+        return out
     sparse = scipy.sparse.issparse(X)
     # Distances do not change, and shorter rows lose less to cancellation.
     origin = Z.mean(axis=0) if kind == RBF else np.zeros(Z.shape[1])

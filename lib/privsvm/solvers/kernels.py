@@ -9,7 +9,7 @@ from numba import njit
 from privsvm.errors import nearest_name
 from privsvm.solvers.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
-__all__ = ["KERNELS", "kernel_matrix", "kernel_values", "resolve_gamma", "squared_norms"]
+__all__ = ["KERNELS", "kernel_matrix", "kernel_values", "resolve_gamma", "squared_distances", "squared_norms"]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 LINEAR, RBF, POLY, SIGMOID = range(4)
@@ -58,6 +58,13 @@ def squared_norms(X) -> np.ndarray:
     if scipy.sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", X, X)
+
+
+def squared_distances(X, Z) -> np.ndarray:
+    """Squared distances (n, m) between the rows of X (n, d) and Z (m, d), dense or CSR."""
+    products = X @ Z.T
+    products = products.toarray() if hasattr(products, "toarray") else np.asarray(products)
+    return np.maximum(squared_norms(X)[:, None] + squared_norms(Z)[None] - 2.0 * products, 0.0)
 
 
 def resolve_gamma(gamma: float | str, X) -> float:

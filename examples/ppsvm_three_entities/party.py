@@ -1,0 +1,226 @@
+"""One step of the PPSVM protocol on one party's machine, from CSV files. README.md beside this file has the commands.
+
+A CSV file of columns has a header; its first column identifies the rows, the others are numbers. A file of labels has
+the two columns `id` and `label`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
+from privsvm.methods.ppsvm_protocol import (
+    combine_messages,
+    draw_secrets,
+    kernel_agreement,
+    make_block,
+    read_private,
+    rows_digest,
+    secret_of,
+    train_on_messages,
+    write_private,
+)
+from privsvm.methods.training import load_paths, save_paths
+from privsvm.privacy.known_sample import audit_entity
+from privsvm.streams import system_stream
+
+
+def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
+    """Read a CSV file with a header; return the first column and the others."""
+    try:
+        with open(path, newline="", encoding="utf-8") as handle:
+            header, *rows = list(csv.reader(handle))
+    except (ValueError, UnicodeDecodeError):
+        raise PrivSVMError(f"{path}: no CSV file with a header; export the table again") from None
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise PrivSVMError(f"{path}: line {number} has {len(row)} fields, the header {len(header)}; mend the line")
+    return [row[0] for row in rows], [row[1:] for row in rows]
+
+
+def read_columns(path: str | Path) -> tuple[list[str], np.ndarray]:
+    """Read identifiers and columns (n, n_j)."""
+    identifiers, rows = read_table(path)
+    try:
+        return identifiers, np.array(rows, dtype=np.float64).reshape(len(rows), -1)
+    except ValueError as error:
+        raise PrivSVMError(f"{path}: {error}; all but the first column must hold numbers") from None
+
+
+def read_labels(path: str | Path) -> tuple[list[str], list[str]]:
+    """Read identifiers and labels."""
+    identifiers, rows = read_table(path)
+    return identifiers, [row[0] for row in rows]
+
+
+def agree(options: argparse.Namespace) -> None:
+    """Write the agreement: the kernel, and how many columns each entity brings."""
+    columns = {}
+    for item in options.entities:
+        name, _, count = item.partition("=")
+        if not count.isdigit():
+            raise PrivSVMError(f"--entities: {item!r} is not NAME=NUMBER OF COLUMNS")
+        columns[name] = int(count)
+    parameters = {"kernel": options.kernel, "gamma": options.gamma, "mbar": options.mbar}
+    agreement = kernel_agreement(parameters, columns, [options.rows], [0])
+    write_json(options.agreement, {**agreement, "classes": options.classes})
+
+
+def draw(options: argparse.Namespace) -> None:
+    """Draw this entity's secrets from the operating system's entropy; no seed is kept."""
+    _, columns = read_columns(options.columns)
+    agreement = read_json(options.agreement)
+    secrets = draw_secrets({"train_0": columns}, agreement, options.name, lambda split: system_stream())
+    write_private(options.secret, secrets)
+
+
+def publish(options: argparse.Namespace) -> None:
+    """Make this entity's public block of the training rows."""
+    identifiers, columns = read_columns(options.columns)
+    labelled, labels = read_labels(options.labels)
+    if labelled != identifiers:
+        raise PrivSVMError(
+            f"{options.labels}: its rows are not those of {options.columns}, in the same order; sort both"
+        )
+    message = make_block(
+        {"train_0": columns},
+        read_private(options.secret),
+        read_json(options.agreement),
+        options.name,
+        "train",
+        [rows_digest(identifiers, labels)],
+    )
+    write_npz(options.block, message)
+
+
+def audit(options: argparse.Namespace) -> None:
+    """Say what this entity's block gives away, before or after it is handed over."""
+    _, columns = read_columns(options.columns)
+    agreement = read_json(options.agreement)
+    hidden = secret_of(read_private(options.secret), 0).standardized(columns)
+    block = read_npz(options.block)["train_0"]
+    found = audit_entity(block, hidden, agreement["kernel"], agreement["gamma"], system_stream())
+    if found["error_at_rows_needed"] is None or found["error_at_rows_needed"] > 1e-8:
+        print(f"  {options.name}: {found['rows_needed']} known rows do not suffice to recover the others")
+    else:
+        print(
+            f"  {options.name}: whoever knows {found['rows_needed']} of its {len(columns)} rows computes all others, "
+            f"to within {found['error_at_rows_needed']:.0e} standard deviations"
+        )
+
+
+def train(options: argparse.Namespace) -> None:
+    """Train on the blocks of all entities and the labels."""
+    agreement = read_json(options.agreement)
+    identifiers, labels = read_labels(options.labels)
+    codes = {name: code for code, name in enumerate(agreement["classes"])}
+    unknown = sorted(set(labels) - set(codes))
+    if unknown:
+        raise PrivSVMError(f"{options.labels}: label {unknown[0]!r} is not among the agreed {agreement['classes']}")
+    paths, _ = train_on_messages(
+        {source: read_npz(source) for source in options.blocks},
+        [np.array([codes[label] for label in labels])],
+        agreement,
+        options.C,
+        options.gamma,
+        len(codes),
+        lambda split: system_stream(),
+        [rows_digest(identifiers, labels)],
+    )
+    save_paths(paths, options.model, options.record, {"implementation": "ppsvm", "classes": agreement["classes"]})
+
+
+def answer(options: argparse.Namespace) -> None:
+    """Make this entity's public block of rows to predict."""
+    identifiers, columns = read_columns(options.columns)
+    message = make_block(
+        {"test_0": columns},
+        read_private(options.secret),
+        read_json(options.agreement),
+        options.name,
+        "test",
+        [rows_digest(identifiers)],
+    )
+    write_npz(options.block, message)
+
+
+def predict(options: argparse.Namespace) -> None:
+    """Predict rows from the answers of all entities."""
+    agreement = read_json(options.agreement)
+    identifiers, _ = read_table(options.rows)
+    answers = {source: read_npz(source) for source in options.blocks}
+    (kernel,) = combine_messages(answers, agreement, "test", [rows_digest(identifiers)])
+    (path,), _ = load_paths(options.model, options.record)
+    codes = path.codes(path.scores(kernel, 0))[0]
+    lines = [f"{name},{agreement['classes'][code]}" for name, code in zip(identifiers, codes, strict=True)]
+    write_text(options.predictions, "\n".join(["id,label", *lines]) + "\n")
+
+
+def number_or(*words: str):
+    """Make an argument type: a number, or one of some words."""
+
+    def parse(text: str) -> float | int | str:
+        if text in words:
+            return text
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no number" + "".join(f", nor {word}" for word in words)
+            ) from None
+        return int(value) if value.is_integer() and "." not in text else value
+
+    return parse
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the arguments and take the step."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    steps = parser.add_subparsers(dest="step", required=True)
+
+    def step(function, *files: str, name: bool = True) -> argparse.ArgumentParser:
+        added = steps.add_parser(function.__name__, help=function.__doc__, description=function.__doc__)
+        added.set_defaults(function=function)
+        if name:
+            added.add_argument("--name", required=True, help="this entity, as in the agreement")
+        for file in files:
+            added.add_argument(f"--{file}", required=True, metavar="FILE")
+        return added
+
+    agreed = step(agree, "agreement", name=False)
+    agreed.add_argument("--entities", required=True, nargs="+", metavar="NAME=COLUMNS")
+    agreed.add_argument("--rows", required=True, type=int, help="number of training rows")
+    agreed.add_argument("--classes", required=True, nargs="+", metavar="LABEL")
+    agreed.add_argument("--kernel", default="linear", choices=("linear", "gaussian"))
+    agreed.add_argument(
+        "--gamma", default="auto", type=number_or("auto"), help="of the gaussian kernel; auto: 1 / columns"
+    )
+    agreed.add_argument("--mbar", default=0.1, type=number_or(), help="rows of the random matrices, or their share")
+    step(draw, "columns", "agreement", "secret")
+    step(publish, "columns", "labels", "secret", "agreement", "block")
+    step(audit, "columns", "secret", "agreement", "block")
+    trained = step(train, "labels", "agreement", "model", "record", name=False)
+    trained.add_argument("--blocks", required=True, nargs="+", metavar="FILE")
+    trained.add_argument("--C", default="tune", type=number_or("tune"), help="weight of a row's slack")
+    trained.add_argument("--gamma", default="auto", choices=("auto", "tune"), help="tune: together with C")
+    step(answer, "columns", "secret", "agreement", "block")
+    predicted = step(predict, "rows", "agreement", "model", "record", "predictions", name=False)
+    predicted.add_argument("--blocks", required=True, nargs="+", metavar="FILE")
+    options = parser.parse_args(arguments)
+    try:
+        options.function(options)
+    except PrivSVMError as error:
+        sys.exit(f"error: {error}")
+    except OSError as error:
+        sys.exit(f"error: {error.filename or 'file system'}: {error.strerror or error}; check the path and its rights")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""Run the PPSVM protocol with three entities and a trainer, as separate processes with folders of their own.
+
+As root, every party is an operating-system user of its own, and every process tries to open the private files of all
+others before it does its work; the run fails if one can. Otherwise all are the same user, and it says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import pwd
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import party
+from sklearn.datasets import load_breast_cancer
+
+ENTITIES = ("entity-1", "entity-2", "entity-3")
+PARTIES = (*ENTITIES, "trainer")
+N_TRAIN = 500
+
+
+class Deployment:
+    """The folders of all parties, and who they are.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where to make them.
+    one_user : bool
+        Whether all parties are the user who runs this.
+    rehearsal : bool
+        Whether to take all steps in this process.
+    """
+
+    def __init__(self, folder: Path, one_user: bool = False, rehearsal: bool = False):
+        self.folder = folder
+        self.rehearsal = rehearsal
+        self.private = {name: folder / name for name in ENTITIES}
+        self.public = {name: folder / "shared" / name for name in PARTIES}
+        self.users = {} if one_user else dict(zip(PARTIES, free_users(), strict=False))
+        folder.chmod(0o755)
+        (folder / "shared").mkdir(mode=0o755)
+        for path, name, mode in [
+            *((path, name, 0o700) for name, path in self.private.items()),
+            # Everybody reads what a party shares, and that party alone writes it.
+            *((path, name, 0o755) for name, path in self.public.items()),
+        ]:
+            path.mkdir()
+            path.chmod(mode)
+            self.give(path, name)
+
+    def give(self, path: Path, name: str) -> None:
+        """Make a party the owner of a file or folder."""
+        if self.users:
+            os.chown(path, self.users[name], self.users[name])
+
+    def write(self, path: Path, name: str, lines: Sequence[str]) -> None:
+        """Write a party's own CSV file."""
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.chmod(0o600 if path.parent in self.private.values() else 0o644)
+        self.give(path, name)
+
+    def closed_to(self, name: str) -> list[Path]:
+        """All private folders and files of the others."""
+        others = (folder for owner, folder in self.private.items() if owner != name)
+        return [path for folder in others for path in (folder, *folder.rglob("*"))]
+
+    def run(self, steps: dict[str, Sequence[str | Path]]) -> None:
+        """Let parties take a step, each in a process of its own, all at the same time; show what they touched."""
+        if self.rehearsal:
+            for arguments in steps.values():
+                party.main([str(item) for item in arguments])
+            return
+        running = []
+        closed = {name: self.closed_to(name) for name in steps}
+        for name, arguments in steps.items():
+            receiver, sender = os.pipe()
+            sys.stdout.flush()
+            process = os.fork()
+            if process == 0:
+                os.close(receiver)
+                code = 1
+                # Whatever happens, the child must not go on with the parent's work.
+                try:
+                    with os.fdopen(sender, "w", encoding="utf-8") as pipe, contextlib.redirect_stdout(pipe):
+                        code = self.take(name, [str(item) for item in arguments], closed[name])
+                except BaseException:
+                    traceback.print_exc()
+                os._exit(code)
+            os.close(sender)
+            running.append((name, arguments[0], process, receiver))
+        failed = []
+        for name, step, process, receiver in running:
+            with os.fdopen(receiver, encoding="utf-8") as pipe:
+                told = pipe.read()
+            _, status = os.waitpid(process, 0)
+            print(f"{name}: {step}\n{told}", end="")
+            if status:
+                failed.append(name)
+        if failed:
+            sys.exit(f"error: {', '.join(failed)} failed")
+
+    def take(self, name: str, arguments: list[str], closed: list[Path]) -> int:
+        """In a party's process: become its user, make sure that the others' files are closed, take the step."""
+        os.umask(0o022)
+        if self.users:
+            os.setgroups([])
+            os.setgid(self.users[name])
+            os.setuid(self.users[name])
+            opened = [path for path in closed if can_open(path)]
+            if opened:
+                print(f"  could open {opened[0]}, which is not its own")
+                return 1
+            print(f"  was refused all {len(closed)} private folders and files of the others")
+        seen = trace_files(self.folder)
+        try:
+            party.main(arguments)
+            code = 0
+        except SystemExit as end:
+            print(f"  {end.code}")
+            code = 1
+        for verb in ("read", "wrote"):
+            if seen[verb]:
+                print(f"  {verb} {', '.join(seen[verb])}")
+        return code
+
+
+def can_change_user() -> bool:
+    """Whether this process may become another user: tried in a child."""
+    if os.geteuid() != 0:
+        return False
+    process = os.fork()
+    if process == 0:
+        try:
+            os.setgroups([])
+            os.setuid(next(free_users()))
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    return os.waitpid(process, 0)[1] == 0
+
+
+def free_users() -> Iterator[int]:
+    """User numbers that belong to nobody."""
+    for number in range(61001, 65000):
+        try:
+            pwd.getpwuid(number)
+        except KeyError:
+            yield number
+
+
+def can_open(path: Path) -> bool:
+    """Whether this process can read a file or list a folder."""
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except PermissionError:
+        return False
+    return True
+
+
+def trace_files(folder: Path) -> dict[str, list[str]]:
+    """Record from now on which files below a folder this process reads and writes, as Python itself tells."""
+    seen: dict[str, list[str]] = {"read": [], "wrote": []}
+
+    def note(verb: str, path: object) -> None:
+        if isinstance(path, (str, os.PathLike)):
+            name = os.path.relpath(os.path.abspath(path), folder)
+            if not name.startswith("..") and ".part" not in name and name not in seen[verb] and Path(path).is_file():
+                seen[verb].append(name)
+
+    def hook(event: str, details: tuple) -> None:
+        if event == "open" and not (details[2] or 0) & (os.O_WRONLY | os.O_RDWR):
+            note("read", details[0])
+        elif event == "os.rename":
+            # Files are written under another name first.
+            name = os.path.relpath(details[1], folder)
+            if not name.startswith(".."):
+                seen["wrote"].append(name)
+
+    sys.addaudithook(hook)
+    return seen
+
+
+def share_out(deployment: Deployment) -> list[str]:
+    """Give every entity ten columns of all rows and the labels, as a merger of three registers would find them."""
+    data = load_breast_cancer()
+    order = np.random.default_rng().permutation(data.target.size)
+    names = [f"patient-{row:03d}" for row in order]
+    labels = [str(data.target_names[code]) for code in data.target[order]]
+    labelled = ["id,label", *(f"{name},{label}" for name, label in zip(names, labels, strict=True))]
+    for number, entity in enumerate(ENTITIES):
+        held = slice(10 * number, 10 * number + 10)
+        header = ",".join(["id", *(name.replace(" ", "_") for name in data.feature_names[held])])
+        rows = [
+            ",".join([name, *map(repr, values)])
+            for name, values in zip(names, data.data[order, held].tolist(), strict=True)
+        ]
+        folder = deployment.private[entity]
+        deployment.write(folder / "columns.csv", entity, [header, *rows[:N_TRAIN]])
+        deployment.write(folder / "clients.csv", entity, [header, *rows[N_TRAIN:]])
+        deployment.write(folder / "labels.csv", entity, labelled[: N_TRAIN + 1])
+    deployment.write(deployment.public["trainer"] / "labels.csv", "trainer", labelled[: N_TRAIN + 1])
+    deployment.write(deployment.public["trainer"] / "clients.csv", "trainer", ["id", *names[N_TRAIN:]])
+    return labels[N_TRAIN:]
+
+
+def main() -> None:
+    """Run all steps in a folder of their own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kernel", default="linear", choices=("linear", "gaussian"))
+    parser.add_argument("--keep", metavar="FOLDER", help="a new folder to keep; default: a temporary one")
+    parser.add_argument("--one-user", action="store_true", help="do not separate the parties, even as root")
+    options = parser.parse_args()
+    one_user = options.one_user or not can_change_user()
+    if not one_user:
+        # A process that has given up root's rights may be unable to load modules from where Python is installed: all
+        # that the steps need is loaded now.
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            play(Deployment(Path(folder), one_user=True, rehearsal=True), options.kernel)
+    folder = Path(options.keep) if options.keep else Path(tempfile.mkdtemp(prefix="ppsvm-"))
+    if options.keep:
+        folder.mkdir(parents=True)
+    try:
+        play(Deployment(folder.resolve(), one_user), options.kernel)
+    finally:
+        if not options.keep:
+            shutil.rmtree(folder)
+
+
+def play(deployment: Deployment, kernel: str) -> None:
+    """Take all steps of the protocol."""
+    private, public = deployment.private, deployment.public
+    if deployment.users:
+        print(
+            "Every party is a user of its own:", ", ".join(f"{name} {user}" for name, user in deployment.users.items())
+        )
+    else:
+        print("All parties are the same user: the private folders are NOT closed to the others here. Run as root.")
+    truth = share_out(deployment)
+    agreement = public["trainer"] / "agreement.json"
+    files = {
+        name: ["--name", name, "--secret", private[name] / "secret.npz", "--agreement", agreement] for name in private
+    }
+    columns = {name: ["--columns", private[name] / "columns.csv"] for name in private}
+    block = {name: public[name] / "train.npz" for name in private}
+    answers = {name: public[name] / "clients.npz" for name in private}
+    model = ["--model", public["trainer"] / "model.npz", "--record", public["trainer"] / "model.json"]
+    labels = ["--classes", "malignant", "benign", "--rows", str(N_TRAIN)]
+    entities = ["--entities", *(f"{name}=10" for name in ENTITIES)]
+
+    print("\n1. All agree on the kernel and on how many rows and columns there are.")
+    deployment.run({"trainer": ["agree", "--agreement", agreement, "--kernel", kernel, *labels, *entities]})
+    print("\n2. Every entity draws its secrets.")
+    deployment.run({name: ["draw", *columns[name], *files[name]] for name in ENTITIES})
+    print("\n3. Every entity publishes its block of the training rows.")
+    deployment.run(
+        {
+            name: [
+                "publish",
+                *columns[name],
+                "--labels",
+                private[name] / "labels.csv",
+                *files[name],
+                "--block",
+                block[name],
+            ]
+            for name in ENTITIES
+        }
+    )
+    print("\n4. The trainer trains on blocks and labels.")
+    deployment.run(
+        {
+            "trainer": [
+                "train", "--blocks", *block.values(), "--labels", public["trainer"] / "labels.csv",
+                "--agreement", agreement, *model,
+            ]
+        }
+    )  # fmt: skip
+    print("\n5. New clients: every entity answers with its block of their rows.")
+    deployment.run(
+        {
+            name: ["answer", "--columns", private[name] / "clients.csv", *files[name], "--block", answers[name]]
+            for name in ENTITIES
+        }
+    )
+    print("\n6. The trainer predicts from the three answers.")
+    predictions = public["trainer"] / "predictions.csv"
+    deployment.run(
+        {
+            "trainer": [
+                "predict", "--blocks", *answers.values(), "--rows", public["trainer"] / "clients.csv",
+                "--agreement", agreement, *model, "--predictions", predictions,
+            ]
+        }
+    )  # fmt: skip
+    names, predicted = party.read_labels(predictions)
+    right = sum(ours == true for ours, true in zip(predicted, truth, strict=True))
+    print(f"\n{names[0]}: {predicted[0]} (it is {truth[0]}); of {len(truth)} new clients {right} are predicted right.")
+
+    print("\nWhat each entity finds when it attacks its own block:")
+    deployment.run({name: ["audit", *columns[name], *files[name], "--block", block[name]] for name in ENTITIES})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""1-norm SVM, the non-private reference of PPSVM: a linear program whose model uses few features, or few rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.methods.one_norm_training import (
+    TUNE,
+    OneNormClassifier,
+    OneNormModel,
+    expansion_arrays,
+    squared_distances,
+    train_one_norm,
+)
+from privsvm.methods.released import LinearPath, OneVsRestKernelPath, ReleasedPath
+from privsvm.privacy.guarantee import Guarantee
+
+__all__ = ["ESTIMATOR", "OneNormSVMClassifier"]
+
+
+class OneNormSVMClassifier(OneNormClassifier):
+    """Support vector machine with the 1-norm of its coefficients as penalty. Not private.
+
+    Solves ``min C e'y + ||u||_1, s_i (K_i u + b) + y_i >= 1, y >= 0`` exactly, where K are the features ("linear") or
+    the kernel values with all training rows ("gaussian"). More than two classes: one program for each class against
+    the rest.
+
+    Parameters
+    ----------
+    C : float or "tune", default=1.0
+        Weight of a row's slack; the paper's nu. "tune" chooses it as the paper does, on rows held back.
+    kernel : {"linear", "gaussian"}, default="linear"
+        "gaussian" is ``exp(-gamma ||x - z||^2)``, called rbf elsewhere.
+    gamma : float, "auto" or "tune", default="auto"
+        Kernel coefficient; the paper's mu. "auto" is ``1 / d``; "tune", with a C of "tune", chooses both as the paper
+        does.
+    classes : sequence or None, default=None
+        The label set, in the order of the class codes; None takes it from the training labels.
+    random_state : int, numpy.random.Generator or None, default=None
+        Draws the rows that parameters are chosen on.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c,)
+        Labels.
+    coef_ : ndarray (p, d) or (p, m)
+        Weights of the features, or of the rows `support_`; p is c, or 1 for two classes.
+    support_ : ndarray of int (m,)
+        "gaussian": training rows with a weight other than 0.
+    intercept_ : ndarray (p,)
+        Offsets.
+    C_, gamma_ : float
+        Given or chosen.
+    objective_, gap_ : float
+        Objective, summed over the programs, and what it exceeds the optimum by at most.
+    n_iter_ : int
+        Simplex iterations.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+
+    References
+    ----------
+    Mangasarian, Wild and Fung (2007), equations 2.6 and 3.9, with the whole kernel.
+
+    Examples
+    --------
+    >>> from privsvm import OneNormSVMClassifier
+    >>> OneNormSVMClassifier().fit([[-1.0, 0.0], [1.0, 0.0]], ["no", "yes"]).coef_
+    array([[1., 0.]])
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float | str = 1.0,
+        kernel: str = "linear",
+        gamma: float | str = "auto",
+        classes: Sequence | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.classes = classes
+        self.random_state = random_state
+
+    def _model(
+        self, X, codes: np.ndarray, rng: np.random.Generator
+    ) -> tuple[OneNormModel, type[ReleasedPath], dict[str, Any]]:
+        n_classes = len(self.classes_)
+        if self.kernel == "linear":
+            model = train_one_norm(X, codes, n_classes, "linear", self.C, math.nan, rng)
+            self.coef_, self.intercept_ = model.coef, model.intercept
+            return model, LinearPath, {"coef": model.coef[None, None], "intercept": model.intercept[None, None]}
+        distances = squared_distances(X, X)
+        model = train_one_norm(distances, codes, n_classes, "gaussian", self.C, self._start_gamma(), rng)
+        self.support_ = np.flatnonzero(model.coef.any(axis=0))
+        self.coef_, self.intercept_ = model.coef[:, self.support_], model.intercept
+        return model, OneVsRestKernelPath, expansion_arrays(X[self.support_], model, self.coef_)
+
+    def _guarantee(self, rng: Any) -> Guarantee:
+        return Guarantee(
+            status="none",
+            mechanism="none: exact training",
+            reason="a non-private reference",
+            reference="Mangasarian, Wild and Fung (2007), equations 2.6 and 3.9, with the whole kernel",
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic &= self.C == TUNE
+        return tags
+
+
+ESTIMATOR = OneNormSVMClassifier

@@ -1,0 +1,473 @@
+"""Attacks on random kernels over vertically partitioned data: rows recovered from known ones, columns recognised.
+
+An entity with the columns A (m rows, n features) draws a private B (mbar, n) and publishes the block ``A B'`` (linear)
+or ``exp(-gamma |a_i - b_r|^2)`` (gaussian): Mangasarian, Wild and Fung 2007. Both attacks rest on one fact: B mixes
+the features, the rows stay what they are. So the published columns span the columns of A when mbar is large enough,
+and whoever knows some rows of A learns the mixing from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+__all__ = [
+    "Membership",
+    "RecoveryCurve",
+    "audit_entity",
+    "column_membership",
+    "recover_columns",
+    "recovery_curve",
+]
+
+# An entry counts as recovered when it is off by no more than this, in units of its column's spread.
+_RECOVERED = 1e-8
+
+# Directions in which the known rows vary less than this, against the direction of most variation, are taken as
+# not known: rounding of the block would speak there.
+_RELATIVE_CUTOFF = 1e-11
+
+_PERMUTATIONS = 20
+
+
+@dataclass(frozen=True)
+class RecoveryCurve:
+    """How well an entity's columns are recovered from so many known rows.
+
+    Attributes
+    ----------
+    known : list of int
+        Numbers of known rows.
+    max_error, rms_error : list of float
+        Largest and root mean square error over the entries of all unknown rows, in units of each column's standard
+        deviation; median over the draws of the known rows.
+    recovered_share : list of float
+        Share of the unknown rows of which every entry is within 1e-8; mean over the draws.
+    recovered_at : int or None
+        Smallest of `known` at which that share is 1 in every draw.
+    rows_needed : int
+        Known rows in general position that determine all others: n features (linear), n + 1 (gaussian).
+    possible : bool
+        Whether the block has as many columns as that.
+    error_at_rows_needed : float or None
+        Largest error on the readable unknown rows when just as many rows as needed are known and these are chosen for
+        being in general position; the block shows which are. None where no unknown row is readable.
+    unreadable_rows : int
+        Rows of a gaussian block that cannot be determined because too many of their entries are 0 in float64.
+    """
+
+    known: list[int]
+    max_error: list[float]
+    rms_error: list[float]
+    recovered_share: list[float]
+    recovered_at: int | None
+    rows_needed: int
+    possible: bool
+    error_at_rows_needed: float | None
+    unreadable_rows: int
+
+
+@dataclass(frozen=True)
+class Membership:
+    """How far a guessed column is from those an entity may hold.
+
+    Attributes
+    ----------
+    residual : float
+        Norm of the part of the guess outside the span of the block's columns, over the norm of the guess. Rounding
+        error alone (1e-13, or more where gamma is tiny) for the entity's columns and any linear function of them, and
+        for no other guess.
+    random_residual : float
+        The residual of a guess in a random direction, root mean square.
+    rank : int
+        Dimension of the span.
+    """
+
+    residual: float
+    random_residual: float
+    rank: int
+
+
+def recover_columns(
+    block: np.ndarray,
+    known: Sequence[int] | np.ndarray,
+    known_rows: np.ndarray,
+    kernel: str,
+    gamma: float | None = None,
+) -> np.ndarray:
+    """Columns of an entity, for all rows, from its public block and some rows known to the attacker.
+
+    Parameters
+    ----------
+    block : ndarray (m, mbar)
+        What the entity published.
+    known : sequence of int (s,)
+        Indices of the known rows.
+    known_rows : ndarray (s, n)
+        The entity's features of those rows, in the units in which it computed the block (z-scores).
+    kernel : {"linear", "gaussian"}
+        Kernel of the block.
+    gamma : float, optional
+        Public width of the gaussian kernel ``exp(-gamma |a - b|^2)``.
+
+    Returns
+    -------
+    ndarray (m, n)
+        Exact up to rounding when the known rows are in general position, s and mbar are at least n (linear) or n + 1
+        (gaussian), and the row has that many entries above 2.2e-308. Otherwise the minimum-norm least-squares answer.
+        Known rows are returned as given.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as above.
+
+    Notes
+    -----
+    Linear: the columns of A are combinations of an orthonormal basis of the block's columns, and the known rows give
+    the coefficients. Gaussian: ``-log(block) / gamma`` is ``|a|^2 + |b|^2 - 2 a.b``; without its row means and column
+    means it is a linear block of the centred A, so a constant joins the basis and one more row is needed. Entries
+    that are 0 or denormal are left out.
+
+    The error is about 1e-16 times the size of the block's entries (gaussian: of their logarithms over gamma, at least
+    1 / gamma), and grows as the known rows, or the columns of the block, come close to linear dependence. Measured on
+    z-scored WDBC with just as many known rows as needed, drawn at random, largest error in 200 to 600 draws: 5e-11 for
+    3 or 6 features, mbar = 56 and gamma from 0.01; 3e-9 for 30 features; 2e-7 for 30 features at gamma = 1e-6; 1e-6
+    for 30 features and mbar = 31, gaussian. The median is about a hundredth of each, or less.
+
+    Source: Mangasarian, Wild and Fung, "Privacy-preserving classification of vertically partitioned data via random
+    kernels", 2007, Algorithms 2.1 and 3.1, for the protocol.
+    """
+    block, gamma = _checked_block(block, kernel, gamma)
+    known = np.asarray(known)
+    known_rows = np.asarray(known_rows, dtype=np.float64)
+    if known.ndim != 1 or known.size == 0 or not np.issubdtype(known.dtype, np.integer):
+        raise ValueError(f"known={known!r}: must be a list of at least one row index")
+    if known.min() < 0 or known.max() >= len(block):
+        raise ValueError(f"known={known.tolist()}: the block has the rows 0 to {len(block) - 1}")
+    if np.unique(known).size != known.size:
+        raise ValueError(f"known={known.tolist()}: an index occurs twice")
+    if known_rows.ndim != 2 or len(known_rows) != known.size or known_rows.shape[1] == 0:
+        raise ValueError(f"known_rows of shape {known_rows.shape}: must be ({known.size}, features)")
+    if not np.isfinite(known_rows).all():
+        raise ValueError(f"known_rows={known_rows[~np.isfinite(known_rows)][0]} in an entry: must be finite")
+    basis, readable = _basis(block, gamma, known_rows.shape[1])
+    return _extended(basis, readable, known, known_rows)
+
+
+def recovery_curve(
+    block: np.ndarray,
+    columns: np.ndarray,
+    kernel: str,
+    gamma: float | None = None,
+    counts: Sequence[int] | None = None,
+    draws: int = 5,
+    rng: np.random.Generator | int | None = None,
+) -> RecoveryCurve:
+    """Error of `recover_columns` against the number of known rows.
+
+    Parameters
+    ----------
+    block : ndarray (m, mbar)
+        What the entity published.
+    columns : ndarray (m, n)
+        The entity's columns, in the units in which it computed the block.
+    kernel : {"linear", "gaussian"}
+        Kernel of the block.
+    gamma : float, optional
+        Width of the gaussian kernel.
+    counts : sequence of int, optional
+        Numbers of known rows, each from 1 to m - 1. Default: up to about 20 of them from 1 to four times the rows
+        needed.
+    draws : int, default=5
+        How often the known rows are drawn, uniformly among all rows: the attacker takes what he happens to know, also
+        where equal or dependent rows tell him less. Within one draw more rows contain the fewer.
+    rng : Generator or int, optional
+        Draws the rows.
+
+    Returns
+    -------
+    RecoveryCurve
+        The errors and what to hold them against.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as above.
+    """
+    block, gamma = _checked_block(block, kernel, gamma)
+    columns = _checked_columns(columns, block)
+    m, features = columns.shape
+    needed = features + (gamma is not None)
+    if counts is None:
+        counts = _default_counts(needed, m - 1)
+    known_counts = [int(count) for count in counts]
+    if not known_counts or min(known_counts) < 1 or max(known_counts) > m - 1:
+        raise ValueError(f"counts={known_counts}: numbers of known rows must be from 1 to {m - 1}")
+    if draws < 1:
+        raise ValueError(f"draws={draws}: must be at least 1")
+    rng = np.random.default_rng(rng)
+    spread = columns.std(axis=0)
+    spread[spread == 0] = 1.0
+    basis, readable = _basis(block, gamma, features)
+    largest, mean_square, share = np.empty((3, draws, len(known_counts)))
+    for draw in range(draws):
+        order = rng.permutation(m)
+        for position, count in enumerate(known_counts):
+            known = order[:count]
+            error = np.abs(_extended(basis, readable, known, columns[known]) - columns)[order[count:]] / spread
+            largest[draw, position] = error.max()
+            mean_square[draw, position] = np.mean(error**2)
+            share[draw, position] = np.mean(error.max(axis=1) <= _RECOVERED)
+    # The rows that span most, as far as they can be read.
+    order = scipy.linalg.qr((basis * readable[:, None]).T, mode="r", pivoting=True)[1]
+    chosen = order[: min(needed, m - 1)]
+    others = np.setdiff1d(np.flatnonzero(readable), chosen)
+    error = np.abs(_extended(basis, readable, chosen, columns[chosen]) - columns)[others] / spread
+    exact = [count for count, least in zip(known_counts, share.min(axis=0), strict=True) if least == 1.0]
+    return RecoveryCurve(
+        known=known_counts,
+        max_error=np.median(largest, axis=0).tolist(),
+        rms_error=np.sqrt(np.median(mean_square, axis=0)).tolist(),
+        recovered_share=share.mean(axis=0).tolist(),
+        recovered_at=min(exact, default=None),
+        rows_needed=needed,
+        possible=block.shape[1] >= needed,
+        error_at_rows_needed=float(error.max()) if error.size else None,
+        unreadable_rows=int(m - readable.sum()),
+    )
+
+
+def column_membership(
+    block: np.ndarray, guess: np.ndarray, kernel: str = "linear", gamma: float | None = None, centre: bool = True
+) -> Membership:
+    """Test of a guess at a whole column: does the entity hold it? No row need be known.
+
+    Parameters
+    ----------
+    block : ndarray (m, mbar)
+        What the entity published.
+    guess : ndarray (m,)
+        The guessed column, e.g. 0 and 1 for who has a disease. Not constant.
+    kernel : {"linear", "gaussian"}, default="linear"
+        Kernel of the block.
+    gamma : float, optional
+        Public width of the gaussian kernel.
+    centre : bool, default=True
+        Whether block and guess are first freed of their column means, so that the guess may be in other units than
+        the entity's. Always done for gaussian blocks, which do not show the origin.
+
+    Returns
+    -------
+    Membership
+        The residual, and what a random guess would give.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as above.
+
+    Notes
+    -----
+    The test is exact when mbar is at least n (linear) or n + 1 (gaussian). With fewer columns a true column has a
+    residual above 0, still below that of random guesses.
+    """
+    block, gamma = _checked_block(block, kernel, gamma)
+    guess = np.asarray(guess, dtype=np.float64)
+    if guess.shape != (len(block),):
+        raise ValueError(f"guess of shape {guess.shape}: the block has {len(block)} rows")
+    if not np.isfinite(guess).all():
+        raise ValueError(f"guess={guess[~np.isfinite(guess)][0]} in an entry: must be finite")
+    span, readable = _span(block, gamma, centre)
+    residuals = _residuals(span, guess[readable, None], centre or gamma is not None)
+    if np.isnan(residuals[0]):
+        raise ValueError(f"guess={guess[0]} in every row that can be read: must not be constant")
+    dimensions = len(span) - (centre or gamma is not None)
+    return Membership(
+        residual=float(residuals[0]),
+        random_residual=math.sqrt(max(1.0 - span.shape[1] / dimensions, 0.0)),
+        rank=span.shape[1],
+    )
+
+
+def audit_entity(
+    block: np.ndarray,
+    columns: np.ndarray,
+    kernel: str,
+    gamma: float | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> dict[str, Any]:
+    """Both attacks on one entity's block, as a JSON-friendly dictionary.
+
+    Parameters
+    ----------
+    block : ndarray (m, mbar)
+        What the entity published.
+    columns : ndarray (m, n)
+        Its columns, in the units in which it computed the block.
+    kernel : {"linear", "gaussian"}
+        Kernel of the block.
+    gamma : float, optional
+        Width of the gaussian kernel.
+    rng : Generator or int, optional
+        Draws the known rows, and the wrong guesses.
+
+    Returns
+    -------
+    dict
+        ``features``, their number; ``rows_needed``, ``possible``, ``error_at_rows_needed``, ``recovered_at``,
+        ``unreadable_rows`` and, within ``curve``, ``known``, ``max_error``, ``rms_error``, ``recovered_share``, as in
+        `RecoveryCurve`; within ``membership``, ``true_column_residual``, the largest among the entity's columns, and
+        ``random_residual``, the smallest among 20 random permutations of each. Constant columns are no guesses; both
+        are None where there is no other.
+    """
+    rng = np.random.default_rng(rng)
+    curve = recovery_curve(block, columns, kernel, gamma, rng=rng)
+    block, gamma = _checked_block(block, kernel, gamma)
+    columns = _checked_columns(columns, block)
+    span, readable = _span(block, gamma, centre=True)
+    true = _residuals(span, columns[readable], centre=True)
+    permuted = [_residuals(span, rng.permutation(columns)[readable], centre=True) for _ in range(_PERMUTATIONS)]
+    tested = ~np.isnan(true)
+    return {
+        "features": columns.shape[1],
+        "rows_needed": curve.rows_needed,
+        "possible": curve.possible,
+        "error_at_rows_needed": curve.error_at_rows_needed,
+        "recovered_at": curve.recovered_at,
+        "unreadable_rows": curve.unreadable_rows,
+        "curve": {
+            "known": curve.known,
+            "max_error": curve.max_error,
+            "rms_error": curve.rms_error,
+            "recovered_share": curve.recovered_share,
+        },
+        "membership": {
+            "true_column_residual": float(true[tested].max()) if tested.any() else None,
+            "random_residual": float(np.nanmin(permuted)) if tested.any() else None,
+        },
+    }
+
+
+def _checked_block(block: np.ndarray, kernel: str, gamma: float | None) -> tuple[np.ndarray, float | None]:
+    """Return the block in float64, and gamma, which is None for linear blocks only."""
+    if kernel not in ("linear", "gaussian"):
+        raise ValueError(f"kernel={kernel!r}: must be 'linear' or 'gaussian'")
+    if kernel == "gaussian" and (gamma is None or not 0 < gamma < math.inf):
+        raise ValueError(f"gamma={gamma}: a gaussian block needs its width, a number above 0")
+    block = np.asarray(block, dtype=np.float64)
+    if block.ndim != 2 or 0 in block.shape:
+        raise ValueError(f"block of shape {block.shape}: must be (rows, mbar)")
+    if not np.isfinite(block).all():
+        raise ValueError(f"block={block[~np.isfinite(block)][0]} in an entry: must be finite")
+    if kernel == "linear":
+        return block, None
+    if block.min() < 0:
+        raise ValueError(f"block={block.min()} in an entry: gaussian kernels are not negative")
+    return block, gamma
+
+
+def _checked_columns(columns: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Return the columns in float64."""
+    columns = np.asarray(columns, dtype=np.float64)
+    if columns.ndim != 2 or len(columns) != len(block) or columns.shape[1] == 0:
+        raise ValueError(f"columns of shape {columns.shape}: must be ({len(block)}, features), as the block has rows")
+    if len(columns) < 2:
+        raise ValueError(f"columns of shape {columns.shape}: one known row and one unknown row are the least")
+    if not np.isfinite(columns).all():
+        raise ValueError(f"columns={columns[~np.isfinite(columns)][0]} in an entry: must be finite")
+    return columns
+
+
+def _default_counts(needed: int, most: int) -> list[int]:
+    """About 20 numbers of known rows: all that matter around `needed`, some below, some above."""
+    below = np.linspace(1, needed, min(needed, 14)).round().astype(int).tolist()
+    above = [needed - 1, needed + 1, needed + 2, needed * 3 // 2, 2 * needed, 4 * needed]
+    return sorted({count for count in [*below, *above] if 1 <= count <= most})
+
+
+def _rank(singular_values: np.ndarray, noise: float) -> int:
+    return int(np.sum(singular_values > noise))
+
+
+def _basis(block: np.ndarray, gamma: float | None, features: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors that span the entity's columns, one entry a row, and which rows they are right for.
+
+    Orthonormal for a linear block; for a gaussian one the first is constant, and all are orthonormal if no entry is
+    unreadable. There are no more than `features` (and the constant one).
+    """
+    m = len(block)
+    if gamma is None:
+        _, values, directions = np.linalg.svd(block, full_matrices=False)
+        rank = min(_rank(values, max(block.shape) * np.finfo(float).eps * values[0]), features or m)
+        # Multiplied out instead of taken from the decomposition: small rows keep their relative accuracy.
+        return block @ directions[:rank].T / values[:rank], np.ones(m, dtype=bool)
+
+    readable = block >= np.finfo(float).tiny
+    # The columns with fewest unreadable entries, so many of them that they and the rows readable in all of them
+    # make the largest rectangle.
+    order = np.argsort((~readable).sum(axis=0), kind="stable")
+    complete = np.logical_and.accumulate(readable[:, order], axis=1).sum(axis=0)
+    chosen = order[: int(np.argmax(complete * np.arange(1, order.size + 1))) + 1]
+    readable = readable[:, chosen]
+    full = np.asarray(readable.all(axis=1))
+    constant = np.full((m, 1), 1 / math.sqrt(m))
+    if not full.any():
+        return constant, full
+    distances = -np.log(np.where(readable, block[:, chosen], 1.0)) / gamma
+    # The rounding of a kernel value is one of 1 / gamma in the squared distance, that of its exponent a relative one.
+    noise = max(full.sum(), chosen.size) * np.finfo(float).eps
+    noise *= np.linalg.norm(distances[full]) + math.sqrt(full.sum() * chosen.size) / gamma
+    distances -= distances[full].mean(axis=0)
+    centred = distances[full] - distances[full].mean(axis=1, keepdims=True)
+    _, values, directions = np.linalg.svd(centred, full_matrices=False)
+    rank = min(_rank(values, noise), features or m)
+    values, directions = values[:rank], directions[:rank]
+    basis = np.empty((m, rank))
+    basis[full] = centred @ directions.T / values
+    seen_by = np.column_stack([np.ones(chosen.size), directions.T])
+    determined = full.copy()
+    for row in np.flatnonzero(~full):
+        seen = readable[row]
+        solution, _, solved, _ = np.linalg.lstsq(seen_by[seen], distances[row, seen], rcond=_RELATIVE_CUTOFF)
+        basis[row] = solution[1:] / values
+        determined[row] = solved == rank + 1
+    return np.column_stack([constant, basis]), determined
+
+
+def _extended(basis: np.ndarray, readable: np.ndarray, known: np.ndarray, known_rows: np.ndarray) -> np.ndarray:
+    """Combine the basis so that it fits the known rows, on all rows."""
+    use = readable[known]
+    coefficients = np.linalg.lstsq(basis[known[use]], known_rows[use], rcond=_RELATIVE_CUTOFF)[0]
+    recovered = basis @ coefficients
+    recovered[known] = known_rows
+    return recovered
+
+
+def _span(block: np.ndarray, gamma: float | None, centre: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal basis of what the block tells of the entity's columns, on the rows it tells of; and which these are.
+
+    Free of the constant vector if centred, as gaussian blocks always are.
+    """
+    if gamma is None:
+        return _basis(block - block.mean(axis=0) if centre else block, None)
+    basis, readable = _basis(block, gamma)
+    if not readable.any():
+        return np.empty((0, 0)), readable
+    return np.linalg.qr(basis[readable])[0][:, 1:], readable
+
+
+def _residuals(span: np.ndarray, guesses: np.ndarray, centre: bool) -> np.ndarray:
+    """Relative residual of each column of the guesses; NaN if nothing is left of it by centring."""
+    size = np.abs(guesses).max(axis=0, initial=0.0)
+    if centre and len(guesses):
+        guesses = guesses - guesses.mean(axis=0)
+    norms = np.linalg.norm(guesses, axis=0)
+    left = guesses - span @ (span.T @ guesses)
+    norms[norms <= 1e-12 * math.sqrt(len(guesses)) * size] = np.nan
+    return np.linalg.norm(left, axis=0) / norms

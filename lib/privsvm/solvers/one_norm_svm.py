@@ -1,0 +1,270 @@
+"""1-norm SVM: a linear program, solved by HiGHS in its dual form.
+
+The problem is ``min C e'y + ||u||_1`` over coefficients u, offset b and slacks ``y >= 0`` with
+``s_i (K_i u + b) + y_i >= 1``, for columns K (n, k) and signs s. Its dual ``max e'a`` subject to
+``|K'(s a)| <= 1``, ``s'a = 0`` and ``0 <= a <= C`` has one row for each column of K in place of one for each training
+row, so that a basis is small, and C and the training rows only enter as bounds: a basis stays dual feasible when they
+change, and the dual simplex method goes on from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import highspy
+import numpy as np
+import scipy.sparse
+
+__all__ = ["OneNormProblem", "OneNormSolution"]
+
+_TOLERANCE = 1e-10
+# Columns whose sizes differ by no more are left to the solver as they are.
+_EVEN_COLUMNS = 1e-3
+# Of the last attempts by the simplex method, over those of the first.
+_MOST_ITERATIONS = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class OneNormSolution:
+    """A solution of the linear program.
+
+    Attributes
+    ----------
+    coef : ndarray (k,)
+        Coefficients u; those that are not in the basis are exactly 0.
+    intercept : float
+        Offset b: the decision value of a row of columns is ``K_i u + b``.
+    slack : float
+        Sum of the slacks ``e'y``.
+    objective : float
+        ``C e'y + ||u||_1`` at the solution.
+    gap : float
+        Objective less the dual objective: the solution is optimal to within it.
+    n_iter : int
+        Simplex iterations.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    slack: float
+    objective: float
+    gap: float
+    n_iter: int
+
+
+class OneNormProblem:
+    """The linear programs of one set of columns: for any C, and any part of the rows, each from the last one's basis.
+
+    Parameters
+    ----------
+    K : ndarray or sparse matrix (n, k)
+        Columns: features, or kernel values; finite.
+    signs : ndarray (n,)
+        +1 or -1 for each row.
+    tolerance : float, default=1e-10
+        How far bounds may be missed, in units in which the largest column is 1. A larger one can save most of the time
+        where C is large and columns nearly depend on each other.
+
+    Notes
+    -----
+    The linear program may have many solutions; which of them is found depends on the solves before. The objective does
+    not.
+    """
+
+    def __init__(self, K, signs: np.ndarray, tolerance: float = _TOLERANCE):
+        self._K = scipy.sparse.csr_array(K) if scipy.sparse.issparse(K) else np.ascontiguousarray(K, dtype=np.float64)
+        self._signs = np.asarray(signs, dtype=np.float64)
+        self._tolerance = tolerance
+        self._limit = 1.0
+        self._worth = self._until = 0.0
+        self._highs = self._open()
+
+    def solve(self, C: float, rows: np.ndarray | None = None) -> OneNormSolution:
+        """Solve for one C.
+
+        Parameters
+        ----------
+        C : float
+            Weight of a row's slack; the paper's nu.
+        rows : ndarray of bool (n,) or None
+            Rows to train on; None for all.
+
+        Returns
+        -------
+        OneNormSolution
+
+        Raises
+        ------
+        RuntimeError
+            If HiGHS does not reach the optimum.
+        """
+        n, k = self._K.shape
+        # In units in which the largest column is 1, and then those in which the larger of the two bounds is not small
+        # beside the solver's tolerance.
+        box = C * self._unit
+        limit = max(1.0, 1.0 / box)
+        upper = np.full(n, box * limit)
+        if rows is not None:
+            upper[~rows] = 0.0
+        everything = np.arange(n, dtype=np.int32)
+        self._highs.changeColsBounds(n, everything, np.zeros(n), upper)
+        for row in range(k if limit != self._limit else 0):
+            self._highs.changeRowBounds(row, -limit, limit)
+        self._limit = limit
+        self._run(C)
+        found = self._highs.getSolution()
+        duals = np.array(found.row_dual)
+        coef, intercept = duals[:k] / self._unit, float(duals[k])
+        dual_objective = float(np.sum(found.col_value)) / (limit * self._unit)
+        margins = self._signs * (self._K @ coef + intercept)
+        margins = margins if rows is None else margins[rows]
+        slack, norm, smallest = float(np.maximum(1.0 - margins, 0.0).sum()), float(np.abs(coef).sum()), margins.min()
+        if smallest > 0 and norm / smallest <= C * slack + norm:
+            # The rows are separated but for round-off, which a large C would make much of.
+            coef, intercept, slack, norm = coef / smallest, intercept / smallest, 0.0, norm / smallest
+        objective = C * slack + norm
+        if norm == 0.0:
+            # What the columns could gain at this C, against what a coefficient costs: both the dual variables and C
+            # may grow until it is 1.
+            self._worth = float(np.abs(found.row_value).max()) / limit
+        n_iter = int(self._highs.getInfo().simplex_iteration_count)
+        return OneNormSolution(coef, intercept, slack, objective, objective - dual_objective, n_iter)
+
+    def path(self, Cs: Sequence[float], rows: np.ndarray | None = None) -> list[OneNormSolution]:
+        """Solve for a grid of C, from the smallest up; the solutions are in the given order.
+
+        Parameters
+        ----------
+        Cs : sequence of float
+            Weights of a row's slack.
+        rows : ndarray of bool (n,) or None
+            Rows to train on; None for all.
+
+        Returns
+        -------
+        list of OneNormSolution
+
+        Notes
+        -----
+        The optimum is a concave function of C and, at a fixed solution, the objective a linear one. So a solution that
+        is optimal at two values of C is so between them, and is not looked for again: ``u = 0`` as far as scaled dual
+        variables prove it, one without slack for every larger C, and one whose basis is also that of the largest C.
+        """
+        grid = sorted(set(map(float, Cs)))
+        found: dict[float, OneNormSolution] = {}
+        last: OneNormSolution | None = None
+        for position, C in enumerate(grid):
+            if C in found:
+                last = found[C]
+            elif last is not None and self._until >= C:
+                found[C] = last = _elsewhere(last, C, last.gap * (C / grid[position - 1] if last.slack else 1.0))
+            else:
+                found[C] = last = self.solve(C, rows)
+                if position and not last.n_iter and len(grid) > position + 2:
+                    end = self.solve(grid[-1], rows)
+                    found[grid[-1]] = end
+                    if not end.n_iter:
+                        gap = max(last.gap, end.gap)
+                        found |= {between: _elsewhere(last, between, gap) for between in grid[position + 1 : -1]}
+                self._until = self._last_certified(C, last)
+        return [found[float(C)] for C in Cs]
+
+    def _last_certified(self, C: float, solution: OneNormSolution) -> float:
+        """Return the largest C at which a solution of a smaller one is known to be optimal."""
+        if not solution.coef.any():
+            return C / max(self._worth, 1e-300)
+        return math.inf if solution.slack == 0.0 else C
+
+    def _run(self, C: float) -> None:
+        """Find an optimal basis: from the last one, else from none, else with less exact bounds and all of HiGHS."""
+        attempts: tuple[dict[str, Any], ...] = (
+            {},
+            {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+            {
+                "primal_feasibility_tolerance": 1e-7,
+                "dual_feasibility_tolerance": 1e-7,
+                "simplex_iteration_limit": _MOST_ITERATIONS * self._options["simplex_iteration_limit"],
+            },
+            {"presolve": "choose", "simplex_scale_strategy": 2},
+            {"solver": "ipm"},
+        )
+        for number, changes in enumerate(attempts):
+            _set_options(self._highs, changes)
+            if number:
+                self._highs.clearSolver()
+            self._highs.run()
+            status = self._highs.getModelStatus()
+            if status == highspy.HighsModelStatus.kOptimal:
+                if number:
+                    _set_options(self._highs, self._options)
+                return
+        raise RuntimeError(f"C={C:g}: HiGHS ends with {self._highs.modelStatusToString(status)!r}; scale the columns")
+
+    def _open(self) -> highspy.Highs:
+        """Hand the program to HiGHS, for C = 1."""
+        n, k = self._K.shape
+        sizes = np.abs(self._K).max(axis=0)
+        sizes = sizes.toarray().ravel() if scipy.sparse.issparse(sizes) else sizes
+        self._unit = float(sizes.max(initial=0.0)) or 1.0
+        # A row of K, with its sign and that sign beside it, is a column of the dual program.
+        if scipy.sparse.issparse(self._K):
+            signed = scipy.sparse.csr_array(self._K / self._unit).multiply(self._signs[:, None])
+            columns = scipy.sparse.hstack([signed, self._signs[:, None]]).tocsr()
+            starts, indices, values = columns.indptr, columns.indices, columns.data
+        else:
+            starts = np.arange(n + 1) * (k + 1)
+            indices = np.tile(np.arange(k + 1), n)
+            values = np.column_stack([self._K * (self._signs / self._unit)[:, None], self._signs]).ravel()
+        highs = highspy.Highs()
+        even = sizes[sizes > 0].min(initial=self._unit) >= _EVEN_COLUMNS * self._unit
+        self._options = {
+            "output_flag": False,
+            "threads": 1,
+            "solver": "simplex",
+            # A basis cannot be handed through it, and for these dense programs it takes longer than it saves.
+            "presolve": "off",
+            "simplex_scale_strategy": 0 if even else 2,
+            "primal_feasibility_tolerance": self._tolerance,
+            "dual_feasibility_tolerance": self._tolerance,
+            "small_matrix_value": 1e-12,
+            # Where columns nearly depend on each other and C is large, bounds this exact can be out of reach for ever.
+            "simplex_iteration_limit": 2 * (n + k),
+        }
+        _set_options(highs, self._options)
+        whole = np.append(np.ones(k), 0.0)
+        # As arrays: a HighsLp would copy them number by number.
+        status = highs.passModel(
+            n,
+            k + 1,
+            values.size,
+            int(highspy.MatrixFormat.kColwise),
+            int(highspy.ObjSense.kMaximize),
+            0.0,
+            np.ones(n),
+            np.zeros(n),
+            np.ones(n),
+            -whole,
+            whole,
+            starts.astype(np.int32),
+            indices.astype(np.int32),
+            values,
+            np.zeros(n, dtype=np.int32),
+        )
+        if status == highspy.HighsStatus.kError:
+            raise RuntimeError("HiGHS refuses the linear program: are all columns finite?")
+        return highs
+
+
+def _elsewhere(solution: OneNormSolution, C: float, gap: float) -> OneNormSolution:
+    """Return the same solution for another C."""
+    objective = C * solution.slack + float(np.abs(solution.coef).sum())
+    return dataclasses.replace(solution, objective=objective, gap=gap, n_iter=0)
+
+
+def _set_options(highs: highspy.Highs, options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise RuntimeError(f"HiGHS refuses {name}={value!r}")

@@ -1,0 +1,49 @@
+# What the rules of the protocol share: where public and private files lie, and whose they are.
+from privsvm.params import entity_names
+from privsvm.streams import job_seed
+
+PUBLIC = "data/models/{method}/{dataset}.public"
+PRIVATE = "data/entities/{method}/{dataset}/{entity}"
+PROTOCOL_JOBS = [job for job in JOBS if job[0] in PROTOCOL_METHODS]
+PROTOCOL_PATTERN = one_of(PROTOCOL_METHODS)
+# The names themselves: `wine.attacks` is no dataset.
+DATASET_PATTERN = one_of(DATASETS)
+ENTITY_PATTERN = "entity-[0-9]+"
+
+
+def protocol_code(script, *more):
+    """Code of one kind of job: its script and what all parties share, and no other party's."""
+    return source_files(
+        "stages/protocol/common.smk",
+        "stages/protocol/protocol.smk",
+        f"stages/protocol/{script}",
+        "lib/privsvm/methods/ppsvm_protocol.py",
+        "lib/privsvm/methods/validation.py",
+        "lib/privsvm/solvers/kernels.py",
+        *more,
+    )
+
+
+# What the last stages read besides results and timings.
+ATTACKS = [
+    f"data/results/{method}/{dataset}.attacks.json" for method, dataset in PROTOCOL_JOBS
+]
+
+
+def of_all_entities(pattern):
+    """The files of all entities of a job, in their order."""
+    return lambda wildcards: [
+        pattern.format(
+            method=wildcards.method, dataset=wildcards.dataset, entity=entity
+        )
+        for entity in entity_names(PARAMS, wildcards.method, wildcards.dataset)
+    ]
+
+
+def protocol_parameters(wildcards):
+    return method_parameters(PARAMS, wildcards.method, wildcards.dataset)
+
+
+def seed_of(*purpose):
+    """A job's own seed, so that none is handed the one that all derive from."""
+    return job_seed(PARAMS["seed"], PARAMS["experiment"], *purpose)

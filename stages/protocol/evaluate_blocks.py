@@ -1,0 +1,39 @@
+"""Evaluate the models of one protocol on one dataset, from the entities' blocks of the test rows."""
+
+from __future__ import annotations
+
+import argparse
+
+from privsvm.stage import die_with_parent, run
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Read models, blocks of the test rows and their labels, write results and timings."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--blocks", required=True, nargs="+", metavar="NPZ", help="of all entities")
+    parser.add_argument("--labels", required=True, metavar="NPZ", help="of the test rows")
+    parser.add_argument("--agreement", required=True, metavar="JSON")
+    parser.add_argument("--models", required=True, metavar="NPZ")
+    parser.add_argument("--record", required=True, metavar="JSON", help="the models' record")
+    parser.add_argument("--results", required=True, metavar="JSON", help="results to write")
+    parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
+    options = parser.parse_args(arguments)
+    die_with_parent()
+
+    from privsvm.evaluation.evaluate import evaluate_paths, result_record
+    from privsvm.files import read_json, read_npz, write_json
+    from privsvm.methods.ppsvm_protocol import AnsweredRows, combine_messages
+    from privsvm.methods.training import load_paths
+
+    agreement, labels = read_json(options.agreement), read_npz(options.labels)
+    kernels = combine_messages({source: read_npz(source) for source in options.blocks}, agreement, "test")
+    rows = AnsweredRows(kernels, [labels[f"test_{split}"] for split in range(agreement["n_splits"])])
+    paths, record = load_paths(options.models, options.record)
+    outcome, seconds = evaluate_paths(rows, paths)
+    write_json(options.results, result_record(record, outcome), indent=None)
+    write_json(options.timings, seconds)
+    print(f"evaluate_blocks: {record['method']} on {record['dataset']}")
+
+
+if __name__ == "__main__":
+    run(main)

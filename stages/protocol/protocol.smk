@@ -1,0 +1,292 @@
+# PPSVM as a protocol: a job of an entity reads that entity's own private files and what is public, and the trainer
+# reads what is public alone. docs/ppsvm.md says which file is which.
+#
+# Private files lie in data/entities and are temp(): they are gone when nobody needs them any more, and are in no DVC
+# output. Columns and secrets of an entity are inputs of its own jobs only. `partition` stands for the world before the
+# protocol, `attack` for an audit outside of it; no party could run them.
+include: "common.smk"
+
+
+# What everybody knows beforehand. The test labels are for the evaluation.
+rule agree:
+    input:
+        data="data/prepared/{dataset}.npz",
+        description="data/prepared/{dataset}.json",
+        code=protocol_code(
+            "agree.py", "lib/privsvm/data", "lib/privsvm/methods/one_norm_training.py"
+        ),
+    output:
+        agreement=f"{PUBLIC}/agreement.json",
+        labels=f"{PUBLIC}/labels.npz",
+        test_labels=f"{PUBLIC}/test_labels.npz",
+    log:
+        "logs/agree/{method}/{dataset}.log",
+    benchmark:
+        "benchmarks/agree/{method}/{dataset}.tsv"
+    wildcard_constraints:
+        method=PROTOCOL_PATTERN,
+        dataset=DATASET_PATTERN,
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+    params:
+        parameters=lambda wildcards: canonical_json(
+            {
+                "columns_seed": seed_of("columns", wildcards.dataset),
+                "parameters": protocol_parameters(wildcards),
+            }
+        ),
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/agree.py --method {wildcards.method:q}"
+        " --prepared {input.data:q} --agreement {output.agreement:q} --labels {output.labels:q}"
+        " --test-labels {output.test_labels:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+# One job per entity: the columns that it holds.
+rule partition:
+    input:
+        data="data/prepared/{dataset}.npz",
+        description="data/prepared/{dataset}.json",
+        code=protocol_code("partition.py", "lib/privsvm/data"),
+    output:
+        columns=temp(f"{PRIVATE}/columns.npz"),
+    log:
+        "logs/partition/{method}/{dataset}/{entity}.log",
+    benchmark:
+        "benchmarks/partition/{method}/{dataset}/{entity}.tsv"
+    wildcard_constraints:
+        method=PROTOCOL_PATTERN,
+        dataset=DATASET_PATTERN,
+        entity=ENTITY_PATTERN,
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+    params:
+        parameters=lambda wildcards: canonical_json(
+            {
+                "columns_seed": seed_of("columns", wildcards.dataset),
+                "entities": protocol_parameters(wildcards)["entities"],
+            }
+        ),
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/partition.py --method {wildcards.method:q}"
+        " --entity {wildcards.entity:q} --prepared {input.data:q} --columns {output.columns:q}"
+        " --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+# One job per entity: its secrets, before anything is published.
+rule draw:
+    input:
+        columns=f"{PRIVATE}/columns.npz",
+        agreement=f"{PUBLIC}/agreement.json",
+        code=protocol_code("draw.py"),
+    output:
+        secret=temp(f"{PRIVATE}/secret.npz"),
+    log:
+        "logs/draw/{method}/{dataset}/{entity}.log",
+    benchmark:
+        "benchmarks/draw/{method}/{dataset}/{entity}.tsv"
+    wildcard_constraints:
+        method=PROTOCOL_PATTERN,
+        dataset=DATASET_PATTERN,
+        entity=ENTITY_PATTERN,
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    params:
+        parameters=lambda wildcards: canonical_json(
+            {
+                "seed": seed_of(
+                    "ppsvm", wildcards.dataset, wildcards.method, wildcards.entity
+                )
+            }
+        ),
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/draw.py --entity {wildcards.entity:q}"
+        " --columns {input.columns:q} --agreement {input.agreement:q} --secret {output.secret:q}"
+        " --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+# One job per entity: its public block of the training rows.
+rule publish:
+    input:
+        columns=f"{PRIVATE}/columns.npz",
+        secret=f"{PRIVATE}/secret.npz",
+        agreement=f"{PUBLIC}/agreement.json",
+        labels=f"{PUBLIC}/labels.npz",
+        code=protocol_code("publish.py"),
+    output:
+        block=f"{PUBLIC}/train.{{entity}}.npz",
+    log:
+        "logs/publish/{method}/{dataset}/{entity}.log",
+    benchmark:
+        "benchmarks/publish/{method}/{dataset}/{entity}.tsv"
+    wildcard_constraints:
+        method=PROTOCOL_PATTERN,
+        dataset=DATASET_PATTERN,
+        entity=ENTITY_PATTERN,
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/publish.py --entity {wildcards.entity:q}"
+        " --part train --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
+        " --labels {input.labels:q} --block {output.block:q} > {log:q} 2>&1"
+
+
+# The trainer: blocks, labels and the agreement are all it has.
+rule train_on_blocks:
+    input:
+        blocks=of_all_entities(f"{PUBLIC}/train.{{entity}}.npz"),
+        labels=f"{PUBLIC}/labels.npz",
+        agreement=f"{PUBLIC}/agreement.json",
+        # DVC knows one list of code for the trainers of all methods; an entity's jobs need less.
+        code=protocol_code(
+            "train_on_blocks.py",
+            "lib/privsvm/methods/ppsvm.py",
+            "stages/train.py",
+            "stages/train.smk",
+            *SHARED_METHOD_CODE,
+        ),
+    output:
+        models="data/models/{method}/{dataset}.npz",
+        record="data/models/{method}/{dataset}.json",
+        timings="data/timings/{method}/{dataset}.train.json",
+    log:
+        "logs/train_on_blocks/{method}/{dataset}.log",
+    benchmark:
+        "benchmarks/train_on_blocks/{method}/{dataset}.tsv"
+    wildcard_constraints:
+        method=PROTOCOL_PATTERN,
+        dataset=DATASET_PATTERN,
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+    params:
+        parameters=lambda wildcards: canonical_json(
+            {
+                "condense": CONDENSE,
+                "experiment": PARAMS["experiment"],
+                "implementation": IMPLEMENTATION[wildcards.method],
+                "parameters": protocol_parameters(wildcards),
+                "privacy": PARAMS["privacy"],
+                # Not the experiment's seed, from which the random matrices could be drawn again.
+                "trainer_seed": seed_of(
+                    "trainer", wildcards.dataset, wildcards.method
+                ),
+            }
+        ),
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/train_on_blocks.py"
+        " --method {wildcards.method:q} --blocks {input.blocks:q} --labels {input.labels:q}"
+        " --agreement {input.agreement:q} --models {output.models:q} --record {output.record:q}"
+        " --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+# One job per entity: its public block of the test rows.
+rule answer:
+    input:
+        columns=f"{PRIVATE}/columns.npz",
+        secret=f"{PRIVATE}/secret.npz",
+        agreement=f"{PUBLIC}/agreement.json",
+        code=protocol_code("publish.py"),
+    output:
+        block=f"{PUBLIC}/test.{{entity}}.npz",
+    log:
+        "logs/answer/{method}/{dataset}/{entity}.log",
+    benchmark:
+        "benchmarks/answer/{method}/{dataset}/{entity}.tsv"
+    wildcard_constraints:
+        method=PROTOCOL_PATTERN,
+        dataset=DATASET_PATTERN,
+        entity=ENTITY_PATTERN,
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/publish.py --entity {wildcards.entity:q}"
+        " --part test --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
+        " --block {output.block:q} > {log:q} 2>&1"
+
+
+rule evaluate_blocks:
+    input:
+        blocks=of_all_entities(f"{PUBLIC}/test.{{entity}}.npz"),
+        labels=f"{PUBLIC}/test_labels.npz",
+        agreement=f"{PUBLIC}/agreement.json",
+        models="data/models/{method}/{dataset}.npz",
+        record="data/models/{method}/{dataset}.json",
+        code=protocol_code(
+            "evaluate_blocks.py",
+            "lib/privsvm/evaluation",
+            "lib/privsvm/methods/released.py",
+            "lib/privsvm/methods/training.py",
+            "lib/privsvm/privacy/guarantee.py",
+            "stages/evaluate.py",
+            "stages/evaluate.smk",
+        ),
+    output:
+        results="data/results/{method}/{dataset}.json",
+        timings="data/timings/{method}/{dataset}.evaluate.json",
+    log:
+        "logs/evaluate_blocks/{method}/{dataset}.log",
+    benchmark:
+        "benchmarks/evaluate_blocks/{method}/{dataset}.tsv"
+    wildcard_constraints:
+        method=PROTOCOL_PATTERN,
+        dataset=DATASET_PATTERN,
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/evaluate_blocks.py --blocks {input.blocks:q}"
+        " --labels {input.labels:q} --agreement {input.agreement:q} --models {input.models:q}"
+        " --record {input.record:q} --results {output.results:q} --timings {output.timings:q} > {log:q} 2>&1"
+
+
+# The audit: what the blocks give away.
+rule attack:
+    input:
+        columns=of_all_entities(f"{PRIVATE}/columns.npz"),
+        secrets=of_all_entities(f"{PRIVATE}/secret.npz"),
+        blocks=of_all_entities(f"{PUBLIC}/train.{{entity}}.npz"),
+        agreement=f"{PUBLIC}/agreement.json",
+        code=protocol_code("attack.py", "lib/privsvm/privacy/known_sample.py"),
+    output:
+        "data/results/{method}/{dataset}.attacks.json",
+    log:
+        "logs/attack/{method}/{dataset}.log",
+    benchmark:
+        "benchmarks/attack/{method}/{dataset}.tsv"
+    wildcard_constraints:
+        method=PROTOCOL_PATTERN,
+        dataset=DATASET_PATTERN,
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+    params:
+        parameters=lambda wildcards: canonical_json(
+            {
+                "attack_seed": seed_of("attack", wildcards.dataset, wildcards.method),
+            }
+        ),
+    shell:
+        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/attack.py --method {wildcards.method:q}"
+        " --columns {input.columns:q} --secrets {input.secrets:q} --blocks {input.blocks:q}"
+        " --agreement {input.agreement:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

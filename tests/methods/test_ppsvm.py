@@ -1,0 +1,188 @@
+"""PPSVM: separable kernels, what entities publish, and what the trainer can do with it."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.preprocessing import scale
+
+from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier
+from privsvm.methods.one_norm_training import squared_distances
+from privsvm.methods.ppsvm import Entity, combine_blocks, deal_columns, train_on_blocks
+
+X, Y = load_breast_cancer(return_X_y=True)
+Z = scale(X)
+
+
+@given(st.integers(1, 40), st.data(), st.integers(0, 2**32 - 1))
+def test_every_column_has_one_entity_and_shares_are_even(n_features, data, seed):
+    entities = data.draw(st.integers(1, n_features))
+    parts = deal_columns(n_features, entities, np.random.default_rng(seed))
+    assert len(parts) == entities
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n_features))
+    sizes = [part.size for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+    assert all(np.array_equal(part, np.sort(part)) for part in parts)
+
+
+def test_columns_of_ones_choice():
+    parts = deal_columns(4, [[3, 0], [1], [2]], np.random.default_rng(0))
+    assert [part.tolist() for part in parts] == [[0, 3], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("entities", "message"),
+    [
+        (5, r"entities=5: an entity would have no column, since n_features = 4"),
+        ([[0, 1], [], [2, 3]], r"entity 1 has no column"),
+        ([[0, 1], [2]], r"column 3 is held 0 times"),
+        ([[0, 1, 2], [2, 3]], r"column 2 is held 2 times"),
+        ([[0, 1, 2], [3, 4]], r"column 4 is held 1 times"),
+        ([], r"column 0 is held 0 times"),
+        ([["a"]], r"must be a whole number, or lists"),
+    ],
+)
+def test_bad_partitions(entities, message):
+    with pytest.raises(ValueError, match=message):
+        deal_columns(4, entities, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_blocks_combine_to_the_kernel_of_all_columns(kernel):
+    model = PPSVMClassifier(kernel=kernel, entities=5, gamma=0.02, random_state=0).fit(X, Y)
+    order = np.concatenate(model.columns_)
+    B = np.hstack([entity.random_matrix for entity in model.entities_])
+    rows = Z[:, order]
+    expected = rows @ B.T if kernel == "linear" else np.exp(-0.02 * squared_distances(rows, B))
+    assert np.allclose(model.public_kernel(X), expected, rtol=1e-10, atol=1e-10 if kernel == "linear" else 1e-300)
+    assert B.shape == (57, 30)
+
+
+def test_a_linear_model_has_weights_of_the_features():
+    model = PPSVMClassifier(entities=3, random_state=0).fit(X, Y)
+    B = np.hstack([entity.random_matrix for entity in model.entities_])
+    w = np.zeros(30)
+    w[np.concatenate(model.columns_)] = B.T @ model.coef_[0]
+    assert np.allclose(model.decision_function(X), Z @ w + model.intercept_[0])
+
+
+def test_as_accurate_as_other_kernels():
+    scores = {}
+    train = np.arange(569) % 2 == 0
+    for estimator in (OneNormSVMClassifier(C=0.1), ReducedSVMClassifier(C=0.1, random_state=0)):
+        scores[estimator] = estimator.fit(Z[train], Y[train]).score(Z[~train], Y[~train])
+    ours = PPSVMClassifier(C=0.1, random_state=0).fit(X[train], Y[train]).score(X[~train], Y[~train])
+    assert ours > min(scores.values()) - 0.02
+    assert ours > 0.94
+
+
+def test_blocks_of_one_gamma_train_models_of_any():
+    published = PPSVMClassifier(kernel="gaussian", gamma=0.01, random_state=0).fit(X, Y)
+    block = published.public_kernel(X)
+    codes = Y.astype(np.int64)
+    rng = np.random.default_rng(0)
+    model, arrays = train_on_blocks(block**5.0, codes, 2, "gaussian", 0.05, 1.0, False, rng)
+    assert arrays["power"] == 1.0
+    again, _ = train_on_blocks(block, codes, 2, "gaussian", 0.01, 1.0, False, rng)
+    direct = PPSVMClassifier(kernel="gaussian", gamma=0.05, random_state=0).fit(X, Y)
+    assert direct.objective_ == pytest.approx(model.objective, rel=1e-6)
+    assert again.objective == pytest.approx(published.objective_, rel=1e-9)
+
+
+def test_tuned_gaussian_uses_the_power_of_what_was_published():
+    model = PPSVMClassifier(kernel="gaussian", C="tune", gamma="tune", random_state=0, mbar=20).fit(X[::3], Y[::3])
+    power = model._path.power[0]
+    assert power == pytest.approx(model.gamma_ * 30)
+    values = model.public_kernel(X) ** power @ model.coef_[0] + model.intercept_[0]
+    assert np.allclose(model.decision_function(X), values)
+    assert model.score(X, Y) > 0.93
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_more_classes_share_the_blocks(kernel):
+    rows, labels = load_wine(return_X_y=True)
+    model = PPSVMClassifier(kernel=kernel, entities=4, mbar=0.2, random_state=0).fit(rows, labels)
+    assert model.coef_.shape == (3, 36)
+    assert model.score(rows, labels) > 0.95
+
+
+def test_a_seed_gives_the_same_and_none_does_not():
+    first, second = (PPSVMClassifier(random_state=3).fit(X, Y) for _ in range(2))
+    assert np.array_equal(first.decision_function(X), second.decision_function(X))
+    assert first.guarantee_.noise_source == "seeded stream"
+    first, second = (PPSVMClassifier().fit(X, Y) for _ in range(2))
+    assert not np.array_equal(first.decision_function(X), second.decision_function(X))
+    assert first.guarantee_.noise_source == "system"
+
+
+def test_nothing_is_proved_and_the_record_says_why():
+    guarantee = PPSVMClassifier(kernel="gaussian", random_state=0).fit(X, Y).guarantee_
+    assert guarantee.status == "none"
+    assert guarantee.epsilon_proved == np.inf
+    assert "one row more than it has columns" in guarantee.reason
+
+
+class TestEntity:
+    def test_standardises_by_its_training_rows(self):
+        entity = Entity.draw(X[:300, :4], 10, np.random.default_rng(0))
+        assert np.allclose(entity.standardized(X[:300, :4]), scale(X[:300, :4]))
+        assert np.allclose(entity.standardized(X[:, :4]), (X[:, :4] - X[:300, :4].mean(0)) / X[:300, :4].std(0))
+
+    def test_a_constant_column_becomes_zero(self):
+        columns = np.column_stack([np.full(7, 0.1), np.arange(7.0)])
+        entity = Entity.draw(columns, 3, np.random.default_rng(0))
+        assert (entity.standardized(columns)[:, 0] == 0.0).all()
+
+    def test_may_leave_its_columns_as_they_are(self):
+        entity = Entity.draw(X[:, :2], 3, np.random.default_rng(0), standardize=False)
+        assert np.array_equal(entity.publish(X[:, :2], "linear", 1.0), X[:, :2] @ entity.random_matrix.T)
+
+    def test_entries_are_standard_normal(self):
+        entity = Entity.draw(np.arange(200.0).reshape(2, 100), 5000, np.random.default_rng(0))
+        # 5e5 draws: the mean has a standard deviation of 0.0014, the variance of 0.002; six of them, below 1e-8.
+        assert abs(entity.random_matrix.mean()) < 6 * 0.0014
+        assert abs(entity.random_matrix.var() - 1) < 6 * 0.002
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_refuses_what_is_not_finite(self, value):
+        columns = X[:, :2].copy()
+        entity = Entity.draw(columns, 3, np.random.default_rng(0))
+        columns[5, 1] = value
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            Entity.draw(columns, 3, np.random.default_rng(0))
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            entity.publish(columns, "linear", 1.0)
+
+    def test_refuses_no_column_and_another_number_of_columns(self):
+        with pytest.raises(ValueError, match="at least one column"):
+            Entity.draw(np.empty((5, 0)), 3, np.random.default_rng(0))
+        with pytest.raises(ValueError, match="holds 2 columns, and was given 3"):
+            Entity.draw(X[:, :2], 3, np.random.default_rng(0)).publish(X[:, :3], "linear", 1.0)
+
+    def test_sparse_columns(self):
+        columns = np.where(np.abs(Z[:, :4]) > 1, Z[:, :4], 0)
+        dense, sparse = (
+            Entity.draw(rows, 5, np.random.default_rng(0)).publish(rows, "gaussian", 0.1)
+            for rows in (columns, scipy.sparse.csr_array(columns))
+        )
+        assert np.array_equal(dense, sparse)
+
+
+class TestBlocks:
+    def test_of_different_shapes(self):
+        with pytest.raises(ValueError, match=r"the block of second has shape \(4, 2\) and that of first \(5, 2\)"):
+            combine_blocks({"first": np.ones((5, 2)), "second": np.ones((4, 2))}, "linear")
+        with pytest.raises(ValueError, match=r"second has shape \(5, 3\)"):
+            combine_blocks({"first": np.ones((5, 2)), "second": np.ones((5, 3))}, "gaussian")
+
+    def test_not_finite(self):
+        with pytest.raises(ValueError, match="the block of second holds NaN"):
+            combine_blocks({"first": np.ones((5, 2)), "second": np.full((5, 2), np.nan)}, "linear")
+
+    def test_none_and_unknown_kernel(self):
+        with pytest.raises(ValueError, match="no entity has published"):
+            combine_blocks({}, "linear")
+        with pytest.raises(ValueError, match="kernel='poly'"):
+            combine_blocks({"first": np.ones((5, 2))}, "poly")

@@ -1,0 +1,246 @@
+"""The example for deployers, as its users run it, and its commands with what may go wrong."""
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privsvm.files import read_json, read_npz
+from privsvm.methods.ppsvm_protocol import read_private
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+EXAMPLE = REPOSITORY / "examples/ppsvm_three_entities"
+
+
+def call(*arguments, check=True):
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def separate_users():
+    """Whether the example can give every party a user of its own here."""
+    code = f"import sys; sys.path.insert(0, {str(EXAMPLE)!r}); import run; print(run.can_change_user())"
+    return call("-c", code).stdout.strip() == "True"
+
+
+@pytest.fixture(scope="module")
+def reachable():
+    """A folder that other users can reach, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def kept(reachable):
+    """Output and folder of a whole run."""
+    folder = reachable / "parties"
+    return call(EXAMPLE / "run.py", "--keep", folder).stdout, folder
+
+
+def test_three_entities_and_a_trainer(kept):
+    output, folder = kept
+    right = int(output.split(" new clients ")[1].split()[0])
+    # The most frequent class alone is right for about 43.
+    assert right >= 58
+    assert output.count("whoever knows 10 of its 500 rows computes all others") == 3
+    predictions = (folder / "shared/trainer/predictions.csv").read_text().splitlines()
+    assert len(predictions) == 70
+    for number in (1, 2, 3):
+        assert (folder / f"entity-{number}").stat().st_mode & 0o777 == 0o700
+        assert (folder / f"entity-{number}/secret.npz").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_trainer_touches_the_shared_folder_only(kept):
+    output, _ = kept
+    parts = output.split("\ntrainer: ")[1:]
+    assert len(parts) == 3
+    for part in parts:
+        step = part.split("\n\n")[0]
+        touched = [line for line in step.splitlines() if line.startswith(("  read", "  wrote"))]
+        assert touched
+        names = [name.strip() for line in touched for name in line.split(maxsplit=1)[1].split(",")]
+        assert all(name.startswith("shared/") for name in names), names
+
+
+def test_the_private_folders_are_closed_to_other_users(kept, separate_users):
+    output, folder = kept
+    if not separate_users:
+        assert "NOT closed" in output
+        pytest.skip("not root: the parties cannot be separate users here")
+    owners = {(folder / f"entity-{number}").stat().st_uid for number in (1, 2, 3)}
+    owners.add((folder / "shared/trainer").stat().st_uid)
+    assert len(owners) == 4
+    assert 0 not in owners
+    # Three folders with four files each, seen from the trainer when it trains and when it predicts.
+    assert output.count("was refused all 15 private folders and files of the others") == 2
+    assert "NOT closed" not in output
+
+
+def test_an_open_private_folder_stops_the_run(reachable, separate_users):
+    if not separate_users:
+        pytest.skip("not root: the parties cannot be separate users here")
+    place = reachable / "open"
+    place.mkdir()
+    code = (
+        f"import sys; sys.path.insert(0, {str(EXAMPLE)!r}); from pathlib import Path; import run\n"
+        f"place = run.Deployment(Path({str(place)!r})); run.share_out(place)\n"
+        "place.private['entity-2'].chmod(0o755)\n"
+        "place.run({'trainer': ['agree', '--agreement', place.public['trainer'] / 'a.json', '--rows', '5', "
+        "'--classes', 'a', 'b', '--entities', 'x=1']})"
+    )
+    done = call("-c", code, check=False)
+    assert done.returncode == 1
+    assert "could open" in done.stdout
+    assert "entity-2" in done.stdout
+    assert "trainer failed" in done.stderr
+    assert not (place / "shared/trainer/a.json").exists()
+
+
+def test_one_user_is_said():
+    output = call(EXAMPLE / "run.py", "--one-user", "--kernel", "gaussian").stdout
+    assert "NOT closed" in output
+    assert "was refused" not in output
+    assert output.count("whoever knows 11 of its 500 rows") == 3
+
+
+def test_no_public_file_holds_a_column_or_a_secret(kept):
+    _, folder = kept
+    private = [
+        np.genfromtxt(folder / f"entity-{number}/columns.csv", delimiter=",", skip_header=1)[:, 1:]
+        for number in (1, 2, 3)
+    ]
+    secrets = [read_private(folder / f"entity-{number}/secret.npz") for number in (1, 2, 3)]
+    searched = 0
+    for file in (folder / "shared").rglob("*.npz"):
+        for array in read_npz(file).values():
+            if array.ndim != 2:
+                continue
+            searched += 1
+            for columns in private:
+                if len(array) == len(columns):
+                    together = np.corrcoef(array.T, columns.T)[: array.shape[1], array.shape[1] :]
+                    assert np.abs(together).max() < 1 - 1e-6
+            for secret in secrets:
+                assert not any(np.isin(array, values).any() for values in secret.values())
+    assert searched == 6
+    assert read_json(folder / "shared/trainer/model.json")["guarantees"][0]["noise_source"] == "system"
+
+
+@pytest.fixture(scope="module")
+def party():
+    spec = importlib.util.spec_from_file_location("party", EXAMPLE / "party.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_secrets_are_drawn_anew(kept, party, tmp_path):
+    """No seed: two draws from the same columns differ."""
+    _, folder = kept
+    for name in ("first", "second"):
+        party.main(
+            ["draw", "--name", "entity-1", "--columns", f"{folder}/entity-1/columns.csv",
+             "--agreement", f"{folder}/shared/trainer/agreement.json", "--secret", f"{tmp_path}/{name}/secret.npz"]
+        )  # fmt: skip
+    first, second = (read_private(tmp_path / name / "secret.npz") for name in ("first", "second"))
+    np.testing.assert_array_equal(first["centre_0"], second["centre_0"])
+    assert not np.isclose(first["random_matrix_0"], second["random_matrix_0"]).any()
+
+
+class TestMistakes:
+    @pytest.fixture
+    def place(self, tmp_path, party):
+        """Two entities that have agreed and drawn, and the arguments of their next step."""
+        labels = ["id,label", *(f"{row},{'ab'[row % 2]}" for row in range(20))]
+        party.main(
+            ["agree", "--agreement", f"{tmp_path}/agreement.json", "--rows", "20", "--classes", "a", "b",
+             "--mbar", "5", "--entities", "north=2", "south=1"]
+        )  # fmt: skip
+        for name, count in (("north", 2), ("south", 1)):
+            folder = tmp_path / name
+            folder.mkdir()
+            rows = [
+                ",".join([str(row), *(str((row * 7 + column) % 11) for column in range(count))]) for row in range(20)
+            ]
+            (folder / "columns.csv").write_text("\n".join(["id," + ",".join("xy"[:count]), *rows]) + "\n")
+            (folder / "labels.csv").write_text("\n".join(labels) + "\n")
+            party.main(["draw", *self.files(tmp_path, name), "--columns", f"{folder}/columns.csv"])
+        return tmp_path
+
+    @staticmethod
+    def files(place, name):
+        return ["--name", name, "--agreement", f"{place}/agreement.json", "--secret", f"{place}/{name}/secret.npz"]
+
+    def publish(self, party, place, name):
+        folder = place / name
+        party.main(
+            ["publish", *self.files(place, name), "--columns", f"{folder}/columns.csv",
+             "--labels", f"{folder}/labels.csv", "--block", f"{place}/{name}.npz"]
+        )  # fmt: skip
+
+    def train(self, party, place):
+        party.main(
+            ["train", "--blocks", f"{place}/north.npz", f"{place}/south.npz", "--labels", f"{place}/north/labels.csv",
+             "--agreement", f"{place}/agreement.json", "--model", f"{place}/model.npz",
+             "--record", f"{place}/model.json"]
+        )  # fmt: skip
+
+    def refused(self, function, *arguments):
+        with pytest.raises(SystemExit) as caught:
+            function(*arguments)
+        message = str(caught.value)
+        assert message.startswith("error: ")
+        assert "\n" not in message
+        return message
+
+    def test_right_ones_train(self, party, place):
+        self.publish(party, place, "north")
+        self.publish(party, place, "south")
+        self.train(party, place)
+        assert (place / "model.npz").exists()
+
+    def test_labels_that_differ(self, party, place):
+        self.publish(party, place, "north")
+        text = (place / "south/labels.csv").read_text()
+        (place / "south/labels.csv").write_text(text.replace("\n7,b", "\n7,a"))
+        self.publish(party, place, "south")
+        assert "labels, or the order of rows, of south differ" in self.refused(self.train, party, place)
+        assert not (place / "model.npz").exists()
+
+    def test_rows_in_another_order(self, party, place):
+        header, *rows = (place / "south/columns.csv").read_text().splitlines()
+        (place / "south/columns.csv").write_text("\n".join([header, *reversed(rows)]) + "\n")
+        assert "in the same order" in self.refused(self.publish, party, place, "south")
+
+    def test_missing_values(self, party, place):
+        path = place / "north/columns.csv"
+        path.write_text(path.read_text().replace("\n3,", "\n3,nan,", 1).replace("nan,10,0", "nan,10"))
+        message = self.refused(self.publish, party, place, "north")
+        assert "north, split 0: row 3 of its column 0 holds nan" in message
+
+    def test_words_for_numbers(self, party, place):
+        path = place / "south/columns.csv"
+        path.write_text(path.read_text().replace("\n3,", "\n3,high", 1))
+        message = self.refused(self.publish, party, place, "south")
+        assert "columns.csv" in message
+        assert "high" in message
+
+    def test_a_secret_that_others_may_read(self, party, place):
+        (place / "north/secret.npz").chmod(0o644)
+        message = self.refused(self.publish, party, place, "north")
+        assert "north/secret.npz: others may read it" in message
+
+    def test_a_missing_file(self, party, place):
+        (place / "north/columns.csv").unlink()
+        assert "north/columns.csv" in self.refused(self.publish, party, place, "north")
+
+    def test_an_empty_file(self, party, place):
+        (place / "north/columns.csv").write_text("")
+        assert "no CSV file with a header" in self.refused(self.publish, party, place, "north")
