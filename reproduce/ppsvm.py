@@ -75,6 +75,8 @@ ENTITIES_SETTINGS: dict[str, Any] = {
     **SHARED,
     "datasets": {"Ionosphere": {**DATASETS["Ionosphere"], "entities": list(range(2, 31, 2))}},
     "partitions": 1,
+    # Entities that are drawn to be tried alone, where there are more; None for all.
+    "drawn": {"linear": None, "gaussian": 6},
 }
 KERNELS_SETTINGS: dict[str, Any] = {
     **SHARED,
@@ -338,16 +340,13 @@ def _why_sharing(published: Published, job: Mapping[str, Any], result: Mapping[s
     assert result is not None
     printed = float(published[job["dataset"], "PPSVM", _setting(job["kernel"], job["entities"]), "error"])
     main, *variants = job["PPSVM"]
-    close = {name: statistics.fmean(ppsvm_errors(result, name)) for name in variants}
-    near = [f"{name} {error:.4f}" for name, error in close.items() if abs(error - printed) <= TOLERANCE]
     side = "lower" if statistics.fmean(ppsvm_errors(result, main)) < printed else "higher"
     reasons = [f"ours is {side}: the deals of the columns, the matrices and the folds are not the paper's"]
-    if near:
-        reasons.append(f"a less certain choice of nu comes nearer ({', '.join(near)})")
-    elif close:
-        reasons.append("no other reading of how nu was chosen comes nearer than the tolerance")
+    if variants:
+        tried = ", ".join(f"{name} {statistics.fmean(ppsvm_errors(result, name)):.4f}" for name in variants)
+        reasons.append(f"otherwise chosen: {tried}")
     if job["dataset"] in READINGS:
-        reasons.append("no other column as class gives both kernels' numbers (other choices)")
+        reasons.append("which column the paper took for the class is not known (other choices)")
     return "; ".join(reasons)
 
 
@@ -481,9 +480,10 @@ def _table_notes(experiment: Experiment, published: Published, results: Results,
             "there, and the full one takes too long."
         )
     notes.append(
-        "Bupa: the class is the last column, as the paper's 345 x 6 implies. Its donors meant that column for "
-        "splitting training from test rows, and the number of drinks for the class. No reading gives the printed "
-        "errors of both kernels: with the selector as class ours are lower."
+        "Bupa: the class is the last column, the selector of training and test rows, as in most papers: it alone "
+        "leaves six measured features, and the paper says 345 x 6. Its donors meant the number of drinks for the "
+        "class. The errors do not settle it (other choices): with the selector ours are lower than the printed ones, "
+        "with more than 3 drinks higher, mostly so for the Gaussian kernel; with 2 or 5 drinks they are far off."
     )
     seconds = sum(
         partition["cpu_seconds"]
@@ -554,9 +554,11 @@ def entities_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
         protocol = {"tune": tune, "rule": MAIN_RULE}
         for dataset, own in settings["datasets"].items():
             for entities in own["entities"]:
+                drawn = settings["drawn"][kernel]
                 jobs[f"{_slug(dataset)}.{kernel}.{entities}"] = _errors_job(
                     settings, dataset, kernel, entities, PPSVM={"main": protocol},
                     alone={"main": {**protocol, "columns": "own"}},
+                    most_entities=None if drawn is None or drawn >= entities else drawn,
                 )  # fmt: skip
     return jobs
 
@@ -636,7 +638,8 @@ def entities_report(experiment: Experiment, results: Results) -> Report:
         figures=figures,
         notes=[
             "One deal of the columns for each number of entities, as in the paper. Linear: nu is chosen in every fold. "
-            "Gaussian: nu and mu are chosen on the training rows of the first fold, and used in all ten."
+            "Gaussian: nu and mu are chosen on the training rows of the first fold, and used in all ten; of more than "
+            f"{experiment.settings['drawn']['gaussian']} entities as many are drawn to be tried alone."
         ],
     )
 
@@ -947,7 +950,7 @@ RECOVERED = 1e-8
 
 SOURCES = (
     "methods/one_norm_training.py",
-    "methods/ppsvm.py",
+    "methods/ppsvm_protocol.py",
     "methods/released.py",
     "methods/validation.py",
     "privacy/guarantee.py",

@@ -67,6 +67,7 @@ PPSVM = {
     "full_kernel": ["Bupa Liver"],
     "every_fold": [],
     "most_entities": 1,
+    "drawn": {"linear": None, "gaussian": 1},
     "curve": {"dataset": "Bupa Liver", "entities": 5},
     "draws": 2,
 }

@@ -9,8 +9,10 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
+from privsvm.solvers import one_norm_svm
 from privsvm.solvers.one_norm_svm import OneNormProblem
 
+SET_OPTIONS = one_norm_svm._set_options
 GRID = [10.0**exponent for exponent in range(-7, 8)]
 
 
@@ -119,6 +121,27 @@ def test_hard_for_tight_tolerances():
     for C in (1.0, 3e5, 1e7):
         solution = OneNormProblem(K, signs).solve(C)
         assert solution.gap <= 1e-7 * solution.objective
+
+
+@pytest.mark.parametrize("seed", [17, 89, 399])
+def test_columns_that_nearly_depend_on_one_another(seed, monkeypatch):
+    # Rows and kernel rows from a few different points, and a large C: at full accuracy the simplex method may go round
+    # in circles, and has to be stopped.
+    rng = np.random.default_rng(seed)
+    n, d, levels = int(rng.integers(60, 300)), int(rng.integers(1, 4)), int(rng.integers(2, 6))
+    X = rng.integers(0, levels, (n, d)) / levels
+    B = X[rng.integers(0, n, max(5, n // 6))]
+    gamma, C = 10 ** rng.uniform(-3, 2), 10 ** rng.uniform(3, 7)
+    K = np.exp(-gamma * ((X[:, None] - B[None]) ** 2).sum(axis=2))
+    signs = rng.choice([-1.0, 1.0], n)
+    changes = []
+    monkeypatch.setattr(
+        one_norm_svm, "_set_options", lambda highs, options: (changes.append(options), SET_OPTIONS(highs, options))
+    )
+    solution = OneNormProblem(K, signs).solve(C)
+    assert solution.objective == pytest.approx(optimum(K, signs, C), rel=1e-7)
+    # The first attempt alone would not have done.
+    assert len([change for change in changes if change]) > 1
 
 
 def test_no_optimum_is_an_error_with_its_weight(monkeypatch):

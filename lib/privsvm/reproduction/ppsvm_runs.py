@@ -17,13 +17,13 @@ from privsvm.methods.one_norm_training import (
     count_errors,
     count_kernel_rows,
     draw_rows,
-    squared_distances,
     tune_by_design,
     tune_on_a_tenth,
 )
-from privsvm.methods.ppsvm import Entity, combine_blocks, deal_columns
+from privsvm.methods.ppsvm_protocol import Entity, combine_blocks, deal_columns
 from privsvm.privacy.known_sample import recovery_curve
 from privsvm.reproduction.jobs import Context, MissingError
+from privsvm.solvers.kernels import squared_distances
 from privsvm.solvers.one_norm_svm import OneNormProblem
 
 __all__ = ["attack", "errors", "kernels", "read", "run", "tune"]
