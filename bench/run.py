@@ -14,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
+from condense import condense_section
 from crammer_singer import REPETITIONS, crammer_singer_section, seconds
 from gradient import gradient_section
+from grid_search import grid_search_section
 from one_norm import one_norm_section
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
@@ -70,6 +72,8 @@ def main() -> None:
     gradient = gradient_section()
     crammer_singer = crammer_singer_section()
     one_norm = one_norm_section()
+    condensation = condense_section()
+    grid_search = grid_search_section()
     threadpool_limits(1)
     page = "\n".join(
         [
@@ -86,6 +90,8 @@ def main() -> None:
             *crammer_singer,
             *gradient,
             *one_norm,
+            *condensation,
+            *grid_search,
             "## Metrics of many models against scikit-learn",
             "",
             f"Median milliseconds of processor time of {REPETITIONS} alternating runs, one thread each. "

@@ -1,6 +1,8 @@
 # One job per method and dataset, with all its splits, epsilons and repeats.
 SHARED_METHOD_CODE = [
     "lib/privsvm/data",
+    "lib/privsvm/methods/condensation.py",
+    "lib/privsvm/methods/kernel_svm.py",
     "lib/privsvm/methods/linear_reference.py",
     "lib/privsvm/methods/noisy_training.py",
     "lib/privsvm/methods/one_norm_training.py",

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsvm.errors import PrivSVMError
+    from privsvm.methods.ci_svm import CISVMClassifier, CondensedInformation
     from privsvm.methods.crammer_singer import CrammerSingerClassifier
     from privsvm.methods.dp_frank_wolfe import DPFrankWolfeClassifier
     from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier
     from privsvm.methods.dpwss import DPWSSClassifier
+    from privsvm.methods.fcm_svm import FCMSVMClassifier
     from privsvm.methods.grpua import GRPUAClassifier
+    from privsvm.methods.kernel_svm import SVMClassifier
     from privsvm.methods.landmark_dual import LandmarkDualClassifier
     from privsvm.methods.m3_svm import M3SVMClassifier
     from privsvm.methods.majority import MajorityClassifier
@@ -28,15 +31,17 @@ if TYPE_CHECKING:
     from privsvm.methods.private_svm import PrivateSVMClassifier
     from privsvm.methods.rsvm import ReducedSVMClassifier
     from privsvm.methods.softmax_dpsgd import SoftmaxDPSGDClassifier
-    from privsvm.methods.svm import SVMClassifier
     from privsvm.methods.weston_watkins import WestonWatkinsClassifier
     from privsvm.privacy.guarantee import Guarantee
 
 __all__ = [
+    "CISVMClassifier",
+    "CondensedInformation",
     "CrammerSingerClassifier",
     "DPFrankWolfeClassifier",
     "DPSVMDVPClassifier",
     "DPWSSClassifier",
+    "FCMSVMClassifier",
     "GRPUAClassifier",
     "Guarantee",
     "LandmarkDualClassifier",
@@ -59,10 +64,13 @@ __all__ = [
 __version__ = importlib.metadata.version("privsvm")
 
 _HOMES = {
+    "CISVMClassifier": "privsvm.methods.ci_svm",
+    "CondensedInformation": "privsvm.methods.ci_svm",
     "CrammerSingerClassifier": "privsvm.methods.crammer_singer",
     "DPFrankWolfeClassifier": "privsvm.methods.dp_frank_wolfe",
     "DPSVMDVPClassifier": "privsvm.methods.dpsvmdvp",
     "DPWSSClassifier": "privsvm.methods.dpwss",
+    "FCMSVMClassifier": "privsvm.methods.fcm_svm",
     "GRPUAClassifier": "privsvm.methods.grpua",
     "Guarantee": "privsvm.privacy.guarantee",
     "LandmarkDualClassifier": "privsvm.methods.landmark_dual",
@@ -77,7 +85,7 @@ _HOMES = {
     "PrivSVMError": "privsvm.errors",
     "PrivateSVMClassifier": "privsvm.methods.private_svm",
     "ReducedSVMClassifier": "privsvm.methods.rsvm",
-    "SVMClassifier": "privsvm.methods.svm",
+    "SVMClassifier": "privsvm.methods.kernel_svm",
     "SoftmaxDPSGDClassifier": "privsvm.methods.softmax_dpsgd",
     "WestonWatkinsClassifier": "privsvm.methods.weston_watkins",
 }

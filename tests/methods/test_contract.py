@@ -8,10 +8,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privsvm
 from privsvm import (
+    CISVMClassifier,
     CrammerSingerClassifier,
     DPFrankWolfeClassifier,
     DPSVMDVPClassifier,
     DPWSSClassifier,
+    FCMSVMClassifier,
     GRPUAClassifier,
     LandmarkDualClassifier,
     M3SVMClassifier,
@@ -58,6 +60,8 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
         ReducedSVMClassifier(kernel="gaussian", random_state=0),
         PPSVMClassifier(random_state=0),
         PPSVMClassifier(kernel="gaussian", random_state=0),
+        CISVMClassifier(),
+        FCMSVMClassifier(random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -92,6 +96,8 @@ ESTIMATORS = [
     OneNormSVMClassifier(),
     ReducedSVMClassifier(random_state=0),
     PPSVMClassifier(random_state=0),
+    CISVMClassifier(),
+    FCMSVMClassifier(random_state=0),
 ]
 
 

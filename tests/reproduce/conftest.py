@@ -71,7 +71,7 @@ PPSVM = {
     "curve": {"dataset": "Bupa Liver", "entities": 5},
     "draws": 2,
 }
-PPSVM_KERNELS = {"partitions": {"linear": {"others": 1}, "gaussian": {"others": 1}}}
+PPSVM_KERNELS = {"partitions": {"linear": {"others": 1}, "gaussian": {"others": 1}}, "most_tuned_rows": 40}
 
 
 @pytest.fixture(scope="session")

@@ -142,8 +142,9 @@ def _cross_validate(
     kernel: str,
     protocol: Mapping[str, Any],
     stream: Callable[[int], np.random.Generator],
+    chosen: tuple[float, float] | None = None,
 ) -> dict[str, list[float]]:
-    """Ten-fold errors, with nu and mu chosen on the training rows of every fold, or of the first one only.
+    """Ten-fold errors, with nu and mu chosen on the training rows of every fold, or of the first one only, or given.
 
     `columns` may be a function of the training rows' mask, where the kernel has those rows for columns.
     """
@@ -156,7 +157,7 @@ def _cross_validate(
         tuned = fold == 0 or protocol["tune"] == "every_fold"
         own = columns(~test) if callable(columns) else columns
         if tuned:
-            C, gamma = tune(own[~test], codes[~test], kernel, protocol["rule"], stream(fold))
+            C, gamma = chosen or tune(own[~test], codes[~test], kernel, protocol["rule"], stream(fold))
         if problem is None or callable(columns) or (tuned and kernel == "gaussian"):
             K = np.exp(-gamma * own) if kernel == "gaussian" else own
             problem = OneNormProblem(K, signs)
@@ -285,7 +286,8 @@ def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     Parameters
     ----------
     parameters : mapping
-        As for `errors`, without "PPSVM", "alone" and "most_entities"; ``protocol``: as there.
+        As for `errors`, without "PPSVM", "alone" and "most_entities"; ``protocol``: as there, with
+        ``most_tuned_rows``: for "gaussian", full kernels of more rows take nu and mu of the reduced one.
     context : Context
         Data, streams, partial results.
 
@@ -308,18 +310,24 @@ def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             columns[name] = rows @ others.T if kernel == "linear" else squared_distances(rows, others)
         columns["full"] = _full_columns(rows, kernel)
 
-        def validate(name: str) -> dict[str, Any]:
+        protocol = parameters["protocol"]
+
+        def validate(name: str, chosen: tuple[float, float] | None = None) -> dict[str, Any]:
             began = time.process_time()
 
             def stream(fold: int) -> np.random.Generator:
                 return _stream(parameters, context, "tuning", name, number, fold)
 
-            found = _cross_validate(columns[name], codes, partition.folds, kernel, parameters["protocol"], stream)
+            found = _cross_validate(columns[name], codes, partition.folds, kernel, protocol, stream, chosen)
             return {**found, "cpu_seconds": time.process_time() - began}
 
+        validated = {name: validate(name) for name in ("random", "reduced")}
+        large = kernel == "gaussian" and len(rows) > protocol["most_tuned_rows"]
+        reduced = validated["reduced"]
+        validated["full"] = validate("full", (reduced["C"][0], reduced["gamma"][0]) if large else None)
         return {
             "folds": np.bincount(partition.folds).tolist(),
-            **{name: validate(name) for name in columns},
+            **validated,
             "cpu_seconds": time.process_time() - started,
         }
 

@@ -10,7 +10,17 @@ from pathlib import Path
 __all__ = ["KERNEL_MODULES", "compile_once", "warm_up"]
 
 # Modules with Numba kernels; each has a ``warm_up`` that calls them on a tiny problem.
-KERNEL_MODULES = ("crammer_singer", "hinge", "kernels", "kernel_rows", "block_smo", "smo", "noisy_gradient")
+KERNEL_MODULES = (
+    "crammer_singer",
+    "hinge",
+    "kernels",
+    "kernel_rows",
+    "gram_rows",
+    "block_smo",
+    "smo",
+    "noisy_gradient",
+    "condense",
+)
 
 MARKER = "warm"
 

@@ -61,8 +61,17 @@ _ROW_SHARE = 0.1
 _PATIENCE = 200
 _RETURNS = 20
 
+# Near the optimum (a gap of so many times the tolerance) float32 may also spend this many pairs for each variable of a
+# working set, in several of them: what is out of its depth would use the limit of pairs every time.
+_NEAR = 20.0
+_PAIRS = 100
+_SETS = 3
+
 # A coefficient below zero curvature, LIBSVM's constant.
 _TAU = 1e-12
+
+# How far from zero y'a may start, as a share of the sum of the bounds: what rounding leaves.
+_IMBALANCE = 1e-9
 
 # Entries of the inner level that are searched together for a maximum.
 _CHUNK = 64
@@ -284,18 +293,21 @@ class _Optimiser:
         part = problem
         # Rows set aside together, with the variables of that moment.
         aside: list[tuple[np.ndarray, np.ndarray]] = []
-        smallest, waited = np.inf, 0
+        smallest, waited, spent = np.inf, 0, 0
         # Gap of all variables when the last rows came back, and how often it has not become smaller since.
         full_gap, returns = np.inf, 0
         while True:
             chosen, gap = self.working_set(part)
-            smallest, waited = (gap, 0) if gap < 0.95 * smallest else (smallest, waited + 1)
+            smallest, waited, spent = (gap, 0, 0) if gap < 0.95 * smallest else (smallest, waited + 1, spent)
             exhausted = self.max_iter >= 0 and self.n_iter >= self.max_iter
             stuck = waited > _PATIENCE * max(1.0, part.values.size / max(1, chosen.size)) or returns > _RETURNS
+            if self.dtype == np.float32 and gap <= _NEAR * tol:
+                stuck |= waited >= _SETS and spent > _PAIRS * chosen.size
             n_iter = 0
             if gap > tol and not exhausted and not stuck:
                 n_iter = self._improve(part, chosen, max(0.5 * tol, _INNER_SHARE * gap))
                 stuck = n_iter == 0
+                spent += n_iter
             if gap <= tol or exhausted or stuck:
                 if active is None:
                     return bool(gap <= tol)
@@ -466,10 +478,16 @@ def solve_prepared(
     shrinking: bool,
     cache_size: float,
     max_iter: int,
+    start: np.ndarray | None = None,
 ) -> CSVCSolution:
-    """Solve the C-SVC dual for float32 rows that are prepared already; see `solve_block_smo`."""
+    """Solve the C-SVC dual for float32 rows that are prepared already; see `solve_block_smo`.
+
+    Variables `start` (n,), within their bounds and with ``y'start = 0``, take the place of the samples.
+    """
     n = y.size
     largest = float(np.max(upper))
+    if start is not None:
+        _check_start(start, y, upper)
     if not rows.finite or not _single_is_enough(rows, largest, tol):
         rows = rows.in_double()
     if not rows.finite or not np.isfinite(largest):
@@ -478,7 +496,10 @@ def solve_prepared(
     optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, max_iter, rows.product_cost)
     lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
     problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, optimiser.cache_bytes))
-    if max_iter < 0:
+    if start is not None:
+        problem.beta[:] = y * start
+        _refresh(problem, y)
+    elif max_iter < 0:
         _start_from_samples(problem, y, optimiser)
     converged = optimiser.optimise(problem, tol)
     if not converged and optimiser.dtype == np.float32 and not 0 <= max_iter <= optimiser.n_iter:
@@ -497,6 +518,18 @@ def solve_prepared(
         n_iter=optimiser.n_iter,
         converged=bool(converged and np.isfinite(problem.values).all()),
     )
+
+
+def _check_start(start: np.ndarray, y: np.ndarray, upper: np.ndarray) -> None:
+    """Raise ValueError for starting variables that the pairs' steps could not keep feasible."""
+    if start.shape != y.shape:
+        raise ValueError(f"start has shape {start.shape}: must be {y.shape}, one variable for each row")
+    if not ((start >= 0).all() and (start <= upper).all()):
+        worst = float(np.max(np.maximum(-start, start - upper)))
+        raise ValueError(f"start leaves its bounds by {worst:g}: must lie between 0 and upper")
+    imbalance = abs(float(y @ start))
+    if not imbalance <= _IMBALANCE * float(np.sum(upper)):
+        raise ValueError(f"start has y'start = {imbalance:g}: must be 0; scale the larger class down")
 
 
 def _single_is_enough(rows: KernelRows, largest_upper: float, tol: float) -> bool:

@@ -1,0 +1,238 @@
+"""CI-SVM: a support vector machine on the means of triples of similar rows. Not private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from privsvm.methods.condensation import Condensed, CondensedClassifier, condense_rows
+from privsvm.methods.validation import check_training_data, common_tags
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.threads import count_threads
+
+__all__ = ["ESTIMATOR", "CISVMClassifier", "CondensedInformation"]
+
+
+class CondensedInformation(BaseEstimator):
+    """Replace rows by the means of triples of similar rows, as CI-SVM does. Not private.
+
+    Features are weighted by their coefficients of variation. Again and again the most similar pair of the rows that are
+    left (cosine) is taken, and the row that is most similar to both. Where similarities are equal the smallest row
+    numbers are taken; rows of zeros have the similarity 0 to all. One or two rows that are left in the end form the
+    last group.
+
+    Parameters
+    ----------
+    scale : {"min_max", "none"}, default="min_max"
+        Similarities are those of features scaled to [0, 1], or of the rows as they are. Coefficients of variation mean
+        nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest
+        absolute value instead. The means are those of the rows as they are.
+    engine : {"auto", "tree", "blocks"}, default="auto"
+        How similar rows are found; the result does not depend on it.
+    n_jobs : int or None, default=None
+        Threads; None means 1, -1 all cores. The result does not depend on it.
+
+    Attributes
+    ----------
+    groups_ : ndarray of int (M, 3)
+        The rows of each condensed row, in the order in which they were chosen; -1 in place of those the last one lacks.
+    group_of_ : ndarray of int (n,)
+        The condensed row of each row.
+    weights_ : ndarray (d,)
+        Weights of the features, of sum 1.
+    size_ratio_ : float
+        ``M / n``.
+    label_purity_ : float
+        Share of the rows whose label is that of their condensed row.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+
+    References
+    ----------
+    CI-SVM (2018), section 3.
+
+    Examples
+    --------
+    >>> from privsvm import CondensedInformation
+    >>> rows = [[0.1, 1.0], [1.0, 0.1], [0.2, 2.0], [2.0, 0.2], [0.3, 3.0], [3.0, 0.3]]
+    >>> CondensedInformation().fit_resample(rows, ["up", "right"] * 3)[1]
+    array(['up', 'right'], dtype='<U5')
+    """
+
+    def __init__(self, *, scale: str = "min_max", engine: str = "auto", n_jobs: int | None = None):
+        self.scale = scale
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    def fit_resample(self, X, y) -> tuple[Any, np.ndarray]:
+        """Condense rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels, of two classes or more.
+
+        Returns
+        -------
+        X : ndarray or CSR matrix (M, d)
+            ``M = ceil(n / 3)`` means.
+        y : ndarray (M,)
+            Their labels: the majority's; of three different ones, that of the row nearest to the mean. A class may be
+            lost.
+
+        Raises
+        ------
+        ValueError
+            For rows that are not finite, one class only, or a parameter out of range.
+        """
+        n_threads = count_threads(self.n_jobs)
+        X, codes, self.classes_ = check_training_data(self, X, y, None)
+        condensed = condense_rows(
+            "ci", X, codes, len(self.classes_), n_threads=n_threads, scale=self.scale, engine=self.engine
+        )
+        self.groups_, self.group_of_, self.weights_ = condensed.groups, condensed.group_of, condensed.weights
+        self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
+        return condensed.rows, self.classes_[condensed.codes]
+
+    def __sklearn_tags__(self):
+        return common_tags(super().__sklearn_tags__())
+
+
+class CISVMClassifier(CondensedClassifier):
+    """Support vector machine on condensed information: the means of triples of similar rows. Not private.
+
+    Rows are condensed as `CondensedInformation` does, then `SVMClassifier` is trained on them. A class that is not the
+    label of any condensed row is never predicted; where one class is left alone the model is constant, with a warning.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Upper bound of a dual variable: weight of a condensed row's hinge loss.
+    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
+        Kernel function.
+    gamma : float, "scale" or "auto", default="scale"
+        Kernel coefficient of rbf, poly and sigmoid; "scale" takes the variance of the condensed rows.
+    degree : int, default=3
+        Degree of poly.
+    coef0 : float, default=0.0
+        Constant of poly and sigmoid.
+    tol : float, default=1e-3
+        Stopping tolerance.
+    max_iter : int, default=-1
+        Most iterations of the solver for each pair of classes; -1 for no limit.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    shrinking : bool, default=True
+        Whether to set bounded variables aside while solving.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of C for each label; "balanced" is inversely proportional to the number of condensed rows.
+    scale : {"min_max", "none"}, default="min_max"
+        Features by which similarities are measured: see `CondensedInformation`.
+    engine : {"auto", "tree", "blocks"}, default="auto"
+        How similar rows are found; the model does not depend on it.
+    n_jobs : int or None, default=None
+        Threads; None means 1, -1 all cores. The model does not depend on it.
+    classes : sequence or None, default=None
+        The label set, in the order of the class codes; None takes it from the training labels.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c,)
+        Labels.
+    group_of_ : ndarray of int (n,)
+        The condensed row of each training row.
+    weights_ : ndarray (d,)
+        Weights of the features in the similarities.
+    size_ratio_ : float
+        Condensed rows, as a share of the training rows.
+    label_purity_ : float
+        Share of the training rows whose label is that of their condensed row.
+    support_ : ndarray of int (m,)
+        Condensed rows with a nonzero dual variable.
+    dual_coef_ : ndarray (m, p)
+        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
+    intercept_ : ndarray (p,)
+        Offsets.
+    objective_ : float
+        Dual objective, summed over the pairs.
+    n_iter_ : int
+        Iterations of the solver, summed over the pairs.
+    n_support_ : ndarray of int (c,)
+        Support vectors of each class.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+
+    References
+    ----------
+    CI-SVM (2018).
+
+    Examples
+    --------
+    >>> from privsvm import CISVMClassifier
+    >>> rows = [[0.1, 1.0], [1.0, 0.1], [0.2, 2.0], [2.0, 0.2], [0.3, 3.0], [3.0, 0.3]]
+    >>> CISVMClassifier().fit(rows, ["up", "right"] * 3).predict([[0.0, 2.0]])
+    array(['up'], dtype='<U5')
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float = 200,
+        shrinking: bool = True,
+        class_weight: dict | str | None = None,
+        scale: str = "min_max",
+        engine: str = "auto",
+        n_jobs: int | None = None,
+        classes: Sequence | None = None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.shrinking = shrinking
+        self.class_weight = class_weight
+        self.scale = scale
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.classes = classes
+
+    def _condense(self, X, codes: np.ndarray, n_threads: int, rng: Any) -> Condensed:
+        condensed = condense_rows(
+            "ci", X, codes, len(self.classes_), n_threads=n_threads, scale=self.scale, engine=self.engine
+        )
+        self.weights_ = condensed.weights
+        return condensed
+
+    def _guarantee(self) -> Guarantee:
+        return Guarantee(
+            status="none",
+            mechanism="none: exact training on the means of triples of training rows",
+            reason=(
+                "microaggregation by three: two known members of a triple give the third exactly, and the support "
+                "vectors are such means, published without noise"
+            ),
+            reference="CI-SVM (2018)",
+        )
+
+
+ESTIMATOR = CISVMClassifier

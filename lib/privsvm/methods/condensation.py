@@ -1,0 +1,358 @@
+"""Condensed training rows, and support vector machines that are trained on them.
+
+A condensed row stands for about three training rows. Nothing is proved for it: the mean of three rows tells the third
+to whoever knows two of them, see `privsvm.privacy.condensation_attacks`.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from privsvm.methods.kernel_svm import SVMClassifier
+from privsvm.methods.released import KernelPath, NoiseStreams, ReleasedClassifier
+from privsvm.methods.validation import (
+    check_choice,
+    check_count,
+    check_positive,
+    check_training_data,
+    common_tags,
+    is_number,
+)
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.condense import ENGINES, condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
+from privsvm.solvers.fuzzy_means import fuzzy_means
+from privsvm.solvers.kernels import KERNELS, resolve_gamma, squared_distances
+from privsvm.solvers.threads import count_threads
+
+__all__ = ["KINDS", "SCALES", "Condensed", "CondensedClassifier", "condense_rows"]
+
+# Condensed information (CI-SVM), and fuzzy c-means (FCM-SVM).
+KINDS = ("ci", "fcm")
+SCALES = ("min_max", "none")
+
+_GROUP = 3
+# Numbers in a block of distances.
+_BLOCK_NUMBERS = 4_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Condensed:
+    """Rows that stand for the training rows.
+
+    Attributes
+    ----------
+    rows : ndarray or CSR matrix (M, d)
+        Condensed rows; "fcm" always gives dense ones.
+    codes : ndarray of int (M,)
+        Their class codes.
+    group_of : ndarray of int (n,)
+        The condensed row of each training row.
+    size_ratio : float
+        ``M / n``.
+    label_purity : float
+        Share of the training rows whose class is that of their condensed row.
+    groups : ndarray of int (M, 3) or None
+        "ci": the training rows of each condensed row, as they were chosen; -1 in place of those the last one lacks.
+    weights : ndarray (d,) or None
+        "ci": weights of the features.
+    n_iter : int
+        "fcm": iterations of the clustering.
+    """
+
+    rows: Any
+    codes: np.ndarray
+    group_of: np.ndarray
+    size_ratio: float
+    label_purity: float
+    groups: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    n_iter: int = 0
+
+
+def condense_rows(
+    kind: str,
+    X,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    rng: np.random.Generator | None = None,
+    n_threads: int = 1,
+    scale: str = "min_max",
+    engine: str = "auto",
+    q: float = 2.0,
+    n_centres: float | int | None = None,
+    tol: float = 1e-5,
+    max_iter: int = 100,
+) -> Condensed:
+    """Replace training rows by about a third as many.
+
+    "ci" groups the rows by three (CI-SVM): a condensed row is the mean of its group, with the majority's class; of
+    three different classes, that of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means: a centre
+    has the class of most of the rows that belong to it most; among equally frequent classes, that of the nearest of
+    these rows; and where no row belongs to it most, that of the nearest row there is. Of equals the smallest row number
+    decides.
+
+    Parameters
+    ----------
+    kind : {"ci", "fcm"}
+        How.
+    X : ndarray or CSR matrix (n, d)
+        Rows, finite.
+    codes : ndarray of int (n,)
+        Class codes 0..c-1.
+    n_classes : int
+        c.
+    rng : numpy.random.Generator, optional
+        "fcm" needs it: draws the first centres.
+    n_threads : int, default=1
+        "ci": threads. The result does not depend on it.
+    scale : {"min_max", "none"}, default="min_max"
+        "ci": similarities are those of features scaled to [0, 1], or of the rows as they are. Coefficients of variation
+        mean nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest
+        absolute value instead. Condensed rows are means of the rows as they are.
+    engine : {"auto", "tree", "blocks"}, default="auto"
+        "ci": see `privsvm.solvers.condense.greedy_triples`.
+    q, tol, max_iter
+        "fcm": see `privsvm.solvers.fuzzy_means.fuzzy_means`.
+    n_centres : float or int, optional
+        "fcm": centres, as a share of the rows (rounded up) or a number; a third of the rows by default.
+
+    Returns
+    -------
+    Condensed
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, or no rows.
+    """
+    check_choice("kind", kind, KINDS)
+    if X.shape[0] == 0:
+        raise ValueError("X has 0 rows: nothing to condense; give at least one")
+    if kind == "ci":
+        return _by_similarity(X, codes, scale, engine, n_threads)
+    if rng is None:
+        raise ValueError("rng=None: fuzzy c-means draws its first centres; give a numpy Generator")
+    return _by_fuzzy_means(X, codes, n_classes, rng, q, n_centres, tol, max_iter)
+
+
+def _by_similarity(X, codes: np.ndarray, scale: str, engine: str, n_threads: int) -> Condensed:
+    check_choice("scale", scale, SCALES)
+    check_choice("engine", engine, ("auto", *ENGINES))
+    scaled = _scaled(X) if scale == "min_max" else X
+    weights = feature_weights(scaled)
+    groups = greedy_triples(weighted_unit_rows(scaled, weights), engine, n_threads)
+    rows, condensed_codes = condensed_rows(X, codes, groups)
+    group_of = np.empty(codes.size, dtype=np.int64)
+    held = groups >= 0
+    group_of[groups[held]] = np.repeat(np.arange(len(groups)), held.sum(axis=1))
+    return Condensed(
+        rows,
+        condensed_codes,
+        group_of,
+        len(groups) / codes.size,
+        float(np.mean(codes == condensed_codes[group_of])),
+        groups,
+        weights,
+    )
+
+
+def _scaled(X) -> Any:
+    """Features in [0, 1]; those of sparse rows in [-1, 1], with their zeros. Constant dense ones become 0."""
+    if scipy.sparse.issparse(X):
+        largest = abs(X).max(axis=0).toarray().ravel()
+        scaled = scipy.sparse.csr_array(X, copy=True)
+        scaled.data /= largest[scaled.indices] + (largest[scaled.indices] == 0.0)
+        return scaled
+    # Halves: a range may be larger than the largest number.
+    low, high = 0.5 * X.min(axis=0), 0.5 * X.max(axis=0)
+    return (0.5 * X - low) / np.where(high > low, high - low, 1.0)
+
+
+def _by_fuzzy_means(
+    X,
+    codes: np.ndarray,
+    n_classes: int,
+    rng: np.random.Generator,
+    q: float,
+    n_centres: float | int | None,
+    tol: float,
+    max_iter: int,
+) -> Condensed:
+    if check_positive("q", q) <= 1.0:
+        raise ValueError(f"q={q!r}: must be above 1")
+    check_positive("tol", tol)
+    check_count("max_iter", max_iter)
+    count = _count_centres(n_centres, codes.size)
+    found = fuzzy_means(X, count, rng, q=q, tol=tol, max_iter=max_iter)
+    labels = _labels_of_centres(X, codes, n_classes, found.centres, found.nearest)
+    purity = float(np.mean(codes == labels[found.nearest]))
+    return Condensed(found.centres, labels, found.nearest, count / codes.size, purity, n_iter=found.n_iter)
+
+
+def _count_centres(n_centres: float | int | None, n: int) -> int:
+    if n_centres is None:
+        return -(-n // _GROUP)
+    if isinstance(n_centres, float) and 0.0 < n_centres <= 1.0:
+        return math.ceil(n_centres * n)
+    if isinstance(n_centres, float) or not is_number(n_centres) or not 1 <= n_centres <= n:
+        raise ValueError(
+            f"n_centres={n_centres!r}: must be a share in (0, 1], a whole number from 1 to the {n} rows, or None"
+        )
+    return int(n_centres)
+
+
+def _labels_of_centres(X, codes: np.ndarray, n_classes: int, centres: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    """Class codes of fuzzy centres (M,)."""
+    votes = np.bincount(nearest * n_classes + codes, minlength=len(centres) * n_classes).reshape(-1, n_classes)
+    first = votes == votes.max(axis=1, keepdims=True)
+    labels = np.argmax(votes, axis=1)
+    # Equal votes: rows of one of these classes only. No votes: all rows.
+    undecided = np.flatnonzero(first.sum(axis=1) > 1)
+    step = max(1, _BLOCK_NUMBERS // codes.size)
+    for start in range(0, undecided.size, step):
+        some = undecided[start : start + step]
+        distances = squared_distances(centres[some], X)
+        eligible = (nearest[None] == some[:, None]) & first[some][:, codes]
+        eligible |= votes[some].sum(axis=1, keepdims=True) == 0
+        labels[some] = codes[np.argmin(np.where(eligible, distances, np.inf), axis=1)]
+    return labels
+
+
+class CondensedClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator, abc.ABC):
+    """A support vector machine that is trained on condensed rows; a base."""
+
+    C: float
+    kernel: str
+    gamma: float | str
+    degree: int
+    coef0: float
+    tol: float
+    max_iter: int
+    cache_size: float
+    shrinking: bool
+    class_weight: dict | str | None
+    n_jobs: int | None
+    classes: Sequence | None
+    n_features_in_: int
+
+    def fit(self, X, y) -> Self:
+        """Condense the rows, and train on what is left.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For rows that are not finite, one class only, or a parameter out of range.
+        """
+        self._train(X, y, getattr(self, "random_state", None))
+        return self
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> KernelPath:
+        """One model: a method without epsilon ignores the grid and the repeats."""
+        started = time.perf_counter()
+        self._train(X, y, rng)
+        return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
+
+    @abc.abstractmethod
+    def _condense(
+        self, X, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
+    ) -> Condensed:
+        """Condense the rows."""
+
+    @abc.abstractmethod
+    def _guarantee(self) -> Guarantee:
+        """Return the record of a model."""
+
+    def _svm(self) -> SVMClassifier:
+        """Return the classifier that is trained on the condensed rows."""
+        names = set(SVMClassifier().get_params()) & set(self.get_params())
+        return SVMClassifier(**{name: getattr(self, name) for name in names})
+
+    def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+        svm = self._svm()
+        svm._settings()
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        resolve_gamma(self.gamma, X)
+        condensed = self._condense(X, codes, count_threads(self.n_jobs), rng)
+        self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
+        self.group_of_ = condensed.group_of
+        self.guarantee_ = self._guarantee()
+        left = np.unique(condensed.codes)
+        if left.size == 1:
+            warnings.warn(
+                f"all condensed rows are of class {self.classes_[left[0]]!r}, so the model predicts no other; give it "
+                "more rows of the other classes",
+                UserWarning,
+                stacklevel=3,
+            )
+            path = self._constant(int(left[0]))
+            self.support_ = np.zeros(0, dtype=np.int64)
+        else:
+            if isinstance(self.class_weight, dict):
+                # Classes without a condensed row have no weight to be told.
+                known = set(self.classes_[left].tolist())
+                weights = {
+                    label: weight
+                    for label, weight in self.class_weight.items()
+                    if label in known or label not in self.classes_
+                }
+                svm.set_params(class_weight=weights)
+            svm.set_params(classes=self.classes_).fit(condensed.rows, self.classes_[condensed.codes])
+            path = svm._path
+            self.support_ = svm.support_
+        self._path = dataclasses.replace(path, guarantees=(self.guarantee_,))
+        self.dual_coef_ = self._path.pair_coef[0, 0][: self.support_.size]
+        self.intercept_ = self._path.intercept[0, 0]
+        self.objective_, self.n_iter_ = self._path.objective, self._path.n_iter
+        self.n_support_ = np.bincount(condensed.codes[self.support_], minlength=len(self.classes_))
+
+    def _constant(self, code: int) -> KernelPath:
+        """Return a model without support vectors, for condensed rows of one class."""
+        n_classes = len(self.classes_)
+        pairs = [(first, second) for first in range(n_classes) for second in range(first + 1, n_classes)]
+        wins = np.array([1.0 if first == code else -1.0 for first, _ in pairs])
+        return KernelPath(
+            epsilons=(math.inf,),
+            guarantees=(self.guarantee_,),
+            n_classes=n_classes,
+            objective=0.0,
+            n_support=0,
+            n_iter=0,
+            support_vectors=np.zeros((1, self.n_features_in_)),
+            pair_coef=np.zeros((1, 1, 1, len(pairs))),
+            intercept=(-wins if n_classes == 2 else wins)[None, None],
+            kernel_parameters=np.array([KERNELS.index("linear"), 1.0, 1, 0.0]),
+        )
+
+    def __sklearn_tags__(self):
+        return common_tags(super().__sklearn_tags__())

@@ -1,0 +1,176 @@
+"""FCM-SVM: a support vector machine on the centres of fuzzy c-means. Not private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from privsvm.methods.condensation import Condensed, CondensedClassifier, condense_rows
+from privsvm.methods.released import NoiseStreams, noise_streams
+from privsvm.privacy.guarantee import Guarantee
+
+__all__ = ["ESTIMATOR", "FCMSVMClassifier"]
+
+
+class FCMSVMClassifier(CondensedClassifier):
+    """Support vector machine on the centres of fuzzy c-means, a third as many as there are rows. Not private.
+
+    A centre has the label of most of the rows that belong to it most; among equally frequent labels, that of the
+    nearest of these rows; and where no row belongs to it most, that of the nearest row there is. Then `SVMClassifier`
+    is trained on the centres. A class that is not the label of any centre is never predicted; where one class is left
+    alone the model is constant, with a warning.
+
+    Time is proportional to ``n`` times the number of centres in every iteration of the clustering, that is to the
+    square of the number of rows. Centres of sparse rows are dense. In many dimensions centres of fuzzy c-means draw
+    together, the more the larger q is.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Upper bound of a dual variable: weight of a centre's hinge loss.
+    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
+        Kernel function.
+    gamma : float, "scale" or "auto", default="scale"
+        Kernel coefficient of rbf, poly and sigmoid; "scale" takes the variance of the centres.
+    degree : int, default=3
+        Degree of poly.
+    coef0 : float, default=0.0
+        Constant of poly and sigmoid.
+    tol : float, default=1e-3
+        Stopping tolerance of the support vector machine.
+    max_iter : int, default=-1
+        Most iterations of the solver for each pair of classes; -1 for no limit.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    shrinking : bool, default=True
+        Whether to set bounded variables aside while solving.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of C for each label; "balanced" is inversely proportional to the number of centres.
+    q : float, default=2.0
+        Fuzziness, above 1.
+    n_centres : float, int or None, default=None
+        Centres: a share of the training rows (rounded up) or a number; None for a third, as many as CI-SVM has.
+    clustering_tol : float, default=1e-5
+        Stop clustering when the objective falls by a smaller share.
+    clustering_max_iter : int, default=100
+        Most iterations of the clustering.
+    n_jobs : int or None, default=None
+        Threads of the support vector machine; None means 1, -1 all cores. The model does not depend on it.
+    classes : sequence or None, default=None
+        The label set, in the order of the class codes; None takes it from the training labels.
+    random_state : int, numpy.random.Generator or None, default=None
+        Draws the first centres among the rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c,)
+        Labels.
+    group_of_ : ndarray of int (n,)
+        The centre that each training row belongs to most.
+    size_ratio_ : float
+        Centres, as a share of the training rows.
+    label_purity_ : float
+        Share of the training rows whose label is that of their centre.
+    n_clustering_iter_ : int
+        Iterations of the clustering.
+    support_ : ndarray of int (m,)
+        Centres with a nonzero dual variable.
+    dual_coef_ : ndarray (m, p)
+        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
+    intercept_ : ndarray (p,)
+        Offsets.
+    objective_ : float
+        Dual objective, summed over the pairs.
+    n_iter_ : int
+        Iterations of the solver, summed over the pairs.
+    n_support_ : ndarray of int (c,)
+        Support vectors of each class.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+
+    References
+    ----------
+    CI-SVM (2018), section 2.2; Bezdek (1981).
+
+    Examples
+    --------
+    >>> from privsvm import FCMSVMClassifier
+    >>> rows = [[0.0], [0.1], [0.2], [2.0], [2.1], [2.2]]
+    >>> FCMSVMClassifier(random_state=0).fit(rows, ["low"] * 3 + ["high"] * 3).predict([[3.0]])
+    array(['high'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float = 200,
+        shrinking: bool = True,
+        class_weight: dict | str | None = None,
+        q: float = 2.0,
+        n_centres: float | int | None = None,
+        clustering_tol: float = 1e-5,
+        clustering_max_iter: int = 100,
+        n_jobs: int | None = None,
+        classes: Sequence | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.shrinking = shrinking
+        self.class_weight = class_weight
+        self.q = q
+        self.n_centres = n_centres
+        self.clustering_tol = clustering_tol
+        self.clustering_max_iter = clustering_max_iter
+        self.n_jobs = n_jobs
+        self.classes = classes
+        self.random_state = random_state
+
+    def _condense(
+        self, X, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
+    ) -> Condensed:
+        condensed = condense_rows(
+            "fcm",
+            X,
+            codes,
+            len(self.classes_),
+            rng=noise_streams(rng, self)(0.0, 0),
+            q=self.q,
+            n_centres=self.n_centres,
+            tol=self.clustering_tol,
+            max_iter=self.clustering_max_iter,
+        )
+        self.n_clustering_iter_ = condensed.n_iter
+        return condensed
+
+    def _guarantee(self) -> Guarantee:
+        return Guarantee(
+            status="none",
+            mechanism="none: exact training on centres of fuzzy c-means",
+            reason="centres of the training rows, about one for three of them, are published without noise",
+            reference="CI-SVM (2018), section 2.2; Bezdek (1981)",
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+ESTIMATOR = FCMSVMClassifier

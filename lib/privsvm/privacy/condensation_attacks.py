@@ -1,0 +1,219 @@
+"""Attacks on condensed rows: the third member of a group, links from original rows to their group, membership.
+
+A condensed row is published in place of the rows of its group: their mean (microaggregation, CI-SVM), or a centre of
+fuzzy c-means.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.metrics import pairwise_distances_chunked, roc_auc_score
+
+__all__ = ["audit_condensation", "link_records", "membership_auc", "nearest_condensed", "third_members"]
+
+_GROUP = 3
+# Distances that differ by less, against the larger norm, count as equal.
+_RELATIVE_TIE = 1e-9
+
+
+def third_members(rows, condensed_rows, group_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute each row of a group of three from the other two and the published mean: ``3 b - x1 - x2``.
+
+    Parameters
+    ----------
+    rows : ndarray or sparse matrix (n, d)
+        Original rows.
+    condensed_rows : ndarray or sparse matrix (M, d)
+        Published rows.
+    group_of : ndarray of int (n,)
+        Condensed row of each original row.
+
+    Returns
+    -------
+    attacked : ndarray of int (k,)
+        The rows that have two companions.
+    error : ndarray (k,)
+        Largest error of their entries, in units of each column's standard deviation (of 1 where it is 0).
+
+    References
+    ----------
+    The mean's definition: CI-SVM (2018), equation 13.
+    """
+    sizes = np.bincount(group_of, minlength=condensed_rows.shape[0])
+    attacked = np.flatnonzero(sizes[group_of] == _GROUP)
+    if attacked.size == 0:
+        return attacked, np.zeros(0)
+    order = attacked[np.argsort(group_of[attacked], kind="stable")]
+    members = order.reshape(-1, _GROUP)
+    means = condensed_rows[group_of[members[:, 0]]]
+    spread = _spread(rows)
+    error = np.zeros(rows.shape[0])
+    for place in range(_GROUP):
+        known = rows[members[:, (place + 1) % _GROUP]] + rows[members[:, (place + 2) % _GROUP]]
+        off = abs(_GROUP * means - known - rows[members[:, place]])
+        if scipy.sparse.issparse(off):
+            # An error in an entry of which all three members have a 0 does not arise: their mean has one too.
+            error[members[:, place]] = off.multiply(1.0 / spread[None]).tocsr().max(axis=1).toarray().ravel()
+        else:
+            error[members[:, place]] = (off / spread).max(axis=1, initial=0.0)
+    return attacked, error[attacked]
+
+
+def nearest_condensed(rows, condensed_rows) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest condensed row of every row, and its distance.
+
+    Parameters
+    ----------
+    rows : ndarray or sparse matrix (n, d)
+        Rows.
+    condensed_rows : ndarray or sparse matrix (M, d)
+        Published rows.
+
+    Returns
+    -------
+    nearest : ndarray of int (n,)
+        Of equally near ones the first.
+    distance : ndarray (n,)
+    """
+
+    def closest(distances, _start):
+        # Rounding errors must not choose.
+        least = distances.min(axis=1, keepdims=True)
+        nearest = np.argmax(distances <= least * (1.0 + _RELATIVE_TIE), axis=1)
+        return nearest, distances[np.arange(len(distances)), nearest]
+
+    parts = list(pairwise_distances_chunked(rows, condensed_rows, reduce_func=closest, n_jobs=1))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def link_records(nearest: np.ndarray, group_of: np.ndarray, n_condensed: int) -> tuple[float, float]:
+    """Share of the original rows whose nearest condensed row is that of their own group.
+
+    Parameters
+    ----------
+    nearest : ndarray of int (n,)
+        From `nearest_condensed`.
+    group_of : ndarray of int (n,)
+        Condensed row of each original row.
+    n_condensed : int
+        M.
+
+    Returns
+    -------
+    linkage_rate : float
+    guessing_rate : float
+        Share that is expected of links drawn at random, ``1 / M``.
+
+    References
+    ----------
+    Domingo-Ferrer and Torra (2001), distance-based record linkage.
+    """
+    return float(np.mean(nearest == group_of)), 1.0 / n_condensed
+
+
+def membership_auc(member_distance: np.ndarray, other_distance: np.ndarray) -> float:
+    """Area under the ROC curve of telling members from others by minus the distance to the nearest condensed row.
+
+    Parameters
+    ----------
+    member_distance, other_distance : ndarray (n,), (m,)
+        From `nearest_condensed`: of the rows that were condensed, and of others like them.
+
+    Returns
+    -------
+    float
+        0.5 is guessing.
+    """
+    member = np.repeat([1, 0], [member_distance.size, other_distance.size])
+    return float(roc_auc_score(member, -np.concatenate([member_distance, other_distance])))
+
+
+def audit_condensation(
+    rows,
+    condensed_rows,
+    group_of: np.ndarray,
+    other_rows,
+    rng: np.random.Generator,
+    *,
+    max_rows: int = 5000,
+) -> dict[str, Any]:
+    """Attack a condensed data set in three ways.
+
+    Parameters
+    ----------
+    rows : ndarray or sparse matrix (n, d)
+        The rows that were condensed.
+    condensed_rows : ndarray or sparse matrix (M, d)
+        What was published.
+    group_of : ndarray of int (n,)
+        Condensed row of each of them.
+    other_rows : ndarray or sparse matrix (m, d)
+        Rows of the same kind that were not condensed, such as the test rows; may be none.
+    rng : numpy.random.Generator
+        Draws the rows to attack where there are more than `max_rows`.
+    max_rows : int, default=5000
+        Most rows, of either kind, that are compared with all condensed rows.
+
+    Returns
+    -------
+    dict
+        For JSON. ``groups_of_three``: number. ``third_member_error``: largest error of an entry that is computed from
+        the two other members and the mean, in units of its column's standard deviation; None without such groups.
+        ``linkage_rate, guessing_rate``: see `link_records`. ``membership_auc``: see `membership_auc`; None without
+        other rows. ``linked_rows, other_rows``: numbers of rows that were compared.
+
+    Raises
+    ------
+    ValueError
+        If the arguments do not belong together.
+    """
+    n, d = rows.shape
+    group_of = np.asarray(group_of)
+    if n == 0:
+        raise ValueError("rows has 0 rows: nothing to attack; give at least one")
+    if group_of.shape != (n,):
+        raise ValueError(f"group_of has shape {group_of.shape}: must name the condensed row of each of the {n} rows")
+    if group_of.min() < 0 or group_of.max() >= condensed_rows.shape[0]:
+        raise ValueError(
+            f"group_of={group_of.max() if group_of.min() >= 0 else group_of.min()} in an entry: must be the number of "
+            f"one of the {condensed_rows.shape[0]} condensed rows"
+        )
+    for name, other in (("condensed_rows", condensed_rows), ("other_rows", other_rows)):
+        if other.shape[1] != d:
+            raise ValueError(f"{name} has {other.shape[1]} features: must have the {d} of rows")
+    _attacked, error = third_members(rows, condensed_rows, group_of)
+    linked, others = _draw(n, max_rows, rng), _draw(other_rows.shape[0], max_rows, rng)
+    nearest, distance = nearest_condensed(rows[linked], condensed_rows)
+    linkage_rate, guessing_rate = link_records(nearest, group_of[linked], condensed_rows.shape[0])
+    auc = None
+    if others.size:
+        auc = membership_auc(distance, nearest_condensed(other_rows[others], condensed_rows)[1])
+    return {
+        "groups_of_three": error.size // _GROUP,
+        "third_member_error": float(error.max()) if error.size else None,
+        "linkage_rate": linkage_rate,
+        "guessing_rate": guessing_rate,
+        "membership_auc": auc,
+        "linked_rows": int(linked.size),
+        "other_rows": int(others.size),
+    }
+
+
+def _draw(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    """All of n rows, or so many of them."""
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+def _spread(rows) -> np.ndarray:
+    """Return the standard deviations of the columns; 1 where one is 0."""
+    if scipy.sparse.issparse(rows):
+        mean = np.asarray(rows.mean(axis=0)).ravel()
+        squares = np.asarray(rows.multiply(rows).mean(axis=0)).ravel() - mean**2
+        spread = np.sqrt(np.maximum(squares, 0.0))
+    else:
+        spread = rows.std(axis=0)
+    return np.where(spread > math.sqrt(np.finfo(float).tiny), spread, 1.0)

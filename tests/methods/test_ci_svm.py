@@ -1,0 +1,310 @@
+"""CI-SVM and FCM-SVM: what is condensed, what is trained on it, and what is left of the labels."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
+
+from privsvm import CISVMClassifier, CondensedInformation, FCMSVMClassifier, SVMClassifier
+from privsvm.methods.condensation import condense_rows
+from privsvm.methods.released import path_from_arrays
+from privsvm.privacy.condensation_attacks import audit_condensation
+from privsvm.solvers.condense import feature_weights, greedy_triples, weighted_unit_rows
+from privsvm.streams import seeded_stream
+
+ESTIMATORS = [CISVMClassifier(), FCMSVMClassifier(random_state=0)]
+both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+
+
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return (X - X.min(axis=0)) / np.ptp(X, axis=0), np.array(["malignant", "benign"])[y]
+
+
+def rows(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)), rng.integers(3, size=n)
+
+
+class TestCondensedInformation:
+    def test_means_and_labels_of_groups(self):
+        X, y = rows(50, 4)
+        sampler = CondensedInformation()
+        condensed, labels = sampler.fit_resample(X, np.array(["a", "b", "c"])[y])
+        assert condensed.shape == (17, 4)
+        assert labels.shape == (17,)
+        assert sampler.size_ratio_ == 17 / 50
+        assert sampler.weights_.sum() == pytest.approx(1.0)
+        for number, group in enumerate(sampler.groups_):
+            members = group[group >= 0]
+            np.testing.assert_allclose(condensed[number], X[members].mean(axis=0), rtol=1e-12, atol=1e-15)
+            np.testing.assert_array_equal(sampler.group_of_[members], number)
+            assert labels[number] in np.array(["a", "b", "c"])[y[members]]
+        assert sampler.label_purity_ == np.mean(np.array(["a", "b", "c"])[y] == labels[sampler.group_of_])
+
+    def test_scaled_features_choose_and_rows_as_given_are_averaged(self):
+        X, y = rows(60, 3)
+        shifted = X * [1.0, 100.0, 1e-4] + [0.0, 1e3, 5.0]
+        scaled = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+        sampler = CondensedInformation().fit_resample
+        by_hand = greedy_triples(weighted_unit_rows(scaled, feature_weights(scaled)))
+        found = CondensedInformation()
+        condensed, _ = found.fit_resample(shifted, y)
+        np.testing.assert_array_equal(found.groups_, by_hand)
+        np.testing.assert_allclose(condensed[0], shifted[by_hand[0]].mean(axis=0), rtol=1e-12)
+        np.testing.assert_array_equal(CondensedInformation(scale="none").fit_resample(scaled, y)[0],
+                                      sampler(scaled, y)[0])  # fmt: skip
+
+    def test_rows_as_they_are(self):
+        X, y = rows(60, 3)
+        sampler = CondensedInformation(scale="none")
+        sampler.fit_resample(X, y)
+        np.testing.assert_array_equal(sampler.groups_, greedy_triples(weighted_unit_rows(X, feature_weights(X))))
+
+    def test_sparse_rows_are_divided_by_the_largest_absolute_value(self):
+        X, y = rows(60, 5)
+        X *= np.random.default_rng(1).random(X.shape) < 0.5
+        X[:, 4] = 0.0
+        sampler, by_hand = CondensedInformation(), CondensedInformation(scale="none")
+        condensed, _ = sampler.fit_resample(scipy.sparse.csr_array(X), y)
+        assert scipy.sparse.issparse(condensed)
+        by_hand.fit_resample(X / np.maximum(np.abs(X).max(axis=0), 1e-300), y)
+        np.testing.assert_array_equal(sampler.groups_, by_hand.groups_)
+
+    def test_dense_and_sparse_are_the_same_where_the_smallest_value_is_zero(self):
+        X, y = rows(200, 6)
+        X = np.abs(X) * (np.random.default_rng(1).random(X.shape) < 0.4)
+        dense, sparse = CondensedInformation(), CondensedInformation()
+        first, labels = dense.fit_resample(X, y)
+        second, sparse_labels = sparse.fit_resample(scipy.sparse.csr_array(X), y)
+        np.testing.assert_array_equal(dense.groups_, sparse.groups_)
+        np.testing.assert_array_equal(dense.weights_, sparse.weights_)
+        np.testing.assert_array_equal(first, second.toarray())
+        np.testing.assert_array_equal(labels, sparse_labels)
+
+    def test_engines_and_threads_do_not_matter(self):
+        X, y = rows(300, 7)
+        expected = CondensedInformation().fit_resample(X, y)[0]
+        for changes in ({"engine": "tree"}, {"engine": "blocks"}, {"n_jobs": 3}, {"engine": "tree", "n_jobs": 2}):
+            np.testing.assert_array_equal(CondensedInformation(**changes).fit_resample(X, y)[0], expected)
+
+    def test_extreme_ranges(self):
+        X, y = rows(30, 2)
+        X = np.clip(X / np.abs(X).max(axis=0), -1.0, 1.0)
+        expected, found = CondensedInformation(), CondensedInformation()
+        expected.fit_resample(X, y)
+        # Twice the largest number is the range of a column.
+        found.fit_resample(X * [2.0**1021, 2.0**-1000], y)
+        np.testing.assert_array_equal(found.groups_, expected.groups_)
+
+    @pytest.mark.parametrize(
+        "changes", [{"scale": "min-max"}, {"scale": None}, {"engine": "ball"}, {"n_jobs": 0}, {"n_jobs": 1.5}]
+    )
+    def test_bad_parameters_are_named(self, changes):
+        with pytest.raises(ValueError, match=f"{next(iter(changes))}="):
+            CondensedInformation(**changes).fit_resample(*rows(9, 2))
+
+    def test_it_can_be_cloned(self):
+        assert clone(CondensedInformation(scale="none")).get_params()["scale"] == "none"
+
+    @pytest.mark.parametrize("n", [2, 3, 4, 5])
+    def test_few_rows(self, n):
+        X = np.arange(2.0 * n).reshape(n, 2)
+        condensed, labels = CondensedInformation().fit_resample(X, np.arange(n) % 2)
+        sizes = np.array([3, n - 3] if n > 3 else [n])
+        np.testing.assert_allclose(sizes @ condensed / n, X.mean(axis=0))
+        assert labels.shape == sizes.shape
+
+
+@both
+class TestBothClassifiers:
+    def test_it_is_not_private_and_says_so(self, estimator):
+        model = clone(estimator).fit(*cancer())
+        assert model.guarantee_.status == "none"
+        assert model.guarantee_.epsilon_proved == np.inf
+        assert "without noise" in model.guarantee_.reason
+
+    def test_it_is_the_svm_of_the_condensed_rows(self, estimator):
+        X, y = cancer()
+        model = clone(estimator).set_params(C=10.0, gamma=0.5, class_weight={"benign": 2.0}).fit(X, y)
+        classes, codes = np.unique(y, return_inverse=True)
+        kind = "ci" if isinstance(estimator, CISVMClassifier) else "fcm"
+        rng = seeded_stream(0, "noise", "FCMSVMClassifier", 0.0, 0)
+        condensed = condense_rows(kind, X, codes, 2, rng=rng)
+        svm = SVMClassifier(C=10.0, gamma=0.5, class_weight={"benign": 2.0}).fit(
+            condensed.rows, classes[condensed.codes]
+        )
+        np.testing.assert_array_equal(model.decision_function(X), svm.decision_function(X))
+        np.testing.assert_array_equal(model.support_, svm.support_)
+        np.testing.assert_array_equal(model.dual_coef_, svm.dual_coef_)
+        np.testing.assert_array_equal(model.n_support_, svm.n_support_)
+        assert model.objective_ == svm.objective_
+        assert model.size_ratio_ == pytest.approx(1 / 3, abs=0.01)
+        assert 0.9 < model.label_purity_ <= 1.0
+        assert model.group_of_.shape == y.shape
+
+    def test_accuracy_is_near_that_of_all_rows(self, estimator):
+        X, y = cancer()
+        reference = SVMClassifier(C=10.0).fit(X[::2], y[::2]).score(X[1::2], y[1::2])
+        assert clone(estimator).set_params(C=10.0).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > reference - 0.04
+
+    def test_more_than_two_classes(self, estimator):
+        X, y = load_iris(return_X_y=True)
+        model = clone(estimator).fit(X, y)
+        assert model.score(X, y) > 0.9
+        assert model.dual_coef_.shape == (model.support_.size, 3)
+
+    def test_release_path(self, estimator):
+        X, y = cancer()
+        model = clone(estimator)
+        path = model.release_path(X, y, [0.1, 1.0], 5, lambda epsilon, repeat: np.random.default_rng(3))
+        assert path.epsilons == (np.inf,)
+        assert path.n_repeats == 1
+        assert path.fit_seconds > 0.0
+        assert path.guarantees == (model.guarantee_,)
+        stored = path_from_arrays(path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees,
+                                  n_classes=2)  # fmt: skip
+        np.testing.assert_array_equal(stored.scores(X, 0), path.scores(X, 0))
+        codes = np.unique(y, return_inverse=True)[1]
+        assert np.mean(path.codes(path.scores(X, 0))[0] == codes) > 0.9
+
+    def test_threads_do_not_matter(self, estimator):
+        X, y = cancer()
+        values = [clone(estimator).set_params(n_jobs=n).fit(X, y).decision_function(X) for n in (None, 2)]
+        np.testing.assert_array_equal(*values)
+
+    def test_sparse_rows(self, estimator):
+        X, y = cancer()
+        dense = clone(estimator).fit(X, y)
+        sparse = clone(estimator).fit(scipy.sparse.csr_array(X), y)
+        np.testing.assert_allclose(sparse.decision_function(X), dense.decision_function(X), atol=1e-3)
+
+    def test_a_class_that_is_lost(self, estimator):
+        rng = np.random.default_rng(0)
+        X = np.abs(np.vstack([rng.normal([5.0, 1.0], 0.1, (60, 2)), rng.normal([1.0, 5.0], 0.1, (60, 2))]))
+        y = np.repeat([0, 1], 60)
+        y[[7, 70]] = 2
+        for changes in ({}, {"class_weight": {0: 1.0, 2: 5.0}}, {"class_weight": "balanced"}):
+            model = clone(estimator).set_params(**changes).fit(X, y)
+            np.testing.assert_array_equal(model.classes_, [0, 1, 2])
+            assert model.n_support_[2] == 0
+            np.testing.assert_array_equal(model.predict([[5.0, 1.0], [1.0, 5.0]]), [0, 1])
+            assert model.decision_function(X).shape == (120, 3)
+
+    @pytest.mark.parametrize(("n_classes", "present"), [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (4, 1), (4, 3)])
+    def test_one_class_left(self, estimator, n_classes, present):
+        X = np.abs(np.random.default_rng(0).normal([5.0, 1.0], 0.1, (60, 2)))
+        y = np.full(60, present)
+        y[5] = (present + 1) % n_classes
+        model = clone(estimator).set_params(classes=list(range(n_classes)))
+        with pytest.warns(UserWarning, match=rf"all condensed rows are of class .*{present}"):
+            model.fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), present)
+        assert model.support_.size == 0
+        assert model.dual_coef_.shape == (0, n_classes * (n_classes - 1) // 2)
+        np.testing.assert_array_equal(model.n_support_, 0)
+
+    def test_two_rows(self, estimator):
+        with pytest.warns(UserWarning, match="all condensed rows"):
+            model = clone(estimator).fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        assert set(model.predict([[0.5, 0.5], [3.0, 1.0]])) <= {"a", "b"}
+
+    def test_before_fit(self, estimator):
+        with pytest.raises(NotFittedError):
+            clone(estimator).predict([[0.0]])
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("C", 0.0), ("gamma", -1.0), ("gamma", "sacle"), ("kernel", "rfb"), ("tol", 0.0), ("max_iter", -2),
+         ("cache_size", 0), ("degree", 1.5), ("coef0", np.nan), ("shrinking", "no"), ("n_jobs", 0),
+         ("class_weight", "even")],
+    )  # fmt: skip
+    def test_bad_parameters_are_named(self, estimator, name, value):
+        with pytest.raises(ValueError, match=f"{name}="):
+            clone(estimator).set_params(**{name: value}).fit(*cancer())
+
+
+@pytest.mark.parametrize("changes", [{"scale": "minmax"}, {"engine": "kd"}])
+def test_bad_parameters_of_ci_svm(changes):
+    with pytest.raises(ValueError, match=f"{next(iter(changes))}="):
+        CISVMClassifier(**changes).fit(*cancer())
+
+
+def test_the_third_member_follows_from_two():
+    X, y = cancer()
+    model = CISVMClassifier().fit(X[:400], y[:400])
+    condensed = CondensedInformation().fit_resample(X[:400], y[:400])[0]
+    found = audit_condensation(X[:400], condensed, model.group_of_, X[400:], np.random.default_rng(0))
+    assert found["third_member_error"] < 1e-12
+    assert found["groups_of_three"] == 133
+    assert found["linkage_rate"] > 10 * found["guessing_rate"]
+    assert found["membership_auc"] > 0.5
+
+
+class TestFuzzyCentres:
+    X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [9.0]])
+
+    def test_third_of_the_rows_unless_told(self):
+        X, y = rows(40, 3)
+        for n_centres, expected in ((None, 14), (0.5, 20), (0.01, 1), (1.0, 40), (7, 7), (40, 40)):
+            found = condense_rows("fcm", X, y, 3, rng=np.random.default_rng(0), n_centres=n_centres)
+            assert found.rows.shape == (expected, 3)
+            assert found.size_ratio == expected / 40
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"q": 1.0}, {"q": np.inf}, {"n_centres": 0}, {"n_centres": 570}, {"n_centres": 1.5}, {"n_centres": True},
+         {"n_centres": 0.0}, {"clustering_tol": 0.0}, {"clustering_max_iter": 0}, {"random_state": "no"}],
+    )  # fmt: skip
+    def test_bad_parameters_are_named(self, changes):
+        name = next(iter(changes)).removeprefix("clustering_").replace("random_state", "rng")
+        with pytest.raises(ValueError, match=f"{name}="):
+            FCMSVMClassifier(**changes).fit(*cancer())
+
+    def test_labels_by_majority_and_nearest_row(self):
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            X, y = np.round(rng.random((30, 2)), 1), rng.integers(3, size=30)
+            found = condense_rows("fcm", X, y, 3, rng=np.random.default_rng(seed), n_centres=12)
+            distances = np.linalg.norm(X[:, None] - found.rows, axis=2)
+            for centre, label in enumerate(found.codes):
+                mine = np.flatnonzero(found.group_of == centre)
+                votes = np.bincount(y[mine], minlength=3)
+                if mine.size == 0:
+                    eligible = np.arange(30)
+                else:
+                    eligible = mine[np.isin(y[mine], np.flatnonzero(votes == votes.max()))]
+                least = distances[eligible, centre].min()
+                assert label in y[eligible[distances[eligible, centre] <= least + 1e-7]]
+            assert found.label_purity == np.mean(y == found.codes[found.group_of])
+
+    def test_a_seed_repeats_and_another_does_not(self):
+        X, y = cancer()
+        first, again, other = (FCMSVMClassifier(random_state=seed).fit(X, y).decision_function(X) for seed in (0, 0, 1))
+        np.testing.assert_array_equal(first, again)
+        assert not np.array_equal(first, other)
+
+
+def test_unknown_kind_and_no_rows():
+    with pytest.raises(ValueError, match="kind='kmeans'"):
+        condense_rows("kmeans", *rows(9, 2), 3)
+    with pytest.raises(ValueError, match="0 rows"):
+        condense_rows("ci", np.zeros((0, 2)), np.zeros(0, int), 2)
+    with pytest.raises(ValueError, match="rng=None"):
+        condense_rows("fcm", *rows(9, 2), 3)
+
+
+@pytest.mark.parametrize("kind", ["ci", "fcm"])
+def test_every_row_has_a_condensed_row(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (1, 2, 3, 4, 5, 31):
+            X, y = rows(n, 3)
+            found = condense_rows(kind, X, y, 3, rng=np.random.default_rng(0))
+            assert found.rows.shape[0] == found.codes.size == -(-n // 3)
+            assert found.group_of.shape == (n,)
+            assert 0.0 <= found.label_purity <= 1.0
