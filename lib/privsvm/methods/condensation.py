@@ -9,23 +9,21 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-import time
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.methods.kernel_svm import SVMClassifier
-from privsvm.methods.released import KernelPath, NoiseStreams, ReleasedClassifier
+from privsvm.methods.released import KernelPath, NoiseStreams, SingleModelClassifier
 from privsvm.methods.validation import (
     check_choice,
     check_count,
     check_positive,
     check_training_data,
-    common_tags,
     is_number,
 )
 from privsvm.privacy.guarantee import Guarantee
@@ -229,7 +227,7 @@ def _labels_of_centres(X, codes: np.ndarray, n_classes: int, centres: np.ndarray
     return labels
 
 
-class CondensedClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator, abc.ABC):
+class CondensedClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
     """A support vector machine that is trained on condensed rows; a base."""
 
     C: float
@@ -245,43 +243,6 @@ class CondensedClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator, ab
     n_jobs: int | None
     classes: Sequence | None
     n_features_in_: int
-
-    def fit(self, X, y) -> Self:
-        """Condense the rows, and train on what is left.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        estimator
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For rows that are not finite, one class only, or a parameter out of range.
-        """
-        self._train(X, y, getattr(self, "random_state", None))
-        return self
-
-    def release_path(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
-    ) -> KernelPath:
-        """One model: a method without epsilon ignores the grid and the repeats."""
-        started = time.perf_counter()
-        self._train(X, y, rng)
-        return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
 
     @abc.abstractmethod
     def _condense(
@@ -353,6 +314,3 @@ class CondensedClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator, ab
             intercept=(-wins if n_classes == 2 else wins)[None, None],
             kernel_parameters=np.array([KERNELS.index("linear"), 1.0, 1, 0.0]),
         )
-
-    def __sklearn_tags__(self):
-        return common_tags(super().__sklearn_tags__())

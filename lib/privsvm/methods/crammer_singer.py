@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -77,26 +78,7 @@ class CrammerSingerClassifier(LinearReference):
         self.max_epochs = max_epochs
         self.classes = classes
 
-    def fit(self, X, y) -> CrammerSingerClassifier:
-        """Train on rows and labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        CrammerSingerClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For rows that are not finite, one class only, or a parameter out of range.
-        """
+    def _train(self, X, y, rng: Any) -> None:
         check_positive("C", self.C)
         check_positive("gap", self.gap)
         if self.max_epochs is not None:
@@ -108,14 +90,13 @@ class CrammerSingerClassifier(LinearReference):
                 f"stopped at a gap of {solution.gap:.1e}, before gap={self.gap:g} of the objective was reached "
                 f"(max_epochs={self.max_epochs}); scale the features, or raise max_epochs or gap",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         self.dual_objective_, self.gap_ = solution.dual, solution.gap
         intercept = np.zeros(len(self.classes_))
         self._keep(
             solution.coef, intercept, solution.primal, n_epochs, "Crammer and Singer (2001); pmsvm-2025, equation 8"
         )
-        return self
 
     def _solve(self, X, codes: np.ndarray) -> tuple[CrammerSingerSolution, int]:
         """Solve with falling targets until the gap is small beside the objective; returns all passes too."""

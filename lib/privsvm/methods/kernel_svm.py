@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -16,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from privsvm.methods.one_vs_one import SELECTIONS, c_svc_settings, class_pairs, solve_pairs
-from privsvm.methods.released import KernelPath, ReleasedClassifier
-from privsvm.methods.validation import check_choice, check_training_data, common_tags
+from privsvm.methods.released import KernelPath, SingleModelClassifier
+from privsvm.methods.validation import check_choice, check_training_data
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
 from privsvm.solvers.threads import count_threads
@@ -25,7 +23,7 @@ from privsvm.solvers.threads import count_threads
 __all__ = ["SVMClassifier"]
 
 
-class SVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class SVMClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
     """Support vector machine with LIBSVM's problem, stopping rule and vote. Not private.
 
     Solves ``min 1/2 a'Qa - e'a, 0 <= a <= C, y'a = 0`` for each pair of classes, until the largest
@@ -120,26 +118,7 @@ class SVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.classes = classes
 
-    def fit(self, X, y) -> SVMClassifier:
-        """Train on rows and labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        SVMClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For rows that are not finite, one class only, or a parameter out of range.
-        """
+    def _train(self, X, y, rng: Any) -> None:
         settings = self._settings()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         n_classes = len(self.classes_)
@@ -164,7 +143,7 @@ class SVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
                 f"stopped before tol={self.tol:g} was reached (max_iter={self.max_iter}); scale the features, or raise "
                 "max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         self.support_ = np.flatnonzero(coef.any(axis=1))
         self.n_support_ = np.bincount(codes[self.support_], minlength=n_classes)
@@ -189,13 +168,6 @@ class SVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
             intercept=self.intercept_[None, None],
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
         )
-        return self
-
-    def release_path(self, X, y, epsilons: Sequence[float], repeats: int, rng=None, audit: bool = False) -> KernelPath:
-        """One exact model: a non-private method ignores all but the rows and labels."""
-        started = time.perf_counter()
-        path = self.fit(X, y)._path
-        return dataclasses.replace(path, fit_seconds=time.perf_counter() - started)
 
     def _settings(self) -> dict[str, Any]:
         """Check the parameters; return the solver's."""
@@ -219,6 +191,3 @@ class SVMClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
                         f"class_weight={self.class_weight!r}: the weight of {label!r} must be positive and finite"
                     )
         return weights
-
-    def __sklearn_tags__(self):
-        return common_tags(super().__sklearn_tags__())

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
+import abc
 import math
-import time
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from privsvm.methods.released import LinearPath, ReleasedClassifier
-from privsvm.methods.validation import check_count, check_flag, check_positive, check_training_data, common_tags
+from privsvm.methods.released import LinearPath, SingleModelClassifier
+from privsvm.methods.validation import check_count, check_flag, check_positive, check_training_data
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.all_in_one import AllInOneProblem, solve_all_in_one
 
 __all__ = ["LinearReference", "SmoothedReference"]
 
 
-class LinearReference(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class LinearReference(SingleModelClassifier, ClassifierMixin, BaseEstimator):
     """A classifier that keeps its one exact linear model; a base. Two classes keep two weight vectors."""
-
-    def fit(self, X, y):
-        raise NotImplementedError
-
-    def release_path(self, X, y, epsilons: Sequence[float], repeats: int, rng=None, audit: bool = False) -> LinearPath:
-        """One exact model: a non-private method ignores all but the rows and labels."""
-        started = time.perf_counter()
-        path = self.fit(X, y)._path
-        return dataclasses.replace(path, fit_seconds=time.perf_counter() - started)
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray, objective: float, n_iter: int, reference: str) -> None:
         """Keep a model of coefficients (c, d) and offsets (c,), and the record that says what it is."""
@@ -53,9 +42,6 @@ class LinearReference(ReleasedClassifier, ClassifierMixin, BaseEstimator):
             intercept=intercept[None, None],
         )
 
-    def __sklearn_tags__(self):
-        return common_tags(super().__sklearn_tags__())
-
 
 class SmoothedReference(LinearReference):
     """A reference whose problem `privsvm.solvers.all_in_one` solves; a base.
@@ -70,11 +56,12 @@ class SmoothedReference(LinearReference):
     max_iter: int | None
     classes: Sequence | None
 
+    @abc.abstractmethod
     def _problem(self, X, codes: np.ndarray, n_classes: int) -> AllInOneProblem:
-        raise NotImplementedError
+        """Return the problem of checked rows."""
 
-    def _solve(self, X, y, reference: str) -> Any:
-        """Check, solve and keep; returns the estimator."""
+    def _solve(self, X, y, reference: str) -> None:
+        """Check, solve and keep."""
         for name in ("C", "smoothing", "tol"):
             check_positive(name, getattr(self, name))
         check_flag("fit_intercept", self.fit_intercept)
@@ -90,8 +77,7 @@ class SmoothedReference(LinearReference):
                 f"tol={self.tol:g} was reached (max_iter={self.max_iter}); scale the features, or raise max_iter or "
                 "tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self.gradient_norm_ = solution.gradient_norm
         self._keep(solution.coef, solution.intercept, solution.objective, solution.n_steps, reference)
-        return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -86,28 +87,9 @@ class M3SVMClassifier(SmoothedReference):
         self.fit_intercept = fit_intercept
         self.classes = classes
 
-    def fit(self, X, y) -> M3SVMClassifier:
-        """Train on rows and labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        M3SVMClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For rows that are not finite, one class only, or a parameter out of range.
-        """
+    def _train(self, X, y, rng: Any) -> None:
         check_positive("ridge", self.ridge)
-        return self._solve(X, y, "pmsvm-2025, equations 9 and 12 (after Nie et al.)")
+        self._solve(X, y, "pmsvm-2025, equations 9 and 12 (after Nie et al.)")
 
     def _problem(self, X, codes: np.ndarray, n_classes: int) -> AllInOneProblem:
         return m3_problem(

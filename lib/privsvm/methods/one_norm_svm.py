@@ -13,11 +13,11 @@ from privsvm.methods.one_norm_training import (
     OneNormClassifier,
     OneNormModel,
     expansion_arrays,
-    squared_distances,
     train_one_norm,
 )
 from privsvm.methods.released import LinearPath, OneVsRestKernelPath, ReleasedPath
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.kernels import squared_distances
 
 __all__ = ["ESTIMATOR", "OneNormSVMClassifier"]
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.released import NoiseStreams, ReleasedClassifier, ReleasedPath, noise_streams
-from privsvm.methods.validation import check_choice, check_positive, check_training_data, common_tags, is_number
+from privsvm.methods.released import NoiseStreams, ReleasedPath, SingleModelClassifier, noise_streams
+from privsvm.methods.validation import check_choice, check_positive, check_training_data, is_number
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.solvers.kernels import KERNELS, squared_distances
+from privsvm.solvers.kernels import KERNELS
 from privsvm.solvers.one_norm_svm import OneNormProblem
 from privsvm.solvers.uniform_design import nested_search
 
@@ -34,7 +33,6 @@ __all__ = [
     "draw_rows",
     "expansion_arrays",
     "gamma_range",
-    "squared_distances",
     "train_one_norm",
     "tune_by_design",
     "tune_on_a_tenth",
@@ -325,7 +323,7 @@ def expansion_arrays(vectors, model: OneNormModel, coef: np.ndarray) -> dict[str
     }
 
 
-class OneNormClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator, abc.ABC):
+class OneNormClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
     """A classifier whose model is one linear program a class; a base."""
 
     C: float | str
@@ -334,43 +332,6 @@ class OneNormClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator, abc.
     classes: Sequence | None
     n_features_in_: int
     random_state: int | np.random.Generator | None
-
-    def fit(self, X, y) -> Self:
-        """Train on rows and labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        estimator
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For rows that are not finite, one class only, or a parameter out of range.
-        """
-        self._train(X, y, self.random_state)
-        return self
-
-    def release_path(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
-    ) -> Any:
-        """One model: a method without epsilon ignores the grid and the repeats."""
-        started = time.perf_counter()
-        self._train(X, y, rng)
-        return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
 
     @abc.abstractmethod
     def _model(
@@ -406,6 +367,6 @@ class OneNormClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator, abc.
         )
 
     def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
         return tags

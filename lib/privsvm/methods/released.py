@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -33,6 +34,7 @@ __all__ = [
     "PrivateClassifier",
     "ReleasedClassifier",
     "ReleasedPath",
+    "SingleModelClassifier",
     "StandardizedLinearPath",
     "UnitLinearPath",
     "disclose_noise",
@@ -476,6 +478,54 @@ class ReleasedClassifier:
     def _checked_rows(self, X) -> Any:
         check_is_fitted(self)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+
+
+class SingleModelClassifier(ReleasedClassifier, abc.ABC):
+    """An estimator without epsilon, which trains one model; a base, with a scikit-learn classifier beside it."""
+
+    def fit(self, X, y) -> Self:
+        """Train on rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For rows that are not finite, one class only, or a parameter out of range.
+        """
+        self._train(X, y, getattr(self, "random_state", None))
+        return self
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> Any:
+        """One model: a method without epsilon ignores the grid and the repeats."""
+        started = time.perf_counter()
+        self._train(X, y, rng)
+        return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
+
+    @abc.abstractmethod
+    def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+        """Train and keep the model, with streams from `rng` where it draws anything."""
+
+    def __sklearn_tags__(self):
+        return common_tags(super().__sklearn_tags__())  # type: ignore[misc]
 
 
 class PrivateClassifier(ReleasedClassifier, abc.ABC):

@@ -14,11 +14,11 @@ from privsvm.methods.one_norm_training import (
     count_kernel_rows,
     draw_rows,
     expansion_arrays,
-    squared_distances,
     train_one_norm,
 )
 from privsvm.methods.released import LinearPath, OneVsRestKernelPath, ReleasedPath
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.kernels import squared_distances
 
 __all__ = ["ESTIMATOR", "ReducedSVMClassifier"]
 

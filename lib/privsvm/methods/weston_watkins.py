@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -76,27 +77,8 @@ class WestonWatkinsClassifier(SmoothedReference):
         self.fit_intercept = fit_intercept
         self.classes = classes
 
-    def fit(self, X, y) -> WestonWatkinsClassifier:
-        """Train on rows and labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        WestonWatkinsClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For rows that are not finite, one class only, or a parameter out of range.
-        """
-        return self._solve(X, y, "Weston and Watkins (1998); pmsvm-2025, equation 7")
+    def _train(self, X, y, rng: Any) -> None:
+        self._solve(X, y, "Weston and Watkins (1998); pmsvm-2025, equation 7")
 
     def _problem(self, X, codes: np.ndarray, n_classes: int) -> AllInOneProblem:
         return weston_watkins_problem(
