@@ -60,7 +60,6 @@ PLAIN_PATTERN = one_of(name for name in METHODS if name not in PROTOCOL_METHODS)
 wildcard_constraints:
     dataset="[A-Za-z0-9][A-Za-z0-9_.-]*",
     method="[A-Za-z0-9][A-Za-z0-9_-]*",
-    condense="none",
 
 
 onerror:

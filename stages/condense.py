@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
-from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.files import write_npz
+from privsvm.files import write_json, write_npz
 from privsvm.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write the condensed rows of every split; for ``none`` only the word."""
+    """Write the condensed rows of every split, what they give away, and the time; for ``none`` only the word."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prepared", required=True, metavar="NPZ", help="the prepared dataset")
-    parser.add_argument("--output", required=True, metavar="NPZ")
-    parser.add_argument("--parameters", required=True, type=json_argument, metavar="JSON", help='{"condense": "none"}')
+    parser.add_argument("--rows", required=True, metavar="NPZ", help="condensed rows to write")
+    parser.add_argument("--record", required=True, metavar="JSON", help="sizes, purity and attacks to write")
+    parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
+    parser.add_argument(
+        "--parameters", required=True, type=json_argument, metavar="JSON", help="condense, experiment, seed"
+    )
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    kind = options.parameters["condense"]
-    if kind != "none":
-        raise PrivSVMError(f"params.yaml: condense: {kind!r} is unknown; {nearest_name(kind, ['none'])}")
-    # The train stage reads the prepared rows themselves: no copy of them.
-    write_npz(options.output, {"condense": np.array(kind)})
+    from privsvm.data.prepare import load_prepared
+    from privsvm.methods.condensation import condense_splits
+    from privsvm.solvers import compile_once
+
+    job = options.parameters
+    if job["condense"] != "none":
+        compile_once()
+    prepared = load_prepared(options.prepared)
+    arrays, record, seconds = condense_splits(prepared, job["condense"], job["experiment"], job["seed"])
+    # For ``none`` the train stage reads the prepared rows themselves: no copy of them.
+    write_npz(options.rows, arrays)
+    write_json(options.record, record)
+    write_json(
+        options.timings,
+        {"dataset": record["dataset"], "condense": record["condense"], "condense_seconds": seconds},
+    )
+    print(f"condense: {record['dataset']}: {record['condense']}")
 
 
 if __name__ == "__main__":

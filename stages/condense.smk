@@ -4,24 +4,48 @@ rule condense:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
         code=source_files(
-            "stages/condense.smk", "stages/condense.py", "lib/privsvm/data"
+            "stages/condense.smk",
+            "stages/condense.py",
+            "lib/privsvm/data",
+            "lib/privsvm/methods/condensation.py",
+            "lib/privsvm/methods/validation.py",
+            "lib/privsvm/privacy",
+            "lib/privsvm/solvers",
         ),
     output:
-        "data/condensed/{condense}/{dataset}.npz",
+        rows=f"data/condensed/{CONDENSE}/{{dataset}}.npz",
+        record=f"data/condensed/{CONDENSE}/{{dataset}}.json",
+        # No method's name begins with this letter.
+        timings="data/timings/_condense/{dataset}.json",
     log:
-        "logs/condense/{condense}/{dataset}.log",
+        "logs/condense/{dataset}.log",
     benchmark:
-        "benchmarks/condense/{condense}/{dataset}.tsv"
+        "benchmarks/condense/{dataset}.tsv"
     conda:
         "../environment.yml"
     threads: 1
     resources:
         mem_mb=4000,
     params:
-        parameters=lambda wildcards: canonical_json({"condense": wildcards.condense}),
+        parameters=canonical_json(
+            {
+                "condense": CONDENSE,
+                "experiment": PARAMS["experiment"],
+                "seed": PARAMS["seed"],
+            }
+        ),
     shell:
         "exec env NUMBA_NUM_THREADS={threads} python stages/condense.py --prepared {input.data:q}"
-        " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+        " --rows {output.rows:q} --record {output.record:q} --timings {output.timings:q}"
+        " --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+# What the report reads of it: how long it took.
+CONDENSING = (
+    [f"data/timings/_condense/{dataset}.json" for dataset in DATASETS]
+    if CONDENSE != "none"
+    else []
+)
 
 
 # For DVC: everything its stage `condense` owns.

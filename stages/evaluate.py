@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm.data.prepare import load_prepared
     from privsvm.evaluation.evaluate import evaluate_paths, result_record
-    from privsvm.methods.training import load_paths
+    from privsvm.methods.model_files import load_paths
     from privsvm.solvers import compile_once
 
     compile_once()

@@ -12,7 +12,7 @@ rule evaluate:
             "lib/privsvm/evaluation",
             "lib/privsvm/methods/private_scaling.py",
             "lib/privsvm/methods/released.py",
-            "lib/privsvm/methods/training.py",
+            "lib/privsvm/methods/model_files.py",
             "lib/privsvm/methods/validation.py",
             "lib/privsvm/privacy",
             "lib/privsvm/solvers",

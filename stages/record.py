@@ -30,23 +30,30 @@ def set_broken_lock_file_aside() -> None:
     print("record: dvc.lock could not be read; moved to dvc.lock.broken and made anew")
 
 
-def remove_outputs_of_other_datasets(datasets: list[str], data: Path = Path("data")) -> list[str]:
-    """Remove what the benchmark made of datasets it no longer has; DVC's cache keeps recorded versions.
+def remove_other_outputs(datasets: list[str], condense: str, data: Path = Path("data")) -> list[str]:
+    """Remove what the benchmark made of datasets, or by a condensation, that it no longer has.
+
+    DVC's cache keeps recorded versions.
 
     Equal parameters then give an equal dvc.lock, and `dvc push` publishes nothing that was taken out.
     """
-    removed = []
+    removed = [folder for folder in data.glob("condensed/*") if folder.name != condense]
     rooms = [data / "prepared", data / "raw"]
     rooms += [folder for name in ("condensed", "models", "results", "timings") for folder in data.glob(f"{name}/*")]
-    for entry in sorted(entry for room in rooms if room.is_dir() for entry in room.iterdir()):
+    removed += [
+        entry
+        for room in rooms
+        if room.is_dir() and room not in removed
+        for entry in room.iterdir()
         # A dataset's name may hold dots: wine.scale.npz, wine.scale.train.json.
-        if not any(entry.name == name or entry.name.startswith(f"{name}.") for name in datasets):
-            removed.append(entry.as_posix())
-            if entry.is_dir():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-    return removed
+        if not any(entry.name == name or entry.name.startswith(f"{name}.") for name in datasets)
+    ]
+    for entry in removed:
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    return sorted(entry.as_posix() for entry in removed)
 
 
 def remove_private_files(data: Path = Path("data")) -> None:
@@ -57,15 +64,15 @@ def remove_private_files(data: Path = Path("data")) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run `dvc commit` and write a marker with the hash of dvc.lock."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--datasets", required=True, type=json_argument, metavar="JSON", help="names in use")
+    parser.add_argument("--in-use", required=True, type=json_argument, metavar="JSON", help="datasets, condense")
     parser.add_argument("--output", required=True, metavar="FILE", help="marker to write")
     options = parser.parse_args(arguments)
     die_with_parent()
 
     set_broken_lock_file_aside()
     remove_private_files()
-    for name in remove_outputs_of_other_datasets(options.datasets):
-        print(f"record: removed {name}: its dataset is no longer in params.yaml")
+    for name in remove_other_outputs(**options.in_use):
+        print(f"record: removed {name}: it belongs to nothing in params.yaml")
     command = [sys.executable, "-m", "dvc", "commit", "--quiet", "--force"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -14,6 +14,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--timings", nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--condensing", nargs="*", default=[], metavar="FILE", help="seconds of the stage condense")
     parser.add_argument("--attacks", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--prepared", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--output-html", required=True, metavar="FILE")
@@ -39,7 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
     page = reporting.render_page(
         results,
         timings=reporting.read_timings(options.timings),
-        attacks=reporting.read_attacks(options.attacks),
+        condensing=reporting.read_condensing(options.condensing),
+        attacks=reporting.read_attacks(options.attacks, results),
         prepared=reporting.read_prepared(options.prepared),
         origin=reporting.provenance(),
         experiment=str(parameters.get("experiment", results[0].experiment)),

@@ -4,6 +4,7 @@ rule report:
         results=RESULTS,
         timings=TIMINGS,
         attacks=ATTACKS,
+        condensing=CONDENSING,
         prepared=PREPARED,
         code=source_files(
             "stages/report.smk", "stages/report.py", "lib/privsvm/reporting"
@@ -27,6 +28,7 @@ rule report:
         ),
     shell:
         "exec env NUMBA_NUM_THREADS={threads} python stages/report.py --results {input.results:q}"
-        " --timings {input.timings:q} --attacks {input.attacks:q} --prepared {input.prepared:q} --output-html {output.html:q}"
+        " --timings {input.timings:q} --attacks {input.attacks:q} --condensing {input.condensing:q}"
+        " --prepared {input.prepared:q} --output-html {output.html:q}"
         " --output-metrics {output.metrics:q} --output-curves {output.curves:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"

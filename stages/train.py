@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.files import read_npz, write_json
+from privsvm.files import read_json, read_npz, write_json
 from privsvm.stage import die_with_parent, json_argument, run
 
 
@@ -14,6 +14,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--method", required=True, help="name of the method's entry in params.yaml")
     parser.add_argument("--prepared", required=True, metavar="NPZ")
     parser.add_argument("--condensed", required=True, metavar="NPZ")
+    parser.add_argument("--condensed-record", required=True, metavar="JSON")
     parser.add_argument("--models", required=True, metavar="NPZ", help="arrays to write")
     parser.add_argument("--record", required=True, metavar="JSON", help="record to write")
     parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
@@ -28,16 +29,19 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepare import load_prepared
-    from privsvm.methods.training import record_header, save_paths, train_paths
+    from privsvm.methods.model_files import record_header, save_paths
+    from privsvm.methods.training import train_paths
     from privsvm.solvers import compile_once
 
     compile_once()
     job = options.parameters
     prepared = load_prepared(options.prepared)
-    paths, seconds = train_paths(prepared, read_npz(options.condensed), options.method, job)
+    paths, attacks, seconds = train_paths(prepared, read_npz(options.condensed), options.method, job)
     description = prepared.description
     n_train = max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
-    header = record_header(options.method, job, description, n_train)
+    if job["condense"] != "none":
+        attacks = [read_json(options.condensed_record), *attacks]
+    header = record_header(options.method, job, description, n_train, attacks)
     save_paths(paths, options.models, options.record, header)
     write_json(options.timings, seconds)
     print(f"train: {options.method} on {description['dataset']}: {len(paths)} splits")

@@ -2,8 +2,10 @@
 SHARED_METHOD_CODE = [
     "lib/privsvm/data",
     "lib/privsvm/methods/condensation.py",
+    "lib/privsvm/methods/condensed_svm.py",
     "lib/privsvm/methods/kernel_svm.py",
     "lib/privsvm/methods/linear_reference.py",
+    "lib/privsvm/methods/model_files.py",
     "lib/privsvm/methods/noisy_training.py",
     "lib/privsvm/methods/one_norm_training.py",
     "lib/privsvm/methods/one_vs_one.py",
@@ -23,6 +25,7 @@ rule train:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
         condensed=f"data/condensed/{CONDENSE}/{{dataset}}.npz",
+        condensed_record=f"data/condensed/{CONDENSE}/{{dataset}}.json",
         # A method's file is its own room: editing it reruns its jobs and no other method's.
         code=lambda wildcards: source_files(
             "stages/train.smk",
@@ -62,5 +65,6 @@ rule train:
         ),
     shell:
         "exec env NUMBA_NUM_THREADS={threads} python stages/train.py --method {wildcards.method:q}"
-        " --prepared {input.data:q} --condensed {input.condensed:q} --models {output.models:q}"
+        " --prepared {input.data:q} --condensed {input.condensed:q}"
+        " --condensed-record {input.condensed_record:q} --models {output.models:q}"
         " --record {output.record:q} --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -22,8 +22,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm.evaluation.evaluate import evaluate_paths, result_record
     from privsvm.files import read_json, read_npz, write_json
+    from privsvm.methods.model_files import load_paths
     from privsvm.methods.ppsvm_protocol import AnsweredRows, combine_messages
-    from privsvm.methods.training import load_paths
 
     agreement, labels = read_json(options.agreement), read_npz(options.labels)
     kernels = combine_messages({source: read_npz(source) for source in options.blocks}, agreement, "test")

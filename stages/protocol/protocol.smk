@@ -232,7 +232,7 @@ rule evaluate_blocks:
             "evaluate_blocks.py",
             "lib/privsvm/evaluation",
             "lib/privsvm/methods/released.py",
-            "lib/privsvm/methods/training.py",
+            "lib/privsvm/methods/model_files.py",
             "lib/privsvm/privacy/guarantee.py",
             "stages/evaluate.py",
             "stages/evaluate.smk",

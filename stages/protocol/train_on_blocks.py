@@ -29,8 +29,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm.errors import PrivSVMError
     from privsvm.files import read_json, read_npz, write_json
+    from privsvm.methods.model_files import record_header, save_paths
     from privsvm.methods.ppsvm_protocol import rows_digest, train_on_messages
-    from privsvm.methods.training import record_header, save_paths
     from privsvm.streams import seeded_stream
 
     job = options.parameters

@@ -144,6 +144,38 @@ def make_attack(dataset: str, method: str, errors: tuple[float | None, ...] = (2
     }
 
 
+def make_condensed_attack(dataset: str, method: str | None, kind: str = "ci", **changes: Any) -> dict[str, Any]:
+    """One record of attacks on condensed rows, of three splits; changes are to the last of them."""
+    splits = [
+        {
+            "n_rows": 142,
+            "n_condensed": 48,
+            "size_ratio": 48 / 142,
+            "label_purity": 0.95 + 0.01 * split,
+            "groups_of_three": 47 if kind == "ci" else 9,
+            "third_member_error": (split + 1) * 1e-15 if kind == "ci" else 2.5,
+            "linkage_rate": 0.90 + 0.01 * split if kind == "ci" else 1.0,
+            "guessing_rate": 1 / 48,
+            "membership_auc": 0.76 + 0.02 * split,
+            "linked_rows": 142,
+            "other_rows": 36,
+        }
+        for split in range(3)
+    ]
+    splits[-1] |= changes
+    return {"method": method, "dataset": dataset, "attack": "condensed_rows", "condense": kind, "splits": splits}
+
+
+def make_condensed_result(dataset: str, method: str, status: str, kind: str = "ci") -> dict[str, Any]:
+    """One results record of a method that was trained on condensed rows: nothing is proved."""
+    weakest = "claimed" if status == "proved" else status
+    record = make_result(dataset, method, weakest, condense=kind)
+    if status == "proved":
+        for guarantee in record["guarantees"]:
+            guarantee["reason"] = f"the rows were condensed ({kind}), which has no bounded sensitivity"
+    return record
+
+
 def hash_of(text: str) -> int:
     """A number that is the same in every process, unlike ``hash``."""
     return int.from_bytes(text.encode()[-8:], "little")

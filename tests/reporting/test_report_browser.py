@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import METHODS, make_attack
+from synthetic_results import METHODS, make_attack, make_condensed_attack
 
 from privsvm.reporting import render_page
 from privsvm.reporting.records import read_prepared, read_results, read_timings
@@ -212,6 +212,29 @@ def test_an_attack_is_drawn(
     assert (few["lines"], many["lines"]) == (3 + 2, 21)
     # So many names would be taller than the chart; the table below has them.
     assert many["headings"] == []
+    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    check_quiet(driver)
+
+
+@pytest.mark.parametrize("width", [1400, 420])
+def test_what_condensed_rows_give_away_fits(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
+) -> None:
+    condensed = [("ci_svm", "ci"), ("fcm_svm", "fcm"), (None, "ci")]
+    attacks = tuple(make_condensed_attack("breast_cancer", method, kind) for method, kind in condensed)
+    driver = open_page(page_of(write_experiment(("wine",)), (make_attack("wine", "ppsvm_linear"), *attacks)), width)
+    # The chart still is that of the other attack.
+    assert draw(driver, ".chart[data-attack]")["names"] == ["entity-1 (6 features)", "entity-2 (7 features)"]
+    cut = driver.execute_script(
+        """const box = document.querySelector("table.condensed").parentElement;
+        const inside = box.getBoundingClientRect();
+        box.scrollLeft = 9999;
+        const heads = [...box.querySelectorAll("tbody th")].map((head) => head.getBoundingClientRect());
+        return [box.scrollWidth > box.clientWidth, heads.map((head) => Math.abs(head.left - inside.left) > 2),
+          heads.map((head) => head.width > inside.width / 2)];"""
+    )
+    # On a phone the table scrolls in its box; what a row is of stays in sight.
+    assert cut == [width < 500, [False] * 3, [False] * 3]
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
 

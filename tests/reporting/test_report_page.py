@@ -9,16 +9,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from synthetic_results import GRID, METHODS, make_attack, make_guarantee, make_result
+from synthetic_results import (
+    GRID,
+    METHODS,
+    make_attack,
+    make_condensed_attack,
+    make_condensed_result,
+    make_guarantee,
+    make_result,
+)
 
 from privsvm.errors import PrivSVMError
 from privsvm.reporting import page_context, render_page
-from privsvm.reporting.page import counted, short_number
+from privsvm.reporting.page import counted, percent, short_number
 from privsvm.reporting.provenance import provenance, without_absolute_paths
 from privsvm.reporting.records import (
+    Condensing,
     Result,
     Timing,
     read_attacks,
+    read_condensing,
     read_prepared,
     read_results,
     read_timings,
@@ -191,14 +201,14 @@ def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
     assert "All 2 entities are open to someone who knows 6 to 7 of 455 rows." in words
     assert "1 of 2 entities are open" in words
     assert "not possible: too few random rows" in words
-    assert "b , ppsvm_linear state no epsilon" in words.replace("b,", "b ,")
+    assert "For ppsvm_linear, b, every entity publishes a block" in words
     assert "Attacks on methods without a guarantee" not in render_page(whole())
 
 
 @pytest.mark.parametrize("error", [1.1e-8, 0.5])
 def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
     context = page_context(whole(), attacks=[make_attack("wine", "ppsvm_linear", (error, error))])
-    assert context["attacks"][0]["broken"] == 0
+    assert context["known_sample"][0]["broken"] == 0
     words = " ".join(Elements(render_page(whole(), attacks=[make_attack("wine", "p", (error,))])).text)
     assert "0 of 1 entities are open" in " ".join(words.split())
     assert "computes all its others" not in words
@@ -206,12 +216,205 @@ def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
 
 def test_a_record_that_is_no_attack_is_refused(tmp_path: Any) -> None:
     path = tmp_path / "wine.attacks.json"
-    path.write_text(json.dumps(dict.fromkeys(("method", "dataset", "attack"), 1)), encoding="utf-8")
+    record = {"method": "a", "dataset": "wine", "attack": "known_sample"}
+    path.write_text(json.dumps(record), encoding="utf-8")
     with pytest.raises(PrivSVMError, match=r"wine.attacks.json: key 'kernel' is missing"):
         read_attacks([path])
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(PrivSVMError, match="key 'method' is missing"):
         read_attacks([path])
+    path.write_text(json.dumps(record | {"attack": "known"}), encoding="utf-8")
+    with pytest.raises(PrivSVMError, match=r"json: attack is 'known'; use one of known_sample, condensed_rows$"):
+        read_attacks([path])
+
+
+def cells_of(page: str, table: str = '<table class="condensed">') -> list[list[str]]:
+    """Texts of a table's body."""
+    body = page[page.index(table) :].replace("<wbr>", "")
+    body = body[body.index("<tbody>") : body.index("</tbody>")]
+    rows = re.findall(r"<tr.*?</tr>", body, re.DOTALL)
+    return [
+        [" ".join(" ".join(Elements(cell).text).split()) for cell in re.split("(?=<t[dh])", row)[1:]] for row in rows
+    ]
+
+
+def words_of(page: str) -> str:
+    return " ".join(" ".join(Elements(page).text).split())
+
+
+def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary() -> None:
+    attacks = [make_condensed_attack("wine", "ci_svm"), make_condensed_attack("wine", "fcm_svm", "fcm")]
+    page = render_page(whole(), attacks=attacks)
+    means, centres = cells_of(page)
+    assert means == [
+        "wine ci_svm (ci); 3 splits",
+        "known exactly largest error 3e-15",
+        "99.3 %",
+        "91 % 90 % to 92 % guessing: 2.08 %",
+        "0.780 0.760 to 0.800",
+        "33.8 %",
+        "96 % 95 % to 97 %",
+    ]
+    # Groups of fuzzy centres that happen to have three members are no groups of three.
+    assert centres[:4] == [
+        "wine fcm_svm (fcm); 3 splits",
+        "does not apply centres are no means of three",
+        "–",
+        "all, by definition a group is the nearest centre's rows",
+    ]
+    words = words_of(page)
+    assert (
+        "From the condensed rows of ci_svm on wine, whoever knows two rows of a group of three computes the third ; "
+        "91 % of the rows lie nearest to their own group's (2.08 % by guessing)."
+    ) in words
+    assert "with an AUC of 0.78 (ci_svm on wine, the highest here; 0.5 is guessing)" in words
+    assert "random matrix" not in words
+    assert "Condensed rows" not in words_of(render_page(whole(), attacks=[make_attack("wine", "ppsvm_linear")]))
+
+
+def test_fuzzy_centres_alone_give_no_third_member() -> None:
+    page = render_page(whole(), attacks=[make_condensed_attack("wine", "fcm_svm", "fcm")])
+    assert "known exactly" not in page
+    assert "computes the third" not in words_of(page)
+    assert "nothing is proved for it either" in words_of(page)
+    assert "2.5" not in " ".join(cells_of(page)[0])
+
+
+def test_all_splits_must_be_round_off_for_known_exactly() -> None:
+    for error, expected in ((1e-8, "known exactly largest error 1e-8"), (1.1e-8, "largest error 1.1e-8")):
+        page = render_page(whole(), attacks=[make_condensed_attack("wine", "ci_svm", third_member_error=error)])
+        assert cells_of(page)[0][1] == expected
+        assert ("computes the third</strong>;" in page) == (error == 1e-8)
+
+
+def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
+    attack = make_condensed_attack("wine", "ci_svm")
+    for split in attack["splits"]:
+        split |= {"groups_of_three": 0, "third_member_error": None, "membership_auc": None, "linked_rows": 100}
+    page = render_page(whole(), attacks=[attack])
+    (row,) = cells_of(page)
+    assert row[:3] == ["wine ci_svm (ci); 3 splits; 100 rows compared, drawn at random", "no group of three", "0 %"]
+    assert row[4] == "–"
+    assert "with an AUC of" not in page
+
+
+def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
+    results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
+    attack = make_condensed_attack("wine", None)
+    page = render_page(results, attacks=[attack], condensing=[Condensing("wine", "ci", (0.25, 0.75))])
+    for section in ("summary", "datasets", "guarantees"):
+        start = page.index(f'<section id="{section}">')
+        words = words_of(page[start : page.index("</section>", start)])
+        assert "All methods here were trained on condensed rows ( condense: ci ), not on the training rows." in words
+        assert "no method here is proved , whatever noise was added" in words
+    assert cells_of(page)[0][0] == "wine stage condense (ci), for all methods; 3 splits"
+    assert "a paper states an epsilon" not in page
+    assert "From the condensed rows of the stage condense on wine, whoever knows two" in words_of(page)
+    assert cells_of(page, "<caption>Condensing the rows")[0] == ["wine", "ci", "2", "0.5"]
+    assert '<section id="timings">' in page
+    assert "trained on condensed rows" not in render_page(whole())
+
+
+def test_the_summary_does_not_take_condensed_rows_for_training_rows() -> None:
+    results = results_of(make_condensed_result("wine", "ci_svm", "none", "fcm"))
+    attacks = [make_condensed_attack("wine", None, "fcm"), make_condensed_attack("wine", "ci_svm")]
+    attacks[1]["splits"] = [split | {"membership_auc": 0.99} for split in attacks[1]["splits"]]
+    page = render_page(results, attacks=attacks)
+    summary = words_of(page[: page.index('<section id="attacks">')])
+    assert "computes the third" not in summary
+    assert "with an AUC of 0.78 (the stage condense on wine" in summary
+    assert cells_of(page)[1][0] == "wine ci_svm (ci), of rows that were condensed before; 3 splits"
+
+
+def test_condensing_on_some_datasets_is_said_of_these_only() -> None:
+    results = whole("digits") + results_of(make_condensed_result("wine", "svm", "none", "fcm"))
+    words = words_of(render_page(results))
+    assert "On wine, methods were trained on condensed rows ( condense: fcm )" in words
+    assert "none of these results is proved" in words
+    assert "All methods here" not in words
+
+
+def test_a_proof_for_condensed_rows_is_refused() -> None:
+    with pytest.raises(PrivSVMError, match=r"^r.json: status is 'proved' but condense is 'ci'"):
+        results_of(make_result("wine", "pmsvm_wp", "proved", condense="ci"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"condense": "cl"}, r"condense is 'cl'; use one of ci, fcm"),
+        ({"splits": []}, r"splits is \[\]"),
+        ({"splits": [{}]}, r"splits\[0\]: key 'n_rows' is missing"),
+        ({"linkage_rate": 1.2}, r"splits\[2\].linkage_rate is 1.2: must be a number from 0 to 1;"),
+        ({"linkage_rate": None}, r"splits\[2\].linkage_rate is None"),
+        ({"membership_auc": "high"}, r"splits\[2\].membership_auc is 'high'"),
+        ({"third_member_error": -1.0}, r"splits\[2\].third_member_error is -1.0: must be a number from 0 to inf;"),
+        ({"n_rows": 0}, r"splits\[2\].n_rows is 0: must be a number from 1 "),
+    ],
+)
+def test_a_wrong_record_of_condensed_rows_is_one_line(tmp_path: Any, changes: dict[str, Any], message: str) -> None:
+    attack = make_condensed_attack("wine", "ci_svm")
+    if set(changes) <= set(attack):
+        attack |= changes
+    else:
+        attack = make_condensed_attack("wine", "ci_svm", **changes)
+    path = tmp_path / "wine.attacks.json"
+    path.write_text(json.dumps(attack), encoding="utf-8")
+    with pytest.raises(PrivSVMError, match=f"wine.attacks.json: {message}") as caught:
+        read_attacks([path])
+    assert "\n" not in str(caught.value)
+
+
+def test_attacks_of_both_kinds_are_read_in_order(tmp_path: Any) -> None:
+    attacks = [
+        make_condensed_attack("wine", None),
+        make_condensed_attack("wine", "ci_svm"),
+        make_attack("wine", "ppsvm_linear"),
+    ]
+    paths = [tmp_path / f"{number}.attacks.json" for number in range(3)]
+    for path, attack in zip(paths, attacks, strict=True):
+        path.write_text(json.dumps(attack), encoding="utf-8")
+    assert read_attacks(paths[::-1]) == attacks
+
+
+def test_attacks_in_the_results_are_taken_once() -> None:
+    stage, own = make_condensed_attack("wine", None), make_condensed_attack("wine", "ci_svm")
+    carried = {"svm": [stage], "ci_svm": [stage, own], "majority": None}
+    results = results_of(*(make_result("wine", method, "none", attacks=held) for method, held in carried.items()))
+    assert read_attacks([], results) == [stage, own]
+    assert read_attacks([], whole()) == []
+
+
+def test_attacks_in_the_results_are_checked_as_files_are() -> None:
+    stage = make_condensed_attack("wine", None)
+    for attacks, message in (
+        ("many", r"r.json: attacks is 'many': must be a list"),
+        ([stage | {"splits": None}], r"r.json: attacks\[0\]: splits is None"),
+        ([stage, make_condensed_attack("wine", None, linkage_rate=0.1)], r"attacks\[1\]: differs from r.json: attacks"),
+    ):
+        with pytest.raises(PrivSVMError, match=message):
+            read_attacks([], results_of(make_result("wine", "svm", "none", attacks=attacks)))
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"dataset": "wine", "condense": "ci"}, "key 'condense_seconds' is missing"),
+        ({"dataset": "wine", "condense": "none", "condense_seconds": []}, "condense is 'none'; use one of ci, fcm"),
+        ({"dataset": "wine", "condense": "ci", "condense_seconds": []}, r"condense_seconds is \[\]"),
+        ({"dataset": "wine", "condense": "ci", "condense_seconds": [0.1, None]}, r"condense_seconds is \[0.1, None\]"),
+    ],
+)
+def test_a_wrong_record_of_seconds_to_condense_is_one_line(tmp_path: Any, record: Any, message: str) -> None:
+    path = tmp_path / "wine.json"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(PrivSVMError, match=f"wine.json: {message}"):
+        read_condensing([path])
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0, "0 %"), (0.0208, "2.08 %"), (0.99999, "99.9 %"), (1.0, "100 %")])
+def test_less_than_all_is_never_100_percent(share: float, expected: str) -> None:
+    assert percent(share).replace("\N{NO-BREAK SPACE}", " ") == expected
 
 
 def test_hostile_names_stay_text() -> None:
@@ -219,7 +422,11 @@ def test_hostile_names_stay_text() -> None:
     for guarantee in record["guarantees"]:
         guarantee.update(reason=HOSTILE, mechanism=HOSTILE, reference=f"javascript:alert(3) {HOSTILE}")
     prepared = [{"dataset": HOSTILE, "sources": {HOSTILE: HOSTILE}, "scaling": {"kind": HOSTILE, "origin": HOSTILE}}]
-    page = render_page(results_of(record), prepared=prepared, experiment=HOSTILE)
+    attacks = [make_attack(HOSTILE, HOSTILE), make_condensed_attack(HOSTILE, HOSTILE)]
+    condensing = [Condensing(HOSTILE, "ci", (1.0,))]
+    page = render_page(
+        results_of(record), prepared=prepared, experiment=HOSTILE, attacks=attacks, condensing=condensing
+    )
     plain = render_page(results_of(make_result("wine", "dpwss", "claimed")), prepared=prepared[:0])
     elements = Elements(page)
     assert sum(tag == "script" for tag, _ in elements.tags) == sum(tag == "script" for tag, _ in Elements(plain).tags)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import GRID, METHODS, make_guarantee, make_result
+from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result
 
 from privsvm.errors import PrivSVMError
 from privsvm.reporting import (
@@ -52,6 +52,7 @@ def run_stage(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         stage.main(
             [
                 *("--results", *files["results"], "--timings", *files["timings"], "--prepared", *files["prepared"]),
+                *("--attacks", *files.get("attacks", []), "--condensing", *files.get("condensing", [])),
                 *("--output-html", str(folder / "index.html"), "--output-metrics", str(folder / "metrics.json")),
                 *("--output-curves", str(folder / "curves.csv"), "--parameters", json.dumps(parameters)),
             ]
@@ -186,6 +187,22 @@ def test_outputs_do_not_depend_on_order_timings_or_date(
     for name in ("metrics.json", "curves.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert not list((tmp_path / "one").glob(".*part*"))
+
+
+def test_the_stage_shows_what_condensing_gave_away_and_took(
+    write_experiment: Callable[..., dict[str, list[str]]], run_stage: Callable[..., None], tmp_path: Path
+) -> None:
+    attacks = [make_condensed_attack("wine", None)]
+    change = {"condense": "ci", "attacks": attacks}
+    files = write_experiment(("wine",), {"svm": "none", "majority": "none"}, lambda record: record | change)
+    path = tmp_path / "wine.json"
+    path.write_text(json.dumps({"dataset": "wine", "condense": "ci", "condense_seconds": [0.25, 0.75]}))
+    files["condensing"] = [str(path)]
+    run_stage(files, tmp_path / "out", experiment="default")
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert page.count("known exactly") == 1
+    assert "Condense (s)" in page
+    assert "trained on condensed rows" in page
 
 
 @pytest.mark.parametrize("reference", [0, -1, "x", "inf", None])

@@ -127,7 +127,7 @@ def test_disk_full(finished, stage):
     """A file-size limit makes the kernel refuse the write, as a full disk does."""
     arguments = {
         "train": "train.py --method pmsvm_wp --prepared data/prepared/wine.npz --condensed data/condensed/none/wine.npz"
-        " --models out/m.npz --record out/m.json --timings out/t.json",
+        " --condensed-record data/condensed/none/wine.json --models out/m.npz --record out/m.json --timings out/t.json",
         "report": "report.py --results data/results/svm/wine.json --output-html out/i.html"
         " --output-metrics out/m.json --output-curves out/c.csv",
     }[stage]

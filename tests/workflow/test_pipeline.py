@@ -79,6 +79,30 @@ def test_removing_a_method_takes_it_out_of_the_report(finished):
     assert finished.nothing_to_do()
 
 
+def test_condensed_rows_before_every_method(finished):
+    original = finished.hashes()
+    finished.change("condense", "ci")
+    finished.call("dvc", "repro")
+    record = read_json(finished.folder / "data/condensed/ci/wine.json")
+    assert [split["n_condensed"] for split in record["splits"]] == [45, 45]
+    seconds = read_json(finished.folder / "data/timings/_condense/wine.json")["condense_seconds"]
+    assert len(seconds) == 2
+    assert min(seconds) > 0
+    for method in ("svm", "pmsvm_wp"):
+        result = read_json(finished.folder / f"data/results/{method}/wine.json")
+        assert result["condense"] == "ci"
+        assert result["attacks"] == [record]
+        assert result["status"] != "proved"
+    page = (finished.folder / "reports/index.html").read_text()
+    assert "condensed" in page
+    assert finished.nothing_to_do()
+    # Back by the other way; nothing of it stays, and DVC has nothing to do.
+    finished.change("condense", "none")
+    finished.snakemake()
+    assert finished.hashes() == original
+    assert finished.call("dvc", "status", "--json").strip() == "{}"
+
+
 def test_experiments_metrics_and_plots(finished):
     finished.git("add", "--all")
     finished.git("commit", "--quiet", "--message", "first results")

@@ -14,9 +14,9 @@ from dvc.repo import Repo
 
 from privsvm.data.prepare import load_prepared
 from privsvm.files import read_json, read_npz
+from privsvm.methods.model_files import load_paths
 from privsvm.methods.ppsvm import train_on_blocks
 from privsvm.methods.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.methods.training import load_paths
 from privsvm.params import numba_cache_key
 from privsvm.solvers import MARKER
 from privsvm.streams import job_seed, seeded_stream

@@ -19,7 +19,7 @@ from privsvm.streams import seeded_stream
 if TYPE_CHECKING:
     from privsvm.data.readers import Features
 
-__all__ = ["PreparedData", "Split", "load_prepared", "prepare", "write_prepared"]
+__all__ = ["PreparedData", "Split", "arrays_of_rows", "load_prepared", "prepare", "rows_of_arrays", "write_prepared"]
 
 
 def prepare(
@@ -83,17 +83,7 @@ def prepare(
     shift, factor, scaling = _fit_scaling(entry, X, bounds, splits)
 
     arrays: dict[str, np.ndarray] = {"y": y, "scale_shift": shift, "scale_factor": factor}
-    if is_sparse(X):
-        X.sort_indices()
-        arrays |= {
-            "X_data": X.data,
-            # SciPy chooses the width of indices by itself; one width gives the same bytes everywhere.
-            "X_indices": X.indices.astype(np.int64),
-            "X_indptr": X.indptr.astype(np.int64),
-            "X_shape": np.array(X.shape, dtype=np.int64),
-        }
-    else:
-        arrays["X"] = np.ascontiguousarray(X, dtype=np.float64)
+    arrays |= arrays_of_rows("X", X)
     for number, (train, test) in enumerate(splits):
         arrays[f"train_{number}"] = train
         arrays[f"test_{number}"] = test
@@ -379,6 +369,58 @@ def _count_outside(X: Any, lower: np.ndarray, upper: np.ndarray) -> int:
     return stored + int(zeros[(lower > 0) | (upper < 0)].sum())
 
 
+def arrays_of_rows(name: str, X: Any) -> dict[str, np.ndarray]:
+    """Name the arrays that hold some rows in a file.
+
+    Parameters
+    ----------
+    name : str
+        Of the rows.
+    X : ndarray or CSR matrix (n, d)
+        Rows; the indices of sparse ones are sorted in place.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``<name>``; for sparse rows ``<name>_data``, ``<name>_indices``, ``<name>_indptr`` and ``<name>_shape``.
+    """
+    if not is_sparse(X):
+        return {name: np.ascontiguousarray(X, dtype=np.float64)}
+    X.sort_indices()
+    return {
+        f"{name}_data": X.data,
+        # SciPy chooses the width of indices by itself; one width gives the same bytes everywhere.
+        f"{name}_indices": X.indices.astype(np.int64),
+        f"{name}_indptr": X.indptr.astype(np.int64),
+        f"{name}_shape": np.array(X.shape, dtype=np.int64),
+    }
+
+
+def rows_of_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> Features:
+    """Take rows out of what `arrays_of_rows` put into a file.
+
+    Parameters
+    ----------
+    name : str
+        Of the rows.
+    arrays : mapping of str to ndarray
+        What the file holds.
+
+    Returns
+    -------
+    ndarray or csr_array of shape (n, d)
+    """
+    if name in arrays:
+        return arrays[name]
+    from scipy.sparse import csr_array
+
+    data, shape = arrays[f"{name}_data"], arrays[f"{name}_shape"]
+    # 32-bit indices where they fit: several solvers take no others.
+    width = np.int32 if max(len(data), *shape) < 2**31 else np.int64
+    indices, indptr = arrays[f"{name}_indices"].astype(width), arrays[f"{name}_indptr"].astype(width)
+    return csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+
+
 def write_prepared(
     npz_path: str | os.PathLike[str],
     json_path: str | os.PathLike[str],
@@ -528,15 +570,4 @@ def load_prepared(npz_path: str | os.PathLike[str]) -> PreparedData:
             f"{npz_path}: does not belong to {json_path.name} (digest differs); delete both and run again"
         )
     arrays = read_npz(npz_path)
-    X: Any
-    if "X" in arrays:
-        X = arrays["X"]
-    else:
-        from scipy.sparse import csr_array
-
-        # 32-bit indices where they fit: several solvers take no others.
-        small = max(len(arrays["X_data"]), *arrays["X_shape"]) < 2**31
-        width = np.int32 if small else np.int64
-        indices, indptr = arrays["X_indices"].astype(width), arrays["X_indptr"].astype(width)
-        X = csr_array((arrays["X_data"], indices, indptr), shape=tuple(arrays["X_shape"].tolist()))
-    return PreparedData(X, arrays["y"], description, arrays)
+    return PreparedData(rows_of_arrays("X", arrays), arrays["y"], description, arrays)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from privsvm.methods.condensation import Condensed, CondensedClassifier, condense_rows
+from privsvm.methods.condensation import Condensed, condense_rows
+from privsvm.methods.condensed_svm import CondensedClassifier
 from privsvm.methods.validation import check_training_data, common_tags
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.threads import count_threads
@@ -146,6 +147,8 @@ class CISVMClassifier(CondensedClassifier):
     ----------
     classes_ : ndarray (c,)
         Labels.
+    condensed_rows_ : ndarray or CSR matrix (M, d)
+        Condensed rows, of which the support vectors are published.
     group_of_ : ndarray of int (n,)
         The condensed row of each training row.
     weights_ : ndarray (d,)
@@ -215,6 +218,8 @@ class CISVMClassifier(CondensedClassifier):
         self.engine = engine
         self.n_jobs = n_jobs
         self.classes = classes
+
+    condense = "ci"
 
     def _condense(self, X, codes: np.ndarray, n_threads: int, rng: Any) -> Condensed:
         condensed = condense_rows(

@@ -1,4 +1,4 @@
-"""Condensed training rows, and support vector machines that are trained on them.
+"""Condensed training rows: before one method (CI-SVM, FCM-SVM), or before all of a benchmark's methods.
 
 A condensed row stands for about three training rows. Nothing is proved for it: the mean of three rows tells the third
 to whoever knows two of them, see `privsvm.privacy.condensation_attacks`.
@@ -6,33 +6,34 @@ to whoever knows two of them, see `privsvm.privacy.condensation_attacks`.
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import math
-import warnings
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.kernel_svm import SVMClassifier
-from privsvm.methods.released import KernelPath, NoiseStreams, SingleModelClassifier
-from privsvm.methods.validation import (
-    check_choice,
-    check_count,
-    check_positive,
-    check_training_data,
-    is_number,
-)
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.data.prepare import PreparedData, arrays_of_rows, rows_of_arrays
+from privsvm.errors import PrivSVMError
+from privsvm.methods.validation import check_choice, check_count, check_positive, is_number
+from privsvm.privacy.condensation_attacks import audit_condensation
 from privsvm.solvers.condense import ENGINES, condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
 from privsvm.solvers.fuzzy_means import fuzzy_means
-from privsvm.solvers.kernels import KERNELS, resolve_gamma, squared_distances
-from privsvm.solvers.threads import count_threads
+from privsvm.solvers.kernels import squared_distances
+from privsvm.streams import seeded_stream
 
-__all__ = ["KINDS", "SCALES", "Condensed", "CondensedClassifier", "condense_rows"]
+__all__ = [
+    "KINDS",
+    "SCALES",
+    "Condensed",
+    "attack_record",
+    "attack_split",
+    "condense_rows",
+    "condense_splits",
+    "training_rows",
+]
 
 # Condensed information (CI-SVM), and fuzzy c-means (FCM-SVM).
 KINDS = ("ci", "fcm")
@@ -227,90 +228,131 @@ def _labels_of_centres(X, codes: np.ndarray, n_classes: int, centres: np.ndarray
     return labels
 
 
-class CondensedClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
-    """A support vector machine that is trained on condensed rows; a base."""
+def attack_record(kind: str, method: str | None, dataset: str, splits: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put together what attacks on condensed rows found, as the report reads it.
 
-    C: float
-    kernel: str
-    gamma: float | str
-    degree: int
-    coef0: float
-    tol: float
-    max_iter: int
-    cache_size: float
-    shrinking: bool
-    class_weight: dict | str | None
-    n_jobs: int | None
-    classes: Sequence | None
-    n_features_in_: int
+    Parameters
+    ----------
+    kind : {"ci", "fcm"}
+        How the rows were condensed.
+    method : str or None
+        Name of the method's entry that did it; None for the workflow's stage, which does it for all methods.
+    dataset : str
+        Name of the dataset.
+    splits : list of dict (S)
+        See `attack_split`.
 
-    @abc.abstractmethod
-    def _condense(
-        self, X, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
-    ) -> Condensed:
-        """Condense the rows."""
+    Returns
+    -------
+    dict
+        For JSON, see docs/files.md.
+    """
+    return {"method": method, "dataset": dataset, "attack": "condensed_rows", "condense": kind, "splits": splits}
 
-    @abc.abstractmethod
-    def _guarantee(self) -> Guarantee:
-        """Return the record of a model."""
 
-    def _svm(self) -> SVMClassifier:
-        """Return the classifier that is trained on the condensed rows."""
-        names = set(SVMClassifier().get_params()) & set(self.get_params())
-        return SVMClassifier(**{name: getattr(self, name) for name in names})
+def attack_split(
+    X, condensed_rows, group_of: np.ndarray, label_purity: float, X_test, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Attack the condensed rows of one split, whose test rows were not condensed.
 
-    def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
-        svm = self._svm()
-        svm._settings()
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        resolve_gamma(self.gamma, X)
-        condensed = self._condense(X, codes, count_threads(self.n_jobs), rng)
-        self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
-        self.group_of_ = condensed.group_of
-        self.guarantee_ = self._guarantee()
-        left = np.unique(condensed.codes)
-        if left.size == 1:
-            warnings.warn(
-                f"all condensed rows are of class {self.classes_[left[0]]!r}, so the model predicts no other; give it "
-                "more rows of the other classes",
-                UserWarning,
-                stacklevel=3,
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d)
+        Rows that were condensed.
+    condensed_rows : ndarray or CSR matrix (M, d)
+        What became of them.
+    group_of : ndarray of int (n,)
+        The condensed row of each of them.
+    label_purity : float
+        Share of the rows whose class is that of their condensed row.
+    X_test : ndarray or CSR matrix (m, d)
+        Other rows.
+    rng : numpy.random.Generator
+        Draws rows where there are many.
+
+    Returns
+    -------
+    dict
+        ``n_rows, n_condensed, size_ratio, label_purity``, and what `audit_condensation` returns.
+    """
+    n, n_condensed = X.shape[0], condensed_rows.shape[0]
+    return {
+        "n_rows": n,
+        "n_condensed": n_condensed,
+        "size_ratio": n_condensed / n,
+        "label_purity": label_purity,
+        **audit_condensation(X, condensed_rows, group_of, X_test, rng),
+    }
+
+
+def condense_splits(
+    prepared: PreparedData, kind: str, experiment: str, seed: int
+) -> tuple[dict[str, np.ndarray], dict[str, Any], list[float]]:
+    """Condense the training rows of every split of a dataset, and attack what comes of it.
+
+    Parameters
+    ----------
+    prepared : PreparedData
+        The dataset and its S splits.
+    kind : {"none", "ci", "fcm"}
+        How; for "none" the arrays hold this word alone, and the record has no splits.
+    experiment : str
+        Part of the key of the random streams.
+    seed : int
+        Of the benchmark.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        What `training_rows` reads.
+    record : dict
+        See `attack_record`.
+    seconds : list of float
+        Time to condense each split; empty for "none".
+
+    Raises
+    ------
+    PrivSVMError
+        If the condensed rows of a split are all of one class, so that no method can be trained on them.
+    """
+    check_choice("condense", kind, ("none", *KINDS))
+    dataset = prepared.description["dataset"]
+    arrays, splits, seconds = {"condense": np.array(kind)}, [], []
+    for number in range(prepared.n_splits if kind != "none" else 0):
+        rows = prepared.split(number)
+        draws = seeded_stream(seed, "condense", experiment, dataset, kind, number)
+        started = time.perf_counter()
+        found = condense_rows(kind, rows.X_train, rows.y_train, len(prepared.classes), rng=draws)
+        seconds.append(time.perf_counter() - started)
+        if np.ptp(found.codes) == 0:
+            raise PrivSVMError(
+                f"condense: {kind!r} leaves only rows of class {prepared.classes[found.codes[0]]} in split {number} of "
+                f"{dataset}; set condense to none, or take the dataset out"
             )
-            path = self._constant(int(left[0]))
-            self.support_ = np.zeros(0, dtype=np.int64)
-        else:
-            if isinstance(self.class_weight, dict):
-                # Classes without a condensed row have no weight to be told.
-                known = set(self.classes_[left].tolist())
-                weights = {
-                    label: weight
-                    for label, weight in self.class_weight.items()
-                    if label in known or label not in self.classes_
-                }
-                svm.set_params(class_weight=weights)
-            svm.set_params(classes=self.classes_).fit(condensed.rows, self.classes_[condensed.codes])
-            path = svm._path
-            self.support_ = svm.support_
-        self._path = dataclasses.replace(path, guarantees=(self.guarantee_,))
-        self.dual_coef_ = self._path.pair_coef[0, 0][: self.support_.size]
-        self.intercept_ = self._path.intercept[0, 0]
-        self.objective_, self.n_iter_ = self._path.objective, self._path.n_iter
-        self.n_support_ = np.bincount(condensed.codes[self.support_], minlength=len(self.classes_))
+        arrays |= {f"y_{number}": found.codes, **arrays_of_rows(f"X_{number}", found.rows)}
+        attacker = seeded_stream(seed, "attack", experiment, dataset, kind, number)
+        splits.append(attack_split(rows.X_train, found.rows, found.group_of, found.label_purity, rows.X_test, attacker))
+    return arrays, attack_record(kind, None, dataset, splits), seconds
 
-    def _constant(self, code: int) -> KernelPath:
-        """Return a model without support vectors, for condensed rows of one class."""
-        n_classes = len(self.classes_)
-        pairs = [(first, second) for first in range(n_classes) for second in range(first + 1, n_classes)]
-        wins = np.array([1.0 if first == code else -1.0 for first, _ in pairs])
-        return KernelPath(
-            epsilons=(math.inf,),
-            guarantees=(self.guarantee_,),
-            n_classes=n_classes,
-            objective=0.0,
-            n_support=0,
-            n_iter=0,
-            support_vectors=np.zeros((1, self.n_features_in_)),
-            pair_coef=np.zeros((1, 1, 1, len(pairs))),
-            intercept=(-wins if n_classes == 2 else wins)[None, None],
-            kernel_parameters=np.array([KERNELS.index("linear"), 1.0, 1, 0.0]),
-        )
+
+def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], split: int) -> tuple[Any, np.ndarray]:
+    """Training rows of one split, after condensation.
+
+    Parameters
+    ----------
+    prepared : PreparedData
+        The dataset.
+    condensed : mapping of str to ndarray
+        From `condense_splits`.
+    split : int
+        Index of the split.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix (n, d)
+    y : ndarray of int (n,)
+    """
+    if str(condensed["condense"]) == "none":
+        rows = prepared.split(split)
+        return rows.X_train, rows.y_train
+    return rows_of_arrays(f"X_{split}", condensed), condensed[f"y_{split}"]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privsvm.methods.condensation import Condensed, CondensedClassifier, condense_rows
+from privsvm.methods.condensation import Condensed, condense_rows
+from privsvm.methods.condensed_svm import CondensedClassifier
 from privsvm.methods.released import NoiseStreams, noise_streams
 from privsvm.privacy.guarantee import Guarantee
 
@@ -66,6 +67,8 @@ class FCMSVMClassifier(CondensedClassifier):
     ----------
     classes_ : ndarray (c,)
         Labels.
+    condensed_rows_ : ndarray (M, d)
+        Centres, of which the support vectors are published.
     group_of_ : ndarray of int (n,)
         The centre that each training row belongs to most.
     size_ratio_ : float
@@ -141,6 +144,8 @@ class FCMSVMClassifier(CondensedClassifier):
         self.n_jobs = n_jobs
         self.classes = classes
         self.random_state = random_state
+
+    condense = "fcm"
 
     def _condense(
         self, X, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None

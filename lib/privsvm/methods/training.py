@@ -1,4 +1,4 @@
-"""Train one method on every split of one dataset, and store what it released."""
+"""Train one method on every split of one dataset."""
 
 from __future__ import annotations
 
@@ -6,47 +6,22 @@ import dataclasses
 import importlib
 import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privsvm.data.prepare import PreparedData
 from privsvm.errors import PrivSVMError
-from privsvm.files import read_json, read_npz, write_json, write_npz
-from privsvm.methods.released import ReleasedPath, path_from_arrays
+from privsvm.methods.condensation import attack_record, attack_split, training_rows
+from privsvm.methods.condensed_svm import CondensedClassifier
+from privsvm.methods.released import ReleasedPath
 from privsvm.methods.validation import INFERRED_CLASSES
-from privsvm.privacy.guarantee import Guarantee
 from privsvm.streams import seeded_stream
 
-__all__ = ["load_paths", "record_header", "save_paths", "train_paths", "training_rows"]
-
+__all__ = ["train_paths"]
 
 _PUBLIC_SIZE = "n_rows is the size of the benchmark's training set: public, and the same for both neighbours"
 _FIXED_SPLIT = "neighbouring data sets are training sets: how the rows were split is fixed and public"
-
-
-def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], split: int) -> tuple[Any, np.ndarray]:
-    """Training rows of one split, after condensation.
-
-    Parameters
-    ----------
-    prepared : PreparedData
-        The dataset.
-    condensed : mapping of str to ndarray
-        The condense stage's file: for ``none`` only the word; else ``X_<s>`` and ``y_<s>``.
-    split : int
-        Index of the split.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix (n, d)
-    y : ndarray of int (n,)
-    """
-    if str(condensed["condense"]) == "none":
-        rows = prepared.split(split)
-        return rows.X_train, rows.y_train
-    return condensed[f"X_{split}"], condensed[f"y_{split}"]
 
 
 def _broken_assumptions(prepared: PreparedData, condense: str) -> list[str]:
@@ -90,7 +65,7 @@ def train_paths(
     condensed: Mapping[str, np.ndarray],
     method: str,
     job: Mapping[str, Any],
-) -> tuple[list[ReleasedPath], dict[str, list[float]]]:
+) -> tuple[list[ReleasedPath], list[dict[str, Any]], dict[str, list[float]]]:
     """Train one method on every split.
 
     Parameters
@@ -98,7 +73,7 @@ def train_paths(
     prepared : PreparedData
         The dataset and its S splits.
     condensed : mapping of str to ndarray
-        See `training_rows`.
+        The condense stage's file, see `training_rows`.
     method : str
         Name of the method's entry; part of the key of its noise streams.
     job : mapping
@@ -108,6 +83,8 @@ def train_paths(
     Returns
     -------
     paths : list of ReleasedPath (S)
+    attacks : list of dict
+        On the rows of a method that condenses them, see `attack_record`; else none.
     seconds : dict of str to list (S)
         ``fit_seconds`` and ``release_seconds``, as the paths carry them.
 
@@ -121,6 +98,8 @@ def train_paths(
     broken = _broken_assumptions(prepared, str(condensed["condense"]))
     n_classes = len(prepared.description["classes"])
     paths: list[ReleasedPath] = []
+    attacked: list[dict[str, Any]] = []
+    kind = None
     for split in range(prepared.n_splits):
         X, y = training_rows(prepared, condensed, split)
 
@@ -140,105 +119,18 @@ def train_paths(
         for reason in broken:
             guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
         paths.append(dataclasses.replace(path, guarantees=guarantees))
-    return paths, {
-        "fit_seconds": [path.fit_seconds for path in paths],
-        "release_seconds": [path.release_seconds for path in paths],
-    }
-
-
-def record_header(method: str, job: Mapping[str, Any], description: Mapping[str, Any], n_train: int) -> dict[str, Any]:
-    """Say what the models of one job are of: the part of their record that is known beforehand.
-
-    Parameters
-    ----------
-    method : str
-        Name of the method's entry.
-    job : mapping
-        See `train_paths`.
-    description : mapping
-        Of the prepared data: ``dataset, digest, protocol, classes, n_features``.
-    n_train : int
-        Training rows, of the largest split.
-
-    Returns
-    -------
-    dict
-    """
-    return {
-        "experiment": job["experiment"],
-        "method": method,
-        "implementation": job["implementation"],
-        "parameters": job["parameters"],
-        "condense": job["condense"],
-        "delta": job["privacy"]["delta"],
-        "neighbours": job["privacy"]["neighbours"],
-        "dataset": description["dataset"],
-        "dataset_digest": description["digest"],
-        "protocol": description["protocol"],
-        "classes": description["classes"],
-        "n_features": description["n_features"],
-        "n_train": n_train,
-    }
-
-
-def save_paths(paths: list[ReleasedPath], models: str | Path, record: str | Path, header: Mapping[str, Any]) -> None:
-    """Store the paths of all splits as arrays and a record.
-
-    Parameters
-    ----------
-    paths : list of ReleasedPath (S)
-        One per split.
-    models, record : path-like
-        The ``.npz`` and ``.json`` to write.
-    header : mapping
-        What the record says besides, see `record_header`.
-    """
-    arrays = {f"{split}.{name}": array for split, path in enumerate(paths) for name, array in path.arrays().items()}
-    first = paths[0]
-    write_npz(models, arrays)
-    write_json(
-        record,
+        if isinstance(estimator, CondensedClassifier):
+            kind = estimator.condense
+            attacker = seeded_stream(job["seed"], "attack", job["experiment"], dataset, method, split)
+            X_test = prepared.split(split).X_test
+            published = estimator.condensed_rows_, estimator.group_of_, estimator.label_purity_
+            attacked.append(attack_split(X, *published, X_test, attacker))
+    attacks = [] if kind is None else [attack_record(kind, method, dataset, attacked)]
+    return (
+        paths,
+        attacks,
         {
-            **header,
-            "kind": first.kind,
-            "epsilons": first.epsilons,
-            "repeats": first.n_repeats,
-            "n_splits": len(paths),
-            "n_classes": first.n_classes,
-            # Those of split 0, where the witness is computed. Where another split has another number of rows, its
-            # sensitivity, its noise, its sample rate and the gap among its assumptions may differ a little.
-            "guarantees": [guarantee.to_dict() for guarantee in first.guarantees],
-            "objective": [path.objective for path in paths],
-            "n_support": [path.n_support for path in paths],
-            "n_iter": [path.n_iter for path in paths],
+            "fit_seconds": [path.fit_seconds for path in paths],
+            "release_seconds": [path.release_seconds for path in paths],
         },
     )
-
-
-def load_paths(models: str | Path, record: str | Path) -> tuple[list[ReleasedPath], dict[str, Any]]:
-    """Read what `save_paths` wrote.
-
-    Returns
-    -------
-    paths : list of ReleasedPath (S)
-    record : dict
-    """
-    arrays, header = read_npz(models), read_json(record)
-    guarantees = tuple(Guarantee.from_dict(item) for item in header["guarantees"])
-    paths = []
-    for split in range(header["n_splits"]):
-        prefix = f"{split}."
-        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        paths.append(
-            path_from_arrays(
-                header["kind"],
-                own,
-                epsilons=tuple(float(epsilon) for epsilon in header["epsilons"]),
-                guarantees=guarantees,
-                n_classes=header["n_classes"],
-                objective=header["objective"][split],
-                n_support=header["n_support"][split],
-                n_iter=header["n_iter"][split],
-            )
-        )
-    return paths, header

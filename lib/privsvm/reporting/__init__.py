@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from privsvm.reporting.page import page_context, render_page
 from privsvm.reporting.provenance import provenance
-from privsvm.reporting.records import METRICS, Result, Timing, read_attacks, read_prepared, read_results, read_timings
+from privsvm.reporting.records import (
+    METRICS,
+    Condensing,
+    Result,
+    Timing,
+    read_attacks,
+    read_condensing,
+    read_prepared,
+    read_results,
+    read_timings,
+)
 from privsvm.reporting.tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
 
 __all__ = [
     "METRICS",
+    "Condensing",
     "Result",
     "Timing",
     "curve_columns",
@@ -19,6 +30,7 @@ __all__ = [
     "page_context",
     "provenance",
     "read_attacks",
+    "read_condensing",
     "read_prepared",
     "read_results",
     "read_timings",

@@ -13,11 +13,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from privsvm.reporting.attacks import RECOVERED, condensed_rows_table, known_sample_figures, known_sample_table
 from privsvm.reporting.provenance import without_absolute_paths
-from privsvm.reporting.records import METRICS, STATUSES, Result, Timing, as_number
+from privsvm.reporting.records import METRICS, STATUSES, Condensing, Result, Timing, as_number
 from privsvm.reporting.tables import epsilon_grids, nearest_epsilon
 
-__all__ = ["counted", "page_context", "render_page", "short_number"]
+__all__ = ["counted", "page_context", "percent", "render_page", "short_number"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -37,9 +38,6 @@ NOISE_SOURCE_TEXT = {
     "system": "fresh system entropy",
     "seeded stream": "seeded, for the benchmark only: whoever knows the seed can take it off",
 }
-
-# Errors below it are round-off: the attacked values are known to eight digits.
-_RECOVERED = 1e-8
 
 # Relative slack for comparing printed epsilons: round-off is not a contradiction.
 _SLACK = 1e-6
@@ -86,6 +84,22 @@ def short_number(value: Any, digits: int = 3) -> str:
     if abs(number) >= 10 ** (digits - 1):
         return f"{number:.0f}"
     return f"{number:.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Write a share for people: never 100 % where it is less.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        Such as ``"33.8 %"``, with a space that does not break.
+    """
+    return f"{short_number(100 * share if share in (0, 1) else min(100 * share, 99.9))}\N{NO-BREAK SPACE}%"
 
 
 def counted(count: int, word: str) -> str:
@@ -409,9 +423,7 @@ def _datasets(results: Sequence[Result], grids: Mapping[str, list[float]]) -> li
                 "protocols": _unique(
                     short_number(without_absolute_paths(result.record.get("protocol"))) for result in members
                 ),
-                "condense": _unique(
-                    result.record.get("condense") for result in members if result.record.get("condense") != "none"
-                ),
+                "condense": _unique(result.condense for result in members),
                 "statuses": {
                     status: sum(result.status == status for result in members)
                     for status in STATUSES
@@ -557,52 +569,6 @@ def _cards(results: Sequence[Result], methods: Sequence[str]) -> list[dict[str, 
     return cards
 
 
-def _attacks(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Sum up what the known-sample attack recovers from every entity."""
-    shown = []
-    for attack in attacks:
-        rows = []
-        for entity in attack["entities"]:
-            error = as_number(entity["error_at_rows_needed"])
-            rows.append({**entity, "error_at_rows_needed": error, "broken": error is not None and error <= _RECOVERED})
-        broken = [row for row in rows if row["broken"]]
-        shown.append(
-            {
-                "method": attack["method"],
-                "dataset": attack["dataset"],
-                "kernel": attack["kernel"],
-                "mbar": attack["mbar"],
-                "n_rows": attack["n_rows"],
-                "entities": rows,
-                "broken": len(broken),
-                "fewest": min((row["rows_needed"] for row in broken), default=None),
-                "most": max((row["rows_needed"] for row in broken), default=None),
-            }
-        )
-    return shown
-
-
-def _attack_figures(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Curves of the attacks: largest error against the number of known rows, one curve an entity."""
-    return [
-        {
-            "rows": attack["n_rows"],
-            "curves": [
-                {
-                    "name": entity["entity"],
-                    "features": entity["features"],
-                    "needed": entity["rows_needed"],
-                    "known": entity["curve"]["known"],
-                    "error": [float(f"{as_number(value) or 0.0:.3g}") for value in entity["curve"]["max_error"]],
-                    "share": [float(f"{as_number(value) or 0.0:.3g}") for value in entity["curve"]["recovered_share"]],
-                }
-                for entity in attack["entities"]
-            ],
-        }
-        for attack in attacks
-    ]
-
-
 def _timing_rows(timings: Sequence[Timing], results: Sequence[Result]) -> list[dict[str, Any]]:
     def mean(values: Iterable[float | None] | None) -> float | None:
         known = [value for value in values or () if value is not None]
@@ -632,6 +598,18 @@ def _timing_rows(timings: Sequence[Timing], results: Sequence[Result]) -> list[d
     return rows
 
 
+def _condensed_results(results: Sequence[Result]) -> dict[str, Any] | None:
+    """Say which results are of methods that only saw condensed rows; None where there are none."""
+    members = [result for result in results if result.condense]
+    if not members:
+        return None
+    return {
+        "kinds": _unique(result.condense for result in members),
+        "all": len(members) == len(results),
+        "datasets": _names(_unique(result.dataset for result in members)),
+    }
+
+
 def _parameter_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     grouped: dict[tuple[str, str], list[str]] = {}
     contents: dict[tuple[str, str], dict[str, str]] = {}
@@ -653,6 +631,7 @@ def page_context(
     results: Sequence[Result],
     *,
     timings: Sequence[Timing] = (),
+    condensing: Sequence[Condensing] = (),
     prepared: Sequence[Mapping[str, Any]] = (),
     attacks: Sequence[Mapping[str, Any]] = (),
     origin: Mapping[str, Any] | None = None,
@@ -667,6 +646,8 @@ def page_context(
         From `read_results`.
     timings : sequence of Timing
         From `read_timings`.
+    condensing : sequence of Condensing
+        From `read_condensing`.
     prepared : sequence of mapping
         From `read_prepared`.
     attacks : sequence of mapping
@@ -699,6 +680,8 @@ def page_context(
     headlines = [claim for claim in claims if claim["headline"] and claim["headline"]["verdict"]["kind"] == "broken"]
     worst = max(headlines, key=lambda claim: claim["headline"]["found"] / claim["headline"]["stated"], default=None)
     claim_traces = _claim_traces(results, method_index)
+    known_sample = [attack for attack in attacks if attack["attack"] == "known_sample"]
+    condensed_rows = [attack for attack in attacks if attack["attack"] == "condensed_rows"]
     metrics = [metric for metric in _DRAWN if any(metric in result.summary for result in results)]
     return {
         "experiment": experiment,
@@ -709,14 +692,26 @@ def page_context(
         "worst_claim": worst,
         "audited_proofs": any(trace["audits"] for trace in claim_traces),
         "contradictions": _contradictions(results),
-        "attacks": _attacks(attacks),
-        "attacked": sorted({str(attack["method"]) for attack in attacks}),
+        "known_sample": known_sample_table(known_sample),
+        "condensed_rows": condensed_rows_table(
+            condensed_rows, {result.dataset for result in results if result.condense}
+        ),
+        "condensed": _condensed_results(results),
         "best": _best_proved(results, reference_epsilon),
         "datasets": _datasets(results, grids),
         "open_datasets": len(grids) if len(grids) <= _OPEN_DATASETS else 1,
         "metrics": [(metric, METRICS[metric]) for metric in metrics],
         "cards": _cards(results, methods),
         "timings": _timing_rows(timings, results),
+        "condensing": [
+            {
+                "dataset": item.dataset,
+                "kind": item.kind,
+                "splits": len(item.seconds),
+                "seconds": statistics.fmean(item.seconds),
+            }
+            for item in condensing
+        ],
         "prepared": without_absolute_paths(list(prepared)),
         "origin": origin,
         "parameters": _parameter_rows(results),
@@ -725,7 +720,7 @@ def page_context(
             "metrics": {metric: METRICS[metric] for metric in metrics},
             "claims": claim_traces,
             "datasets": _curves(results, grids, method_index),
-            "attacks": _attack_figures(attacks),
+            "attacks": known_sample_figures(known_sample),
         },
     }
 
@@ -746,6 +741,10 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["short"] = short_number
     environment.filters["counted"] = counted
+    environment.filters["percent"] = percent
+    environment.globals["percent"] = percent
+    environment.globals["score"] = functools.partial(_score, spread=None)
+    environment.globals["recovered"] = RECOVERED
     environment.globals["noise_source_text"] = NOISE_SOURCE_TEXT
     environment.filters["breakable"] = _breakable
     # JSON inside <script>: jinja's own filter escapes <, >, & and quotes, so no text can end the element.

@@ -13,12 +13,15 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import read_json
 
 __all__ = [
+    "CONDENSE_KINDS",
     "METRICS",
     "STATUSES",
+    "Condensing",
     "Result",
     "Timing",
     "as_number",
     "read_attacks",
+    "read_condensing",
     "read_prepared",
     "read_results",
     "read_timings",
@@ -26,6 +29,9 @@ __all__ = [
 ]
 
 STATUSES = ("proved", "claimed", "none")
+
+# How rows are condensed: means of three (CI-SVM), centres of fuzzy c-means (FCM-SVM).
+CONDENSE_KINDS = ("ci", "fcm")
 
 METRICS = {
     "accuracy": "Accuracy",
@@ -96,6 +102,12 @@ class Result:
     source: str
 
     @property
+    def condense(self) -> str | None:
+        """How the training rows were condensed before this and every other method; None where they were not."""
+        kind = self.record.get("condense")
+        return None if kind in (None, "none") else str(kind)
+
+    @property
     def is_reference(self) -> bool:
         """Whether the curve has no finite epsilon, so that it is a horizontal line."""
         return not any(math.isfinite(epsilon) for epsilon in self.epsilons)
@@ -116,6 +128,15 @@ class Timing:
     release_seconds: tuple[float, ...] | None
     predict_seconds: tuple[float, ...] | None
     rows_predicted: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Condensing:
+    """Seconds it took to condense the training rows of one dataset for all methods, one number per split."""
+
+    dataset: str
+    kind: str
+    seconds: tuple[float, ...]
 
 
 def _check_guarantee(source: str, position: int, guarantee: Mapping[str, Any]) -> None:
@@ -169,7 +190,8 @@ def result_from_record(record: Any, source: str) -> Result:
     Raises
     ------
     PrivSVMError
-        If a key is missing, a status is unknown, lengths differ, or a guarantee contradicts itself.
+        If a key is missing, a status is unknown, lengths differ, a guarantee contradicts itself, or one is said to be
+        proved for condensed rows.
     """
     if not isinstance(record, Mapping):
         raise PrivSVMError(f"{source}: not a results record; delete it and run again")
@@ -196,7 +218,7 @@ def result_from_record(record: Any, source: str) -> Result:
                     "run the method again"
                 )
             summary[str(metric)][str(statistic)] = tuple(as_number(value) for value in column)
-    return Result(
+    result = Result(
         method=str(record["method"]),
         dataset=str(record["dataset"]),
         experiment=str(record["experiment"]),
@@ -207,6 +229,12 @@ def result_from_record(record: Any, source: str) -> Result:
         record=record,
         source=source,
     )
+    if result.condense and result.status == "proved":
+        raise PrivSVMError(
+            f"{source}: status is 'proved' but condense is {result.condense!r}: condensing has no bounded sensitivity; "
+            "train and evaluate the method again"
+        )
+    return result
 
 
 def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
@@ -284,6 +312,38 @@ def read_timings(paths: Iterable[str | os.PathLike[str]]) -> list[Timing]:
     ]
 
 
+def read_condensing(paths: Iterable[str | os.PathLike[str]]) -> list[Condensing]:
+    """Read how long the workflow's stage took to condense the rows, ordered by dataset.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        ``_condense/<dataset>.json``.
+
+    Returns
+    -------
+    list of Condensing
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is no such record.
+    """
+    found = []
+    for path in paths:
+        record = read_json(path)
+        _require_keys(path, record, ("dataset", "condense", "condense_seconds"))
+        _check_kind(path, record)
+        seconds = record["condense_seconds"]
+        if not isinstance(seconds, list) or not seconds or not all(_is_between(item, 0, 1e15) for item in seconds):
+            raise PrivSVMError(
+                f"{path}: condense_seconds is {seconds!r}: must be one number for each split; delete the file and run "
+                "again"
+            )
+        found.append(Condensing(str(record["dataset"]), record["condense"], tuple(float(item) for item in seconds)))
+    return sorted(found, key=lambda item: (item.dataset, item.kind))
+
+
 def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Mapping[str, Any]]:
     """Read the JSON beside each prepared dataset, ordered by dataset name."""
     records = []
@@ -295,32 +355,101 @@ def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Mapping[str, 
     return sorted(records, key=lambda record: str(record["dataset"]))
 
 
-_ATTACK_KEYS = ("method", "dataset", "attack", "kernel", "mbar", "n_rows", "entities")
+_KNOWN_SAMPLE_KEYS = ("method", "dataset", "attack", "kernel", "mbar", "n_rows", "entities")
+_CONDENSED_ROWS_KEYS = ("method", "dataset", "attack", "condense", "splits")
+# What a split says of its condensed rows, between which bounds.
+_SPLIT_NUMBERS = {
+    "n_rows": (1, 1e15),
+    "n_condensed": (1, 1e15),
+    "size_ratio": (0, 1),
+    "label_purity": (0, 1),
+    "groups_of_three": (0, 1e15),
+    "third_member_error": (0, math.inf),
+    "linkage_rate": (0, 1),
+    "guessing_rate": (0, 1),
+    "membership_auc": (0, 1),
+    "linked_rows": (1, 1e15),
+    "other_rows": (0, 1e15),
+}
+_SPLIT_OPTIONAL = ("third_member_error", "membership_auc")
 
 
-def read_attacks(paths: Iterable[str | os.PathLike[str]]) -> list[Mapping[str, Any]]:
+def _require_keys(path: str | os.PathLike[str], record: Any, keys: Sequence[str]) -> None:
+    for key in keys:
+        if not isinstance(record, Mapping) or key not in record:
+            raise PrivSVMError(f"{path}: key {key!r} is missing; delete the file and run again")
+
+
+def _check_kind(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
+    if record["condense"] not in CONDENSE_KINDS:
+        raise PrivSVMError(f"{path}: condense is {record['condense']!r}; use one of {', '.join(CONDENSE_KINDS)}")
+
+
+def _is_between(value: Any, least: float, most: float) -> bool:
+    number = as_number(value)
+    return number is not None and least <= number <= most
+
+
+def _check_known_sample(path: str | os.PathLike[str], record: Any) -> None:
+    _require_keys(path, record, _KNOWN_SAMPLE_KEYS)
+
+
+def _check_condensed_rows(path: str | os.PathLike[str], record: Any) -> None:
+    """Refuse a record whose numbers are none: they would be printed and believed."""
+    _require_keys(path, record, _CONDENSED_ROWS_KEYS)
+    _check_kind(path, record)
+    if not isinstance(record["splits"], list) or not record["splits"]:
+        raise PrivSVMError(f"{path}: splits is {record['splits']!r}: must hold one record for each split; run it again")
+    for position, split in enumerate(record["splits"]):
+        _require_keys(f"{path}: splits[{position}]", split, tuple(_SPLIT_NUMBERS))
+        for key, (least, most) in _SPLIT_NUMBERS.items():
+            value = split[key]
+            if not _is_between(value, least, most) and not (value is None and key in _SPLIT_OPTIONAL):
+                raise PrivSVMError(
+                    f"{path}: splits[{position}].{key} is {value!r}: must be a number from {least:g} to {most:g}; "
+                    "delete the file and run again"
+                )
+
+
+_ATTACK_CHECKS = {"known_sample": _check_known_sample, "condensed_rows": _check_condensed_rows}
+
+
+def read_attacks(paths: Iterable[str | os.PathLike[str]], results: Iterable[Result] = ()) -> list[Mapping[str, Any]]:
     """Read what attacks on methods without a guarantee recovered, ordered by dataset and method.
 
     Parameters
     ----------
     paths : iterable of path-like
-        ``<method>/<dataset>.attacks.json``.
+        ``<dataset>.attacks.json``.
+    results : iterable of Result
+        Results, whose records may hold ``attacks`` too; those on rows that were condensed for all methods are in the
+        results of every one of them, and are taken once.
 
     Returns
     -------
     list of mapping
-        As docs/files.md describes them.
+        As docs/files.md describes them, of either kind of ``attack``.
 
     Raises
     ------
     PrivSVMError
-        If a file is no such record.
+        If something is no such record, or two records of the same attack differ.
     """
-    records = []
-    for path in paths:
-        record = read_json(path)
-        missing = [key for key in _ATTACK_KEYS if not isinstance(record, Mapping) or key not in record]
-        if missing:
-            raise PrivSVMError(f"{path}: key {missing[0]!r} is missing; delete the file and run again")
-        records.append(record)
-    return sorted(records, key=lambda record: (str(record["dataset"]), str(record["method"])))
+    sources = [(os.fspath(path), read_json(path)) for path in paths]
+    for result in results:
+        carried = result.record.get("attacks") or []
+        if not isinstance(carried, list):
+            raise PrivSVMError(f"{result.source}: attacks is {carried!r}: must be a list; run the method again")
+        sources += [(f"{result.source}: attacks[{position}]", record) for position, record in enumerate(carried)]
+    found: dict[tuple[str, str, str], tuple[str, Mapping[str, Any]]] = {}
+    for source, record in sources:
+        _require_keys(source, record, ("method", "dataset", "attack"))
+        if record["attack"] not in tuple(_ATTACK_CHECKS):
+            raise PrivSVMError(f"{source}: attack is {record['attack']!r}; use one of {', '.join(_ATTACK_CHECKS)}")
+        _ATTACK_CHECKS[record["attack"]](source, record)
+        # The stage, which has no name of a method, comes first.
+        key = (str(record["dataset"]), str(record["method"] or ""), record["attack"])
+        first, same = found.setdefault(key, (source, record))
+        if same != record:
+            raise PrivSVMError(f"{source}: differs from {first}, the same attack; run both again")
+    return [record for _key, (_source, record) in sorted(found.items(), key=lambda item: item[0])]

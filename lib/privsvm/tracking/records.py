@@ -44,6 +44,8 @@ _REQUIRED = (
 _STATUSES = ("proved", "claimed", "none")
 _SIZES = ("n_train", "n_test", "n_features", "n_classes")
 _SOLUTION = ("objective", "n_support", "n_iter")
+# Of rows that were condensed, by the method or, before it, by the workflow.
+_CONDENSED = ("size_ratio", "label_purity", "linkage_rate", "membership_auc")
 _TIMINGS = ("fit_seconds", "release_seconds", "predict_seconds")
 
 # The ends of a reference line where no private method of the data set says how far it should reach.
@@ -245,6 +247,10 @@ def _metrics(content: Mapping[str, Any], grid: Sequence[float | None], reference
         for name in _SOLUTION:
             # One number per split; null where it would be private.
             values[name] = _mean(content.get(name))
+        for attack in content.get("attacks") or ():
+            prefix = "" if attack["method"] else "condensed_"
+            for name in _CONDENSED:
+                values[prefix + name] = _mean(split[name] for split in attack["splits"])
         for name, value in values.items():
             number = _finite(value)
             if number is not None:

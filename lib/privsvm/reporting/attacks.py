@@ -1,0 +1,156 @@
+"""What attacks on methods without a guarantee recovered, summed up for the page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from privsvm.reporting.records import as_number
+
+__all__ = ["RECOVERED", "condensed_rows_table", "known_sample_figures", "known_sample_table"]
+
+# Errors below it are round-off: the attacked values are known to eight digits.
+RECOVERED = 1e-8
+
+_GROUP = 3
+
+_SPLIT_COLUMNS = (
+    "n_rows",
+    "size_ratio",
+    "label_purity",
+    "groups_of_three",
+    "third_member_error",
+    "linkage_rate",
+    "guessing_rate",
+    "membership_auc",
+    "linked_rows",
+)
+
+
+def known_sample_table(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Sum up what the known-sample attack recovers from every entity.
+
+    Parameters
+    ----------
+    attacks : sequence of mapping
+        Records of ``known_sample``, from `read_attacks`.
+
+    Returns
+    -------
+    list of dict
+        One for each record.
+    """
+    shown = []
+    for attack in attacks:
+        rows = []
+        for entity in attack["entities"]:
+            error = as_number(entity["error_at_rows_needed"])
+            rows.append({**entity, "error_at_rows_needed": error, "broken": error is not None and error <= RECOVERED})
+        broken = [row for row in rows if row["broken"]]
+        shown.append(
+            {
+                "method": attack["method"],
+                "dataset": attack["dataset"],
+                "kernel": attack["kernel"],
+                "mbar": attack["mbar"],
+                "n_rows": attack["n_rows"],
+                "entities": rows,
+                "broken": len(broken),
+                "fewest": min((row["rows_needed"] for row in broken), default=None),
+                "most": max((row["rows_needed"] for row in broken), default=None),
+            }
+        )
+    return shown
+
+
+def known_sample_figures(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Curves of the known-sample attack: largest error against the number of known rows, one curve an entity.
+
+    Parameters
+    ----------
+    attacks : sequence of mapping
+        Records of ``known_sample``, from `read_attacks`.
+
+    Returns
+    -------
+    list of dict
+        For the page's script.
+    """
+    return [
+        {
+            "rows": attack["n_rows"],
+            "curves": [
+                {
+                    "name": entity["entity"],
+                    "features": entity["features"],
+                    "needed": entity["rows_needed"],
+                    "known": entity["curve"]["known"],
+                    "error": [float(f"{as_number(value) or 0.0:.3g}") for value in entity["curve"]["max_error"]],
+                    "share": [float(f"{as_number(value) or 0.0:.3g}") for value in entity["curve"]["recovered_share"]],
+                }
+                for entity in attack["entities"]
+            ],
+        }
+        for attack in attacks
+    ]
+
+
+def condensed_rows_table(attacks: Sequence[Mapping[str, Any]], condensed: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Sum up over the splits what condensed rows give away.
+
+    Parameters
+    ----------
+    attacks : sequence of mapping
+        Records of ``condensed_rows``, from `read_attacks`.
+    condensed : collection of str
+        Datasets whose rows were condensed for all methods: one that condenses then has only such rows to give away.
+
+    Returns
+    -------
+    list of dict
+        One for each record. Where it is about splits: `_median_and_range`. ``third_member`` is the largest error of
+        all splits; None where the attack does not apply or there is no group of three.
+    """
+    shown = []
+    for attack in attacks:
+        columns = {key: [as_number(split[key]) for split in attack["splits"]] for key in _SPLIT_COLUMNS}
+        over_splits = {key: _median_and_range(values) for key, values in columns.items()}
+        # A centre of fuzzy c-means is no mean of its group, even of one that happens to have three rows.
+        applies = attack["condense"] == "ci"
+        error = over_splits["third_member_error"]
+        shares = zip(columns["groups_of_three"], columns["n_rows"], strict=True)
+        shown.append(
+            {
+                "dataset": attack["dataset"],
+                "method": attack["method"],
+                "label": attack["method"] or "the stage condense",
+                "kind": attack["condense"],
+                "twice": attack["method"] is not None and attack["dataset"] in condensed,
+                "splits": len(attack["splits"]),
+                "third_member_applies": applies,
+                "third_member": error["high"] if applies and error else None,
+                "third_member_known": bool(applies and error and error["high"] <= RECOVERED),
+                "grouped": _median_and_range(
+                    _GROUP * groups / rows for groups, rows in shares if applies and groups is not None and rows
+                ),
+                # A row's fuzzy group is that of the nearest centre: its link is no finding.
+                "linked_by_definition": attack["condense"] == "fcm",
+                "linked": over_splits["linkage_rate"],
+                "guessed": over_splits["guessing_rate"],
+                "auc": over_splits["membership_auc"],
+                "size_ratio": over_splits["size_ratio"],
+                "label_purity": over_splits["label_purity"],
+                # Fewer than all where there are many.
+                "drawn": over_splits["linked_rows"] if columns["linked_rows"] != columns["n_rows"] else None,
+            }
+        )
+    return shown
+
+
+def _median_and_range(values: Iterable[float | None]) -> dict[str, float] | None:
+    """Median, least and most of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {"median": statistics.median(known), "low": min(known), "high": max(known)}
