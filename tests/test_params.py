@@ -52,6 +52,7 @@ def test_every_method_file_is_an_implementation():
         "condensed_svm",
         "kernel_svm",
         "linear_reference",
+        "model_files",
         "noisy_training",
         "one_norm_training",
         "one_vs_one",

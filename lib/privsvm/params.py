@@ -208,8 +208,8 @@ def protocol_methods(params: Mapping[str, Any]) -> list[str]:
     names = [name for name, entry in params["methods"].items() if entry["implementation"] in _PROTOCOLS]
     if names and params["condense"] != "none":
         raise PrivSVMError(
-            f"condense: {params['condense']!r} cannot go with methods.{names[0]}: a condensed row needs the columns of "
-            "all entities in one place; set it to none, or take the method out"
+            f"condense: {params['condense']!r} cannot go with {' and '.join(f'methods.{name}' for name in names)}: a "
+            "condensed row needs the columns of all entities in one place; set it to none, or take out what is named"
         )
     return names
 

@@ -1,11 +1,15 @@
 """The pipeline as its users run it: `snakemake`, `dvc repro`, `dvc exp run`, clones."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import yaml
 
 from privsvm.files import read_json
+
+from .conftest import REPOSITORY
 
 pytestmark = pytest.mark.workflow
 
@@ -96,11 +100,22 @@ def test_condensed_rows_before_every_method(finished):
     page = (finished.folder / "reports/index.html").read_text()
     assert "condensed" in page
     assert finished.nothing_to_do()
-    # Back by the other way; nothing of it stays, and DVC has nothing to do.
     finished.change("condense", "none")
-    finished.snakemake()
+    assert "Running stage" not in finished.call("dvc", "repro")
     assert finished.hashes() == original
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
+
+
+def test_what_nothing_needs_any_more_is_removed(tmp_path):
+    kept = ["condensed/ci/wine.npz", "models/svm/wine.npz", "results/svm/wine.json", "timings/_condense/wine.json"]
+    gone = ["condensed/none/wine.npz", "condensed/ci/iris.npz", "models/svm/iris.public/a.npz", "raw/iris/iris.csv"]
+    for name in (*kept, *gone):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    run = "import sys; sys.path[:0] = ['stages', 'lib']; from record import remove_other_outputs as remove; "
+    run += f"from pathlib import Path; print(*remove(['wine'], 'ci', Path({str(tmp_path)!r})))"
+    done = subprocess.run([sys.executable, "-c", run], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert len(done.stdout.split()) == len(gone)
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()) == kept
 
 
 def test_experiments_metrics_and_plots(finished):
