@@ -10,7 +10,7 @@ from privsvm.files import write_text
 from privsvm.stage import run
 
 # One file per paper.
-PAPERS = ("dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
+PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
 
 
 def main(argv: list[str] | None = None) -> None:

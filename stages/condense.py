@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepare import load_prepared
-    from privsvm.methods.condensation import condense_splits
+    from privsvm.methods.condensed_splits import condense_splits
     from privsvm.solvers import compile_once
 
     job = options.parameters

@@ -8,6 +8,7 @@ rule condense:
             "stages/condense.py",
             "lib/privsvm/data",
             "lib/privsvm/methods/condensation.py",
+            "lib/privsvm/methods/condensed_splits.py",
             "lib/privsvm/methods/validation.py",
             "lib/privsvm/privacy",
             "lib/privsvm/solvers",

@@ -2,6 +2,7 @@
 SHARED_METHOD_CODE = [
     "lib/privsvm/data",
     "lib/privsvm/methods/condensation.py",
+    "lib/privsvm/methods/condensed_splits.py",
     "lib/privsvm/methods/condensed_svm.py",
     "lib/privsvm/methods/kernel_svm.py",
     "lib/privsvm/methods/linear_reference.py",

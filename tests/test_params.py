@@ -49,6 +49,7 @@ def test_every_method_file_is_an_implementation():
     shared = {
         "__init__",
         "condensation",
+        "condensed_splits",
         "condensed_svm",
         "kernel_svm",
         "linear_reference",

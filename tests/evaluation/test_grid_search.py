@@ -10,7 +10,7 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.svm import SVC
 
 from privsvm import SVMClassifier
-from privsvm.evaluation.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
+from privsvm.evaluation.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
 from privsvm.solvers.block_smo import solve_prepared
 from privsvm.solvers.c_svc import optimality_gap
 from privsvm.solvers.gram_rows import GramRows, gaussian_values, row_distances
@@ -257,3 +257,24 @@ def test_distances_to_other_rows_and_of_sparse_ones():
     assert np.allclose(row_distances(X, Z), expected)
     assert np.allclose(row_distances(scipy.sparse.csr_array(X), scipy.sparse.csr_array(Z)), expected)
     assert np.allclose(gaussian_values(expected, 0.3), np.exp(-0.3 * expected), rtol=1e-9, atol=1e-12)
+
+
+def test_counts_for_training_rows_of_their_own_add_up_to_the_search():
+    X, codes, folds = noisy(150, 3, 4, n_classes=3)
+    Cs, gammas = (128.0, 0.03125, 2.0), (8.0, 0.5)
+    found = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs, gammas=gammas)
+    right = sum(
+        count_right(
+            X[folds != number],
+            codes[folds != number],
+            X[folds == number],
+            codes[folds == number],
+            3,
+            Cs=Cs,
+            gammas=gammas,
+        )
+        for number in range(3)
+    )
+    np.testing.assert_array_equal(right, np.rint(found.accuracy * codes.size))
+    with pytest.raises(ValueError, match="0 values of C"):
+        count_right(X, codes, X, codes, 3, Cs=[])

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from privsvm.privacy.condensation_attacks import (
     audit_condensation,
+    distance_to_rows,
     link_records,
-    membership_auc,
     nearest_condensed,
+    tell_members,
     third_members,
 )
 
@@ -96,9 +97,13 @@ class TestLinks:
 
 class TestMembership:
     def test_known_values(self):
-        assert membership_auc(np.array([0.0, 0.1]), np.array([1.0, 2.0])) == 1.0
-        assert membership_auc(np.array([1.0, 2.0]), np.array([0.0, 0.1])) == 0.0
-        assert membership_auc(np.array([1.0, 1.0]), np.array([1.0])) == 0.5
+        assert tell_members(np.array([0.0, 0.1]), np.array([1.0, 2.0])) == (1.0, 1.0)
+        assert tell_members(np.array([1.0, 2.0]), np.array([0.0, 0.1])) == (0.0, 0.0)
+        assert tell_members(np.array([1.0, 1.0]), np.array([1.0])) == (0.5, 0.0)
+        assert tell_members(np.array([0.5, 3.0]), np.array([1.0])) == (0.5, 0.5)
+        assert tell_members(np.zeros(2), np.zeros(3)) == (0.5, 0.0)
+        # Round-off makes no difference.
+        assert tell_members(np.array([0.3, 1.0]), np.array([0.1 + 0.2, 1.0])) == (0.5, 0.0)
 
     def test_rows_like_the_members_are_told_apart_a_little(self):
         rng = np.random.default_rng(0)
@@ -115,6 +120,46 @@ class TestMembership:
         X, others = rng.standard_normal((2, 2000, 3))
         found = audit_condensation(X, rng.standard_normal((500, 3)), rng.integers(500, size=2000), others, rng)
         assert found["membership_auc"] == pytest.approx(0.5, abs=0.04)
+
+
+class TestRowsPublishedAsTheyAre:
+    def test_distances_as_counted_by_hand(self):
+        rows = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 10.0]])
+        published = np.array([[4.0, 0.0], [1.0, -0.5], [0.0, 7.0]])
+        for kind in (np.asarray, scipy.sparse.csr_array):
+            np.testing.assert_allclose(distance_to_rows(kind(published), kind(rows)), [0.0, 1.0, 3.0])
+
+    def test_a_third_of_the_rows_in_place_of_all_of_them(self):
+        """What the area under the curve hides: a third of the members is certain."""
+        rng = np.random.default_rng(0)
+        X, others = rng.standard_normal((900, 6)), rng.standard_normal((400, 6))
+        found = audit_condensation(X, X[:300], np.arange(900) % 300, others, rng, means=False)
+        assert found["nearest_row"] == 0.0
+        assert found["certain_members"] == pytest.approx(1 / 3, abs=0.01)
+        assert found["membership_auc"] == pytest.approx(2 / 3, abs=0.03)
+        # Links and third members do not apply.
+        assert all(
+            found[name] is None for name in ("groups_of_three", "third_member_error", "linkage_rate", "guessing_rate")
+        )
+
+    def test_means_of_unlike_rows_are_far_from_rows(self):
+        rng = np.random.default_rng(0)
+        X, means, group_of = grouped(900, 6, rng)
+        found = audit_condensation(X, means, group_of, X[:0], rng)
+        assert found["nearest_row"] > 0.2
+        assert found["certain_members"] is found["membership_auc"] is None
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_units_of_the_features_do_not_matter(offset):
+    rng = np.random.default_rng(0)
+    X, means, group_of = grouped(300, 4, rng)
+    others = X[:100] + 0.3 * X.std(axis=0)
+    plain = audit_condensation(X, means, group_of, others, np.random.default_rng(1))
+    units = np.array([1e-3, 1.0, 50.0, 1e4])
+    scaled = [(part + offset) * units for part in (X, means, others)]
+    found = audit_condensation(scaled[0], scaled[1], group_of, scaled[2], np.random.default_rng(1))
+    assert found == pytest.approx(plain, abs=1e-6)
 
 
 class TestAudit:

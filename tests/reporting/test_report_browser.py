@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import METHODS, make_attack, make_condensed_attack
+from synthetic_results import METHODS, make_attack, make_condensed_attack, make_condensed_result
 
 from privsvm.reporting import render_page
 from privsvm.reporting.records import read_prepared, read_results, read_timings
@@ -221,7 +221,7 @@ def test_what_condensed_rows_give_away_fits(
     write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
 ) -> None:
     condensed = [("ci_svm", "ci"), ("fcm_svm", "fcm"), (None, "ci")]
-    attacks = tuple(make_condensed_attack("breast_cancer", method, kind) for method, kind in condensed)
+    attacks = tuple(make_condensed_attack("breast_cancer", method, kind, lost_classes=1) for method, kind in condensed)
     driver = open_page(page_of(write_experiment(("wine",)), (make_attack("wine", "ppsvm_linear"), *attacks)), width)
     # The chart still is that of the other attack.
     assert draw(driver, ".chart[data-attack]")["names"] == ["entity-1 (6 features)", "entity-2 (7 features)"]
@@ -235,6 +235,26 @@ def test_what_condensed_rows_give_away_fits(
     )
     # On a phone the table scrolls in its box; what a row is of stays in sight.
     assert cut == [width < 500, [False] * 3, [False] * 3]
+    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    check_quiet(driver)
+
+
+@pytest.mark.parametrize("width", [1400, 420])
+def test_a_page_of_condensed_rows_without_audits_reads_well(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
+) -> None:
+    files = write_experiment(
+        ("wine",), change=lambda record: make_condensed_result("wine", record["method"], METHODS[record["method"]])
+    )
+    attacks = (make_condensed_attack("wine", None), make_condensed_attack("wine", "fcm_svm", "fcm", twice=True))
+    driver = open_page(page_of(files, attacks), width)
+    assert driver.execute_script("return document.getElementById('claim-chart')") is None
+    # Claims keep their looks in the other charts.
+    curves = draw(driver, ".curve-chart")
+    assert curves["lines"] >= len(METHODS)
+    words = [name.partition(" — ")[2] for name in curves["names"]]
+    assert words.count("claimed, does not hold") == sum(status != "none" for status in METHODS.values())
+    assert curves["dashes"] == ["dash" if "claimed" in word else "1.5px,4px" for word in words]
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
 

@@ -202,7 +202,7 @@ def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
     assert "1 of 2 entities are open" in words
     assert "not possible: too few random rows" in words
     assert "For ppsvm_linear, b, every entity publishes a block" in words
-    assert "Attacks on methods without a guarantee" not in render_page(whole())
+    assert '<section id="attacks">' not in render_page(whole())
 
 
 @pytest.mark.parametrize("error", [1.1e-8, 0.5])
@@ -248,27 +248,39 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
     means, centres = cells_of(page)
     assert means == [
         "wine ci_svm (ci); 3 splits",
-        "known exactly largest error 3e-15",
-        "99.3 %",
+        "0.62 0.61 to 0.63",
+        "known exactly largest error 3e-15 99.3 % of the rows",
         "91 % 90 % to 92 % guessing: 2.08 %",
+        "6 % 4 % to 8 % chance: 2.7 %",
         "0.780 0.760 to 0.800",
         "33.8 %",
         "96 % 95 % to 97 %",
     ]
-    # Groups of fuzzy centres that happen to have three members are no groups of three.
-    assert centres[:4] == [
+    assert centres == [
         "wine fcm_svm (fcm); 3 splits",
-        "does not apply centres are no means of three",
-        "–",
-        "all, by definition a group is the nearest centre's rows",
+        "nearly a training row 0.03 (0.02 to 0.04)",
+        "does not apply",
+        "does not apply",
+        "36 % 34 % to 38 % chance: 2.7 %",
+        "0.660 0.640 to 0.680",
+        "33.8 %",
+        "96 % 95 % to 97 %",
     ]
     words = words_of(page)
+    summary = words[: words.index("Claims against evidence", words.index("This report compares"))]
     assert (
         "From the condensed rows of ci_svm on wine, whoever knows two rows of a group of three computes the third ; "
         "91 % of the rows lie nearest to their own group's (2.08 % by guessing)."
-    ) in words
-    assert "with an AUC of 0.78 (ci_svm on wine, the highest here; 0.5 is guessing)" in words
+    ) in summary
+    # By the area alone, centres would look safer than means.
+    assert (
+        "Half of the condensed rows of fcm_svm on wine are nearly training rows : within 0.03 standard deviations of "
+        "one in every feature."
+    ) in summary
+    assert "36 % lie nearer to a condensed row than every test row (fcm_svm on wine, the most here; 2.7 % by" in summary
+    assert "which hides who is certain, this distance tells training rows from others with an AUC of 0.78" in summary
     assert "random matrix" not in words
+    assert "one is published as it is, and of two each gives the other" in words
     assert "Condensed rows" not in words_of(render_page(whole(), attacks=[make_attack("wine", "ppsvm_linear")]))
 
 
@@ -276,26 +288,69 @@ def test_fuzzy_centres_alone_give_no_third_member() -> None:
     page = render_page(whole(), attacks=[make_condensed_attack("wine", "fcm_svm", "fcm")])
     assert "known exactly" not in page
     assert "computes the third" not in words_of(page)
-    assert "nothing is proved for it either" in words_of(page)
-    assert "2.5" not in " ".join(cells_of(page)[0])
+    assert "of two each gives the other" not in words_of(page)
+
+
+@pytest.mark.parametrize(
+    ("nearest", "cell", "sentence"),
+    [
+        (1e-9, "verbatim 1e-9", "half of the centres of fcm_svm on wine are training rows , published as they are."),
+        (0.1, "nearly a training row 0.1", "0.1 standard deviations of a training row in every feature, and nearly"),
+        (0.101, "0.1", "lie within 0.1 standard deviations of a training row in every feature. Of the"),
+    ],
+)
+def test_how_near_centres_are_to_training_rows_decides_the_words(nearest: float, cell: str, sentence: str) -> None:
+    attack = make_condensed_attack("wine", "fcm_svm", "fcm")
+    for split in attack["splits"]:
+        split["nearest_row"] = nearest
+    page = render_page(whole(), attacks=[attack])
+    assert cells_of(page)[0][1] == cell
+    assert sentence in words_of(page)
+    summary = page[: page.index('<section id="claims">')]
+    assert ("Half of the condensed rows" in summary) == (nearest <= 0.1)
+    assert ("are training rows" in summary) == (nearest == 1e-9)
+
+
+def test_means_that_are_near_training_rows_are_said_to_be() -> None:
+    attacks = [make_condensed_attack("wine", "ci_svm"), make_condensed_attack("digits", "ci_svm")]
+    for split in attacks[1]["splits"]:
+        split["nearest_row"] = 0.0
+    page = render_page(whole(), attacks=attacks)
+    assert [row[1] for row in cells_of(page)] == ["0.62 0.61 to 0.63", "verbatim 0"]
+    assert "Half of the condensed rows of ci_svm on digits are training rows ." in words_of(page)
+
+
+def test_lost_classes_are_said_in_the_row() -> None:
+    attack = make_condensed_attack("wine", "ci_svm", lost_classes=1)
+    assert cells_of(render_page(whole(), attacks=[attack]))[0][-1].endswith("97 % 1 class lost in 1 of 3 splits")
+    attack["splits"][0]["lost_classes"] = 2
+    assert cells_of(render_page(whole(), attacks=[attack]))[0][-1].endswith("1 to 2 classes lost in 2 of 3 splits")
 
 
 def test_all_splits_must_be_round_off_for_known_exactly() -> None:
     for error, expected in ((1e-8, "known exactly largest error 1e-8"), (1.1e-8, "largest error 1.1e-8")):
         page = render_page(whole(), attacks=[make_condensed_attack("wine", "ci_svm", third_member_error=error)])
-        assert cells_of(page)[0][1] == expected
+        assert cells_of(page)[0][2] == f"{expected} 99.3 % of the rows"
         assert ("computes the third</strong>;" in page) == (error == 1e-8)
 
 
 def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
     attack = make_condensed_attack("wine", "ci_svm")
     for split in attack["splits"]:
-        split |= {"groups_of_three": 0, "third_member_error": None, "membership_auc": None, "linked_rows": 100}
+        split |= {"groups_of_three": 0, "third_member_error": None, "linked_rows": 100}
+        split |= {"membership_auc": None, "certain_members": None, "other_rows": 0}
     page = render_page(whole(), attacks=[attack])
     (row,) = cells_of(page)
-    assert row[:3] == ["wine ci_svm (ci); 3 splits; 100 rows compared, drawn at random", "no group of three", "0 %"]
-    assert row[4] == "–"
-    assert "with an AUC of" not in page
+    assert row[0] == "wine ci_svm (ci); 3 splits; 100 rows compared, drawn at random"
+    assert row[2] == "no group of three"
+    assert row[4:6] == ["no other rows", "no other rows"]
+    assert "an AUC of" not in page
+
+
+def test_chance_is_of_the_splits_with_other_rows() -> None:
+    changes = {"membership_auc": None, "certain_members": None, "other_rows": 0}
+    page = render_page(whole(), attacks=[make_condensed_attack("wine", "ci_svm", **changes)])
+    assert cells_of(page)[0][4] == "5 % 4 % to 6 % chance: 2.7 %"
 
 
 def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
@@ -315,23 +370,72 @@ def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
     assert "trained on condensed rows" not in render_page(whole())
 
 
-def test_the_summary_does_not_take_condensed_rows_for_training_rows() -> None:
+def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
+    """What a method condenses then are means or centres: to know them exactly is to know nobody."""
     results = results_of(make_condensed_result("wine", "ci_svm", "none", "fcm"))
-    attacks = [make_condensed_attack("wine", None, "fcm"), make_condensed_attack("wine", "ci_svm")]
-    attacks[1]["splits"] = [split | {"membership_auc": 0.99} for split in attacks[1]["splits"]]
+    attacks = [make_condensed_attack("wine", None, "fcm"), make_condensed_attack("wine", "ci_svm", twice=True)]
+    for split in attacks[1]["splits"]:
+        split["nearest_row"] = 0.0
     page = render_page(results, attacks=attacks)
-    summary = words_of(page[: page.index('<section id="attacks">')])
-    assert "computes the third" not in summary
-    assert "with an AUC of 0.78 (the stage condense on wine" in summary
-    assert cells_of(page)[1][0] == "wine ci_svm (ci), of rows that were condensed before; 3 splits"
+    words = words_of(page)
+    assert "computes the third" not in words
+    assert "known exactly" not in words
+    assert "Half of the condensed rows of the stage condense on wine are nearly training rows" in words
+    assert "an AUC of 0.66 (the stage condense on wine" in words
+    stage, method = cells_of(page)
+    assert stage[0] == "wine stage condense (fcm), for all methods; 3 splits"
+    assert method == [
+        "wine ci_svm (ci); 3 splits",
+        "does not apply It condensed rows that the stage had condensed: what these give away is in the row of the "
+        "stage.",
+        "33.8 %",
+        "96 % 95 % to 97 %",
+    ]
 
 
-def test_condensing_on_some_datasets_is_said_of_these_only() -> None:
-    results = whole("digits") + results_of(make_condensed_result("wine", "svm", "none", "fcm"))
-    words = words_of(render_page(results))
-    assert "On wine, methods were trained on condensed rows ( condense: fcm )" in words
-    assert "none of these results is proved" in words
-    assert "All methods here" not in words
+def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
+    results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
+    said = "The attack is on the condensed rows, not on a model that was trained on them, with noise or without."
+    assert said in words_of(render_page(results, attacks=[make_condensed_attack("wine", None)]))
+    page = render_page(whole(), attacks=[make_condensed_attack("wine", "ci_svm")])
+    assert said not in words_of(page)
+    assert "<h2>Attacks</h2>" in page
+
+
+def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
+    results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
+    page = render_page(results)
+    claims = page[page.index('<section id="claims">') : page.index('<section id="datasets">')]
+    assert 'class="chart' not in claims
+    assert "CLAIM BROKEN" not in claims
+    assert "broken" not in words_of(claims)
+    assert "No epsilon stated here is proved, and none was audited" in words_of(claims)
+    assert "Every audited point" not in claims
+    rows = cells_of(page, '<table class="claims">')
+    assert len(rows) == sum(status != "none" for status in METHODS.values())
+    assert {row[2] for row in rows} == {"not audited"}
+    assert "refuted" not in words_of(page[page.index("<main") : page.index('<section id="glossary">')])
+    # One audit, or one proof, and there is something to draw.
+    results[-1].guarantees[0]["witness"] = {"epsilon": 9.0, "neighbours": "replace_one", "description": "canary"}
+    for some in (results, results_of(make_result("wine", "pmsvm_wp", "proved"))):
+        assert 'id="claim-chart"' in render_page(some)
+    assert "Every audited point" in render_page(results)
+
+
+def test_the_legend_fits_claims_that_no_paper_makes() -> None:
+    for results in (whole(), results_of(make_condensed_result("wine", "pmsvm_wp", "proved"))):
+        page = render_page(results)
+        legend = page[page.index('<div class="legend"') : page.index('<section id="claims">')]
+        assert "An epsilon is stated, and the statement does not hold, for the reason given." in words_of(legend)
+
+
+def test_condensed_rows_beside_others_are_refused(tmp_path: Any) -> None:
+    records = (make_result("digits", "svm", "none"), make_condensed_result("wine", "svm", "none", "fcm"))
+    paths = [tmp_path / f"{number}.json" for number in range(2)]
+    for path, record in zip(paths, records, strict=True):
+        path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(PrivSVMError, match=r"1.json: condense is fcm, but none in .*0.json; run all methods again"):
+        read_results(paths)
 
 
 def test_a_proof_for_condensed_rows_is_refused() -> None:
@@ -347,6 +451,16 @@ def test_a_proof_for_condensed_rows_is_refused() -> None:
         ({"splits": [{}]}, r"splits\[0\]: key 'n_rows' is missing"),
         ({"linkage_rate": 1.2}, r"splits\[2\].linkage_rate is 1.2: must be a number from 0 to 1;"),
         ({"linkage_rate": None}, r"splits\[2\].linkage_rate is None"),
+        ({"third_member_error": None}, r"splits\[2\].third_member_error is None: must be a number"),
+        (
+            {"groups_of_three": 0},
+            r"splits\[2\].third_member_error is 3\.\d*e-15: must be null where groups_of_three is 0;",
+        ),
+        ({"other_rows": 0}, r"splits\[2\].membership_auc is 0.8: must be null where other_rows is 0;"),
+        ({"certain_members": None}, r"splits\[2\].certain_members is None: must be a number from 0 to 1;"),
+        ({"nearest_row": None}, r"splits\[2\].nearest_row is None: must be a number from 0 to inf;"),
+        ({"lost_classes": -1}, r"splits\[2\].lost_classes is -1: must be a number from 0 "),
+        ({"condense": "fcm"}, r"splits\[0\].groups_of_three is 47: must be null where condense is 'fcm';"),
         ({"membership_auc": "high"}, r"splits\[2\].membership_auc is 'high'"),
         ({"third_member_error": -1.0}, r"splits\[2\].third_member_error is -1.0: must be a number from 0 to inf;"),
         ({"n_rows": 0}, r"splits\[2\].n_rows is 0: must be a number from 1 "),
@@ -369,9 +483,10 @@ def test_attacks_of_both_kinds_are_read_in_order(tmp_path: Any) -> None:
     attacks = [
         make_condensed_attack("wine", None),
         make_condensed_attack("wine", "ci_svm"),
+        make_condensed_attack("wine", "fcm_svm", "fcm"),
         make_attack("wine", "ppsvm_linear"),
     ]
-    paths = [tmp_path / f"{number}.attacks.json" for number in range(3)]
+    paths = [tmp_path / f"{number}.attacks.json" for number in range(len(attacks))]
     for path, attack in zip(paths, attacks, strict=True):
         path.write_text(json.dumps(attack), encoding="utf-8")
     assert read_attacks(paths[::-1]) == attacks

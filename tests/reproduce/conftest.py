@@ -73,6 +73,21 @@ PPSVM = {
 }
 PPSVM_KERNELS = {"partitions": {"linear": {"others": 1}, "gaussian": {"others": 1}}, "most_tuned_rows": 40}
 
+CI_SVM = {
+    "two_class": {"heart": ["breast_cancer", "all"]},
+    "multi_class": {"wine": WINE},
+    "most_rows": 300,
+    "repeats": 2,
+    "Cs": [0.5, 8.0],
+    "gammas": [0.03125, 0.5],
+    "every_fold": ["wine"],
+    "picture": {"dataset": "heart", "source": ["breast_cancer", "all"], "columns": [0, 1]},
+    "scratch": {"methods": ["LIBSVM", "CI-SVM"], "repeats": 1},
+    "growth": {"dataset": "cod-rna", "source": ["digits", "all"], "repeats": 1,
+               "sizes": {"ci": [100, 200, 400], "fcm": [60, 120]}},
+    "large": {"usps": {"source": ["digits", "all"], "C": 8.0, "gamma": 0.03125}},
+}  # fmt: skip
+
 
 @pytest.fixture(scope="session")
 def papers():
@@ -119,6 +134,7 @@ def finished(papers, tmp_path_factory):
     bench.run("pmsvm", "time", settings=PMSVM_TIME)
     bench.run("ppsvm", "table1", "table2", "sharing", "entities", "attack", settings=PPSVM)
     bench.run("ppsvm", "kernels", settings={**PPSVM, **PPSVM_KERNELS})
+    bench.run("ci_svm", settings=CI_SVM)
     return bench
 
 

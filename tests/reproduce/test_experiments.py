@@ -15,6 +15,8 @@ from privsvm.solvers.c_svc import CSVCSolution
 from .conftest import DPSVMDVP, DPWSS, REPOSITORY
 
 ALL = [
+    "ci_svm_accuracy",
+    "ci_svm_time",
     "dpsvmdvp_budget",
     "dpsvmdvp_features",
     "dpsvmdvp_size",

@@ -155,7 +155,7 @@ def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_res
 
 def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: Any) -> None:
     result = write_result("ci_svm", status="none", epsilons=["inf"])
-    split = {"label_purity": 0.9, "linkage_rate": 0.5, "membership_auc": None, "n_rows": 120}
+    split = {"label_purity": 0.9, "linkage_rate": 0.5, "membership_auc": None, "certain_members": None}
     by_stage = {"method": None, "splits": [{**split, "size_ratio": 0.34}]}
     by_method = {"method": "ci_svm", "splits": [{**split, "size_ratio": 0.4}, {**split, "size_ratio": 0.5}]}
     write_json(result[0], {**read_json(result[0]), "attacks": [by_stage, by_method]})
@@ -164,6 +164,8 @@ def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: 
     assert metrics["size_ratio"] == pytest.approx(0.45)
     assert metrics["condensed_size_ratio"] == 0.34
     assert metrics["label_purity"] == metrics["condensed_label_purity"] == 0.9
+    assert metrics["linkage_rate"] == 0.5
+    assert "condensed_linkage_rate" not in metrics
     # Undefined, not 0.
     assert "membership_auc" not in metrics
 

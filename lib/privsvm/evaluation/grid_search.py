@@ -24,7 +24,7 @@ from privsvm.solvers.gram_rows import GramRows, row_distances
 from privsvm.solvers.kernel_rows import KernelRows, kernel_expansion
 from privsvm.solvers.threads import count_threads, one_blas_thread, thread_pool
 
-__all__ = ["PAPER_CS", "PAPER_GAMMAS", "GridSearch", "search_c_and_gamma"]
+__all__ = ["PAPER_CS", "PAPER_GAMMAS", "GridSearch", "count_right", "search_c_and_gamma"]
 
 # The grid of ci-svm-2018: 2^-5, 2^-3, ..., 2^13 and 2^-15, 2^-13, ..., 2^3.
 PAPER_CS = tuple(2.0**exponent for exponent in range(-5, 14, 2))
@@ -70,10 +70,10 @@ class _Settings:
 class _Fold:
     """Rows to train on, rows to classify, and the votes of the pairs for the latter."""
 
-    def __init__(self, X, codes: np.ndarray, n_classes: int, test: np.ndarray, n_points: int):
-        self.X_train, self.X_test = X[~test], X[test]
-        self.test_codes = codes[test]
-        self.pairs = class_pairs(codes[~test], n_classes)
+    def __init__(self, X_train, train_codes: np.ndarray, X_test, test_codes: np.ndarray, n_classes: int, n_points: int):
+        self.X_train, self.X_test = X_train, X_test
+        self.test_codes = test_codes
+        self.pairs = class_pairs(train_codes, n_classes)
         self.n_classes = n_classes
         self._lock = threading.Lock()
         self._votes = np.zeros((n_points, self.test_codes.size, n_classes), dtype=np.int16)
@@ -137,21 +137,15 @@ def search_c_and_gamma(
         For a parameter out of range, arrays that do not fit each other, or a fold without which only one class is
         left.
     """
-    settings = _Settings(
-        np.sort([check_positive("Cs", C) for C in Cs]),
-        np.array([check_positive("gammas", gamma) for gamma in gammas]),
-        check_positive("tol", tol),
-        check_positive("cache_size", cache_size),
-    )
+    settings = _checked_settings(Cs, gammas, tol, cache_size)
     n_threads = count_threads(n_jobs)
     shape = (settings.gammas.size, settings.Cs.size)
-    if 0 in shape:
-        raise ValueError(f"grid of {shape[1]} values of C and {shape[0]} of gamma: give at least one of each")
     X, codes, folds = _checked(X, codes, n_classes, folds)
     parts = []
     for number in np.unique(folds):
+        test = folds == number
         try:
-            parts.append(_Fold(X, codes, n_classes, folds == number, shape[0] * shape[1]))
+            parts.append(_Fold(X[~test], codes[~test], X[test], codes[test], n_classes, shape[0] * shape[1]))
         except ValueError as error:
             raise ValueError(f"folds: without fold {number}, {error}") from None
     tasks = [(part, index) for part in parts for index in range(len(parts[0].pairs))]
@@ -176,6 +170,60 @@ def search_c_and_gamma(
         accuracy=right[np.argsort(np.argsort(Cs, kind="stable"))] / codes.size,
         n_solves=n_solves,
         n_skipped=n_skipped,
+    )
+
+
+def count_right(
+    X_train,
+    train_codes: np.ndarray,
+    X_test,
+    test_codes: np.ndarray,
+    n_classes: int,
+    *,
+    Cs: Sequence[float] = PAPER_CS,
+    gammas: Sequence[float] = PAPER_GAMMAS,
+    tol: float = 1e-3,
+    cache_size: float = 200,
+) -> np.ndarray:
+    """Count the test rows that Gaussian C-SVMs classify right, for every C and gamma.
+
+    For searches whose training rows are not the other folds' rows themselves, but for example their means.
+
+    Parameters
+    ----------
+    X_train, X_test : ndarray or CSR matrix (n, d), (m, d)
+        Rows to train on, and to classify; finite.
+    train_codes, test_codes : ndarray of int (n,), (m,)
+        Class codes 0..c-1; those of the training rows are of two classes or more.
+    n_classes, Cs, gammas, tol, cache_size
+        See `search_c_and_gamma`.
+
+    Returns
+    -------
+    ndarray of int (len(Cs), len(gammas))
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, or training rows of one class.
+    """
+    settings = _checked_settings(Cs, gammas, tol, cache_size)
+    shape = (settings.gammas.size, settings.Cs.size)
+    fold = _Fold(X_train, train_codes, X_test, test_codes, n_classes, shape[0] * shape[1])
+    for index in range(len(fold.pairs)):
+        _search_pair(fold, index, settings)
+    return fold.n_right().reshape(shape).T[np.argsort(np.argsort(Cs, kind="stable"))]
+
+
+def _checked_settings(Cs: Sequence[float], gammas: Sequence[float], tol: float, cache_size: float) -> _Settings:
+    """Return the settings of a search; raise ValueError where one is out of range."""
+    if len(Cs) == 0 or len(gammas) == 0:
+        raise ValueError(f"grid of {len(Cs)} values of C and {len(gammas)} of gamma: give at least one of each")
+    return _Settings(
+        np.sort([check_positive("Cs", C) for C in Cs]),
+        np.array([check_positive("gammas", gamma) for gamma in gammas]),
+        check_positive("tol", tol),
+        check_positive("cache_size", cache_size),
     )
 
 

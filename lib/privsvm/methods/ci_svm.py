@@ -149,6 +149,8 @@ class CISVMClassifier(CondensedClassifier):
         Labels.
     condensed_rows_ : ndarray or CSR matrix (M, d)
         Condensed rows, of which the support vectors are published.
+    condensed_codes_ : ndarray of int (M,)
+        Their labels, as places in `classes_`.
     group_of_ : ndarray of int (n,)
         The condensed row of each training row.
     weights_ : ndarray (d,)

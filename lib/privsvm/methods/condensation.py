@@ -1,4 +1,4 @@
-"""Condensed training rows: before one method (CI-SVM, FCM-SVM), or before all of a benchmark's methods.
+"""Condensed training rows: means of triples of similar rows (CI-SVM), or fuzzy centres (FCM-SVM).
 
 A condensed row stands for about three training rows. Nothing is proved for it: the mean of three rows tells the third
 to whoever knows two of them, see `privsvm.privacy.condensation_attacks`.
@@ -8,32 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from privsvm.data.prepare import PreparedData, arrays_of_rows, rows_of_arrays
-from privsvm.errors import PrivSVMError
 from privsvm.methods.validation import check_choice, check_count, check_positive, is_number
-from privsvm.privacy.condensation_attacks import audit_condensation
-from privsvm.solvers.condense import ENGINES, condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
+from privsvm.solvers.condense import (
+    ENGINES,
+    condensed_rows,
+    feature_weights,
+    greedy_triples,
+    weighted_unit_rows,
+)
 from privsvm.solvers.fuzzy_means import fuzzy_means
 from privsvm.solvers.kernels import squared_distances
-from privsvm.streams import seeded_stream
 
-__all__ = [
-    "KINDS",
-    "SCALES",
-    "Condensed",
-    "attack_record",
-    "attack_split",
-    "condense_rows",
-    "condense_splits",
-    "training_rows",
-]
+__all__ = ["KINDS", "SCALES", "Condensed", "condense_rows"]
 
 # Condensed information (CI-SVM), and fuzzy c-means (FCM-SVM).
 KINDS = ("ci", "fcm")
@@ -226,133 +217,3 @@ def _labels_of_centres(X, codes: np.ndarray, n_classes: int, centres: np.ndarray
         eligible |= votes[some].sum(axis=1, keepdims=True) == 0
         labels[some] = codes[np.argmin(np.where(eligible, distances, np.inf), axis=1)]
     return labels
-
-
-def attack_record(kind: str, method: str | None, dataset: str, splits: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put together what attacks on condensed rows found, as the report reads it.
-
-    Parameters
-    ----------
-    kind : {"ci", "fcm"}
-        How the rows were condensed.
-    method : str or None
-        Name of the method's entry that did it; None for the workflow's stage, which does it for all methods.
-    dataset : str
-        Name of the dataset.
-    splits : list of dict (S)
-        See `attack_split`.
-
-    Returns
-    -------
-    dict
-        For JSON, see docs/files.md.
-    """
-    return {"method": method, "dataset": dataset, "attack": "condensed_rows", "condense": kind, "splits": splits}
-
-
-def attack_split(
-    X, condensed_rows, group_of: np.ndarray, label_purity: float, X_test, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Attack the condensed rows of one split, whose test rows were not condensed.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows that were condensed.
-    condensed_rows : ndarray or CSR matrix (M, d)
-        What became of them.
-    group_of : ndarray of int (n,)
-        The condensed row of each of them.
-    label_purity : float
-        Share of the rows whose class is that of their condensed row.
-    X_test : ndarray or CSR matrix (m, d)
-        Other rows.
-    rng : numpy.random.Generator
-        Draws rows where there are many.
-
-    Returns
-    -------
-    dict
-        ``n_rows, n_condensed, size_ratio, label_purity``, and what `audit_condensation` returns.
-    """
-    n, n_condensed = X.shape[0], condensed_rows.shape[0]
-    return {
-        "n_rows": n,
-        "n_condensed": n_condensed,
-        "size_ratio": n_condensed / n,
-        "label_purity": label_purity,
-        **audit_condensation(X, condensed_rows, group_of, X_test, rng),
-    }
-
-
-def condense_splits(
-    prepared: PreparedData, kind: str, experiment: str, seed: int
-) -> tuple[dict[str, np.ndarray], dict[str, Any], list[float]]:
-    """Condense the training rows of every split of a dataset, and attack what comes of it.
-
-    Parameters
-    ----------
-    prepared : PreparedData
-        The dataset and its S splits.
-    kind : {"none", "ci", "fcm"}
-        How; for "none" the arrays hold this word alone, and the record has no splits.
-    experiment : str
-        Part of the key of the random streams.
-    seed : int
-        Of the benchmark.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        What `training_rows` reads.
-    record : dict
-        See `attack_record`.
-    seconds : list of float
-        Time to condense each split; empty for "none".
-
-    Raises
-    ------
-    PrivSVMError
-        If the condensed rows of a split are all of one class, so that no method can be trained on them.
-    """
-    check_choice("condense", kind, ("none", *KINDS))
-    dataset = prepared.description["dataset"]
-    arrays, splits, seconds = {"condense": np.array(kind)}, [], []
-    for number in range(prepared.n_splits if kind != "none" else 0):
-        rows = prepared.split(number)
-        draws = seeded_stream(seed, "condense", experiment, dataset, kind, number)
-        started = time.perf_counter()
-        found = condense_rows(kind, rows.X_train, rows.y_train, len(prepared.classes), rng=draws)
-        seconds.append(time.perf_counter() - started)
-        if np.ptp(found.codes) == 0:
-            raise PrivSVMError(
-                f"condense: {kind!r} leaves only rows of class {prepared.classes[found.codes[0]]} in split {number} of "
-                f"{dataset}; set condense to none, or take the dataset out"
-            )
-        arrays |= {f"y_{number}": found.codes, **arrays_of_rows(f"X_{number}", found.rows)}
-        attacker = seeded_stream(seed, "attack", experiment, dataset, kind, number)
-        splits.append(attack_split(rows.X_train, found.rows, found.group_of, found.label_purity, rows.X_test, attacker))
-    return arrays, attack_record(kind, None, dataset, splits), seconds
-
-
-def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], split: int) -> tuple[Any, np.ndarray]:
-    """Training rows of one split, after condensation.
-
-    Parameters
-    ----------
-    prepared : PreparedData
-        The dataset.
-    condensed : mapping of str to ndarray
-        From `condense_splits`.
-    split : int
-        Index of the split.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix (n, d)
-    y : ndarray of int (n,)
-    """
-    if str(condensed["condense"]) == "none":
-        rows = prepared.split(split)
-        return rows.X_train, rows.y_train
-    return rows_of_arrays(f"X_{split}", condensed), condensed[f"y_{split}"]

@@ -63,13 +63,15 @@ class CondensedClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator)
         resolve_gamma(self.gamma, X)
         condensed = self._condense(X, codes, count_threads(self.n_jobs), rng)
         self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
-        self.condensed_rows_, self.group_of_ = condensed.rows, condensed.group_of
+        self.condensed_rows_, self.condensed_codes_ = condensed.rows, condensed.codes
+        self.group_of_ = condensed.group_of
         self.guarantee_ = self._guarantee()
         left = np.unique(condensed.codes)
         if left.size == 1:
+            only = str(self.classes_[left[0]])
             warnings.warn(
-                f"all condensed rows are of class {self.classes_[left[0]]!r}, so the model predicts no other; give it "
-                "more rows of the other classes",
+                f"all condensed rows are of class {only!r}, so the model predicts no other; give it more rows of the "
+                "other classes",
                 UserWarning,
                 stacklevel=3,
             )

@@ -69,6 +69,8 @@ class FCMSVMClassifier(CondensedClassifier):
         Labels.
     condensed_rows_ : ndarray (M, d)
         Centres, of which the support vectors are published.
+    condensed_codes_ : ndarray of int (M,)
+        Their labels, as places in `classes_`.
     group_of_ : ndarray of int (n,)
         The centre that each training row belongs to most.
     size_ratio_ : float

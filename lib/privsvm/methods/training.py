@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,10 +13,10 @@ import numpy as np
 
 from privsvm.data.prepare import PreparedData
 from privsvm.errors import PrivSVMError
-from privsvm.methods.condensation import attack_record, attack_split, training_rows
-from privsvm.methods.condensed_svm import CondensedClassifier
+from privsvm.methods.condensed_splits import attack_record, attack_split, rows_not_condensed, training_rows
 from privsvm.methods.released import ReleasedPath
 from privsvm.methods.validation import INFERRED_CLASSES
+from privsvm.privacy.guarantee import Guarantee
 from privsvm.streams import seeded_stream
 
 __all__ = ["train_paths"]
@@ -40,7 +41,8 @@ def _broken_assumptions(prepared: PreparedData, condense: str) -> list[str]:
     if description["n_features_origin"] != "declared":
         broken.append("the number of features was taken from the private rows")
     if condense != "none":
-        broken.append(f"the rows were condensed ({condense}), which has no bounded sensitivity")
+        change = "one row can change many condensed rows, and no noise is set for that"
+        broken.append(f"the rows were condensed ({condense}): {change}")
     return broken
 
 
@@ -58,6 +60,26 @@ def _estimator(
     }
     known = inspect.signature(estimator_class).parameters
     return estimator_class(**{name: value for name, value in common.items() if name in known}, **parameters)
+
+
+def _as_used(
+    guarantees: tuple[Guarantee, ...], estimator: Any, broken: list[str], whole: bool
+) -> tuple[Guarantee, ...]:
+    """Add to the guarantees of a method what holds in this benchmark, and what does not."""
+    if not whole:
+        # What a method says of its training rows, also what is wrong with it, is not said of condensed ones.
+        return tuple(
+            guarantee
+            if guarantee.status == "none"
+            else dataclasses.replace(guarantee, status="claimed", epsilon_proved=math.inf, reason="; ".join(broken))
+            for guarantee in guarantees
+        )
+    guarantees = tuple(guarantee.with_assumption(_FIXED_SPLIT) for guarantee in guarantees)
+    if hasattr(estimator, "n_rows"):
+        guarantees = tuple(guarantee.with_assumption(_PUBLIC_SIZE) for guarantee in guarantees)
+    for reason in broken:
+        guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
+    return guarantees
 
 
 def train_paths(
@@ -95,6 +117,7 @@ def train_paths(
     """
     privacy = job["privacy"]
     dataset = prepared.description["dataset"]
+    whole = str(condensed["condense"]) == "none"
     broken = _broken_assumptions(prepared, str(condensed["condense"]))
     n_classes = len(prepared.description["classes"])
     paths: list[ReleasedPath] = []
@@ -109,22 +132,21 @@ def train_paths(
 
         estimator = _estimator(job["implementation"], job["parameters"], privacy, n_classes, X.shape[0])
         try:
-            # One audit per dataset is enough, and it costs a few more solves.
-            path = estimator.release_path(X, y, privacy["epsilons"], privacy["repeats"], stream, audit=split == 0)
+            # One audit per dataset is enough, and it costs a few more solves. Condensed rows are nobody's: data sets
+            # that differ in one of them are no neighbours.
+            audit = whole and split == 0
+            path = estimator.release_path(X, y, privacy["epsilons"], privacy["repeats"], stream, audit=audit)
         except ValueError as error:
             raise PrivSVMError(f"methods.{method} on {dataset}: {error}") from None
-        guarantees = tuple(guarantee.with_assumption(_FIXED_SPLIT) for guarantee in path.guarantees)
-        if hasattr(estimator, "n_rows"):
-            guarantees = tuple(guarantee.with_assumption(_PUBLIC_SIZE) for guarantee in guarantees)
-        for reason in broken:
-            guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
-        paths.append(dataclasses.replace(path, guarantees=guarantees))
-        if isinstance(estimator, CondensedClassifier):
-            kind = estimator.condense
+        paths.append(dataclasses.replace(path, guarantees=_as_used(path.guarantees, estimator, broken, whole)))
+        kind = getattr(estimator, "condense", None)
+        if kind is not None:
             attacker = seeded_stream(job["seed"], "attack", job["experiment"], dataset, method, split)
-            X_test = prepared.split(split).X_test
-            published = estimator.condensed_rows_, estimator.group_of_, estimator.label_purity_
-            attacked.append(attack_split(X, *published, X_test, attacker))
+            others = rows_not_condensed(prepared.split(split))
+            # There are no other rows like those that were condensed before.
+            others = others if whole else others[:0]
+            published = estimator.condensed_rows_, estimator.condensed_codes_, estimator.group_of_
+            attacked.append(attack_split(kind, X, y, published, others, attacker))
     attacks = [] if kind is None else [attack_record(kind, method, dataset, attacked)]
     return (
         paths,

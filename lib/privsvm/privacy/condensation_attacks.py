@@ -1,4 +1,4 @@
-"""Attacks on condensed rows: the third member of a group, links from original rows to their group, membership.
+"""Attacks on condensed rows: the third member of a group, links, membership, and rows published as they are.
 
 A condensed row is published in place of the rows of its group: their mean (microaggregation, CI-SVM), or a centre of
 fuzzy c-means.
@@ -13,7 +13,14 @@ import numpy as np
 import scipy.sparse
 from sklearn.metrics import pairwise_distances_chunked, roc_auc_score
 
-__all__ = ["audit_condensation", "link_records", "membership_auc", "nearest_condensed", "third_members"]
+__all__ = [
+    "audit_condensation",
+    "distance_to_rows",
+    "link_records",
+    "nearest_condensed",
+    "tell_members",
+    "third_members",
+]
 
 _GROUP = 3
 # Distances that differ by less, against the larger norm, count as equal.
@@ -83,11 +90,13 @@ def nearest_condensed(rows, condensed_rows) -> tuple[np.ndarray, np.ndarray]:
     def closest(distances, _start):
         # Rounding errors must not choose.
         least = distances.min(axis=1, keepdims=True)
-        nearest = np.argmax(distances <= least * (1.0 + _RELATIVE_TIE), axis=1)
-        return nearest, distances[np.arange(len(distances)), nearest]
+        return np.argmax(distances <= least * (1.0 + _RELATIVE_TIE), axis=1)
 
-    parts = list(pairwise_distances_chunked(rows, condensed_rows, reduce_func=closest, n_jobs=1))
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    nearest = np.concatenate(list(pairwise_distances_chunked(rows, condensed_rows, reduce_func=closest, n_jobs=1)))
+    # Anew: those above come from products, which leave little of small differences.
+    off = rows - condensed_rows[nearest]
+    squares = off.multiply(off).sum(axis=1) if scipy.sparse.issparse(off) else np.einsum("ij,ij->i", off, off)
+    return nearest, np.sqrt(np.asarray(squares).ravel())
 
 
 def link_records(nearest: np.ndarray, group_of: np.ndarray, n_condensed: int) -> tuple[float, float]:
@@ -115,8 +124,8 @@ def link_records(nearest: np.ndarray, group_of: np.ndarray, n_condensed: int) ->
     return float(np.mean(nearest == group_of)), 1.0 / n_condensed
 
 
-def membership_auc(member_distance: np.ndarray, other_distance: np.ndarray) -> float:
-    """Area under the ROC curve of telling members from others by minus the distance to the nearest condensed row.
+def tell_members(member_distance: np.ndarray, other_distance: np.ndarray) -> tuple[float, float]:
+    """Tell rows that were condensed from others by their distance to the nearest condensed row.
 
     Parameters
     ----------
@@ -125,11 +134,38 @@ def membership_auc(member_distance: np.ndarray, other_distance: np.ndarray) -> f
 
     Returns
     -------
-    float
-        0.5 is guessing.
+    auc : float
+        Area under the ROC curve of minus the distance; 0.5 is guessing.
+    certain : float
+        Share of the members that are nearer than all others. The area hides them: if a third is certain and the rest is
+        guessing, it is 2/3.
     """
-    member = np.repeat([1, 0], [member_distance.size, other_distance.size])
-    return float(roc_auc_score(member, -np.concatenate([member_distance, other_distance])))
+    distance = np.concatenate([member_distance, other_distance])
+    # Rounding errors must not choose.
+    distance = np.rint(distance / (distance.max() * _RELATIVE_TIE or 1.0))
+    member = np.repeat([True, False], [member_distance.size, other_distance.size])
+    certain = float(np.mean(distance[member] < distance[~member].min()))
+    return float(roc_auc_score(member, -distance)), certain
+
+
+def distance_to_rows(condensed_rows, rows) -> np.ndarray:
+    """How far each condensed row lies from the training row nearest to it.
+
+    Parameters
+    ----------
+    condensed_rows : ndarray or sparse matrix (M, d)
+        Published rows.
+    rows : ndarray or sparse matrix (n, d)
+        Original rows.
+
+    Returns
+    -------
+    ndarray (M,)
+        Largest difference of an entry; 0 where a row is published as it is.
+    """
+    nearest, _ = nearest_condensed(condensed_rows, rows)
+    off = abs(condensed_rows - rows[nearest])
+    return off.max(axis=1).toarray().ravel() if scipy.sparse.issparse(off) else off.max(axis=1, initial=0.0)
 
 
 def audit_condensation(
@@ -139,9 +175,12 @@ def audit_condensation(
     other_rows,
     rng: np.random.Generator,
     *,
+    means: bool = True,
     max_rows: int = 5000,
 ) -> dict[str, Any]:
-    """Attack a condensed data set in three ways.
+    """Attack a condensed data set in four ways.
+
+    Distances are those of features in units of their standard deviations: an attacker need not take units as they come.
 
     Parameters
     ----------
@@ -155,16 +194,20 @@ def audit_condensation(
         Rows of the same kind that were not condensed, such as the test rows; may be none.
     rng : numpy.random.Generator
         Draws the rows to attack where there are more than `max_rows`.
+    means : bool, default=True
+        Whether condensed rows are means of groups, as those of CI-SVM are. Fuzzy centres are not, and a row's own
+        centre is the nearest one by definition: the third member and the links do not apply.
     max_rows : int, default=5000
-        Most rows, of either kind, that are compared with all condensed rows.
+        Most rows, of any kind, that are compared with all of another kind.
 
     Returns
     -------
     dict
         For JSON. ``groups_of_three``: number. ``third_member_error``: largest error of an entry that is computed from
         the two other members and the mean, in units of its column's standard deviation; None without such groups.
-        ``linkage_rate, guessing_rate``: see `link_records`. ``membership_auc``: see `membership_auc`; None without
-        other rows. ``linked_rows, other_rows``: numbers of rows that were compared.
+        ``linkage_rate, guessing_rate``: see `link_records`. All four are None unless `means`. ``membership_auc,
+        certain_members``: see `tell_members`; None without other rows. ``nearest_row``: median over the condensed rows
+        of `distance_to_rows`, in standard deviations. ``linked_rows, other_rows``: numbers of rows that were compared.
 
     Raises
     ------
@@ -185,22 +228,38 @@ def audit_condensation(
     for name, other in (("condensed_rows", condensed_rows), ("other_rows", other_rows)):
         if other.shape[1] != d:
             raise ValueError(f"{name} has {other.shape[1]} features: must have the {d} of rows")
-    _attacked, error = third_members(rows, condensed_rows, group_of)
+    found: dict[str, Any] = dict.fromkeys(("groups_of_three", "third_member_error", "linkage_rate", "guessing_rate"))
+    if means:
+        _attacked, error = third_members(rows, condensed_rows, group_of)
+        found["groups_of_three"] = error.size // _GROUP
+        found["third_member_error"] = float(error.max()) if error.size else None
     linked, others = _draw(n, max_rows, rng), _draw(other_rows.shape[0], max_rows, rng)
+    spread = _spread(rows)
+    # Around 0 where zeros need not stay: distances are the same, and more of them is left by products.
+    centre = np.zeros(d) if scipy.sparse.issparse(rows) else rows.mean(axis=0)
+    rows, condensed_rows, other_rows = (_in_units(part, centre, spread) for part in (rows, condensed_rows, other_rows))
     nearest, distance = nearest_condensed(rows[linked], condensed_rows)
-    linkage_rate, guessing_rate = link_records(nearest, group_of[linked], condensed_rows.shape[0])
-    auc = None
+    if means:
+        found["linkage_rate"], found["guessing_rate"] = link_records(nearest, group_of[linked], condensed_rows.shape[0])
+    auc = certain = None
     if others.size:
-        auc = membership_auc(distance, nearest_condensed(other_rows[others], condensed_rows)[1])
+        auc, certain = tell_members(distance, nearest_condensed(other_rows[others], condensed_rows)[1])
+    published = _draw(condensed_rows.shape[0], max_rows, rng)
     return {
-        "groups_of_three": error.size // _GROUP,
-        "third_member_error": float(error.max()) if error.size else None,
-        "linkage_rate": linkage_rate,
-        "guessing_rate": guessing_rate,
+        **found,
         "membership_auc": auc,
+        "certain_members": certain,
+        "nearest_row": float(np.median(distance_to_rows(condensed_rows[published], rows))),
         "linked_rows": int(linked.size),
         "other_rows": int(others.size),
     }
+
+
+def _in_units(rows, centre: np.ndarray, units: np.ndarray) -> Any:
+    """Move columns, those of sparse rows not, and divide them."""
+    if scipy.sparse.issparse(rows):
+        return scipy.sparse.csr_array(rows.multiply(1.0 / units[None]))
+    return (rows - centre) / units
 
 
 def _draw(n: int, most: int, rng: np.random.Generator) -> np.ndarray:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm.reporting.records import as_number
 
-__all__ = ["RECOVERED", "condensed_rows_table", "known_sample_figures", "known_sample_table"]
+__all__ = [
+    "NEARLY",
+    "RECOVERED",
+    "condensed_rows_findings",
+    "condensed_rows_table",
+    "known_sample_figures",
+    "known_sample_table",
+]
 
 # Errors below it are round-off: the attacked values are known to eight digits.
 RECOVERED = 1e-8
+
+# A condensed row that is off by no more in any entry, in standard deviations, is called nearly a training row.
+NEARLY = 0.1
 
 _GROUP = 3
 
@@ -19,12 +29,16 @@ _SPLIT_COLUMNS = (
     "n_rows",
     "size_ratio",
     "label_purity",
+    "lost_classes",
     "groups_of_three",
     "third_member_error",
     "linkage_rate",
     "guessing_rate",
     "membership_auc",
+    "certain_members",
+    "nearest_row",
     "linked_rows",
+    "other_rows",
 )
 
 
@@ -96,15 +110,15 @@ def known_sample_figures(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str,
     ]
 
 
-def condensed_rows_table(attacks: Sequence[Mapping[str, Any]], condensed: Collection[str] = ()) -> list[dict[str, Any]]:
+def condensed_rows_table(attacks: Sequence[Mapping[str, Any]], condensed: bool = False) -> list[dict[str, Any]]:
     """Sum up over the splits what condensed rows give away.
 
     Parameters
     ----------
     attacks : sequence of mapping
         Records of ``condensed_rows``, from `read_attacks`.
-    condensed : collection of str
-        Datasets whose rows were condensed for all methods: one that condenses then has only such rows to give away.
+    condensed : bool, default=False
+        Whether the rows were condensed for all methods: one that condenses then has only such rows to give away.
 
     Returns
     -------
@@ -116,29 +130,35 @@ def condensed_rows_table(attacks: Sequence[Mapping[str, Any]], condensed: Collec
     for attack in attacks:
         columns = {key: [as_number(split[key]) for split in attack["splits"]] for key in _SPLIT_COLUMNS}
         over_splits = {key: _median_and_range(values) for key, values in columns.items()}
-        # A centre of fuzzy c-means is no mean of its group, even of one that happens to have three rows.
-        applies = attack["condense"] == "ci"
-        error = over_splits["third_member_error"]
+        error, nearest = over_splits["third_member_error"], over_splits["nearest_row"]
         shares = zip(columns["groups_of_three"], columns["n_rows"], strict=True)
+        lost = [int(count) for count in columns["lost_classes"] if count]
         shown.append(
             {
                 "dataset": attack["dataset"],
                 "method": attack["method"],
                 "label": attack["method"] or "the stage condense",
                 "kind": attack["condense"],
-                "twice": attack["method"] is not None and attack["dataset"] in condensed,
+                # What it condensed stands for nobody's row, so that nothing is said about people.
+                "twice": attack["method"] is not None and condensed,
                 "splits": len(attack["splits"]),
-                "third_member_applies": applies,
-                "third_member": error["high"] if applies and error else None,
-                "third_member_known": bool(applies and error and error["high"] <= RECOVERED),
+                "third_member": error["high"] if error else None,
+                "third_member_known": error is not None and error["high"] <= RECOVERED,
                 "grouped": _median_and_range(
-                    _GROUP * groups / rows for groups, rows in shares if applies and groups is not None and rows
+                    _GROUP * groups / rows for groups, rows in shares if groups is not None and rows
                 ),
-                # A row's fuzzy group is that of the nearest centre: its link is no finding.
-                "linked_by_definition": attack["condense"] == "fcm",
                 "linked": over_splits["linkage_rate"],
                 "guessed": over_splits["guessing_rate"],
                 "auc": over_splits["membership_auc"],
+                "certain": over_splits["certain_members"],
+                # Were it drawn like them, a row would be the nearest of itself and the others so often.
+                "certain_by_chance": _median_and_range(
+                    1.0 / (others + 1.0) for others in columns["other_rows"] if others
+                ),
+                "nearest": nearest,
+                "verbatim": nearest is not None and nearest["median"] <= RECOVERED,
+                "nearly": nearest is not None and nearest["median"] <= NEARLY,
+                "lost": {"low": min(lost), "high": max(lost), "splits": len(lost)} if lost else None,
                 "size_ratio": over_splits["size_ratio"],
                 "label_purity": over_splits["label_purity"],
                 # Fewer than all where there are many.
@@ -146,6 +166,37 @@ def condensed_rows_table(attacks: Sequence[Mapping[str, Any]], condensed: Collec
             }
         )
     return shown
+
+
+def condensed_rows_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Pick the records that the page's sentences are about: none of rows that were condensed before.
+
+    Parameters
+    ----------
+    table : sequence of mapping
+        From `condensed_rows_table`.
+
+    Returns
+    -------
+    dict
+        Whether there are any of the workflow's ``stage``, and any ``means``; and rows of the table, None where there is
+        none: ``nearest`` (to training rows, of all), ``centres`` (the same of fuzzy centres), ``third`` (the nearest of
+        those whose third members are known), ``certain`` and ``auc`` (the highest).
+    """
+    rows = sorted((row for row in table if not row["twice"]), key=lambda row: row["nearest"]["median"])
+
+    def highest(key: str) -> Mapping[str, Any] | None:
+        return max((row for row in rows if row[key]), key=lambda row: row[key]["median"], default=None)
+
+    return {
+        "stage": any(row["method"] is None for row in rows),
+        "means": any(row["kind"] == "ci" for row in rows),
+        "nearest": next(iter(rows), None),
+        "centres": next((row for row in rows if row["kind"] == "fcm"), None),
+        "third": next((row for row in rows if row["third_member_known"]), None),
+        "certain": highest("certain"),
+        "auc": highest("auc"),
+    }
 
 
 def _median_and_range(values: Iterable[float | None]) -> dict[str, float] | None:

@@ -13,7 +13,14 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from privsvm.reporting.attacks import RECOVERED, condensed_rows_table, known_sample_figures, known_sample_table
+from privsvm.reporting.attacks import (
+    NEARLY,
+    RECOVERED,
+    condensed_rows_findings,
+    condensed_rows_table,
+    known_sample_figures,
+    known_sample_table,
+)
 from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reporting.records import METRICS, STATUSES, Condensing, Result, Timing, as_number
 from privsvm.reporting.tables import epsilon_grids, nearest_epsilon
@@ -423,7 +430,6 @@ def _datasets(results: Sequence[Result], grids: Mapping[str, list[float]]) -> li
                 "protocols": _unique(
                     short_number(without_absolute_paths(result.record.get("protocol"))) for result in members
                 ),
-                "condense": _unique(result.condense for result in members),
                 "statuses": {
                     status: sum(result.status == status for result in members)
                     for status in STATUSES
@@ -598,18 +604,6 @@ def _timing_rows(timings: Sequence[Timing], results: Sequence[Result]) -> list[d
     return rows
 
 
-def _condensed_results(results: Sequence[Result]) -> dict[str, Any] | None:
-    """Say which results are of methods that only saw condensed rows; None where there are none."""
-    members = [result for result in results if result.condense]
-    if not members:
-        return None
-    return {
-        "kinds": _unique(result.condense for result in members),
-        "all": len(members) == len(results),
-        "datasets": _names(_unique(result.dataset for result in members)),
-    }
-
-
 def _parameter_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     grouped: dict[tuple[str, str], list[str]] = {}
     contents: dict[tuple[str, str], dict[str, str]] = {}
@@ -681,7 +675,11 @@ def page_context(
     worst = max(headlines, key=lambda claim: claim["headline"]["found"] / claim["headline"]["stated"], default=None)
     claim_traces = _claim_traces(results, method_index)
     known_sample = [attack for attack in attacks if attack["attack"] == "known_sample"]
-    condensed_rows = [attack for attack in attacks if attack["attack"] == "condensed_rows"]
+    # One value for the whole benchmark.
+    condensed = next((result.condense for result in results if result.condense), None)
+    condensed_rows = condensed_rows_table(
+        [attack for attack in attacks if attack["attack"] == "condensed_rows"], condensed is not None
+    )
     metrics = [metric for metric in _DRAWN if any(metric in result.summary for result in results)]
     return {
         "experiment": experiment,
@@ -691,12 +689,19 @@ def page_context(
         "claims": claims,
         "worst_claim": worst,
         "audited_proofs": any(trace["audits"] for trace in claim_traces),
+        # Without one known epsilon, proved or refuted, there is nothing to draw.
+        "any_known": any(
+            point["place"] != "unaudited"
+            for trace in claim_traces
+            for segment in trace["segments"]
+            for point in segment["points"]
+        ),
+        "any_audited": any(claim["measured"] for claim in claims),
         "contradictions": _contradictions(results),
         "known_sample": known_sample_table(known_sample),
-        "condensed_rows": condensed_rows_table(
-            condensed_rows, {result.dataset for result in results if result.condense}
-        ),
-        "condensed": _condensed_results(results),
+        "condensed_rows": condensed_rows,
+        "condensed_findings": condensed_rows_findings(condensed_rows),
+        "condensed": condensed,
         "best": _best_proved(results, reference_epsilon),
         "datasets": _datasets(results, grids),
         "open_datasets": len(grids) if len(grids) <= _OPEN_DATASETS else 1,
@@ -744,7 +749,9 @@ def _environment() -> jinja2.Environment:
     environment.filters["percent"] = percent
     environment.globals["percent"] = percent
     environment.globals["score"] = functools.partial(_score, spread=None)
+    environment.globals["two_digits"] = functools.partial(short_number, digits=2)
     environment.globals["recovered"] = RECOVERED
+    environment.globals["nearly"] = NEARLY
     environment.globals["noise_source_text"] = NOISE_SOURCE_TEXT
     environment.filters["breakable"] = _breakable
     # JSON inside <script>: jinja's own filter escapes <, >, & and quotes, so no text can end the element.

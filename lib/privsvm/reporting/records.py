@@ -253,7 +253,8 @@ def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
     Raises
     ------
     PrivSVMError
-        If a file is not a valid record, there is none, or two are for the same method and dataset.
+        If a file is not a valid record, there is none, two are for the same method and dataset, or only some are of
+        condensed rows.
     """
     found: dict[tuple[str, str], Result] = {}
     for path in paths:
@@ -263,6 +264,12 @@ def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
             raise PrivSVMError(
                 f"{path}: second result of {result.method!r} on {result.dataset!r} (the first is {found[key].source}); "
                 "give each experiment a report of its own"
+            )
+        first = next(iter(found.values()), result)
+        if first.condense != result.condense:
+            raise PrivSVMError(
+                f"{path}: condense is {result.condense or 'none'}, but {first.condense or 'none'} in {first.source}; "
+                "run all methods again with one of them"
             )
         found[key] = result
     if not found:
@@ -368,10 +375,15 @@ _SPLIT_NUMBERS = {
     "linkage_rate": (0, 1),
     "guessing_rate": (0, 1),
     "membership_auc": (0, 1),
+    "certain_members": (0, 1),
+    "nearest_row": (0, math.inf),
+    "lost_classes": (0, 1e15),
     "linked_rows": (1, 1e15),
     "other_rows": (0, 1e15),
 }
-_SPLIT_OPTIONAL = ("third_member_error", "membership_auc")
+# What a fuzzy centre, which is no mean of its group, cannot be attacked by.
+_MEANS_ONLY = ("groups_of_three", "third_member_error", "linkage_rate", "guessing_rate")
+_MEMBERSHIP = ("membership_auc", "certain_members")
 
 
 def _require_keys(path: str | os.PathLike[str], record: Any, keys: Sequence[str]) -> None:
@@ -390,6 +402,18 @@ def _is_between(value: Any, least: float, most: float) -> bool:
     return number is not None and least <= number <= most
 
 
+def _nulls(kind: str, split: Mapping[str, Any]) -> dict[str, str]:
+    """Name the numbers of a split that do not exist, with the reason."""
+    absent: dict[str, str] = {}
+    if kind == "fcm":
+        absent |= dict.fromkeys(_MEANS_ONLY, "condense is 'fcm'")
+    elif split["groups_of_three"] == 0:
+        absent["third_member_error"] = "groups_of_three is 0"
+    if split["other_rows"] == 0:
+        absent |= dict.fromkeys(_MEMBERSHIP, "other_rows is 0")
+    return absent
+
+
 def _check_known_sample(path: str | os.PathLike[str], record: Any) -> None:
     _require_keys(path, record, _KNOWN_SAMPLE_KEYS)
 
@@ -402,9 +426,15 @@ def _check_condensed_rows(path: str | os.PathLike[str], record: Any) -> None:
         raise PrivSVMError(f"{path}: splits is {record['splits']!r}: must hold one record for each split; run it again")
     for position, split in enumerate(record["splits"]):
         _require_keys(f"{path}: splits[{position}]", split, tuple(_SPLIT_NUMBERS))
+        absent = _nulls(record["condense"], split)
         for key, (least, most) in _SPLIT_NUMBERS.items():
             value = split[key]
-            if not _is_between(value, least, most) and not (value is None and key in _SPLIT_OPTIONAL):
+            if key in absent and value is not None:
+                raise PrivSVMError(
+                    f"{path}: splits[{position}].{key} is {value!r}: must be null where {absent[key]}; delete the file "
+                    "and run again"
+                )
+            if key not in absent and not _is_between(value, least, most):
                 raise PrivSVMError(
                     f"{path}: splits[{position}].{key} is {value!r}: must be a number from {least:g} to {most:g}; "
                     "delete the file and run again"

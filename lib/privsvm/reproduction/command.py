@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -21,7 +22,10 @@ __all__ = ["main"]
 
 def _chosen(experiments: Mapping[str, Experiment], names: Sequence[str]) -> list[Experiment]:
     """Find experiments by full or short name; all where none is named."""
-    short = {name.partition("_")[2]: name for name in experiments}
+    # What all names begin with is the paper's.
+    words = [name.split("_") for name in experiments]
+    shared = sum(1 for _ in itertools.takewhile(lambda places: len(set(places)) == 1, zip(*words, strict=False)))
+    short = {"_".join(name.split("_")[shared:]): name for name in experiments}
     for name in names:
         if name not in experiments and name not in short:
             raise PrivSVMError(f"experiment {name!r} is unknown; {nearest_name(name, [*experiments, *short])}")

@@ -44,8 +44,9 @@ _REQUIRED = (
 _STATUSES = ("proved", "claimed", "none")
 _SIZES = ("n_train", "n_test", "n_features", "n_classes")
 _SOLUTION = ("objective", "n_support", "n_iter")
-# Of rows that were condensed, by the method or, before it, by the workflow.
-_CONDENSED = ("size_ratio", "label_purity", "linkage_rate", "membership_auc")
+# Of rows that were condensed: what is said of them, and what a method that condenses gives away by them.
+_CONDENSED = ("size_ratio", "label_purity")
+_ATTACKED = ("linkage_rate", "membership_auc", "certain_members")
 _TIMINGS = ("fit_seconds", "release_seconds", "predict_seconds")
 
 # The ends of a reference line where no private method of the data set says how far it should reach.
@@ -248,8 +249,9 @@ def _metrics(content: Mapping[str, Any], grid: Sequence[float | None], reference
             # One number per split; null where it would be private.
             values[name] = _mean(content.get(name))
         for attack in content.get("attacks") or ():
-            prefix = "" if attack["method"] else "condensed_"
-            for name in _CONDENSED:
+            # Those of the stage are not published by the methods that follow it.
+            prefix, names = ("", (*_CONDENSED, *_ATTACKED)) if attack["method"] else ("condensed_", _CONDENSED)
+            for name in names:
                 values[prefix + name] = _mean(split[name] for split in attack["splits"])
         for name, value in values.items():
             number = _finite(value)

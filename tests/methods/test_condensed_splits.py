@@ -9,7 +9,8 @@ from sklearn.preprocessing import minmax_scale
 from privsvm.data.prepare import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz, write_npz
-from privsvm.methods.condensation import KINDS, attack_split, condense_rows, condense_splits, training_rows
+from privsvm.methods.condensation import KINDS, condense_rows
+from privsvm.methods.condensed_splits import attack_split, condense_splits, training_rows
 from privsvm.methods.training import train_paths
 from privsvm.streams import seeded_stream
 
@@ -70,6 +71,12 @@ def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
         # Whoever knows two of three knows the third.
         assert record["splits"][0]["groups_of_three"] == 46
         assert record["splits"][0]["third_member_error"] < 1e-12
+    else:
+        assert record["splits"][0]["groups_of_three"] is record["splits"][0]["linkage_rate"] is None
+        # The centres hardly move from the rows they start at.
+        assert record["splits"][0]["nearest_row"] < 0.2
+    assert record["splits"][0]["other_rows"] == 38
+    assert record["splits"][0]["lost_classes"] == 0
 
 
 def test_none_passes_the_rows_on():
@@ -105,6 +112,47 @@ def test_no_guarantee_survives_condensation():
     assert "condensed (ci)" in path.guarantees[0].reason
 
 
+@pytest.mark.parametrize("implementation", ["dpsvmdvp", "dpwss", "pmsvm"])
+def test_what_is_said_of_training_rows_is_not_said_of_condensed_ones(implementation):
+    """Data sets that differ in one condensed row are no neighbours: an audit of them would prove nothing."""
+    prepared = two_classes(prepared_wine())
+    variant = {"variant": "as_published"} if implementation == "pmsvm" else {}
+    method = job(implementation, allow_unsound=True, **variant)
+    (whole, _), _, _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
+    assert whole.guarantees[0].witness is not None
+    condensed = condense_splits(prepared, "ci", "demo", 5)[0]
+    (path, _), _, _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
+    assert path.guarantees[0].witness is None
+    assert path.guarantees[0].status == "claimed"
+    assert path.guarantees[0].reason != whole.guarantees[0].reason
+    assert not [said for said in path.guarantees[0].assumptions if "training set" in said]
+
+
+def two_classes(prepared: PreparedData) -> PreparedData:
+    description = {**prepared.description, "classes": ["a", "b"]}
+    return PreparedData(prepared.X, np.minimum(prepared.y, 1), description, prepared._arrays)
+
+
+def test_test_rows_that_were_condensed_too_tell_nothing():
+    prepared = prepared_wine()
+    arrays = {**prepared._arrays, "test_0": prepared._arrays["train_0"]}
+    same = PreparedData(prepared.X, prepared.y, prepared.description, arrays)
+    _, record, _ = condense_splits(same, "ci", "demo", 5)
+    assert record["splits"][0]["other_rows"] == 0
+    assert record["splits"][0]["membership_auc"] is None
+    assert record["splits"][1]["membership_auc"] is not None
+
+
+def test_a_lost_class_is_counted():
+    prepared = prepared_wine()
+    rare = np.minimum(prepared.y, 1)
+    rare[prepared._arrays["train_0"][0]] = 2
+    _, record, _ = condense_splits(
+        PreparedData(prepared.X, rare, prepared.description, prepared._arrays), "ci", "demo", 5
+    )
+    assert record["splits"][0]["lost_classes"] == 1
+
+
 @pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])
 def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(implementation, kind):
     prepared = prepared_wine()
@@ -115,9 +163,12 @@ def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(imple
     draws = seeded_stream(5, "noise", "demo", "wine", "mine", 1, 0.0, 0)
     found = condense_rows(kind, rows.X_train, rows.y_train, 3, rng=draws)
     attacker = seeded_stream(5, "attack", "demo", "wine", "mine", 1)
-    expected = attack_split(rows.X_train, found.rows, found.group_of, found.label_purity, rows.X_test, attacker)
+    published = found.rows, found.codes, found.group_of
+    expected = attack_split(kind, rows.X_train, rows.y_train, published, rows.X_test, attacker)
     assert attack["splits"][1] == expected
     # After the stage its rows are a third of a third.
     condensed = condense_splits(prepared, "ci", "demo", 5)[0]
     _, (attack,), _ = train_paths(prepared, condensed, "mine", job(implementation, "ci"))
     assert (attack["splits"][0]["n_rows"], attack["splits"][0]["n_condensed"]) == (47, 16)
+    # Test rows are not like rows that were condensed before.
+    assert attack["splits"][0]["membership_auc"] is None

@@ -1,0 +1,654 @@
+"""What the experiments of ci-svm-2018 compute: accuracies of SVMs on condensed rows and on all, and their times.
+
+A repeat is one five-fold split of the rows. On the four folds that are trained on, features are scaled to [0, 1], rows
+are condensed, C and gamma are searched by five-fold cross-validation on what the method trains on, and a model is
+trained with them. Here a *side* is what a method trains on: all rows, condensed ones, or some that are drawn.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from sklearn.svm import SVC
+
+from privsvm.evaluation.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
+from privsvm.methods.condensation import condense_rows
+from privsvm.methods.kernel_svm import SVMClassifier
+from privsvm.methods.one_norm_training import count_errors, count_kernel_rows, draw_rows
+from privsvm.reproduction.jobs import Context
+from privsvm.solvers.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
+from privsvm.solvers.kernels import squared_distances, squared_norms
+from privsvm.solvers.one_norm_svm import OneNormProblem
+
+__all__ = [
+    "SIDES",
+    "Side",
+    "accuracies",
+    "deal_folds",
+    "growth",
+    "large",
+    "picture",
+    "read",
+    "run",
+    "search",
+    "search_by_libsvm",
+    "search_held_out",
+    "times",
+    "unit_range",
+]
+
+_FOLDS = 5
+_TOL = 1e-3
+_CACHE_SIZE = 200.0
+# Rows on a sphere of this radius, in largest norms: their cosines tell distances to about 1 in its square.
+_RADIUS = 30.0
+# Rows of a first run that is not timed.
+_FEW = 1000
+
+Grid = tuple[tuple[float, ...], tuple[float, ...]]
+Seconds = dict[str, float]
+
+
+class Side(NamedTuple):
+    """Rows (M, d) to train on, their class codes (M,), and the share of the given rows that have their side's class.
+
+    `mixed` is the share of the given rows that are in a triple of three different classes.
+    """
+
+    rows: Any
+    codes: np.ndarray
+    purity: float = 1.0
+    mixed: float = 0.0
+
+
+def deal_folds(codes: np.ndarray, rng: np.random.Generator, n_folds: int = _FOLDS) -> np.ndarray:
+    """Deal rows to folds at random, class by class.
+
+    Parameters
+    ----------
+    codes : ndarray of int (n,)
+        Class codes.
+    rng : numpy.random.Generator
+        Shuffles.
+    n_folds : int, default=5
+        Folds.
+
+    Returns
+    -------
+    ndarray of int (n,)
+        Fold of each row. Sizes differ by at most one; so do those of each class.
+    """
+    order = rng.permutation(codes.size)
+    order = order[np.argsort(codes[order], kind="stable")]
+    folds = np.empty(codes.size, dtype=np.int64)
+    folds[order] = np.arange(codes.size) % n_folds
+    return folds
+
+
+def unit_range(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scale features so that those of the training rows (n, d) lie in [0, 1]; constant ones become 0 there."""
+    low, high = train.min(axis=0), train.max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    return (train - low) / width, (test - low) / width
+
+
+def read(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, np.ndarray, int]:
+    """Features (n, d), class codes (n,) and the number of classes.
+
+    Parameters
+    ----------
+    parameters : mapping
+        ``dataset``, ``source`` (name and parts), ``seed``; ``most_rows``: None, or how many rows are drawn, once, of
+        more.
+    context : Context
+        Where the data is.
+
+    Returns
+    -------
+    X, codes, n_classes
+    """
+    X, codes, labels = context.class_rows(*parameters["source"])
+    most = parameters["most_rows"]
+    if most is not None and codes.size > most:
+        drawn = draw_rows(codes.size, most, context.stream(parameters["seed"], parameters["dataset"], "rows"))
+        X, codes = X[drawn], codes[drawn]
+    X = X.toarray() if scipy.sparse.issparse(X) else X
+    # Classes without rows would be trained against.
+    present, codes = np.unique(codes, return_inverse=True)
+    assert present.size <= len(labels)
+    return np.asarray(X, dtype=np.float64), codes, int(present.size)
+
+
+# --- what a method trains on ----------------------------------------------------------------------------------------
+
+
+def _all(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
+    return Side(X, codes)
+
+
+def _third(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
+    """Draw as many rows as there would be condensed ones, class by class."""
+    drawn = deal_folds(codes, rng, 3) == 0
+    return Side(X[drawn], codes[drawn])
+
+
+def _mixed(codes: np.ndarray, groups: np.ndarray) -> float:
+    own = codes[groups[(groups >= 0).all(axis=1)]]
+    different = (own[:, 0] != own[:, 1]) & (own[:, 0] != own[:, 2]) & (own[:, 1] != own[:, 2])
+    return 3.0 * float(different.sum()) / codes.size
+
+
+def _ci(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
+    found = condense_rows("ci", X, codes, n_classes)
+    assert found.groups is not None
+    return Side(found.rows, found.codes, found.label_purity, _mixed(codes, found.groups))
+
+
+def _fcm(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
+    found = condense_rows("fcm", X, codes, n_classes, rng=rng)
+    return Side(found.rows, found.codes, found.label_purity)
+
+
+def _ci_by_class(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
+    """Condense the rows of each class apart, so that no triple crosses a border."""
+    sides = [_ci(X[codes == code], np.zeros(int((codes == code).sum()), dtype=np.int64), 1, rng)
+             for code in np.unique(codes)]  # fmt: skip
+    sizes = [side.codes.size for side in sides]
+    return Side(np.vstack([side.rows for side in sides]), np.repeat(np.unique(codes), sizes))
+
+
+def _ci_by_distance(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
+    """Condense by the distances of the weighted rows in place of their angles.
+
+    One more feature puts the rows on a sphere that is large beside them. The cosine of two of them is then 1 less half
+    their squared distance, over the square of the radius.
+    """
+    weighted = X * feature_weights(X)
+    norms = squared_norms(weighted)
+    square = _RADIUS**2 * max(float(norms.max(initial=0.0)), 1e-300)
+    lifted = np.column_stack([weighted, np.sqrt(square - norms)])
+    groups = greedy_triples(weighted_unit_rows(lifted, np.ones(lifted.shape[1])))
+    rows, condensed_codes = condensed_rows(X, codes, groups)
+    held = groups >= 0
+    purity = float((codes[groups] == condensed_codes[:, None])[held].mean())
+    return Side(rows, condensed_codes, purity, _mixed(codes, groups))
+
+
+MakeSide = Callable[[np.ndarray, np.ndarray, int, np.random.Generator], Side]
+
+SIDES: Mapping[str, MakeSide] = {
+    "all rows": _all,
+    "a third of the rows": _third,
+    "condensed information": _ci,
+    "condensed information, class by class": _ci_by_class,
+    "condensed information, by distance": _ci_by_distance,
+    "fuzzy centres": _fcm,
+}
+
+
+# --- search and training --------------------------------------------------------------------------------------------
+
+
+class _Chosen(NamedTuple):
+    C: float
+    gamma: float
+    # Share of the side's rows (of the original rows, where these judge) that cross-validation classified right.
+    accuracy: float
+
+
+def search(side: Side, n_classes: int, grid: Grid, rng: np.random.Generator) -> _Chosen:
+    """Search C and gamma by five-fold cross-validation on the side's own rows.
+
+    Parameters
+    ----------
+    side : Side
+        What is trained on.
+    n_classes : int
+        Classes.
+    grid : tuple
+        Values of C and of gamma.
+    rng : numpy.random.Generator
+        Deals the folds.
+
+    Returns
+    -------
+    (C, gamma, accuracy)
+        The smallest of the grid where a fold would leave one class only.
+    """
+    folds = deal_folds(side.codes, rng)
+    left = [np.unique(side.codes[folds != number]).size for number in np.unique(folds)]
+    if len(left) < 2 or min(left) < 2:
+        return _Chosen(min(grid[0]), min(grid[1]), float(np.bincount(side.codes).max() / side.codes.size))
+    found = search_c_and_gamma(
+        side.rows, side.codes, n_classes, Cs=grid[0], gammas=grid[1], folds=folds, tol=_TOL, cache_size=_CACHE_SIZE
+    )
+    return _Chosen(found.C, found.gamma, float(found.accuracy.max()))
+
+
+def search_held_out(
+    make: MakeSide, X: np.ndarray, codes: np.ndarray, n_classes: int, grid: Grid, rng: np.random.Generator
+) -> _Chosen:
+    """Search C and gamma by five-fold cross-validation whose folds are original rows; the other four are condensed.
+
+    Parameters
+    ----------
+    make : callable
+        Of `SIDES`.
+    X, codes, n_classes
+        Original rows, their class codes, classes.
+    grid : tuple
+        Values of C and of gamma.
+    rng : numpy.random.Generator
+        Deals the folds, and whatever `make` draws.
+
+    Returns
+    -------
+    (C, gamma, accuracy)
+        Among equals the smallest C, then the smallest gamma, as in `search_c_and_gamma`.
+    """
+    Cs, gammas = np.sort(grid[0]), np.sort(grid[1])
+    folds = deal_folds(codes, rng)
+    right = np.zeros((Cs.size, gammas.size), dtype=np.int64)
+    for number in np.unique(folds):
+        test = folds == number
+        side = make(X[~test], codes[~test], n_classes, rng)
+        if np.unique(side.codes).size < 2:
+            right += (codes[test] == side.codes[0]).sum()
+            continue
+        right += count_right(
+            side.rows, side.codes, X[test], codes[test], n_classes,
+            Cs=Cs.tolist(), gammas=gammas.tolist(), tol=_TOL, cache_size=_CACHE_SIZE,
+        )  # fmt: skip
+    best_C, best_gamma = np.unravel_index(np.argmax(right), right.shape)
+    return _Chosen(float(Cs[best_C]), float(gammas[best_gamma]), float(right.max() / codes.size))
+
+
+def search_by_libsvm(side: Side, grid: Grid, rng: np.random.Generator) -> _Chosen:
+    """Search as `search` does, every point from scratch and by LIBSVM itself (scikit-learn's `SVC`); for timings."""
+    Cs, gammas = sorted(grid[0]), sorted(grid[1])
+    folds = deal_folds(side.codes, rng)
+    right = np.zeros((len(Cs), len(gammas)), dtype=np.int64)
+    for number in np.unique(folds):
+        test = folds == number
+        for row, C in enumerate(Cs):
+            for column, gamma in enumerate(gammas):
+                svm = SVC(C=C, gamma=gamma, tol=_TOL, cache_size=_CACHE_SIZE).fit(side.rows[~test], side.codes[~test])
+                right[row, column] += (svm.predict(side.rows[test]) == side.codes[test]).sum()
+    best_C, best_gamma = np.unravel_index(np.argmax(right), right.shape)
+    return _Chosen(Cs[best_C], gammas[best_gamma], float(right.max() / side.codes.size))
+
+
+class _Fitted(NamedTuple):
+    predict: Callable[[np.ndarray], np.ndarray]
+    chosen: _Chosen
+    n_rows: int
+    n_support: int
+    purity: float
+    mixed: float
+    seconds: Seconds
+
+
+class _Clock:
+    """Processor time of one step after another."""
+
+    def __init__(self) -> None:
+        self.seconds: Seconds = {}
+        self._last = time.process_time()
+
+    def stop(self, name: str) -> None:
+        now = time.process_time()
+        self.seconds[name] = now - self._last
+        self._last = now
+
+
+def _fit(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: int, grid: Grid,
+         stream: Callable[[str], np.random.Generator], chosen: _Chosen | None) -> _Fitted:  # fmt: skip
+    """Condense, search unless it is chosen already, train."""
+    if how["side"] == "reduced kernel":
+        return _fit_reduced(how, X, codes, n_classes, grid, stream, chosen)
+    make, clock = SIDES[how["side"]], _Clock()
+    side = make(X, codes, n_classes, stream("side"))
+    clock.stop("condense")
+    if chosen is None and how["judge"] == "held-out rows":
+        chosen = search_held_out(make, X, codes, n_classes, grid, stream("search"))
+    elif chosen is None:
+        chosen = search(side, n_classes, grid, stream("search"))
+    clock.stop("search")
+    left = np.unique(side.codes)
+    if left.size == 1:
+        predict: Callable[[np.ndarray], np.ndarray] = lambda rows: np.full(len(rows), left[0])  # noqa: E731
+        n_support = 0
+    else:
+        svm = SVMClassifier(C=chosen.C, gamma=chosen.gamma, tol=_TOL, cache_size=_CACHE_SIZE, classes=range(n_classes))
+        svm.fit(side.rows, side.codes)
+        predict, n_support = svm.predict, int(svm.support_.size)
+    clock.stop("train")
+    return _Fitted(predict, chosen, int(side.codes.size), n_support, side.purity, side.mixed, clock.seconds)
+
+
+def _fit_reduced(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: int, grid: Grid,
+                 stream: Callable[[str], np.random.Generator], chosen: _Chosen | None) -> _Fitted:  # fmt: skip
+    """RSVM of two classes, as `ReducedSVMClassifier` trains it, on the same grid."""
+    clock, Cs = _Clock(), sorted(grid[0])
+    drawn = X[draw_rows(len(X), count_kernel_rows(how["mbar"], len(X)), stream("side"))]
+    distances = squared_distances(X, drawn)
+    clock.stop("condense")
+    if chosen is None:
+        folds, gammas = deal_folds(codes, stream("search")), sorted(grid[1])
+        held_out = [folds == number for number in range(_FOLDS)]
+        wrong = np.array(
+            [count_errors(np.exp(-gamma * distances), codes, n_classes, Cs, held_out) for gamma in gammas]
+        ).T
+        best_C, best_gamma = np.unravel_index(np.argmin(wrong), wrong.shape)
+        chosen = _Chosen(Cs[best_C], gammas[best_gamma], 1.0 - float(wrong.min()) / codes.size)
+    clock.stop("search")
+    gamma = chosen.gamma
+    solution = OneNormProblem(np.exp(-gamma * distances), np.where(codes == 1, 1.0, -1.0)).solve(chosen.C)
+    clock.stop("train")
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        values = np.exp(-gamma * squared_distances(rows, drawn)) @ solution.coef + solution.intercept
+        return (values > 0).astype(np.int64)
+
+    used = int(np.count_nonzero(solution.coef))
+    return _Fitted(predict, chosen, len(X), used, 1.0, 0.0, clock.seconds)
+
+
+# --- the jobs -------------------------------------------------------------------------------------------------------
+
+
+def _grid(parameters: Mapping[str, Any]) -> Grid:
+    return tuple(PAPER_CS) if parameters["Cs"] is None else tuple(parameters["Cs"]), (
+        tuple(PAPER_GAMMAS) if parameters["gammas"] is None else tuple(parameters["gammas"])
+    )
+
+
+def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Errors of every method on the folds of repeated five-fold splits.
+
+    Parameters
+    ----------
+    parameters : mapping
+        As for `read`; ``repeats``; ``Cs``, ``gammas``: the grid, None for the paper's; ``methods``: name to
+        ``{"side", "judge", "mbar"}``: what is trained on (`SIDES`, or "reduced kernel" with a share `mbar` of the
+        rows), and what the search is judged on ("its rows" or "held-out rows"); ``search``: "every fold", or
+        "once a repeat": on the first fold's training rows, for all folds.
+    context : Context
+        Data, streams, partial results.
+
+    Returns
+    -------
+    dict
+        ``n_rows, n_features, n_classes``, and for each of ``repeats``: ``folds`` (sizes), ``cpu_seconds``, and for
+        each of ``methods`` lists over the folds: ``errors, C, gamma, n_rows, n_support, purity, mixed``, and
+        ``searched``: what the search found its best point to have (for the folds that were searched).
+    """
+    X, codes, n_classes = read(parameters, context)
+    grid = _grid(parameters)
+
+    def compute(repeat: int) -> dict[str, Any]:
+        started = time.process_time()
+        folds = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], repeat, "folds"))
+        found: dict[str, dict[str, list[Any]]] = {}
+        for name, how in parameters["methods"].items():
+            fields = ("errors", "C", "gamma", "n_rows", "n_support", "purity", "mixed", "searched")
+            own: dict[str, list[Any]] = {field: [] for field in fields}
+            chosen = None
+            for number in range(_FOLDS):
+                test = folds == number
+                train, judged = unit_range(X[~test], X[test])
+                if parameters["search"] == "every fold":
+                    chosen = None
+                # Methods with equal sides draw them, and the folds of their search, alike.
+                stream = functools.partial(_stream, parameters, context, how["side"], repeat, number)
+                fitted = _fit(how, train, codes[~test], n_classes, grid, stream, chosen)
+                if chosen is None:
+                    own["searched"].append(fitted.chosen.accuracy)
+                chosen = fitted.chosen
+                own["errors"].append(int((fitted.predict(judged) != codes[test]).sum()))
+                own["C"].append(chosen.C)
+                own["gamma"].append(chosen.gamma)
+                for field in ("n_rows", "n_support", "purity", "mixed"):
+                    own[field].append(getattr(fitted, field))
+            found[name] = own
+        seconds = time.process_time() - started
+        return {"folds": np.bincount(folds).tolist(), "methods": found, "cpu_seconds": seconds}
+
+    key = {name: value for name, value in parameters.items() if name != "repeats"}
+    repeats = [
+        context.part({**key, "repeat": number}, functools.partial(compute, number))
+        for number in range(parameters["repeats"])
+    ]
+    return {"n_rows": codes.size, "n_features": X.shape[1], "n_classes": n_classes, "repeats": repeats}
+
+
+def _stream(
+    parameters: Mapping[str, Any], context: Context, side: str, repeat: int, fold: int, purpose: str
+) -> np.random.Generator:
+    return context.stream(parameters["seed"], parameters["dataset"], repeat, fold, side, purpose)
+
+
+def picture(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Two features of the rows of a dataset, before and after condensing by them.
+
+    Parameters
+    ----------
+    parameters : mapping
+        As for `read`; ``columns``: the two features.
+    context : Context
+        Where the data is.
+
+    Returns
+    -------
+    dict
+        ``rows, codes, condensed, condensed_codes``, and ``groups``: the rows of each condensed one.
+    """
+    X, codes, n_classes = read(parameters, context)
+    rows, _ = unit_range(X[:, parameters["columns"]], X[:1, parameters["columns"]])
+    found = condense_rows("ci", rows, codes, n_classes)
+    assert found.groups is not None
+    return {
+        "rows": rows.tolist(),
+        "codes": codes.tolist(),
+        "condensed": found.rows.tolist(),
+        "condensed_codes": found.codes.tolist(),
+        "groups": found.groups.tolist(),
+    }
+
+
+def times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Processor time of every method on the first fold of some splits, one after the other in one thread.
+
+    Parameters
+    ----------
+    parameters : mapping
+        As for `accuracies`; each of the ``repeats`` searches. ``scratch``: ``methods`` whose search is done by LIBSVM
+        too, in the first of the ``repeats`` it says.
+    context : Context
+        Data, streams, partial results.
+
+    Returns
+    -------
+    dict
+        ``n_rows`` (trained on), ``n_features, n_classes``, and for each of ``repeats`` and each method ``seconds``
+        (condense, search, train), ``n_rows, n_support, accuracy``; of a search by LIBSVM, ``scratch`` (its seconds and
+        accuracy) and ``searched`` (the accuracy that ours found).
+    """
+    X, codes, n_classes = read(parameters, context)
+    grid = _grid(parameters)
+
+    def compute(repeat: int) -> dict[str, Any]:
+        for how in parameters["methods"].values():
+            _warm_up(how["side"], how["mbar"])
+        folds = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], repeat, "folds"))
+        test = folds == 0
+        train, judged = unit_range(X[~test], X[test])
+        found = {}
+        for name, how in parameters["methods"].items():
+            stream = functools.partial(_stream, parameters, context, how["side"], repeat, 0)
+            fitted = _fit(how, train, codes[~test], n_classes, grid, stream, None)
+            found[name] = {
+                "seconds": fitted.seconds,
+                "n_rows": fitted.n_rows,
+                "n_support": fitted.n_support,
+                "accuracy": float(np.mean(fitted.predict(judged) == codes[test])),
+            }
+            if repeat < parameters["scratch"]["repeats"] and name in parameters["scratch"]["methods"]:
+                side = SIDES[how["side"]](train, codes[~test], n_classes, stream("side"))
+                seconds, searched = _seconds(functools.partial(search_by_libsvm, side, grid, stream("search")))
+                found[name]["scratch"] = {"seconds": seconds, "accuracy": searched.accuracy}
+                found[name]["searched"] = fitted.chosen.accuracy
+        return found
+
+    key = {name: value for name, value in parameters.items() if name != "repeats"}
+    repeats = [
+        context.part({**key, "repeat": number}, functools.partial(compute, number))
+        for number in range(parameters["repeats"])
+    ]
+    n_train = int((deal_folds(codes, np.random.default_rng(0)) != 0).sum())
+    return {"n_rows": n_train, "n_features": X.shape[1], "n_classes": n_classes, "repeats": repeats}
+
+
+@functools.cache
+def _warm_up(side: str, mbar: float | None) -> None:
+    """Compile what a method uses, on a few rows that are made up."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(60) % 2
+    X = rng.random((60, 3)) + 0.5 * codes[:, None]
+    how = {"side": side, "judge": "its rows", "mbar": mbar}
+    _fit(how, X, codes, 2, ((0.5, 8.0), (0.5, 2.0)), lambda purpose: np.random.default_rng(0), None).predict(X)
+
+
+def _seconds(step: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.process_time()
+    result = step()
+    return time.process_time() - started, result
+
+
+def growth(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Processor time of condensing more and more rows of a dataset, in one thread.
+
+    Parameters
+    ----------
+    parameters : mapping
+        As for `read`; ``sizes``: for "ci" and "fcm", numbers of rows, drawn at random, the fewer among the more (larger
+        ones than the dataset are its size); ``repeats``: the smallest time of so many counts.
+    context : Context
+        Data, streams, partial results.
+
+    Returns
+    -------
+    dict
+        For "ci" and "fcm" the lists ``n_rows`` and ``seconds``; for "fcm" ``n_iter`` too.
+    """
+    X, codes, n_classes = read(parameters, context)
+    X, _ = unit_range(X, X[:1])
+    order = context.stream(parameters["seed"], parameters["dataset"], "order").permutation(codes.size)
+
+    def compute(kind: str, size: int) -> dict[str, float]:
+        some = order[:size]
+        rng = functools.partial(context.stream, parameters["seed"], parameters["dataset"], kind, size)
+
+        def condense(rows: np.ndarray, own: np.ndarray) -> Any:
+            return condense_rows(kind, rows, own, n_classes, rng=rng())
+
+        condense(X[order[:60]], codes[order[:60]])
+        runs = [_seconds(lambda: condense(X[some], codes[some])) for _ in range(parameters["repeats"])]
+        return {"seconds": min(seconds for seconds, _ in runs), "n_iter": runs[0][1].n_iter}
+
+    key = {name: value for name, value in parameters.items() if name != "sizes"}
+    result: dict[str, Any] = {}
+    for kind, sizes in parameters["sizes"].items():
+        counts = sorted({min(size, codes.size) for size in sizes})
+        found = [context.part({**key, "condensed": kind, "n": n}, functools.partial(compute, kind, n)) for n in counts]
+        result[kind] = {"n_rows": counts, **{name: [own[name] for own in found] for name in ("seconds", "n_iter")}}
+    return result
+
+
+def large(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Condense a large dataset, and train once on all rows and on condensed ones with C and gamma that are given.
+
+    Parameters
+    ----------
+    parameters : mapping
+        ``dataset, source, seed``; ``C``, ``gamma``.
+    context : Context
+        Data, streams.
+
+    Returns
+    -------
+    dict
+        ``n_rows`` (trained on: four of five), ``n_features, n_classes``; ``seconds``: of condensing, of training on
+        all rows, on condensed ones and on a third of the rows; ``accuracy`` on the fifth, ``n_support``; ``purity``;
+        ``megabytes``: the largest memory of the whole process, data and library included, while it condensed; None
+        where the system does not tell.
+    """
+    X, codes, _ = context.class_rows(*parameters["source"])
+    # Classes without rows would be trained against.
+    present, codes = np.unique(codes, return_inverse=True)
+    n_classes = int(present.size)
+    test = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], "folds")) == 0
+    # Sparse rows keep their zeros: those of the catalogue that are large are 0 or 1 anyway.
+    train, judged = (X[~test], X[test]) if scipy.sparse.issparse(X) else unit_range(X[~test], X[test])
+    own = codes[~test]
+    small = deal_folds(own, context.stream(parameters["seed"], parameters["dataset"], "third"), 3) == 0
+    # Compiles.
+    few = deal_folds(own, np.random.default_rng(0), max(3, own.size // _FEW)) == 0
+    condense_rows("ci", train[few], own[few], n_classes)
+    _svm(parameters, n_classes).fit(train[few], own[few]).predict(judged[:10])
+
+    told = _forget_peak()
+    seconds: Seconds = {}
+    seconds["condense"], found = _seconds(lambda: condense_rows("ci", train, own, n_classes))
+    peak = _peak_megabytes() if told else None
+    result: dict[str, Any] = {"n_support": {}, "accuracy": {}}
+    for name, rows, labels in (
+        ("all rows", train, own),
+        ("condensed rows", found.rows, found.codes),
+        ("a third of the rows", train[small], own[small]),
+    ):
+        svm = _svm(parameters, n_classes)
+        seconds[name], _ = _seconds(functools.partial(svm.fit, rows, labels))
+        result["n_support"][name] = int(svm.support_.size)
+        result["accuracy"][name] = float(np.mean(svm.predict(judged) == codes[test]))
+    return {
+        "n_rows": int(own.size),
+        "n_features": int(X.shape[1]),
+        "n_classes": n_classes,
+        "seconds": seconds,
+        **result,
+        "purity": found.label_purity,
+        "megabytes": peak,
+    }
+
+
+def _svm(parameters: Mapping[str, Any], n_classes: int) -> SVMClassifier:
+    return SVMClassifier(C=parameters["C"], gamma=parameters["gamma"], classes=range(n_classes))
+
+
+def _forget_peak() -> bool:
+    """Let the system count this process's largest memory anew; return whether it can."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _peak_megabytes() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) / 1024.0 for line in lines if line.startswith("VmHWM:"))
+
+
+_KINDS = {"accuracies": accuracies, "picture": picture, "times": times, "growth": growth, "large": large}
+
+
+def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Run a job by its ``kind``: `accuracies`, `picture`, `times`, `growth` or `large`."""
+    return _KINDS[parameters["kind"]](parameters, context)
