@@ -18,3 +18,8 @@ from hypothesis import settings  # noqa: E402 - the lines above must come first
 # The same examples in every run: a test that fails fails again. `pytest --hypothesis-profile=default` draws new ones.
 settings.register_profile("repeatable", derandomize=True, print_blob=True)
 settings.load_profile("repeatable")
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests first, so that no worker is left with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("workflow") is None)

@@ -16,6 +16,7 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
+from privsvm.methods.model_files import load_paths, save_paths
 from privsvm.methods.ppsvm_protocol import (
     combine_messages,
     draw_secrets,
@@ -27,7 +28,6 @@ from privsvm.methods.ppsvm_protocol import (
     train_on_messages,
     write_private,
 )
-from privsvm.methods.training import load_paths, save_paths
 from privsvm.privacy.known_sample import audit_entity
 from privsvm.streams import system_stream
 
