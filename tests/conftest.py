@@ -21,5 +21,10 @@ settings.load_profile("repeatable")
 
 
 def pytest_collection_modifyitems(items):
-    """Long tests first, so that no worker is left with one at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("workflow") is None)
+    """Long tests early, half of them for each of two workers, so that neither is left with one at the end."""
+    long = [item for item in items if item.get_closest_marker("workflow")]
+    quick = [item for item in items if not item.get_closest_marker("workflow")]
+    # Each worker begins with one half of the list. The second one does others first, while the first one makes the
+    # working copy that most of the long ones need.
+    half = max(len(items) // 2 - (len(long) + 1) // 2, 0)
+    items[:] = [*long[::2], *quick[: half + len(quick) // 10], *long[1::2], *quick[half + len(quick) // 10 :]]
