@@ -33,9 +33,8 @@ def set_broken_lock_file_aside() -> None:
 def remove_other_outputs(datasets: list[str], condense: str, data: Path = Path("data")) -> list[str]:
     """Remove what the benchmark made of datasets, or by a condensation, that it no longer has.
 
-    DVC's cache keeps recorded versions.
-
-    Equal parameters then give an equal dvc.lock, and `dvc push` publishes nothing that was taken out.
+    DVC's cache keeps recorded versions. Equal parameters then give an equal dvc.lock, and `dvc push` publishes nothing
+    that was taken out.
     """
     removed = [folder for folder in data.glob("condensed/*") if folder.name != condense]
     rooms = [data / "prepared", data / "raw"]

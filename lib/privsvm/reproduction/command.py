@@ -25,7 +25,7 @@ def _chosen(experiments: Mapping[str, Experiment], names: Sequence[str]) -> list
     # What all names begin with is the paper's.
     words = [name.split("_") for name in experiments]
     shared = sum(1 for _ in itertools.takewhile(lambda places: len(set(places)) == 1, zip(*words, strict=False)))
-    short = {"_".join(name.split("_")[shared:]): name for name in experiments}
+    short = {"_".join(parts[shared:]): name for name, parts in zip(experiments, words, strict=True)}
     for name in names:
         if name not in experiments and name not in short:
             raise PrivSVMError(f"experiment {name!r} is unknown; {nearest_name(name, [*experiments, *short])}")
