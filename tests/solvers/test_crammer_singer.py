@@ -9,12 +9,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.svm import LinearSVC
 
 from privsvm.solvers import crammer_singer
-from privsvm.solvers.crammer_singer import (
-    crammer_singer_objective,
-    round_off_allowance,
-    solve_crammer_singer,
-    stored_rows,
-)
+from privsvm.solvers.crammer_singer import crammer_singer_objective, round_off_allowance, solve_crammer_singer
 
 
 def unit_rows(load):
@@ -103,21 +98,22 @@ def test_a_face_step_stays_feasible_and_raises_the_dual(seed, n_classes, n, d, l
     # A third of the rows at the upper bound, a third below.
     alpha *= C * np.where(rows % 3 == 0, 1.0, rng.random(n))[:, None] / np.maximum(total, 1e-9)
     alpha[rows, y] = np.minimum(-alpha.sum(axis=1), C)
-    weights = X.T @ alpha
+    stored = crammer_singer._DenseRows(X, n_classes)
+    stored.rebuild_weights(alpha)
 
     def dual(alpha):
         return -0.5 * np.square(X.T @ alpha).sum() - alpha[~own].sum()
 
     before = dual(alpha)
-    face = crammer_singer._Face(X, y, stored_rows(X)[2], C, n_classes)
+    face = crammer_singer._Face(stored, y, C, n_classes)
     with unittest.mock.patch.object(crammer_singer, "_SETTLED_FACE", 1.0 if factored else -1.0):
-        work = face.step(alpha, weights, np.inf)
+        work = face.step(alpha, np.inf)
     assert (work > 0) == (face.n_last > 0)
     assert np.all(alpha[~own] <= 0)
     assert np.all(alpha[own] <= C)
     assert np.all(alpha[own] >= 0)
     assert np.abs(alpha.sum(axis=1)).max() <= 1e-14 * C * n_classes
-    assert np.allclose(weights, X.T @ alpha, rtol=0, atol=1e-10 * C * n)
+    assert np.allclose(stored.by_feature, X.T @ alpha, rtol=0, atol=1e-10 * C * n)
     assert dual(alpha) >= before - 1e-12 * (1 + abs(before))
 
 

@@ -1,7 +1,7 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 
+from privsvm.solvers import noisy_gradient
 from privsvm.solvers.noisy_gradient import (
     AVERAGES,
     LOSSES,
@@ -474,6 +475,53 @@ def test_same_seed_same_bits_whatever_the_threads():
     }  # fmt: skip
     assert len(answers) == 1
     assert len(answers.pop()) == 2 * 8 * (5 * 70 + 5)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(LOSSES),
+    st.sampled_from([8, 16, 17, 40, 300]),
+    st.integers(1, 17),
+    st.integers(2, 5),
+    st.booleans(),
+    st.sampled_from(["sgd", "adam"]),
+    st.sampled_from([0.0, 0.01]),
+    st.sampled_from([0.0, 0.02]),
+    st.sampled_from([1e-9, 0.1, 1.0]),
+)
+@settings(max_examples=15, deadline=None)
+def test_members_of_a_team_give_the_same_bits_as_one(
+    regulariser, sparse, seed, loss_name, d, c, n_threads, fit_intercept, optimizer, margin_weight, ridge, sample_rate
+):
+    c = c if loss_name == "one_vs_rest_hinge" else c + 1
+    X, codes, _, _ = problem(seed, 90, d, c, density=0.3 if sparse else 1.0)
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    steps = settings_of(
+        loss_name, regulariser=regulariser, fit_intercept=fit_intercept, optimizer=optimizer, average="last_half",
+        margin_weight=margin_weight, ridge=ridge, sample_rate=sample_rate, noise_scale=1.0, n_steps=5,
+        expected_batch=30.0,
+    )  # fmt: skip
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        # Small problems are worth a team, and it meets several times a step.
+        patch.setattr(noisy_gradient, "_MEMBER_WORK", 1e-3)
+        patch.setattr(noisy_gradient, "_STORED_BLOCKS", 2)
+        for threads in (1, n_threads):
+            parts = noisy_gradient._feature_parts(rows, c, steps, threads)
+            assert parts.size - 1 == min(threads, d // 8)
+            model = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(seed), 2, threads)
+            found.append(b"".join(getattr(model, field.name).tobytes() for field in fields(model)))
+    assert found[0] == found[1]
+
+
+def test_small_steps_are_not_shared():
+    """Threads that wait most of the time are of no use; large steps have as many as are allowed."""
+    small, large = np.zeros((1000, 20)), np.zeros((1000, 600))
+    steps = settings_of("hinge", sample_rate=0.1)
+    assert noisy_gradient._feature_parts(small, 3, steps, 8).tolist() == [0, 20]
+    assert noisy_gradient._feature_parts(large, 30, steps, 3).tolist() == [0, 200, 400, 600]
 
 
 def test_the_generator_alone_decides():

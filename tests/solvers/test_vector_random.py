@@ -5,12 +5,13 @@ import pytest
 import scipy.stats
 
 from privsvm.solvers.vector_random import (
+    BUFFER,
     ROUNDS,
-    add_normals,
     fill_exponentials,
     fill_normals,
+    load_normals,
     logarithms,
-    next_exponential,
+    next_exponentials,
     open_stream,
     random_bits,
 )
@@ -91,9 +92,17 @@ def test_exponentials_at_the_ends():
     assert out[1] == 0.0
 
 
+def normals(stream, count):
+    """The first numbers of a stream."""
+    draws = []
+    for start in range(0, count, BUFFER):
+        assert load_normals(stream, start) == 0
+        draws.append(stream[3].copy())
+    return np.concatenate(draws)[:count]
+
+
 def test_normal_numbers_are_normal():
-    draws = np.zeros(2 * 10**6)
-    add_normals(open_stream(np.random.Generator(np.random.Philox(key=1))), 1.0, draws)
+    draws = normals(open_stream(np.random.Generator(np.random.Philox(key=1))), 2 * 10**6)
     n = draws.size
     assert scipy.stats.kstest(draws, "norm").pvalue > ALARM
     bound = scipy.stats.norm.isf(ALARM / 2)
@@ -112,18 +121,21 @@ def test_normal_numbers_are_normal():
 
 def test_exponential_numbers_are_exponential():
     stream = open_stream(np.random.Generator(np.random.Philox(key=2)))
-    draws = np.array([next_exponential(stream) for _ in range(50_000)])
+    draws = []
+    for _ in range(50):
+        next_exponentials(stream)
+        assert stream[1][1] == 0
+        draws.append(stream[3].copy())
+    draws = np.concatenate(draws)
     assert scipy.stats.kstest(draws, "expon").pvalue > ALARM
 
 
-def test_streams_go_on_and_differ():
+def test_streams_go_on_and_back_and_differ():
     rng = np.random.default_rng(5)
     first, second = open_stream(rng), open_stream(rng)
+    whole, other = normals(first, 5000), normals(second, 5000)
     again = open_stream(np.random.default_rng(5))
-    whole, parts, other = np.zeros(5000), np.zeros(5000), np.zeros(5000)
-    add_normals(first, 2.0, whole)
-    for start in range(0, 5000, 7):
-        add_normals(again, 2.0, parts[start : start + 7])
-    add_normals(second, 2.0, other)
-    assert np.array_equal(whole, parts)
+    for index in (4999, 0, 1023, 1024, 1025, 3000, 2, 4095, 4096):
+        assert again[3][load_normals(again, index)] == whole[index]
+    assert np.unique(whole).size == whole.size
     assert not np.isin(other, whole).any()

@@ -64,7 +64,8 @@ class GRPUAClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
     fit_intercept : bool or None, default=None
         Whether to train offsets; they are part of the clipped gradient. None: yes.
     n_jobs : int or None, default=None
-        Models trained at the same time. The result does not depend on it.
+        Threads, for models at the same time; where there are fewer models, for the steps of one. The result does
+        not depend on it.
     allow_unsound : bool, default=False
         Consent to a model whose epsilon is not proved.
     random_state : int, numpy.random.Generator or None, default=None

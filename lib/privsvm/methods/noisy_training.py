@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -311,7 +312,8 @@ def release_noisy_gradient(
     streams : callable
         See `privsvm.methods.released.noise_streams`.
     n_jobs : int or None, default=None
-        Models trained at the same time; the result does not depend on it.
+        Threads. They train models at the same time; where there are fewer models than threads, several work on one.
+        The result does not depend on it.
     composition : {"joint", "naive"}, default="joint"
         For the one-vs-rest loss: one training of all weight vectors, whose gradient is clipped as a whole, or one
         training for each with ``epsilon / k`` and ``delta / k``.
@@ -363,20 +365,24 @@ def release_noisy_gradient(
 
     to_scale = rows if scaling == "none" else rows_to_scale(rows, scaling)
 
+    jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
+    n_threads = count_threads(n_jobs)
+    threads_per_model = max(1, n_threads // max(1, len(jobs)))
+
     def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
         index, repeat = job
         stream = streams(epsilons[index], repeat)
+        run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
         if scaling != "none":
             scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream)
-            trained = noisy_gradient_steps(scaled.rows, codes, n_vectors, planned[index], stream)
+            trained = run(scaled.rows, codes, n_vectors)
             return *scaled.model(trained.coef), *scaled.features
-        models = [noisy_gradient_steps(rows, own, vectors, planned[index], stream) for own, vectors in problems]
+        models = [run(rows, own, vectors) for own, vectors in problems]
         return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
 
-    jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
     started = time.perf_counter()
     # Products of scaled rows are BLAS's, whose last digits depend on its threads.
-    with one_blas_thread(), thread_pool(count_threads(n_jobs)) as pool:
+    with one_blas_thread(), thread_pool(n_threads) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
     seconds = time.perf_counter() - started
     witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)

@@ -152,7 +152,8 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         Gradient perturbation: whether to train offsets; they are part of the clipped gradient. None: unless rows are
         scaled by `scaling`.
     n_jobs : int or None, default=None
-        Gradient perturbation: models trained at the same time. The result does not depend on it.
+        Gradient perturbation: threads, for models at the same time; where there are fewer models, for the steps of
+        one. The result does not depend on it.
     allow_unsound : bool, default=False
         Consent to a model whose epsilon is not proved.
     random_state : int, numpy.random.Generator or None, default=None

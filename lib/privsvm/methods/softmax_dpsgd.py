@@ -65,7 +65,8 @@ class SoftmaxDPSGDClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstim
     fit_intercept : bool or None, default=None
         Whether to train offsets; they are part of the clipped gradient. None: unless rows are scaled by `scaling`.
     n_jobs : int or None, default=None
-        Models trained at the same time. The result does not depend on it.
+        Threads, for models at the same time; where there are fewer models, for the steps of one. The result does
+        not depend on it.
     allow_unsound : bool, default=False
         Consent to a model whose epsilon is not proved.
     random_state : int, numpy.random.Generator or None, default=None

@@ -21,6 +21,7 @@ usable where the distance to the optimum has to be bounded.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,18 @@ import scipy.sparse
 from numba import njit
 from scipy.linalg import lapack
 
+from privsvm.solvers.row_tiles import ROWS, score_tiles
+from privsvm.solvers.sparse_rows import (
+    WIDTH,
+    add_row,
+    compact,
+    count_numbers,
+    padded_weights,
+    score_row,
+    score_rows,
+    square_rows,
+    sum_rows,
+)
 from privsvm.solvers.threads import one_blas_thread
 
 __all__ = [
@@ -43,7 +56,7 @@ __all__ = [
 _PASSES = (1, 1, 2, 2, 4)
 _FIRST_FACE = 2
 # Without a face step, this many times as many passes go by before the gap is checked.
-_PASSES_PER_CHECK = 3
+_PASSES_PER_CHECK = 2
 # A row whose block stays the same is visited again after twice as many passes as before, up to this many.
 _LONGEST_PAUSE = 8
 # W is rebuilt from the dual variables after so many checks, so that round-off does not build up in it.
@@ -53,12 +66,13 @@ _REBUILD_CHECKS = 8
 # not timed: the result must not depend on the machine's load.
 _MAX_VARIABLES = 3000
 _FACE_SHARE = 0.2
-_WORK_PER_VISIT = 30.0
+_WORK_PER_SCORE, _WORK_PER_ENTRY = 30.0, 5.0
+# Of a product of CSR rows with each other, for each of their numbers.
 _SPARSE_WORK = 10.0
 # A linear system or an inverse costs less per multiplication than a pass does.
 _FACTOR_WORK, _INVERSE_WORK = 1.0 / 24.0, 1.0 / 8.0
 # A face that shrank by no more than this share since the last pass will meet few bounds: no inverse is computed.
-_SETTLED_FACE = 0.03
+_SETTLED_FACE = 0.02
 # Added to the diagonal of the system, relative to it; it may be singular.
 _RIDGE = 1e-9
 # Rows with a smaller squared norm are left to the passes: products of their features underflow.
@@ -102,30 +116,36 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
 
     The row's own class comes first in `scores` and `block`, then the rivals that may matter.
     """
-    top = 0
-    for m in range(count):
-        # Gradient of the dual with the row's own contribution taken out, but for the margin of the rivals.
+    # Gradient of the dual with the row's own contribution taken out, but for the margin of the rivals.
+    origin, origin_margin = scores[0] - squared_norm * block[0], 0.0
+    largest = origin
+    work[0] = origin
+    for m in range(1, count):
         work[m] = scores[m] - squared_norm * block[m]
-        if work[m] + (0.0 if m == 0 else 1.0) > work[top] + (0.0 if top == 0 else 1.0):
-            top = m
+        if work[m] + 1.0 > largest:
+            origin, origin_margin, largest = work[m], 1.0, work[m] + 1.0
     # Only differences count. Beside a row of tiny norm the margin would swallow all their digits, so the largest
     # entry is the origin.
-    origin, origin_margin = work[top], 0.0 if top == 0 else 1.0
     for m in range(count):
         work[m] = (work[m] - origin) + ((0.0 if m == 0 else 1.0) - origin_margin)
-        order_buffer[m] = work[m]
-    order_buffer[0] += squared_norm * C
-    # Insertion sort, descending: few classes, nearly sorted from one epoch to the next.
+    weight = squared_norm * C
+    # The level is no lower than the own class alone or the largest entry alone, which is 0, put it.
+    lowest = max(work[0], -weight)
+    order_buffer[0] = work[0] + weight
+    n_above = 1
+    # Insertion sort, descending: few entries.
     for m in range(1, count):
-        value = order_buffer[m]
-        k = m - 1
-        while k >= 0 and order_buffer[k] < value:
-            order_buffer[k + 1] = order_buffer[k]
-            k -= 1
-        order_buffer[k + 1] = value
-    total = order_buffer[0] - squared_norm * C
+        value = work[m]
+        if value > lowest:
+            k = n_above - 1
+            while k >= 0 and order_buffer[k] < value:
+                order_buffer[k + 1] = order_buffer[k]
+                k -= 1
+            order_buffer[k + 1] = value
+            n_above += 1
+    total = order_buffer[0] - weight
     used = 1
-    while used < count and total < used * order_buffer[used]:
+    while used < n_above and total < used * order_buffer[used]:
         total += order_buffer[used]
         used += 1
     level = total / used
@@ -148,24 +168,27 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
 
 @njit(cache=True)
 def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, counts, due):
-    """Turn scores into margins; list what may change before the next check; return the gap.
+    """Turn scores into margins; list what may change before the next check; return the gap and the loss.
 
     The margin of a rival is how far it is ahead, with its margin of 1; that of the row's own class is 0. Listed are,
     for every row, its own class and the rivals that may change; none: skip the row.
     """
     n_rows, n_classes = scores.shape
-    gap = 0.0
+    gap, loss = 0.0, 0.0
     for i in range(n_rows):
-        own = scores[i, y[i]]
+        label = y[i]
+        own = scores[i, label]
         largest, weighted, moved, lowest = 0.0, 0.0, 0.0, np.inf
-        for m in range(n_classes):
-            margin = 0.0 if m == y[i] else scores[i, m] - own + 1.0
+        for rival in range(n_classes - 1):
+            m = rival + (rival >= label)
+            margin = scores[i, m] - own + 1.0
             scores[i, m] = margin
             largest = max(largest, margin)
             weighted += alpha[i, m] * margin
             moved = max(moved, abs(margin - previous[i, m]))
-            if m != y[i] and alpha[i, m] < 0.0:
-                lowest = min(lowest, margin)
+            lowest = min(lowest, margin if alpha[i, m] < 0.0 else np.inf)
+        scores[i, label] = 0.0
+        loss += largest
         # With W = sum_i alpha_i x_i' the gap is a sum over rows of terms that cannot be negative: the row's loss less
         # what its dual variables make of the margins.
         gap += C * largest + weighted
@@ -176,11 +199,12 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
         # A rival enters when it overtakes those that are in, or, where none is, when its margin is violated.
         entry = -np.inf if everything else (lowest if lowest < np.inf else 0.0) - moved
         count = 1
-        active[i, 0] = y[i]
-        for m in range(n_classes):
-            if m != y[i] and (alpha[i, m] < 0.0 or scores[i, m] >= entry):
-                active[i, count] = m
-                count += 1
+        active[i, 0] = label
+        for rival in range(n_classes - 1):
+            # No branch: it could not be predicted.
+            m = rival + (rival >= label)
+            active[i, count] = m
+            count += (alpha[i, m] < 0.0) | (scores[i, m] >= entry)
         settled = count == 1
         if count == 2:
             # One rival that holds all of the row's weight and stays ahead.
@@ -188,7 +212,7 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
             settled = alpha[i, rival] <= -C and scores[i, rival] >= moved
         if not settled:
             counts[i] = count
-    return gap
+    return gap, loss
 
 
 @njit(cache=True)
@@ -237,18 +261,18 @@ def _plan_visit(changed, due, pause, i, epoch):
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
 def _epochs_dense(X, squared_norms, C, alpha, weights, active, counts, due, pause, order, state, start, n_epochs):
-    """Make passes over dense rows; return the random state and the number of scores computed."""
+    """Make passes over dense rows; return the random state and the work done."""
     n_classes, n_features = weights.shape
     scores, block = np.empty(n_classes), np.empty(n_classes)
     work, order_buffer = np.empty(n_classes), np.empty(n_classes)
-    n_scores = 0
+    spent = 0.0
     for epoch in range(start, start + n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
         state = shuffle(order[:n_due], state)
         for place in range(n_due):
             i = order[place]
             count = counts[i]
-            n_scores += count
+            spent += count * (_WORK_PER_SCORE + n_features)
             for a in range(count):
                 m = active[i, a]
                 block[a] = alpha[i, m]
@@ -267,64 +291,54 @@ def _epochs_dense(X, squared_norms, C, alpha, weights, active, counts, due, paus
                         weights[m, k] += step * X[i, k]
                     alpha[i, m] = work[a]
             _plan_visit(changed, due, pause, i, epoch)
-    return state, n_scores
+    return state, spent
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(cache=True)
 def _epochs_sparse(
     data, indices, indptr, squared_norms, C, alpha, weights, active, counts, due, pause, order, state, start, n_epochs
 ):
     """Make passes over CSR rows, as `_epochs_dense` does; here the classes of one feature lie together."""
-    n_classes = weights.shape[1]
-    scores, block = np.empty(n_classes + 3), np.empty(n_classes)
-    work, order_buffer, steps = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    classes = np.empty(n_classes + 3, dtype=np.int64)
-    n_scores = 0
+    n_classes, padded = alpha.shape[1], weights.shape[1]
+    numbers, lanes = weights.reshape(-1), np.empty(padded)
+    scores, block = np.empty(n_classes), np.empty(n_classes)
+    work, order_buffer = np.empty(n_classes), np.empty(n_classes)
+    needed = np.empty(padded, dtype=np.bool_)
+    spent = 0.0
     for epoch in range(start, start + n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
         state = shuffle(order[:n_due], state)
         for place in range(n_due):
             i = order[place]
             count = counts[i]
-            n_scores += count
+            first, end = indptr[i], indptr[i + 1]
+            spent += count * _WORK_PER_SCORE
+            needed[:] = False
             for a in range(count):
-                classes[a] = active[i, a]
-                block[a] = alpha[i, classes[a]]
-            # Four sums at a time hide how long one addition takes; any class fills up the last four.
-            for a in range(count, count + 3):
-                classes[a] = classes[0]
-            for a in range(0, count, 4):
-                m0, m1, m2, m3 = classes[a], classes[a + 1], classes[a + 2], classes[a + 3]
-                score0, score1, score2, score3 = 0.0, 0.0, 0.0, 0.0
-                for k in range(indptr[i], indptr[i + 1]):
-                    j, value = indices[k], data[k]
-                    score0 += weights[j, m0] * value
-                    score1 += weights[j, m1] * value
-                    score2 += weights[j, m2] * value
-                    score3 += weights[j, m3] * value
-                scores[a], scores[a + 1], scores[a + 2], scores[a + 3] = score0, score1, score2, score3
+                needed[active[i, a] // WIDTH] = True
+            for part in range(padded // WIDTH):
+                if needed[part]:
+                    score_row(data, indices, first, end, numbers, padded, part * WIDTH, lanes)
+                    spent += (end - first) * _WORK_PER_ENTRY
+            for a in range(count):
+                m = active[i, a]
+                scores[a], block[a] = lanes[m], alpha[i, m]
             _solve_block(scores, block, squared_norms[i], C, work, order_buffer, count)
-            n_changed = 0
+            lanes[:] = 0.0
+            needed[:] = False
+            changed = False
             for a in range(count):
-                step = work[a] - block[a]
-                if step != 0.0:
-                    m = classes[a]
+                if work[a] != block[a]:
+                    m = active[i, a]
+                    lanes[m] = work[a] - block[a]
                     alpha[i, m] = work[a]
-                    steps[n_changed] = step
-                    classes[n_changed] = m
-                    n_changed += 1
-            for a in range(0, n_changed - 1, 2):
-                m0, m1, step0, step1 = classes[a], classes[a + 1], steps[a], steps[a + 1]
-                for k in range(indptr[i], indptr[i + 1]):
-                    j, value = indices[k], data[k]
-                    weights[j, m0] += step0 * value
-                    weights[j, m1] += step1 * value
-            if n_changed % 2 == 1:
-                m0, step0 = classes[n_changed - 1], steps[n_changed - 1]
-                for k in range(indptr[i], indptr[i + 1]):
-                    weights[indices[k], m0] += step0 * data[k]
-            _plan_visit(n_changed > 0, due, pause, i, epoch)
-    return state, n_scores
+                    needed[m // WIDTH] = True
+                    changed = True
+            for part in range(padded // WIDTH):
+                if needed[part]:
+                    add_row(data, indices, first, end, numbers, padded, part * WIDTH, lanes)
+            _plan_visit(changed, due, pause, i, epoch)
+    return state, spent
 
 
 @njit(cache=True)
@@ -338,26 +352,29 @@ def _list_face(alpha, y, squared_norms, C, rows, references, places, classes):
     n_rows, n_classes = alpha.shape
     n_face, n_variables = 0, 0
     for i in range(n_rows):
-        own = alpha[i, y[i]]
+        label = y[i]
+        own = alpha[i, label]
         if own <= 0.0 or squared_norms[i] < _SMALLEST_SQUARE:
             continue
-        n_free, reference = 0, -1
-        for m in range(n_classes):
-            if m != y[i] and alpha[i, m] < 0.0:
-                n_free += 1
-                if reference < 0 or alpha[i, m] < alpha[i, reference]:
-                    reference = m
+        n_free, reference, lowest = 0, label, 0.0
+        for rival in range(n_classes - 1):
+            # No branch, here and below: it could not be predicted.
+            m = rival + (rival >= label)
+            value = alpha[i, m]
+            n_free += value < 0.0
+            reference = m if value < lowest else reference
+            lowest = min(lowest, value)
         if own < C * (1.0 - 1e-12):
-            reference = y[i]
+            reference = label
         elif n_free < 2:
             continue
         if n_variables + n_classes > classes.shape[0]:
             return 0, 0
-        for m in range(n_classes):
-            if m != y[i] and m != reference and alpha[i, m] < 0.0:
-                places[n_variables] = n_face
-                classes[n_variables] = m
-                n_variables += 1
+        for rival in range(n_classes - 1):
+            m = rival + (rival >= label)
+            places[n_variables] = n_face
+            classes[n_variables] = m
+            n_variables += (alpha[i, m] < 0.0) & (m != reference)
         rows[n_face] = i
         references[n_face] = reference
         n_face += 1
@@ -533,6 +550,36 @@ def _follow_step(factor, inverted, slopes, alpha, labels, C, references, places,
     return n_bounds
 
 
+@njit(cache=True)
+def _slope(change, scores, labels, references):
+    """Return what a change of dual variables gains, to first order."""
+    slope = 0.0
+    for f in range(change.shape[0]):
+        # Margins count from the reference class, so that no digits are lost.
+        origin = scores[f, references[f]] + (0.0 if references[f] == labels[f] else 1.0)
+        for m in range(change.shape[1]):
+            slope -= change[f, m] * (scores[f, m] + (0.0 if m == labels[f] else 1.0) - origin)
+    return slope
+
+
+@njit(cache=True)
+def _score_dense(X, weights, scores):
+    """Set the scores (n, c) of dense rows; BLAS is slow where there are few classes."""
+    n_rows, n_features = X.shape
+    n_classes = weights.shape[0]
+    rows, vectors = X.reshape(-1), weights.reshape(-1)
+    starts, products = np.empty(ROWS, dtype=np.int64), np.empty(n_classes * ROWS)
+    for first in range(0, n_rows, ROWS):
+        for r in range(ROWS):
+            # The last row fills up the last tile.
+            starts[r] = min(first + r, n_rows - 1) * n_features
+        products[:] = 0.0
+        score_tiles(rows, starts, vectors, n_classes, n_features, products)
+        for r in range(min(ROWS, n_rows - first)):
+            for m in range(n_classes):
+                scores[first + r, m] = products[m * ROWS + r]
+
+
 def _margins(X, y: np.ndarray, coef: np.ndarray) -> np.ndarray:
     """How far each rival is ahead, with its margin of 1: (n, c); 0 in the row's own class."""
     scores = np.asarray(X @ coef.T)
@@ -540,14 +587,6 @@ def _margins(X, y: np.ndarray, coef: np.ndarray) -> np.ndarray:
     margins = scores - scores[rows, y][:, None] + 1.0
     margins[rows, y] = 0.0
     return margins
-
-
-def _scores(X, by_feature: np.ndarray) -> np.ndarray:
-    """Scores (n, c) of all rows, for weights (d, c)."""
-    if scipy.sparse.issparse(X):
-        return np.asarray(X @ by_feature)
-    # BLAS takes half the time for the transposed product.
-    return np.ascontiguousarray((by_feature.T @ X.T).T)
 
 
 def crammer_singer_objective(X, y: np.ndarray, coef: np.ndarray, C: float) -> float:
@@ -612,53 +651,103 @@ def stored_rows(X) -> tuple[Any, tuple[np.ndarray, ...], np.ndarray]:
     """
     if scipy.sparse.issparse(X):
         X = scipy.sparse.csr_array(X, dtype=np.float64)
-        squared_norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-        return X, (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), squared_norms
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return (
+            X,
+            (X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)),
+            square_rows(X.data, X.indptr),
+        )
     X = np.ascontiguousarray(X, dtype=np.float64)
     return X, (X,), np.einsum("ij,ij->i", X, X)
 
 
-def _compact(X):
-    """Store dense rows as CSR where that is faster; others as they are."""
-    if scipy.sparse.issparse(X) or X.shape[1] < _SPARSE_FEATURES:
-        return X
-    sample = X[:: max(1, X.shape[0] // _SAMPLE_ROWS)]
-    if np.count_nonzero(sample) > _SPARSE_SHARE * sample.size:
-        return X
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    places = np.flatnonzero(X.reshape(-1) != 0)
-    rows, indices = np.divmod(places, X.shape[1])
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=X.shape[0]))])
-    return scipy.sparse.csr_array((X.reshape(-1)[places], indices, indptr), shape=X.shape)
+def _has_few_numbers(X: np.ndarray) -> bool:
+    """Whether to store dense rows as CSR, because that is faster."""
+    if X.shape[1] < _SPARSE_FEATURES:
+        return False
+    step = max(1, X.shape[0] // _SAMPLE_ROWS)
+    return bool(count_numbers(X, step) <= _SPARSE_SHARE * X[::step].size)
+
+
+class _DenseRows:
+    """Dense rows and their weights; here the features of one class lie together."""
+
+    epochs: Any = staticmethod(_epochs_dense)
+
+    def __init__(self, X, n_classes: int) -> None:
+        self.X, self.storage, self.squared_norms = stored_rows(X)
+        self.row_work = float(self.X.shape[1])
+        self.weights = np.zeros((n_classes, self.X.shape[1]))
+        self.by_feature = self.weights.T
+
+    def rebuild_weights(self, alpha: np.ndarray) -> None:
+        """Compute the weights from the dual variables."""
+        np.matmul(alpha.T, self.X, out=self.weights)
+
+    def scores(self) -> np.ndarray:
+        """Scores (n, c) of all rows."""
+        scores = np.empty((self.X.shape[0], self.weights.shape[0]))
+        _score_dense(self.X, self.weights, scores)
+        return scores
+
+
+class _SparseRows:
+    """CSR rows and their weights; here the classes of one feature lie together."""
+
+    epochs: Any = staticmethod(_epochs_sparse)
+
+    def __init__(self, X, n_classes: int) -> None:
+        self.n_classes, self.shape = n_classes, X.shape
+        if scipy.sparse.issparse(X):
+            _, self.storage, self.squared_norms = stored_rows(X)
+        else:
+            self.storage = compact(X)
+            self.squared_norms = square_rows(self.storage[0], self.storage[2])
+        self.row_work = _SPARSE_WORK * self.storage[0].size / max(X.shape[0], 1)
+        self.weights = padded_weights(X.shape[1], n_classes)
+        self.by_feature = self.weights[:, :n_classes]
+
+    @functools.cached_property
+    def X(self):
+        """The rows."""
+        return scipy.sparse.csr_array(self.storage, shape=self.shape)
+
+    def rebuild_weights(self, alpha: np.ndarray) -> None:
+        """Compute the weights from the dual variables."""
+        sum_rows(*self.storage, alpha, self.weights)
+
+    def scores(self) -> np.ndarray:
+        """Scores (n, c) of all rows."""
+        scores = np.empty((self.shape[0], self.n_classes))
+        score_rows(*self.storage, self.weights, scores)
+        return scores
 
 
 class _Face:
-    """Newton steps on the dual variables inside their bounds.
+    """Newton steps on the dual variables inside their bounds."""
 
-    `weights` is W transposed, (d, c), whatever its layout in memory.
-    """
-
-    def __init__(self, X, y: np.ndarray, squared_norms: np.ndarray, C: float, n_classes: int) -> None:
-        self.row_work = _SPARSE_WORK * X.nnz / max(X.shape[0], 1) if scipy.sparse.issparse(X) else float(X.shape[1])
-        self.X, self.y, self.squared_norms, self.C = X, y, squared_norms, C
+    def __init__(self, rows, y: np.ndarray, C: float, n_classes: int) -> None:
+        self.stored, self.y, self.C = rows, y, C
         self.rows, self.references = np.empty((2, y.size), dtype=np.int64)
         self.places, self.classes = np.empty((2, _MAX_VARIABLES + n_classes), dtype=np.int64)
         self.n_last = 0
 
-    def step(self, alpha: np.ndarray, weights: np.ndarray, allowed: float) -> float:
-        """Improve `alpha` and `weights` if that is cheap enough; return the work done, 0 for no step."""
+    def step(self, alpha: np.ndarray, allowed: float) -> float:
+        """Improve `alpha` and the weights if that is cheap enough; return the work done, 0 for no step."""
         n_face, n = _list_face(
-            alpha, self.y, self.squared_norms, self.C, self.rows, self.references, self.places, self.classes
+            alpha, self.y, self.stored.squared_norms, self.C, self.rows, self.references, self.places, self.classes
         )
         settled = abs(n - self.n_last) <= _SETTLED_FACE * n
         self.n_last = n
-        work = (_FACTOR_WORK if settled else _INVERSE_WORK) * n**3 + n_face**2 * self.row_work * _INVERSE_WORK
+        work = (_FACTOR_WORK if settled else _INVERSE_WORK) * n**3 + n_face**2 * self.stored.row_work * _INVERSE_WORK
         if n == 0 or work > allowed:
             return 0.0
         rows, references = self.rows[:n_face], self.references[:n_face]
         places, classes = self.places[:n], self.classes[:n]
-        X, labels, before = self.X[rows], self.y[rows], alpha[rows]
-        gram, scores = X @ X.T, np.asarray(X @ weights)
+        X, labels = self.stored.X[rows], self.y[rows]
+        gram, scores = X @ X.T, np.asarray(X @ self.stored.by_feature)
         gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
         matrix, slopes = _face_system(gram, scores, labels, references, places, classes)
         # LAPACK counts columns first: the transposed matrix is the same memory.
@@ -667,18 +756,15 @@ class _Face:
             factor, failed = lapack.dpotri(factor, lower=0, overwrite_c=1)
         if failed:
             return work
+        before = alpha[rows]
         after = before.copy()
         n_bounds = _follow_step(factor.T, not settled, slopes, after, labels, self.C, references, places, classes, n)
         work += 0.5 * n_bounds**2 * n + (n_bounds * n**2 if settled else 0.0)
         change = after - before
-        # What the dual gains: margins count from the reference class, so that no digits are lost.
-        margins = scores + 1.0
-        margins[np.arange(n_face), labels] -= 1.0
-        margins -= margins[np.arange(n_face), references][:, None]
-        gain = -np.vdot(change, margins) - 0.5 * np.vdot(change, gram @ change)
-        if gain > 0.0:
+        of_weights = X.T @ change
+        if _slope(change, scores, labels, references) > 0.5 * np.vdot(of_weights, of_weights):
             alpha[rows] = after
-            weights += X.T @ change
+            self.stored.by_feature += of_weights
         return work
 
 
@@ -707,27 +793,23 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
         Deterministic: rows are visited in a fixed pseudo-random order. Its gap is exact up to
         `round_off_allowance`.
     """
-    X, storage, squared_norms = stored_rows(_compact(X))
-    sparse = len(storage) == 3
-    epochs: Any = _epochs_sparse if sparse else _epochs_dense
+    if not scipy.sparse.issparse(X):
+        X = np.ascontiguousarray(X, dtype=np.float64)
+    rows: Any = (_SparseRows if scipy.sparse.issparse(X) or _has_few_numbers(X) else _DenseRows)(X, n_classes)
     y = np.ascontiguousarray(y, dtype=np.int64)
-    n_rows, n_features = X.shape
+    n_rows = X.shape[0]
     alpha = np.zeros((n_rows, n_classes))
-    _set_rows_without_features(y, squared_norms, C, alpha)
-    # Classes of one feature lie together for CSR rows, features of one class for dense ones.
-    weights = np.zeros((n_features, n_classes) if sparse else (n_classes, n_features))
-    by_feature = weights if sparse else weights.T
-    face = _Face(X, y, squared_norms, C, n_classes)
+    _set_rows_without_features(y, rows.squared_norms, C, alpha)
+    face = _Face(rows, y, C, n_classes)
     active = np.empty((n_rows, n_classes), dtype=np.int64)
     counts, due, order = np.empty((3, n_rows), dtype=np.int64)
     pause = np.ones(n_rows, dtype=np.int64)
-    work_per_score = _WORK_PER_VISIT + (_SPARSE_WORK * X.nnz / max(n_rows, 1) if sparse else n_features)
     previous, scores = np.zeros((2, n_rows, n_classes))
     state = np.uint64(1)
     n_epochs, n_checks, work = 0, 0, 0.0
     rebuilt = True
     while True:
-        reached = _assess(scores, previous, alpha, y, squared_norms, C, n_checks < 2, active, counts, due)
+        reached, loss = _assess(scores, previous, alpha, y, rows.squared_norms, C, n_checks < 2, active, counts, due)
         out_of_epochs = max_epochs is not None and n_epochs >= max_epochs
         if rebuilt and (reached <= gap or out_of_epochs):
             break
@@ -735,27 +817,27 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
         rebuilt = reached <= gap or out_of_epochs or n_checks % _REBUILD_CHECKS == 0
         if rebuilt:
             # The certificate is that of the dual variables, not of the sum of all steps.
-            by_feature[...] = X.T @ alpha if sparse else (alpha.T @ X).T
-            scores = _scores(X, by_feature)
+            rows.rebuild_weights(alpha)
+            scores = rows.scores()
             continue
         previous = scores
         start = n_epochs
         for _ in range(_PASSES_PER_CHECK):
             n_passes = _PASSES[min(n_checks, len(_PASSES)) - 1]
             n_passes = n_passes if max_epochs is None else min(n_passes, max_epochs - n_epochs)
-            common = (squared_norms, C, alpha, weights, active, counts, due, pause, order)
-            state, n_scores = epochs(*storage, *common, np.uint64(state), n_epochs - start, n_passes)
+            common = (rows.squared_norms, C, alpha, rows.weights, active, counts, due, pause, order)
+            state, spent = rows.epochs(*rows.storage, *common, np.uint64(state), n_epochs - start, n_passes)
             n_epochs += n_passes
-            work += n_scores * work_per_score
+            work += spent
             if n_checks <= _FIRST_FACE:
                 break
-            spent = face.step(alpha, by_feature, _FACE_SHARE * work)
+            spent = face.step(alpha, _FACE_SHARE * work)
             work += spent
             if spent > 0.0 or n_epochs == max_epochs:
                 break
-        scores = _scores(X, by_feature)
-    coef = np.ascontiguousarray(by_feature.T)
-    primal = 0.5 * float(np.vdot(coef, coef)) + C * float(scores.max(axis=1).sum())
+        scores = rows.scores()
+    coef = np.ascontiguousarray(rows.by_feature.T)
+    primal = 0.5 * float(np.vdot(coef, coef)) + C * loss
     return CrammerSingerSolution(coef, primal, primal - reached, reached, n_epochs, reached <= gap)
 
 

@@ -21,8 +21,9 @@ from numba import njit
 
 from privsvm.errors import nearest_name
 from privsvm.solvers.row_tiles import PADDING, ROWS, add_entries, add_tiles, score_entries, score_tiles
+from privsvm.solvers.team import meet, run_team
 from privsvm.solvers.vector_math import LOG2_E, exp2, maximum
-from privsvm.solvers.vector_random import add_normals, next_exponential, open_stream
+from privsvm.solvers.vector_random import BUFFER, load_normals, next_exponentials, open_stream
 
 __all__ = [
     "AVERAGES",
@@ -56,6 +57,12 @@ _LARGEST_SCORE = 1e150
 # Longer rows count for nothing.
 _LARGEST_SIZE = 1e150
 _LOST_SLOPE = 2e-154
+
+# Blocks of eight rows between two meetings of a team.
+_STORED_BLOCKS = 64
+# Multiplications of a step that are worth another thread, and what a random number costs in them.
+_MEMBER_WORK = 50_000
+_NORMAL_WORK = 20.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -374,115 +381,195 @@ def _clip_slopes(z, scores, sizes, n_features, intercept, numbers, regulariser_n
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _regulariser(weights, shape, numbers, out):
-    """Gradient of the regulariser; returns its norm, and a bound on it that knows of no cancellation."""
-    _loss, _smoothing, _weight, margin, ridge, inside, _s, _bound = numbers
+def _regulariser(weights, shape, numbers, low, high, out):
+    """Gradient of the regulariser by the weights of features [low, high), and by the intercepts."""
+    _loss, _smoothing, _weight, margin, ridge, _inside, _s, _bound = numbers
     n_vectors, n_features, step_k, step_j = shape
-    square, weight_square = 0.0, 0.0
-    if margin > 0.0:
-        for j in range(n_features):
+    if margin == 0.0 and step_j == 1:
+        for k in range(n_vectors):
+            source, target = weights[k * step_k + low : k * step_k + high], out[k * step_k + low :]
+            for j in range(source.shape[0]):
+                target[j] = 2.0 * ridge * source[j]
+    else:
+        for j in range(low, high):
             total = 0.0
             for k in range(n_vectors):
                 total += weights[k * step_k + j * step_j]
             for k in range(n_vectors):
                 place = k * step_k + j * step_j
                 out[place] = 2.0 * margin * (n_vectors * weights[place] - total)
-        for i in range(n_features * n_vectors, weights.shape[0]):
-            out[i] = 0.0
-        for i in range(weights.shape[0]):
-            out[i] += 2.0 * ridge * weights[i]
-    else:
-        for i in range(weights.shape[0]):
-            out[i] = 2.0 * ridge * weights[i]
-    if inside:
-        for i in range(weights.shape[0]):
-            square += out[i] * out[i]
-            weight_square += weights[i] * weights[i]
-    return np.sqrt(square), 2.0 * (margin * n_vectors + ridge) * np.sqrt(weight_square)
+                out[place] += 2.0 * ridge * weights[place]
+    for i in range(n_features * n_vectors, weights.shape[0]):
+        out[i] = 2.0 * ridge * weights[i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _clipped_sum(rows, batch, weights, shape, numbers, work, out):
-    """Set `out` to the sum of the clipped gradients of the rows `batch`, laid out like `weights`."""
-    X, data, indices, indptr, sparse, sizes, codes = rows
-    loss, smoothing, weight, margin, ridge, inside, s, _bound = numbers
+def _regulariser_norms(weights, shape, numbers, regulariser):
+    """Norm of the regulariser's gradient, and a bound on it that knows of no cancellation."""
+    _loss, _smoothing, _weight, margin, ridge, _inside, _s, _bound = numbers
+    square, weight_square = 0.0, 0.0
+    for i in range(weights.shape[0]):
+        square += regulariser[i] * regulariser[i]
+        weight_square += weights[i] * weights[i]
+    return np.sqrt(square), 2.0 * (margin * shape[0] + ridge) * np.sqrt(weight_square)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _is_reduced(rows, numbers):
+    """Whether one vector less is worked on.
+
+    The losses of all vectors together see differences of scores, and their slopes add up to 0. Worth it for dense rows.
+    """
+    return not rows[4] and numbers[0] != ONE_VS_REST_HINGE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _subtract_last(weights, shape, first, end, worked):
+    """Set the vectors [first, end) of `worked` to how far those of dense rows are from the last one."""
     n_vectors, n_features, _, _ = shape
-    (z, scores, h), (differences, regulariser), (starts, labels, block), (block_sizes, shares, first, second) = work
-    intercept, out_b = weights[n_vectors * n_features :], out[n_vectors * n_features :]
-    for i in range(out.shape[0]):
-        out[i] = 0.0
-    inside = inside and (margin > 0.0 or ridge > 0.0)
-    regulariser_norm, weight_size = 0.0, 0.0
-    if inside:
-        regulariser_norm, weight_size = _regulariser(weights, shape, numbers, regulariser)
-    # The losses of all vectors together see differences of scores, and their slopes add up to 0: of dense rows, one
-    # vector less is worked on.
-    reduced = not sparse and loss != ONE_VS_REST_HINGE
-    n_worked = n_vectors - 1 if reduced else n_vectors
-    worked = weights
-    if reduced:
-        worked = differences
-        last = weights[n_worked * n_features : n_vectors * n_features]
-        for k in range(n_worked):
-            source, target = weights[k * n_features :], differences[k * n_features :]
-            for j in range(n_features):
-                target[j] = source[j] - last[j]
-    total_share, count = 0.0, batch.shape[0]
-    for t in range(0, count, ROWS):
-        n_rows = min(ROWS, count - t)
-        for r in range(ROWS):
-            # The last block is filled up with its last row, and the slopes of those are 0.
-            i = batch[t + min(r, n_rows - 1)]
-            block[r] = i
-            starts[r] = i * n_features
-            labels[r] = codes[i]
-            block_sizes[r] = sizes[i]
-        for i in range(z.shape[0]):
-            z[i] = 0.0
-        if sparse:
-            for r in range(n_rows):
-                low, high = indptr[block[r]], indptr[block[r] + 1]
-                score_entries(data, indices, low, high, weights, n_vectors, first, z, r)
-        else:
-            score_tiles(X, starts, worked, n_worked, n_features, z)
-        for k in range(n_vectors):
-            offset = s * intercept[k]
-            for r in range(ROWS):
-                value = z[k * ROWS + r] + offset
-                # Those of huge rows may be no numbers at all.
-                value = value if value < _LARGEST_SCORE else _LARGEST_SCORE
-                scores[k * ROWS + r] = value if value > -_LARGEST_SCORE else -_LARGEST_SCORE
-        _slopes(scores, labels, loss, smoothing, weight, first, second, h)
-        _clip_slopes(
-            z, scores, block_sizes, n_features, intercept, numbers, regulariser_norm, weight_size, second, shares, h
-        )  # fmt: skip
-        for r in range(n_rows, ROWS):
-            shares[r] = 0.0
-            for k in range(n_vectors):
-                h[k * ROWS + r] = 0.0
+    last = weights[(n_vectors - 1) * n_features :]
+    for k in range(first, end):
+        source, target = weights[k * n_features :], worked[k * n_features :]
+        for j in range(n_features):
+            target[j] = source[j] - last[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _block_slopes(rows, batch, weights, worked, shape, numbers, norms, work, starts, h, shares):
+    """Set `h` to the clipped slopes of the first eight rows of `batch`, `shares` to the clip's factors.
+
+    Sets `starts` to where dense rows begin, and to the numbers of CSR rows.
+    """
+    X, data, indices, indptr, sparse, norms_of_rows, codes = rows
+    loss, smoothing, weight, _margin, _ridge, _inside, s, _bound = numbers
+    n_vectors, n_features, _, _ = shape
+    (z, scores), labels, (sizes, row_1, row_2) = work
+    intercept = weights[n_vectors * n_features :]
+    n_rows, stride = min(ROWS, batch.shape[0]), 1 if sparse else n_features
+    for r in range(ROWS):
+        # The last block is filled up with its last row, and the slopes of those are 0.
+        i = batch[min(r, n_rows - 1)]
+        starts[r] = i * stride
+        labels[r] = codes[i]
+        sizes[r] = norms_of_rows[i]
+    for i in range(z.shape[0]):
+        z[i] = 0.0
+    if sparse:
         for r in range(n_rows):
-            total_share += shares[r]
-        if s > 0.0:
-            for k in range(n_vectors):
-                total = 0.0
-                for r in range(ROWS):
-                    total += h[k * ROWS + r]
-                out_b[k] += s * total
-        if sparse:
-            for r in range(n_rows):
-                low, high = indptr[block[r]], indptr[block[r] + 1]
-                add_entries(data, indices, low, high, h, n_vectors, first, out, r)
-        else:
-            add_tiles(X, starts, h, n_worked, n_features, out)
-    if reduced:
-        last = out[n_worked * n_features : n_vectors * n_features]
-        for k in range(n_worked):
-            source = out[k * n_features :]
-            for j in range(n_features):
+            start, end = indptr[starts[r]], indptr[starts[r] + 1]
+            score_entries(data, indices, start, end, weights, n_vectors, row_1, z, r)
+    else:
+        n_worked = n_vectors - 1 if _is_reduced(rows, numbers) else n_vectors
+        score_tiles(X, starts, worked, n_worked, n_features, z)
+    for k in range(n_vectors):
+        offset = s * intercept[k]
+        for r in range(ROWS):
+            value = z[k * ROWS + r] + offset
+            # Those of huge rows may be no numbers at all.
+            value = value if value < _LARGEST_SCORE else _LARGEST_SCORE
+            scores[k * ROWS + r] = value if value > -_LARGEST_SCORE else -_LARGEST_SCORE
+    _slopes(scores, labels, loss, smoothing, weight, row_1, row_2, h)
+    _clip_slopes(z, scores, sizes, n_features, intercept, numbers, norms[0], norms[1], row_2, shares, h)
+    for r in range(n_rows, ROWS):
+        shares[r] = 0.0
+        for k in range(n_vectors):
+            h[k * ROWS + r] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _add_block(rows, n_rows, shape, numbers, work, starts, h, low, high, out):
+    """Add the gradients of up to eight rows, by the weights of features [low, high), to `out`."""
+    X, data, indices, indptr, sparse, _norms, _codes = rows
+    n_vectors, n_features, _, _ = shape
+    _, _, (_, lanes, values) = work
+    if not sparse:
+        n_worked = n_vectors - 1 if _is_reduced(rows, numbers) else n_vectors
+        add_tiles(X, starts, h, n_worked, n_features, low, high, out)
+        return
+    for r in range(n_rows):
+        start, end = indptr[starts[r]], indptr[starts[r] + 1]
+        if low > 0 or high < n_features:
+            entries = indices[start:end]
+            end = start + np.searchsorted(entries, high)
+            start += np.searchsorted(entries, low)
+        add_entries(data, indices, start, end, h, n_vectors, high, lanes, values, out, r)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_batch(member, team, rows, batch, weights, worked, shape, numbers, norms, work, blocks, part, out):
+    """Add the clipped gradients of the rows `batch`, by the weights of a part of the features, to `out`.
+
+    The rows' slopes are computed by all members together. Member 0 adds what belongs to the intercepts. Returns the
+    sum of what the regulariser is scaled by; -1 if a member has given up.
+    """
+    n_members, meetings = team
+    slopes, shares, starts = blocks
+    n_vectors, n_features, _, _ = shape
+    s, by_intercept = numbers[6], out[n_vectors * n_features :]
+    n_blocks, n_stored = (batch.shape[0] + ROWS - 1) // ROWS, slopes.shape[1]
+    total_share, half = 0.0, 0
+    for begin in range(0, max(n_blocks, 1), n_stored):
+        end = min(begin + n_stored, n_blocks)
+        for b in range(begin + member, end, n_members):
+            _block_slopes(
+                rows, batch[b * ROWS :], weights, worked, shape, numbers, norms, work, starts[half, b - begin],
+                slopes[half, b - begin], shares[half, b - begin],
+            )  # fmt: skip
+        # Those who are first go on with the other half of the memory, and no further.
+        if not meet(meetings, n_members):
+            return -1.0
+        for b in range(begin, end):
+            h = slopes[half, b - begin]
+            n_rows = min(ROWS, batch.shape[0] - b * ROWS)
+            _add_block(rows, n_rows, shape, numbers, work, starts[half, b - begin], h, part[0], part[1], out)
+            for r in range(ROWS):
+                total_share += shares[half, b - begin, r]
+            if member == 0 and s > 0.0:
+                for k in range(n_vectors):
+                    total = 0.0
+                    for r in range(ROWS):
+                        total += h[k * ROWS + r]
+                    by_intercept[k] += s * total
+        half = 1 - half
+    return total_share
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _finish_sum(rows, shape, numbers, part, total_share, regulariser, out):
+    """Add what follows from the other vectors' gradients, and from the regulariser, to a part of `out`."""
+    _loss, _smoothing, _weight, margin, ridge, inside, _s, _bound = numbers
+    n_vectors, n_features, step_k, step_j = shape
+    if _is_reduced(rows, numbers):
+        last = out[(n_vectors - 1) * n_features + part[0] : (n_vectors - 1) * n_features + part[1]]
+        for k in range(n_vectors - 1):
+            source = out[k * n_features + part[0] :]
+            for j in range(last.shape[0]):
                 last[j] -= source[j]
-    if inside and total_share > 0.0:
-        for i in range(out.shape[0]):
-            out[i] += total_share * regulariser[i]
+    if inside and (margin > 0.0 or ridge > 0.0) and total_share > 0.0:
+        for j in range(part[0], part[1]):
+            for k in range(n_vectors):
+                out[k * step_k + j * step_j] += total_share * regulariser[k * step_k + j * step_j]
+        if part[0] == 0:
+            for i in range(n_vectors * n_features, out.shape[0]):
+                out[i] += total_share * regulariser[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _clipped_sum(rows, weights, shape, numbers, blocks, out):
+    """Set `out` to the sum of the clipped gradients of all rows, laid out like `weights`."""
+    _loss, _smoothing, _weight, _margin, _ridge, inside, _s, _bound = numbers
+    part, norms = (0, shape[1]), (0.0, 0.0)
+    regulariser, worked, work = np.zeros(weights.shape[0]), weights, _work(shape[0])
+    if inside:
+        _regulariser(weights, shape, numbers, *part, regulariser)
+        norms = _regulariser_norms(weights, shape, numbers, regulariser)
+    if _is_reduced(rows, numbers):
+        worked = np.empty(weights.shape[0])
+        _subtract_last(weights, shape, 0, shape[0] - 1, worked)
+    batch = np.arange(rows[5].shape[0])
+    team = (1, np.zeros(1, np.int64))
+    total_share = _add_batch(0, team, rows, batch, weights, worked, shape, numbers, norms, work, blocks, part, out)
+    _finish_sum(rows, shape, numbers, part, total_share, regulariser, out)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -498,23 +585,27 @@ def _sample(stream, rate, mean_gap, n_rows, batch):
         return n_rows
     if rate <= 0.0:
         return 0
+    position, numbers = stream[1], stream[3]
+    used: Any = np.int64(position[1])
     count, place = 0, -1.0
     while True:
-        place += 1.0 + np.floor(next_exponential(stream) * mean_gap)
+        if used == numbers.shape[0]:
+            next_exponentials(stream)
+            used = 0
+        place += 1.0 + np.floor(numbers[used] * mean_gap)
+        used += 1
         if not place < n_rows:
+            position[1] = np.uint64(used)
             return count
         batch[count] = np.int64(place)
         count += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _work(n_vectors, n_features):
-    """Memory that `_clipped_sum` overwrites: of blocks by vector, of models, and of the rows of a block."""
-    by_vector = (np.zeros(n_vectors * ROWS), np.zeros(n_vectors * ROWS), np.zeros(n_vectors * ROWS))
-    models = (np.zeros(n_vectors * (n_features + 1)), np.zeros(n_vectors * (n_features + 1)))
-    whole = (np.zeros(ROWS, np.int64), np.zeros(ROWS, np.int64), np.zeros(ROWS, np.int64))
-    real = (np.zeros(ROWS), np.zeros(ROWS), np.zeros(ROWS), np.zeros(ROWS))
-    return by_vector, models, whole, real
+def _work(n_vectors):
+    """Memory for a block, of each member's own: by vector, labels, and numbers of the rows."""
+    by_vector = (np.empty(n_vectors * ROWS), np.empty(n_vectors * ROWS))
+    return by_vector, np.empty(ROWS, np.int64), (np.empty(ROWS), np.empty(ROWS), np.empty(ROWS))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -538,54 +629,136 @@ def _update(t, rate, gradient, weights, memory, settings):
             weights[i] -= rate * gradient[i]
 
 
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _share_gradient(shape, part, own, gradient):
+    """Move a part of the features' gradients, and the intercepts', to where all members find them."""
+    n_vectors, n_features, _, _ = shape
+    for k in range(n_vectors):
+        source = own[k * n_features + part[0] : k * n_features + part[1]]
+        target = gradient[k * n_features + part[0] :]
+        for j in range(source.shape[0]):
+            target[j] = source[j]
+            source[j] = 0.0
+    if part[0] == 0:
+        source, target = own[n_vectors * n_features :], gradient[n_vectors * n_features :]
+        for k in range(n_vectors):
+            target[k] = source[k]
+            source[k] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _finish_step(t, schedule, settings, low, high, noise, place, model):
+    """Turn the sum of gradients into the step's direction and take it, for the numbers [low, high) of the model.
+
+    Random number `place` belongs to the model's first number. The sum is cleared for the next step.
+    """
+    rates, average_from, noise_scale, portion, outside = schedule
+    share = 1.0 / (t - average_from + 1.0)
+    while low < high:
+        # As many at a time as stay in the fastest cache.
+        end = min(low + BUFFER, high)
+        begin = 0
+        if noise_scale > 0.0:
+            begin = load_normals(noise, place + low)
+            end = min(low + BUFFER - begin, high)
+        weights, gradient, mean, first, second, regulariser = model
+        weights, gradient, mean = weights[low:end], gradient[low:end], mean[low:end]
+        if noise_scale > 0.0:
+            numbers = noise[3][begin : begin + end - low]
+            for i in range(gradient.shape[0]):
+                gradient[i] += noise_scale * numbers[i]
+        if outside:
+            regulariser = regulariser[low:end]
+            for i in range(gradient.shape[0]):
+                gradient[i] = gradient[i] * portion + regulariser[i]
+        else:
+            for i in range(gradient.shape[0]):
+                gradient[i] *= portion
+        _update(t, rates[t], gradient, weights, (first[low:end], second[low:end]), settings)
+        if t >= average_from:
+            for i in range(mean.shape[0]):
+                mean[i] += share * (weights[i] - mean[i])
+        for i in range(gradient.shape[0]):
+            gradient[i] = 0.0
+        low = end
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _cut(place, size, member, n_members):
+    """First of the `size` numbers of a model that a member changes, where random number `place` is the first's.
+
+    Who has more than one has whole buffers of random numbers, but for the ends.
+    """
+    if member == 0 or member == n_members:
+        return size if member > 0 else 0
+    buffer = (place + size * member // n_members + BUFFER // 2) // BUFFER
+    return min(max(0, buffer * BUFFER - place), size)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _steps(
-    rows, shape, numbers, noise_scale, sample_rate, rates, expected_batch, settings, average_from, record_every,
-    sampling, noise, models, history,
+    member, meetings, parts, rows, shape, numbers, schedule, settings, sample_rate, record_every, sampling, noise,
+    models, memory, blocks, own, history,
 ):  # fmt: skip
-    """Run all steps for every model of `models` (n_runs, size), one run after the other."""
+    """Run all steps for every model of `models` (n_runs, size), one run after the other.
+
+    All members of a team draw the same rows. Each computes slopes for some of them, adds up gradients for a part of
+    the features, in memory of its `own` where the parts of dense rows lie too close together, and changes a part of
+    the model.
+    """
     _loss, _smoothing, _weight, margin, ridge, inside, s, _bound = numbers
-    n_vectors, n_features, _, _ = shape
-    n_rows, size = rows[5].shape[0], models.shape[1]
-    batch = np.empty(n_rows, np.int64)
-    work = _work(n_vectors, n_features)
-    gradient, weights = np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
-    memory = (np.zeros(size), np.zeros(size))
+    rates, average_from, _noise_scale, _portion, outside = schedule
+    n_vectors = shape[0]
+    n_members, n_rows, size = parts.shape[0] - 1, rows[5].shape[0], models.shape[1]
+    part = (parts[member], parts[member + 1])
+    weights, gradient, first, second, worked, regulariser = memory
+    batch, work = np.empty(n_rows, np.int64), _work(n_vectors)
+    norms, team = (0.0, 0.0), (n_members, meetings)
+    inside = inside and (margin > 0.0 or ridge > 0.0)
+    reduced, separate = _is_reduced(rows, numbers), n_members > 1 and not rows[4]
+    own = own if separate else gradient
     # Without intercepts, their part stays 0.
     used = size if s > 0.0 else size - n_vectors
-    outside = not inside and (margin > 0.0 or ridge > 0.0)
-    regulariser, portion = work[1][1], 1.0 / expected_batch
     mean_gap = -1.0 / np.log1p(-sample_rate) if 0.0 < sample_rate < 1.0 else 0.0
     for run in range(models.shape[0]):
-        mean = models[run]
-        for i in range(size):
-            weights[i] = 0.0
-            mean[i] = 0.0
-            memory[0][i] = 0.0
-            memory[1][i] = 0.0
+        model = (weights, gradient, models[run], first, second, regulariser)
+        if member == 0:
+            for i in range(size):
+                weights[i], gradient[i], models[run, i], first[i], second[i] = 0.0, 0.0, 0.0, 0.0, 0.0
+            for i in range(worked.shape[0]):
+                worked[i] = 0.0
+        if not meet(meetings, n_members):
+            return
         for t in range(rates.shape[0]):
             count = _sample(sampling, sample_rate, mean_gap, n_rows, batch)
-            if count > 0:
-                _clipped_sum(rows, batch[:count], weights, shape, numbers, work, gradient)
-            else:
-                for i in range(size):
-                    gradient[i] = 0.0
-            if noise_scale > 0.0:
-                add_normals(noise, noise_scale, gradient[:used])
-            if outside:
-                _regulariser(weights, shape, numbers, regulariser)
-                for i in range(size):
-                    gradient[i] = gradient[i] * portion + regulariser[i]
-            else:
-                for i in range(size):
-                    gradient[i] *= portion
-            _update(t, rates[t], gradient, weights, memory, settings)
-            if t >= average_from:
-                share = 1.0 / (t - average_from + 1.0)
-                for i in range(size):
-                    mean[i] += share * (weights[i] - mean[i])
-            if record_every > 0 and (t + 1) % record_every == 0:
-                source = mean if t >= average_from else weights
+            if inside or outside:
+                _regulariser(weights, shape, numbers, part[0], part[1], regulariser)
+            if inside:
+                if not meet(meetings, n_members):
+                    return
+                norms = _regulariser_norms(weights, shape, numbers, regulariser)
+            total_share = _add_batch(
+                member, team, rows, batch[:count], weights, worked, shape, numbers, norms, work, blocks, part, own
+            )
+            if total_share < 0.0:
+                return
+            _finish_sum(rows, shape, numbers, part, total_share, regulariser, own)
+            if separate:
+                _share_gradient(shape, part, own, gradient)
+            if not meet(meetings, n_members):
+                return
+            place = (run * rates.shape[0] + t) * used
+            low, high = _cut(place, used, member, n_members), _cut(place, used, member + 1, n_members)
+            _finish_step(t, schedule, settings, low, high, noise, place, model)
+            if not meet(meetings, n_members):
+                return
+            if reduced:
+                low, high = (n_vectors - 1) * member // n_members, (n_vectors - 1) * (member + 1) // n_members
+                _subtract_last(weights, shape, low, high, worked)
+                if not meet(meetings, n_members):
+                    return
+            if member == 0 and record_every > 0 and (t + 1) % record_every == 0:
+                source = models[run] if t >= average_from else weights
                 target = history[(t + 1) // record_every - 1]
                 for i in range(size):
                     target[i] = source[i]
@@ -679,34 +852,81 @@ def clipped_gradient_sum(
     weights[: coef.size] = (coef.T if shape[2] == 1 else coef).ravel()
     if steps.fit_intercept:
         weights[coef.size :] = intercept
-    work = _work(shape[0], shape[1])
-    _clipped_sum(_storage(X, codes, steps), np.arange(X.shape[0]), weights, shape, _numbers(steps), work, out)
+    rows, numbers = _storage(X, codes, steps), _numbers(steps)
+    _clipped_sum(rows, weights, shape, numbers, _blocks(1, X.shape[0], shape), out)
     return _parts(out, shape, 1.0)
 
 
-def _run(X, codes, n_classes: int, steps: GradientSteps, rng: np.random.Generator, n_runs: int, record_every: int):
+def _blocks(n_members: int, n_rows: int, shape: tuple[int, int, int, int]) -> tuple[np.ndarray, ...]:
+    """Memory for slopes, clip's factors and places of the blocks between two meetings, twice.
+
+    Who works alone adds a block's gradients at once, while its rows are in the fastest cache.
+    """
+    n_stored = 1 if n_members == 1 else min(_STORED_BLOCKS, n_rows // ROWS + 1)
+    places = np.empty((2, n_stored, ROWS), dtype=np.int64)
+    return np.empty((2, n_stored, shape[0] * ROWS)), np.empty((2, n_stored, ROWS)), places
+
+
+def _feature_parts(X, n_vectors: int, steps: GradientSteps, n_threads: int) -> np.ndarray:
+    """Boundaries of the features that each member of a team has; a single part where more do not pay."""
+    n_rows, n_features = X.shape
+    per_row = X.nnz / max(n_rows, 1) if scipy.sparse.issparse(X) else n_features
+    work = n_vectors * (2.0 * steps.sample_rate * n_rows * per_row + _NORMAL_WORK * n_features)
+    n_members = max(1, min(n_threads, int(work / _MEMBER_WORK), n_features // ROWS))
+    # Tiles work on eight features at least.
+    parts = np.arange(n_members + 1) * (n_features // ROWS) // n_members * ROWS
+    parts[-1] = n_features
+    return parts
+
+
+def _run(
+    X, codes, n_classes: int, steps: GradientSteps, rng: np.random.Generator, n_runs: int, record_every: int,
+    n_threads: int = 1,
+):  # fmt: skip
     _check(X, codes, n_classes, steps)
-    shape = _shape(X, n_classes)
+    shape, numbers, rows = _shape(X, n_classes), _numbers(steps), _storage(X, codes, steps)
     size = n_classes * (X.shape[1] + 1)
     # The mean of the last iterate alone is that iterate.
     average_from = {"none": steps.n_steps - 1, "all": 0, "last_half": steps.n_steps // 2}[steps.average]
-    models = np.empty((n_runs, size))
-    history = np.empty((steps.n_steps // record_every if record_every else 0, size))
+    outside = steps.regulariser == "outside" and (steps.margin_weight > 0 or steps.ridge > 0)
+    schedule = (
+        learning_rates(steps), average_from, float(steps.noise_scale), 1.0 / float(steps.expected_batch), outside
+    )  # fmt: skip
     settings = (
         OPTIMIZERS.index(steps.optimizer), float(steps.momentum), float(steps.beta1), float(steps.beta2),
         float(steps.adam_epsilon),
     )  # fmt: skip
-    sampling, noise = open_stream(rng), open_stream(rng)
-    _steps(
-        _storage(X, codes, steps), shape, _numbers(steps), float(steps.noise_scale), float(steps.sample_rate),
-        learning_rates(steps), float(steps.expected_batch), settings, average_from, record_every, sampling, noise,
-        models, history,
-    )  # fmt: skip
+    models = np.empty((n_runs, size))
+    history = np.empty((steps.n_steps // record_every if record_every else 0, size))
+    parts = _feature_parts(X, n_classes, steps, n_threads)
+    n_members = parts.size - 1
+    weights, gradient = (np.empty(size + PADDING)[:size] for _ in range(2))
+    worked = np.empty(size) if _is_reduced.py_func(rows, numbers) else weights
+    memory = (weights, gradient, np.empty(size), np.empty(size), worked, np.empty(size))
+    blocks = _blocks(n_members, X.shape[0], shape)
+    streams = open_stream(rng), open_stream(rng)
+
+    def work(member: int, meetings: np.ndarray) -> None:
+        # All draw the same numbers.
+        sampling, noise = (tuple(part.copy() for part in stream) for stream in streams)
+        own = np.zeros(size + PADDING)[:size]
+        _steps(
+            member, meetings, parts, rows, shape, numbers, schedule, settings, float(steps.sample_rate), record_every,
+            sampling, noise, models, memory, blocks, own, history,
+        )  # fmt: skip
+
+    run_team(work, n_members)
     return _parts(models, shape, steps.intercept_scale), _parts(history, shape, steps.intercept_scale)
 
 
 def noisy_gradient_steps(
-    X, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: np.random.Generator, record_every: int = 0
+    X,
+    codes: np.ndarray,
+    n_classes: int,
+    steps: GradientSteps,
+    rng: np.random.Generator,
+    record_every: int = 0,
+    n_threads: int = 1,
 ) -> GradientStepsResult:
     """Train from weights of zero.
 
@@ -725,6 +945,9 @@ def noisy_gradient_steps(
         from it. Noise goes to other places for dense than for CSR rows.
     record_every : int, default=0
         Keep the model after every so many steps; 0: never.
+    n_threads : int, default=1
+        Threads at most, at least 1; few work on small problems. The result does not depend on them. Each keeps a core
+        busy all the time.
 
     Returns
     -------
@@ -735,7 +958,9 @@ def noisy_gradient_steps(
     ValueError
         If class codes are out of range, or there are too few vectors for the loss.
     """
-    (coef, intercept), (history_coef, history_intercept) = _run(X, codes, n_classes, steps, rng, 1, int(record_every))
+    (coef, intercept), (history_coef, history_intercept) = _run(
+        X, codes, n_classes, steps, rng, 1, int(record_every), int(n_threads)
+    )
     return GradientStepsResult(
         coef=coef[0], intercept=intercept[0], history_coef=history_coef, history_intercept=history_intercept
     )

@@ -18,7 +18,7 @@ __all__ = ["PADDING", "ROWS", "add_entries", "add_tiles", "score_entries", "scor
 # Rows of a tile, and numbers of a machine vector.
 ROWS = 8
 WIDTH = 8
-# Numbers of memory that must follow the vectors of CSR rows.
+# Numbers of memory that must follow the vectors of CSR rows, of which whole machine vectors are read.
 PADDING = WIDTH
 
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -259,7 +259,7 @@ def score_tiles(X, starts, W, n_vectors, n_features, z):
 
 
 @njit(cache=True, nogil=True)
-def add_tiles(X, starts, h, n_vectors, n_features, G):
+def add_tiles(X, starts, h, n_vectors, n_features, low, high, G):
     """Add products of eight rows with numbers to vectors: the reverse of `score_tiles`.
 
     Parameters
@@ -268,6 +268,8 @@ def add_tiles(X, starts, h, n_vectors, n_features, G):
         See `score_tiles`.
     h : ndarray (n_vectors * 8,)
         For every vector, the eight numbers.
+    low, high : int
+        The features that are worked on: all, or at least eight of them.
     G : ndarray (n_vectors * n_features,)
         Every vector grows by the sum of its numbers times the rows.
     """
@@ -277,22 +279,21 @@ def add_tiles(X, starts, h, n_vectors, n_features, G):
                 for j in range(n_features):
                     G[k * n_features + j] += h[k * ROWS + r] * X[starts[r] + j]
         return
-    low = 0
-    while low < n_features:
-        high = min(low + _COLUMNS, n_features)
+    while low < high:
+        end = min(low + _COLUMNS, high)
         k = 0
         while k < n_vectors:
             left = n_vectors - k
             if left == 3 or left > 4:
-                _add_3(X, starts, G, k * n_features, n_features, low, high, h, k * ROWS)
+                _add_3(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
                 k += 3
             elif left == 1:
-                _add_1(X, starts, G, k * n_features, n_features, low, high, h, k * ROWS)
+                _add_1(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
                 k += 1
             else:
-                _add_2(X, starts, G, k * n_features, n_features, low, high, h, k * ROWS)
+                _add_2(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
                 k += 2
-        low = high
+        low = end
 
 
 @njit(cache=True, nogil=True)
@@ -324,10 +325,36 @@ def score_entries(data, indices, first, end, W, n_vectors, lanes, z, row):
 
 
 @njit(cache=True, nogil=True)
-def add_entries(data, indices, first, end, h, n_vectors, lanes, G, row):
-    """Add products of one CSR row with numbers to vectors: the reverse of `score_entries`."""
+def add_entries(data, indices, first, end, h, n_vectors, high, lanes, numbers, G, row):
+    """Add products of one CSR row with numbers to vectors: the reverse of `score_entries`.
+
+    Parameters
+    ----------
+    data, indices, first, end, n_vectors, row
+        See `score_entries`. The indices of a row ascend.
+    h : ndarray (n_vectors * 8,)
+        For every vector, the numbers of eight rows.
+    high : int
+        Another thread may be at work on the numbers of this feature and of those behind it.
+    lanes, numbers : ndarray (8,)
+        Are overwritten.
+    G : ndarray
+        Numbers of the vectors for the first feature, then for the second, and so on.
+    """
+    # A whole machine vector of these would reach into the numbers of feature `high`.
+    width, inside = (n_vectors + WIDTH - 1) // WIDTH * WIDTH, end
+    while inside > first and (high - indices[inside - 1]) * n_vectors < width:
+        inside -= 1
     for start in range(0, n_vectors, WIDTH):
+        count = min(WIDTH, n_vectors - start)
         for k in range(WIDTH):
             # Nothing is added to the numbers of the next feature.
-            lanes[k] = h[(start + k) * ROWS + row] if start + k < n_vectors else 0.0
-        _add_row(data, indices, first, end, G, n_vectors, start, lanes)
+            lanes[k] = h[(start + k) * ROWS + row] if k < count else 0.0
+        _add_row(data, indices, first, inside, G, n_vectors, start, lanes)
+        for e in range(inside, end):
+            target = G[indices[e] * n_vectors + start :]
+            for k in range(WIDTH):
+                numbers[k] = target[k] if k < count else 0.0
+            _add_row(data, indices, e, e + 1, numbers, 0, 0, lanes)
+            for k in range(count):
+                target[k] = numbers[k]

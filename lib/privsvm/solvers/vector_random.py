@@ -19,11 +19,11 @@ from numba.extending import intrinsic
 __all__ = [
     "BUFFER",
     "RandomStream",
-    "add_normals",
     "fill_exponentials",
     "fill_normals",
+    "load_normals",
     "logarithms",
-    "next_exponential",
+    "next_exponentials",
     "open_stream",
     "random_bits",
 ]
@@ -234,28 +234,33 @@ def _refill(key, position, bits, numbers, normal):
 
 
 @njit(cache=True, nogil=True)
-def next_exponential(stream):
-    """Next number of a stream that gives exponential numbers only."""
+def next_exponentials(stream):
+    """Fill the buffer with the next numbers, of a stream that gives exponential numbers only; none of them is used."""
     key, position, bits, numbers = stream
-    if position[1] == np.uint64(numbers.shape[0]):
-        _refill(key, position, bits, numbers, False)
-    place = position[1]
-    position[1] = place + np.uint64(1)
-    return numbers[place]
+    _refill(key, position, bits, numbers, False)
 
 
-@njit(cache=True, fastmath={"contract"}, nogil=True)
-def add_normals(stream, scale, out):
-    """Add `scale` times the next numbers, of a stream that gives normal numbers only, to the vector `out`."""
+@njit(cache=True, nogil=True)
+def load_normals(stream, index):
+    """Fill the buffer that number `index` is in, of a stream that gives normal numbers only.
+
+    Parameters
+    ----------
+    stream : RandomStream
+        Its last array holds the numbers.
+    index : int
+        From 0; the stream may go back.
+
+    Returns
+    -------
+    int
+        Where in the buffer the number is.
+    """
     key, position, bits, numbers = stream
-    done, size = 0, out.shape[0]
-    while done < size:
-        if position[1] == np.uint64(numbers.shape[0]):
-            _refill(key, position, bits, numbers, True)
-        place = np.int64(position[1])
-        count = min(numbers.shape[0] - place, size - done)
-        source, target = numbers[place : place + count], out[done : done + count]
-        for i in range(count):
-            target[i] += scale * source[i]
-        position[1] = np.uint64(place + count)
-        done += count
+    buffer, place = divmod(index, BUFFER)
+    # Eight numbers a block; the counter stands behind the last block that was made.
+    block = np.uint64(buffer * (BUFFER // 8))
+    if position[0] != block + np.uint64(BUFFER // 8):
+        position[0] = block
+        _refill(key, position, bits, numbers, True)
+    return place
