@@ -136,6 +136,24 @@ def test_dense_rows_with_few_numbers_are_solved_as_sparse_rows():
     assert dense.coef.tobytes() == sparse.coef.tobytes()
 
 
+def test_numbers_of_one_place_add_up():
+    """CSR rows may hold a place twice, in any order."""
+    X, y = unit_rows(load_wine)
+    n, d = X.shape
+    twice = scipy.sparse.csr_array(
+        (
+            np.repeat(X[:, ::-1] / 2, 2, axis=1).ravel(),
+            np.tile(np.repeat(np.arange(d)[::-1], 2), n),
+            2 * d * np.arange(n + 1),
+        ),
+        shape=X.shape,
+    )
+    once, again = (solve_crammer_singer(rows, y, 3, 0.5, 1e-8) for rows in (scipy.sparse.csr_array(X), twice))
+    assert np.allclose(again.coef, once.coef, rtol=1e-12, atol=0)
+    assert again.n_epochs == once.n_epochs
+    assert not twice.has_canonical_format
+
+
 @pytest.mark.parametrize("load", [load_wine, load_digits])
 @pytest.mark.parametrize("C", [0.005, 0.1, 2.0])
 def test_objective_equals_liblinear(load, C):

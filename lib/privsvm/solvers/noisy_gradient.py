@@ -435,10 +435,10 @@ def _subtract_last(weights, shape, first, end, worked):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _block_slopes(rows, batch, weights, worked, shape, numbers, norms, work, starts, h, shares):
+def _block_slopes(rows, batch, upcoming, weights, worked, shape, numbers, norms, work, starts, h, shares):
     """Set `h` to the clipped slopes of the first eight rows of `batch`, `shares` to the clip's factors.
 
-    Sets `starts` to where dense rows begin, and to the numbers of CSR rows.
+    Sets `starts` to where those rows, and the first eight of `upcoming`, begin; for CSR rows, to their numbers.
     """
     X, data, indices, indptr, sparse, norms_of_rows, codes = rows
     loss, smoothing, weight, _margin, _ridge, _inside, s, _bound = numbers
@@ -450,6 +450,7 @@ def _block_slopes(rows, batch, weights, worked, shape, numbers, norms, work, sta
         # The last block is filled up with its last row, and the slopes of those are 0.
         i = batch[min(r, n_rows - 1)]
         starts[r] = i * stride
+        starts[ROWS + r] = starts[r] if upcoming.shape[0] == 0 else upcoming[min(r, upcoming.shape[0] - 1)] * stride
         labels[r] = codes[i]
         sizes[r] = norms_of_rows[i]
     for i in range(z.shape[0]):
@@ -496,11 +497,11 @@ def _add_block(rows, n_rows, shape, numbers, work, starts, h, low, high, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_batch(member, team, rows, batch, weights, worked, shape, numbers, norms, work, blocks, part, out):
+def _add_batch(member, team, rows, batch, upcoming, weights, worked, shape, numbers, norms, work, blocks, part, out):
     """Add the clipped gradients of the rows `batch`, by the weights of a part of the features, to `out`.
 
-    The rows' slopes are computed by all members together. Member 0 adds what belongs to the intercepts. Returns the
-    sum of what the regulariser is scaled by; -1 if a member has given up.
+    The rows' slopes are computed by all members together. Member 0 adds what belongs to the intercepts. The rows
+    `upcoming` are brought near. Returns the sum of what the regulariser is scaled by; -1 if a member has given up.
     """
     n_members, meetings = team
     slopes, shares, starts = blocks
@@ -512,8 +513,8 @@ def _add_batch(member, team, rows, batch, weights, worked, shape, numbers, norms
         end = min(begin + n_stored, n_blocks)
         for b in range(begin + member, end, n_members):
             _block_slopes(
-                rows, batch[b * ROWS :], weights, worked, shape, numbers, norms, work, starts[half, b - begin],
-                slopes[half, b - begin], shares[half, b - begin],
+                rows, batch[b * ROWS :], upcoming[b * ROWS :], weights, worked, shape, numbers, norms, work,
+                starts[half, b - begin], slopes[half, b - begin], shares[half, b - begin],
             )  # fmt: skip
         # Those who are first go on with the other half of the memory, and no further.
         if not meet(meetings, n_members):
@@ -568,7 +569,9 @@ def _clipped_sum(rows, weights, shape, numbers, blocks, out):
         _subtract_last(weights, shape, 0, shape[0] - 1, worked)
     batch = np.arange(rows[5].shape[0])
     team = (1, np.zeros(1, np.int64))
-    total_share = _add_batch(0, team, rows, batch, weights, worked, shape, numbers, norms, work, blocks, part, out)
+    total_share = _add_batch(
+        0, team, rows, batch, batch[:0], weights, worked, shape, numbers, norms, work, blocks, part, out
+    )
     _finish_sum(rows, shape, numbers, part, total_share, regulariser, out)
 
 
@@ -712,7 +715,7 @@ def _steps(
     n_members, n_rows, size = parts.shape[0] - 1, rows[5].shape[0], models.shape[1]
     part = (parts[member], parts[member + 1])
     weights, gradient, first, second, worked, regulariser = memory
-    batch, work = np.empty(n_rows, np.int64), _work(n_vectors)
+    batch, upcoming, work = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64), _work(n_vectors)
     norms, team = (0.0, 0.0), (n_members, meetings)
     inside = inside and (margin > 0.0 or ridge > 0.0)
     reduced, separate = _is_reduced(rows, numbers), n_members > 1 and not rows[4]
@@ -729,8 +732,14 @@ def _steps(
                 worked[i] = 0.0
         if not meet(meetings, n_members):
             return
-        for t in range(rates.shape[0]):
-            count = _sample(sampling, sample_rate, mean_gap, n_rows, batch)
+        n_upcoming = 0
+        for t in range(-1, rates.shape[0]):
+            # A step ahead, so that the rows are there in time.
+            count, batch, upcoming = n_upcoming, upcoming, batch
+            if t + 1 < rates.shape[0]:
+                n_upcoming = _sample(sampling, sample_rate, mean_gap, n_rows, upcoming)
+            if t < 0:
+                continue
             if inside or outside:
                 _regulariser(weights, shape, numbers, part[0], part[1], regulariser)
             if inside:
@@ -738,8 +747,9 @@ def _steps(
                     return
                 norms = _regulariser_norms(weights, shape, numbers, regulariser)
             total_share = _add_batch(
-                member, team, rows, batch[:count], weights, worked, shape, numbers, norms, work, blocks, part, own
-            )
+                member, team, rows, batch[:count], upcoming[:n_upcoming], weights, worked, shape, numbers, norms, work,
+                blocks, part, own,
+            )  # fmt: skip
             if total_share < 0.0:
                 return
             _finish_sum(rows, shape, numbers, part, total_share, regulariser, own)
@@ -863,7 +873,7 @@ def _blocks(n_members: int, n_rows: int, shape: tuple[int, int, int, int]) -> tu
     Who works alone adds a block's gradients at once, while its rows are in the fastest cache.
     """
     n_stored = 1 if n_members == 1 else min(_STORED_BLOCKS, n_rows // ROWS + 1)
-    places = np.empty((2, n_stored, ROWS), dtype=np.int64)
+    places = np.empty((2, n_stored, 2 * ROWS), dtype=np.int64)
     return np.empty((2, n_stored, shape[0] * ROWS)), np.empty((2, n_stored, ROWS)), places
 
 

@@ -62,6 +62,13 @@ class _Builder:
         first = self.builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), scalar, ir.IntType(32)(0))
         return self.builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), _lanes(*[0] * WIDTH))
 
+    def fetch(self, pointer) -> None:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
+        # To read data, into the second fastest cache.
+        self.builder.call(function, [self.builder.bitcast(pointer, byte), word(0), word(2), word(1)])
+
     def multiply_add(self, first, second, total):
         return self.builder.fadd(total, self.builder.fmul(first, second, flags=_FAST), flags=_FAST)
 
@@ -132,8 +139,11 @@ def _score_tile(n_vectors: int):
     return generate
 
 
-def _add_tile(n_vectors: int):
-    """Build ``function(X, starts, G, start, stride, low, high, h, place)``: G += h' X for eight rows."""
+def _add_tile(n_vectors: int, fetches: bool = False):
+    """Build ``function(X, starts, G, start, stride, low, high, h, place)``: G += h' X for eight rows.
+
+    If it fetches, the same features of the rows that start at ``starts[8:]`` are brought near meanwhile.
+    """
 
     def generate(context, builder, signature, arguments):
         tile = _Builder(context, builder, signature, arguments)
@@ -146,7 +156,11 @@ def _add_tile(n_vectors: int):
             for k in range(n_vectors)
         ]
 
+        ahead = [tile.address(X, builder.load(tile.address(starts, _INDEX(ROWS + r)))) for r in range(ROWS) if fetches]
+
         def body(j, fresh):
+            for row in ahead:
+                tile.fetch(builder.gep(row, [j]))
             totals = [tile.load(builder.gep(vector, [j])) for vector in vectors]
             for r, row in enumerate(rows):
                 values = tile.load(builder.gep(row, [j]))
@@ -212,6 +226,7 @@ def _tile(generate) -> Any:
 
 _score_1, _score_2, _score_3 = (_tile(_score_tile(count)) for count in (1, 2, 3))
 _add_1, _add_2, _add_3 = (_tile(_add_tile(count)) for count in (1, 2, 3))
+_fetch_1, _fetch_2, _fetch_3 = (_tile(_add_tile(count, fetches=True)) for count in (1, 2, 3))
 
 # Columns at a time: eight rows of them, and the vectors, stay in the fastest cache.
 _COLUMNS = 256
@@ -264,8 +279,10 @@ def add_tiles(X, starts, h, n_vectors, n_features, low, high, G):
 
     Parameters
     ----------
-    X, starts, n_vectors, n_features
+    X, n_vectors, n_features
         See `score_tiles`.
+    starts : ndarray of int (16,)
+        Where the rows begin in `X`, and then the ones to bring near meanwhile: memory is slower than this.
     h : ndarray (n_vectors * 8,)
         For every vector, the eight numbers.
     low, high : int
@@ -285,13 +302,22 @@ def add_tiles(X, starts, h, n_vectors, n_features, low, high, G):
         while k < n_vectors:
             left = n_vectors - k
             if left == 3 or left > 4:
-                _add_3(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
+                if k == 0:
+                    _fetch_3(X, starts, G, 0, n_features, low, end, h, 0)
+                else:
+                    _add_3(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
                 k += 3
             elif left == 1:
-                _add_1(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
+                if k == 0:
+                    _fetch_1(X, starts, G, 0, n_features, low, end, h, 0)
+                else:
+                    _add_1(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
                 k += 1
             else:
-                _add_2(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
+                if k == 0:
+                    _fetch_2(X, starts, G, 0, n_features, low, end, h, 0)
+                else:
+                    _add_2(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
                 k += 2
         low = end
 
