@@ -19,7 +19,16 @@ from privsvm.streams import seeded_stream
 if TYPE_CHECKING:
     from privsvm.data.readers import Features
 
-__all__ = ["PreparedData", "Split", "arrays_of_rows", "load_prepared", "prepare", "rows_of_arrays", "write_prepared"]
+__all__ = [
+    "PreparedData",
+    "Split",
+    "arrays_of_rows",
+    "load_prepared",
+    "prepare",
+    "rows_of_arrays",
+    "treat_missing",
+    "write_prepared",
+]
 
 
 def prepare(
@@ -73,7 +82,7 @@ def prepare(
     part_of_row = np.repeat(np.arange(len(roles)), [len(block[1]) for block in blocks])
 
     bounds = _bounds_arrays(entry, X.shape[1])
-    X, kept_rows, kept_columns = _treat_missing(entry, X)
+    X, kept_rows, kept_columns = treat_missing(entry, X)
     labels, part_of_row = labels[kept_rows], part_of_row[kept_rows]
     if bounds is not None:
         bounds = (bounds[0][kept_columns], bounds[1][kept_columns])
@@ -144,8 +153,29 @@ def _bounds_arrays(entry: DatasetEntry, n_features: int) -> tuple[np.ndarray, np
     return lower, upper
 
 
-def _treat_missing(entry: DatasetEntry, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Apply the rule for missing values; `read_part` has already refused them where the rule is ``error``."""
+def treat_missing(entry: DatasetEntry, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Apply a dataset's rule for missing values; `read_part` has already refused them where the rule is ``error``.
+
+    Parameters
+    ----------
+    entry : DatasetEntry
+        The dataset.
+    X : ndarray or CSR matrix (n, d)
+        All rows, missing values being NaN. A CSR matrix may be changed in place.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix (kept rows, kept columns)
+    rows : ndarray of bool (n,)
+        Which rows were kept.
+    columns : ndarray of bool (d,)
+        Which columns were kept.
+
+    Raises
+    ------
+    PrivSVMError
+        If no row, or no column, is left.
+    """
     rows, columns = np.ones(X.shape[0], dtype=bool), np.ones(X.shape[1], dtype=bool)
     missing, _ = _count_not_finite(X)
     if not missing.any():

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from privsvm.data.catalogue import resolve
 from privsvm.data.download import download_raw
-from privsvm.data.prepare import _treat_missing
+from privsvm.data.prepare import treat_missing
 from privsvm.data.readers import is_sparse, read_part
 from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json, read_json, write_json
@@ -191,7 +191,7 @@ def _read_classes(dataset: str, parts: tuple[str, ...], folder: str) -> ClassRow
         X: Any = scipy.sparse.vstack([scipy.sparse.csr_array(X) for X in matrices]).tocsr()
     else:
         X = np.vstack(matrices)
-    X, kept, _ = _treat_missing(entry, X)
+    X, kept, _ = treat_missing(entry, X)
     labels = labels[kept]
     return ClassRows(X, np.array([code_of[str(label)] for label in labels], dtype=np.int64), order)
 

@@ -61,7 +61,7 @@ _LOST_SLOPE = 2e-154
 # Blocks of eight rows between two meetings of a team.
 _STORED_BLOCKS = 64
 # Multiplications of a step that are worth another thread, and what a random number costs in them.
-_MEMBER_WORK = 50_000
+_MEMBER_WORK = 200_000
 _NORMAL_WORK = 20.0
 
 
