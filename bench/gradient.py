@@ -2,7 +2,8 @@
 
 Both train a linear model by DP-SGD with Poisson sampling, an expected batch of 128 rows and a clipping norm of 1, on
 made-up rows of the shapes of six data sets. A step is all that happens between two updates: drawing rows, gradients,
-clipping, noise, update. Both run on one and on two threads; of Opacus the faster counts.
+clipping, noise, update. Both run on one and on two threads; of Opacus the faster counts. Beside them stand the two
+matrix products alone, by NumPy's BLAS.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import scipy.sparse
+from threadpoolctl import threadpool_limits
 
 # Rows, features, classes, share of numbers that are not 0, whether our rows are CSR.
 CASES: dict[str, tuple[int, int, int, float, bool]] = {
@@ -34,7 +36,7 @@ CASES: dict[str, tuple[int, int, int, float, bool]] = {
 }
 BATCH = 128
 # Steps that are timed together, rounds of them in a process (the fastest counts), and processes (the median counts).
-STEPS = {"PrivSVM": 500, "Opacus": 50}
+STEPS = {"PrivSVM": 500, "Opacus": 50, "BLAS": 500}
 ROUNDS = 5
 REPETITIONS = 3
 
@@ -105,12 +107,31 @@ def opacus_steps(case: str, threads: int) -> Callable[[int], object]:
     return run
 
 
+def two_products(case: str, threads: int) -> Callable[[int], object]:
+    """Prepare to run so many times the products that any step has: rows by weights, and slopes by rows; float64."""
+    _, d, c, *_ = CASES[case]
+    rng = np.random.default_rng(0)
+    rows, weights, slopes = rng.normal(size=(BATCH, d)), rng.normal(size=(c, d)), rng.normal(size=(BATCH, c))
+    scores, gradient = np.empty((BATCH, c)), np.empty((c, d))
+
+    def run(n_steps: int) -> None:
+        with threadpool_limits(threads):
+            for _ in range(n_steps):
+                np.dot(rows, weights.T, out=scores)
+                np.dot(slopes.T, rows, out=gradient)
+
+    return run
+
+
+CANDIDATES = {"PrivSVM": our_steps, "Opacus": opacus_steps, "BLAS": two_products}
+
+
 def measure(library: str, threads: int, cases: list[str]) -> dict[str, float]:
     """Seconds of one step of every case, in this process."""
     warnings.simplefilter("ignore")
     found = {}
     for case in cases:
-        run = (our_steps if library == "PrivSVM" else opacus_steps)(case, threads)
+        run = CANDIDATES[library](case, threads)
         count = STEPS[library]
         run(5)
         found[case] = float("inf")
@@ -133,7 +154,7 @@ def run_once(library: str, threads: int, cases: list[str]) -> dict[str, float]:
 
 def table_rows(cases: list[str], with_opacus: bool) -> list[str]:
     """Lines of the table: medians of alternating processes."""
-    libraries = ("PrivSVM", "Opacus") if with_opacus else ("PrivSVM",)
+    libraries = ("PrivSVM", "BLAS", "Opacus") if with_opacus else ("PrivSVM", "BLAS")
     candidates = [(library, threads) for library in libraries for threads in (1, 2)]
     runs: dict[tuple[str, int], list[dict[str, float]]] = {candidate: [] for candidate in candidates}
     for _ in range(REPETITIONS):
@@ -141,7 +162,9 @@ def table_rows(cases: list[str], with_opacus: bool) -> list[str]:
             runs[candidate].append(run_once(*candidate, cases))
     rows = []
     for case in cases:
-        one, two, *theirs = (statistics.median(run[case] for run in runs[candidate]) for candidate in candidates)
+        one, two, blas_one, blas_two, *theirs = (
+            statistics.median(run[case] for run in runs[candidate]) for candidate in candidates
+        )
         n, d, c, *_ = CASES[case]
         if theirs:
             fastest = int(np.argmin(theirs))
@@ -149,7 +172,8 @@ def table_rows(cases: list[str], with_opacus: bool) -> list[str]:
             ratios = [f"**{theirs[fastest] / ours:.0f}**" for ours in (one, two)]
         else:
             peer, ratios = "not installed", ["", ""]
-        cells = [case, f"{n} x {d}, {c}", peer, f"{1e3 * one:.3f}", ratios[0], f"{1e3 * two:.3f}", ratios[1]]
+        products = f"{1e3 * blas_one:.3f}, {1e3 * blas_two:.3f}"
+        cells = [case, f"{n} x {d}, {c}", peer, f"{1e3 * one:.3f}", ratios[0], f"{1e3 * two:.3f}", ratios[1], products]
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 
@@ -178,14 +202,16 @@ def gradient_section(cases: list[str] | None = None) -> list[str]:
         "",
         f"Milliseconds of one step of DP-SGD for a linear model: Poisson sampling with {BATCH} expected rows, "
         f"clipping, noise, update. {peer} trains a linear layer by torch's hinge loss in float32, on one or two "
-        "threads, whichever is faster; ours has the hinge loss of PMSVM and float64, on one thread and on two. "
-        "Small steps take one thread whatever they are given. Rows are made up, in the shapes (rows x features, "
-        "classes) of six data sets. Cornell's rows say which words occur, and 98 % of "
-        f"their numbers are 0; Opacus has no sparse rows. Medians of {REPETITIONS} alternating processes. (Opacus "
-        "brings torch, some gigabytes, and is not among what `make bench` installs: `pip install opacus` first.)",
+        "threads, whichever is faster; ours has the hinge loss of PMSVM and float64, on one thread and on two (small "
+        "steps take one whatever they are given). Rows are made up, in the shapes (rows x features, classes) of six "
+        "data sets. Cornell's rows say which words occur, and 98 % of their numbers are 0; Opacus has no sparse rows. "
+        f"Medians of {REPETITIONS} alternating processes. The last column is no step, but what NumPy's BLAS takes, on "
+        "one and on two threads, for the two float64 products that every step with dense rows has: rows by weights, "
+        "and slopes by rows. (Opacus brings torch, some gigabytes, and is not among what `make bench` installs: "
+        "`pip install opacus` first.)",
         "",
-        "| data | shape | Opacus, ms | PrivSVM, one thread, ms | ratio | two threads, ms | ratio |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| data | shape | Opacus, ms | PrivSVM, one thread, ms | ratio | two threads, ms | ratio | products, ms |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
         *table_rows(cases or list(CASES), with_opacus),
         "",
     ]
