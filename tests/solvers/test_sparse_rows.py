@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsvm.solvers.sparse_rows import (
-    WIDTH,
     compact,
     count_numbers,
     padded_weights,
@@ -12,6 +11,7 @@ from privsvm.solvers.sparse_rows import (
     square_rows,
     sum_rows,
 )
+from privsvm.solvers.vector_code import WIDTH
 
 
 def some_rows(seed, n, d, share):

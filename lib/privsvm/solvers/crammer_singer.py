@@ -31,7 +31,6 @@ from scipy.linalg import lapack
 
 from privsvm.solvers.row_tiles import ROWS, score_tiles
 from privsvm.solvers.sparse_rows import (
-    WIDTH,
     add_row,
     compact,
     count_numbers,
@@ -42,6 +41,7 @@ from privsvm.solvers.sparse_rows import (
     sum_rows,
 )
 from privsvm.solvers.threads import one_blas_thread
+from privsvm.solvers.vector_code import WIDTH
 
 __all__ = [
     "CrammerSingerSolution",
@@ -55,8 +55,10 @@ __all__ = [
 # Passes between two face steps, for the first rounds and for all others; face steps begin with the round _FIRST_FACE.
 _PASSES = (1, 1, 2, 2, 4)
 _FIRST_FACE = 2
-# Without a face step, this many times as many passes go by before the gap is checked.
-_PASSES_PER_CHECK = 2
+# Without a face step, up to this many times as many passes go by before the gap is checked, until they make up this
+# share of the work so far: a check looks at all rows again.
+_PASSES_PER_CHECK = 3
+_CHECK_SHARE = 0.15
 # A row whose block stays the same is visited again after twice as many passes as before, up to this many.
 _LONGEST_PAUSE = 8
 # W is rebuilt from the dual variables after so many checks, so that round-off does not build up in it.
@@ -303,7 +305,7 @@ def _epochs_sparse(
     numbers, lanes = weights.reshape(-1), np.empty(padded)
     scores, block = np.empty(n_classes), np.empty(n_classes)
     work, order_buffer = np.empty(n_classes), np.empty(n_classes)
-    needed = np.empty(padded, dtype=np.bool_)
+    needed = np.empty(padded // WIDTH, dtype=np.bool_)
     spent = 0.0
     for epoch in range(start, start + n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
@@ -316,7 +318,7 @@ def _epochs_sparse(
             needed[:] = False
             for a in range(count):
                 needed[active[i, a] // WIDTH] = True
-            for part in range(padded // WIDTH):
+            for part in range(needed.shape[0]):
                 if needed[part]:
                     score_row(data, indices, first, end, numbers, padded, part * WIDTH, lanes)
                     spent += (end - first) * _WORK_PER_ENTRY
@@ -334,7 +336,7 @@ def _epochs_sparse(
                     alpha[i, m] = work[a]
                     needed[m // WIDTH] = True
                     changed = True
-            for part in range(padded // WIDTH):
+            for part in range(needed.shape[0]):
                 if needed[part]:
                     add_row(data, indices, first, end, numbers, padded, part * WIDTH, lanes)
             _plan_visit(changed, due, pause, i, epoch)
@@ -654,11 +656,8 @@ def stored_rows(X) -> tuple[Any, tuple[np.ndarray, ...], np.ndarray]:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        return (
-            X,
-            (X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)),
-            square_rows(X.data, X.indptr),
-        )
+        indptr = X.indptr.astype(np.int64)
+        return X, (X.data, X.indices.astype(np.int32, copy=False), indptr), square_rows(X.data, indptr)
     X = np.ascontiguousarray(X, dtype=np.float64)
     return X, (X,), np.einsum("ij,ij->i", X, X)
 
@@ -682,6 +681,10 @@ class _DenseRows:
         self.weights = np.zeros((n_classes, self.X.shape[1]))
         self.by_feature = self.weights.T
 
+    def take(self, rows: np.ndarray):
+        """Return some of the rows."""
+        return self.X[rows]
+
     def rebuild_weights(self, alpha: np.ndarray) -> None:
         """Compute the weights from the dual variables."""
         np.matmul(alpha.T, self.X, out=self.weights)
@@ -700,6 +703,7 @@ class _SparseRows:
 
     def __init__(self, X, n_classes: int) -> None:
         self.n_classes, self.shape = n_classes, X.shape
+        self.storage: Any
         if scipy.sparse.issparse(X):
             _, self.storage, self.squared_norms = stored_rows(X)
         else:
@@ -710,18 +714,23 @@ class _SparseRows:
         self.by_feature = self.weights[:, :n_classes]
 
     @functools.cached_property
-    def X(self):
-        """The rows."""
+    def _matrix(self) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array(self.storage, shape=self.shape)
+
+    def take(self, rows: np.ndarray):
+        """Return some of the rows."""
+        return self._matrix[rows]
 
     def rebuild_weights(self, alpha: np.ndarray) -> None:
         """Compute the weights from the dual variables."""
-        sum_rows(*self.storage, alpha, self.weights)
+        data, indices, indptr = self.storage
+        sum_rows(data, indices, indptr, alpha, self.weights)
 
     def scores(self) -> np.ndarray:
         """Scores (n, c) of all rows."""
         scores = np.empty((self.shape[0], self.n_classes))
-        score_rows(*self.storage, self.weights, scores)
+        data, indices, indptr = self.storage
+        score_rows(data, indices, indptr, self.weights, scores)
         return scores
 
 
@@ -746,7 +755,7 @@ class _Face:
             return 0.0
         rows, references = self.rows[:n_face], self.references[:n_face]
         places, classes = self.places[:n], self.classes[:n]
-        X, labels = self.stored.X[rows], self.y[rows]
+        X, labels = self.stored.take(rows), self.y[rows]
         gram, scores = X @ X.T, np.asarray(X @ self.stored.by_feature)
         gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
         matrix, slopes = _face_system(gram, scores, labels, references, places, classes)
@@ -821,7 +830,7 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
             scores = rows.scores()
             continue
         previous = scores
-        start = n_epochs
+        start, work_before = n_epochs, work
         for _ in range(_PASSES_PER_CHECK):
             n_passes = _PASSES[min(n_checks, len(_PASSES)) - 1]
             n_passes = n_passes if max_epochs is None else min(n_passes, max_epochs - n_epochs)
@@ -833,7 +842,7 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
                 break
             spent = face.step(alpha, _FACE_SHARE * work)
             work += spent
-            if spent > 0.0 or n_epochs == max_epochs:
+            if spent > 0.0 or n_epochs == max_epochs or work - work_before >= _CHECK_SHARE * work:
                 break
         scores = rows.scores()
     coef = np.ascontiguousarray(rows.by_feature.T)
@@ -842,9 +851,9 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
 
 
 def warm_up() -> None:
-    """Compile the kernels for dense and sparse rows."""
+    """Compile the kernels for dense rows, CSR rows, and dense rows that become CSR rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     y = np.arange(30) % 3
-    for rows in (X, scipy.sparse.csr_array(X)):
+    for rows in (X, scipy.sparse.csr_array(X), np.eye(30, _SPARSE_FEATURES)):
         solve_crammer_singer(rows, y, 3, 1.0, 1e-9)

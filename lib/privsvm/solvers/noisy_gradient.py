@@ -20,7 +20,8 @@ import scipy.sparse
 from numba import njit
 
 from privsvm.errors import nearest_name
-from privsvm.solvers.row_tiles import PADDING, ROWS, add_entries, add_tiles, score_entries, score_tiles
+from privsvm.solvers.row_tiles import ROWS, add_tiles, score_tiles
+from privsvm.solvers.sparse_rows import PADDING, add_entries, padded_width, score_entries
 from privsvm.solvers.team import meet, run_team
 from privsvm.solvers.vector_math import LOG2_E, exp2, maximum
 from privsvm.solvers.vector_random import BUFFER, load_normals, next_exponentials, open_stream
@@ -443,7 +444,7 @@ def _block_slopes(rows, batch, upcoming, weights, worked, shape, numbers, norms,
     X, data, indices, indptr, sparse, norms_of_rows, codes = rows
     loss, smoothing, weight, _margin, _ridge, _inside, s, _bound = numbers
     n_vectors, n_features, _, _ = shape
-    (z, scores), labels, (sizes, row_1, row_2) = work
+    (z, scores), labels, (sizes, row_1, row_2), lanes = work
     intercept = weights[n_vectors * n_features :]
     n_rows, stride = min(ROWS, batch.shape[0]), 1 if sparse else n_features
     for r in range(ROWS):
@@ -458,7 +459,7 @@ def _block_slopes(rows, batch, upcoming, weights, worked, shape, numbers, norms,
     if sparse:
         for r in range(n_rows):
             start, end = indptr[starts[r]], indptr[starts[r] + 1]
-            score_entries(data, indices, start, end, weights, n_vectors, row_1, z, r)
+            score_entries(data, indices, start, end, weights, n_vectors, lanes, z, r)
     else:
         n_worked = n_vectors - 1 if _is_reduced(rows, numbers) else n_vectors
         score_tiles(X, starts, worked, n_worked, n_features, z)
@@ -482,7 +483,7 @@ def _add_block(rows, n_rows, shape, numbers, work, starts, h, low, high, out):
     """Add the gradients of up to eight rows, by the weights of features [low, high), to `out`."""
     X, data, indices, indptr, sparse, _norms, _codes = rows
     n_vectors, n_features, _, _ = shape
-    _, _, (_, lanes, values) = work
+    lanes = work[3]
     if not sparse:
         n_worked = n_vectors - 1 if _is_reduced(rows, numbers) else n_vectors
         add_tiles(X, starts, h, n_worked, n_features, low, high, out)
@@ -493,7 +494,7 @@ def _add_block(rows, n_rows, shape, numbers, work, starts, h, low, high, out):
             entries = indices[start:end]
             end = start + np.searchsorted(entries, high)
             start += np.searchsorted(entries, low)
-        add_entries(data, indices, start, end, h, n_vectors, high, lanes, values, out, r)
+        add_entries(data, indices, start, end, h, n_vectors, high, lanes, out, r)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -606,9 +607,10 @@ def _sample(stream, rate, mean_gap, n_rows, batch):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _work(n_vectors):
-    """Memory for a block, of each member's own: by vector, labels, and numbers of the rows."""
+    """Memory for a block, of each member's own: by vector, labels, numbers of the rows, and of one row by vector."""
     by_vector = (np.empty(n_vectors * ROWS), np.empty(n_vectors * ROWS))
-    return by_vector, np.empty(ROWS, np.int64), (np.empty(ROWS), np.empty(ROWS), np.empty(ROWS))
+    by_row = (np.empty(ROWS), np.empty(ROWS), np.empty(ROWS))
+    return by_vector, np.empty(ROWS, np.int64), by_row, np.empty(padded_width(n_vectors))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

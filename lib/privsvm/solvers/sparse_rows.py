@@ -1,7 +1,6 @@
 """Rows stored as CSR: from dense rows, and times one weight vector a class.
 
-The weights of one feature lie together, padded to whole machine vectors, so one instruction serves eight classes.
-LLVM finds no such loops by itself, so they are written as its vector instructions here.
+The weights of one feature lie together, so one instruction serves eight classes.
 """
 
 from __future__ import annotations
@@ -14,58 +13,47 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from privsvm.solvers.row_tiles import ROWS
+from privsvm.solvers.vector_code import INDEX, WIDTH, ZEROS, VectorCode
+
 __all__ = [
-    "WIDTH",
+    "PADDING",
+    "add_entries",
     "add_row",
     "compact",
     "count_numbers",
     "padded_weights",
+    "padded_width",
+    "score_entries",
     "score_row",
     "score_rows",
     "square_rows",
     "sum_rows",
 ]
 
-# Numbers of a machine vector.
-WIDTH = 8
+# Numbers of memory that must follow weights that are not padded, since whole machine vectors are read.
+PADDING = WIDTH
 # Numbers of a dense row that are compared with zero at a time: one for each bit of a word.
 _BLOCK = 64
-
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
-_ZEROS = ir.Constant(_VECTOR, [0.0] * WIDTH)
-_INDEX = ir.IntType(64)
 # Independent sums hide how long one addition takes.
 _SUMS = 2
 
 
-def _pointer(context, builder, signature, arguments, array, place, kind=None):
-    """Address of one number of an array argument, as that of a vector if `kind` is given."""
-    data = context.make_array(signature.args[array])(context, builder, arguments[array]).data
-    address = builder.gep(data, [place])
-    return address if kind is None else builder.bitcast(address, kind.as_pointer())
-
-
 def _entries(generate) -> Any:
-    """Build an intrinsic that goes through numbers `first` to `end` of CSR rows, `step` at a time."""
+    """Build an intrinsic that goes through the entries `first` to `end` of CSR rows."""
 
     def typed(typingctx, data, indices, first, end, weights, stride, start, lanes):
         def generated(context, builder, signature, arguments):
+            code = VectorCode(context, builder, signature, arguments)
             first, end, stride, start = (arguments[i] for i in (2, 3, 5, 6))
-
-            def address(array, place, kind=None):
-                return _pointer(context, builder, signature, arguments, array, place, kind)
 
             def entry(e):
                 """Value of a number in all lanes, and where the weights of its feature are."""
-                j = builder.sext(builder.load(address(1, e)), _INDEX)
-                value = builder.insert_element(_ZEROS, builder.load(address(0, e)), ir.IntType(32)(0))
-                first_lane = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-                return (
-                    builder.shuffle_vector(value, _ZEROS, first_lane),
-                    address(4, builder.add(start, builder.mul(stride, j)), _VECTOR),
-                )
+                j = builder.sext(builder.load(code.address(1, e)), INDEX)
+                place = builder.add(start, builder.mul(stride, j))
+                return code.spread(builder.load(code.address(0, e))), code.address(4, place)
 
-            generate(builder, first, end, entry, address(7, start, _VECTOR))
+            generate(code, first, end, entry, code.address(7, start))
             return context.get_dummy_value()
 
         return types.void(data, indices, first, end, weights, stride, start, lanes), generated
@@ -73,62 +61,60 @@ def _entries(generate) -> Any:
     return intrinsic(typed)
 
 
-def _multiply_add(builder, first, second, total):
-    return builder.fadd(total, builder.fmul(first, second, flags=("contract",)), flags=("contract",))
-
-
-def _score(builder, first, end, entry, lanes) -> None:
-    sums = [cgutils.alloca_once_value(builder, _ZEROS) for _ in range(_SUMS)]
+def _score(code, first, end, entry, lanes) -> None:
+    builder = code.builder
+    sums = [cgutils.alloca_once_value(builder, ZEROS) for _ in range(_SUMS)]
 
     def add(e, total):
         value, weights = entry(e)
-        builder.store(_multiply_add(builder, value, builder.load(weights, align=8), builder.load(total)), total)
+        builder.store(code.multiply_add(value, code.load(weights), builder.load(total)), total)
 
-    whole = builder.add(first, builder.and_(builder.sub(end, first), _INDEX(-_SUMS)))
-    with cgutils.for_range_slice(builder, first, whole, _INDEX(_SUMS), intp=_INDEX) as (e, _):
+    whole = builder.add(first, builder.and_(builder.sub(end, first), INDEX(-_SUMS)))
+    with cgutils.for_range_slice(builder, first, whole, INDEX(_SUMS), intp=INDEX) as (e, _):
         for k, total in enumerate(sums):
-            add(builder.add(e, _INDEX(k)), total)
-    with cgutils.for_range_slice(builder, whole, end, _INDEX(1), intp=_INDEX) as (e, _):
+            add(builder.add(e, INDEX(k)), total)
+    with cgutils.for_range_slice(builder, whole, end, INDEX(1), intp=INDEX) as (e, _):
         add(e, sums[0])
     result = builder.load(sums[0])
     for total in sums[1:]:
         result = builder.fadd(result, builder.load(total))
-    builder.store(result, lanes, align=8)
+    code.store(result, lanes)
 
 
-def _add(builder, first, end, entry, lanes) -> None:
-    steps = builder.load(lanes, align=8)
-    with cgutils.for_range_slice(builder, first, end, _INDEX(1), intp=_INDEX) as (e, _):
+def _add(code, first, end, entry, lanes) -> None:
+    steps = code.load(lanes)
+    with cgutils.for_range_slice(code.builder, first, end, INDEX(1), intp=INDEX) as (e, _):
         value, weights = entry(e)
-        builder.store(_multiply_add(builder, value, steps, builder.load(weights, align=8)), weights, align=8)
+        code.store(code.multiply_add(value, steps, code.load(weights)), weights)
 
 
 # ``function(data, indices, first, end, weights, stride, start, lanes)``, for the entries ``first`` to ``end`` of
 # CSR rows and the vectors ``start`` to ``start + WIDTH``: set lanes to the scores, or add lanes times the entries to
-# the weights.
+# the weights. The weights of feature j begin at ``j * stride``; eight of them from `start` on are read, and written.
 score_row, add_row = _entries(_score), _entries(_add)
 
 
-@intrinsic
-def _not_zero(typingctx, X, start):
-    """Bits that say which of the next numbers are not zero."""
-
+def _compare_with_zero(typingctx, X, start):
     def generate(context, builder, signature, arguments):
         kind = ir.VectorType(ir.DoubleType(), _BLOCK)
-        numbers = builder.load(_pointer(context, builder, signature, arguments, 0, arguments[1], kind), align=8)
-        return builder.bitcast(builder.fcmp_unordered("!=", numbers, ir.Constant(kind, [0.0] * _BLOCK)), _INDEX)
+        code = VectorCode(context, builder, signature, arguments)
+        numbers = code.load(code.address(0, arguments[1]), kind)
+        return builder.bitcast(builder.fcmp_unordered("!=", numbers, ir.Constant(kind, [0.0] * _BLOCK)), INDEX)
 
     return types.uint64(X, start), generate
 
 
-@intrinsic
-def _lowest_bit(typingctx, bits):
-    """Place of the lowest bit that is set."""
-
+def _count_zeros(typingctx, bits):
     def generate(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.IntType(1)(1))
 
     return types.int64(types.uint64), generate
+
+
+# ``function(X, start)``: bits that say which of the next numbers are not zero; ``function(bits)``: place of the lowest
+# bit that is set.
+_not_zero: Any = intrinsic(_compare_with_zero)
+_lowest_bit: Any = intrinsic(_count_zeros)
 
 
 @njit(cache=True)
@@ -137,7 +123,7 @@ def compact(X):
 
     Parameters
     ----------
-    X : ndarray (n, d)
+    X : ndarray of float64 (n, d)
         Rows; contiguous.
 
     Returns
@@ -196,9 +182,15 @@ def square_rows(data, indptr):
     return squares
 
 
+@njit(cache=True)
+def padded_width(n_classes):
+    """Return the number of classes up to a whole number of machine vectors."""
+    return (n_classes + WIDTH - 1) // WIDTH * WIDTH
+
+
 def padded_weights(n_features: int, n_classes: int) -> np.ndarray:
-    """Weights of zero (d, c up to a multiple of `WIDTH`), every vector in one line of the cache."""
-    padded = -(-n_classes // WIDTH) * WIDTH
+    """Weights of zero (d, c and what pads them), every vector in one line of the cache."""
+    padded = padded_width(n_classes)
     memory = np.zeros(n_features * padded + WIDTH)
     start = -(memory.ctypes.data // memory.itemsize) % WIDTH
     return memory[start : start + n_features * padded].reshape(n_features, padded)
@@ -237,3 +229,66 @@ def sum_rows(data, indices, indptr, alpha, weights):
             lanes[m] = alpha[i, m]
         for start in range(0, padded, WIDTH):
             add_row(data, indices, indptr[i], indptr[i + 1], numbers, padded, start, lanes)
+
+
+@njit(cache=True, nogil=True)
+def score_entries(data, indices, first, end, weights, n_vectors, lanes, z, row):
+    """Set the scores of one of eight CSR rows, for weights that are not padded.
+
+    Parameters
+    ----------
+    data, indices : ndarray
+        Numbers of all rows, and their features.
+    first, end : int
+        Which of them are the row's.
+    weights : ndarray
+        Numbers of the vectors for the first feature, then for the second, and so on; at least `PADDING` numbers of
+        memory follow the last one.
+    n_vectors : int
+        Number of vectors.
+    lanes : ndarray (padded_width(n_vectors),)
+        Is overwritten.
+    z : ndarray (n_vectors * 8,)
+        For every vector, the products of eight rows.
+    row : int
+        Which of the eight.
+    """
+    for start in range(0, n_vectors, WIDTH):
+        score_row(data, indices, first, end, weights, n_vectors, start, lanes)
+    for k in range(n_vectors):
+        z[k * ROWS + row] = lanes[k]
+
+
+@njit(cache=True, nogil=True)
+def add_entries(data, indices, first, end, h, n_vectors, high, lanes, G, row):
+    """Add products of one of eight CSR rows with numbers to vectors: the reverse of `score_entries`.
+
+    Parameters
+    ----------
+    data, indices, first, end, n_vectors, lanes, row
+        See `score_entries`. The indices of a row ascend.
+    h : ndarray (n_vectors * 8,)
+        For every vector, the numbers of eight rows.
+    high : int
+        Another thread may be at work on the numbers of this feature and of those behind it.
+    G : ndarray
+        Numbers of the vectors for the first feature, then for the second, and so on.
+    """
+    for k in range(lanes.shape[0]):
+        # Nothing is added to the numbers of the next feature.
+        lanes[k] = h[k * ROWS + row] if k < n_vectors else 0.0
+    # A whole machine vector of these would reach into the numbers of feature `high`.
+    inside = end
+    while inside > first and (high - indices[inside - 1]) * n_vectors < lanes.shape[0]:
+        inside -= 1
+    for start in range(0, n_vectors, WIDTH):
+        add_row(data, indices, first, inside, G, n_vectors, start, lanes)
+    numbers = lanes.copy() if inside < end else lanes
+    for e in range(inside, end):
+        target = G[indices[e] * n_vectors :]
+        for k in range(n_vectors):
+            numbers[k] = target[k]
+        for start in range(0, n_vectors, WIDTH):
+            add_row(data, indices, e, e + 1, numbers, 0, start, lanes)
+        for k in range(n_vectors):
+            target[k] = numbers[k]

@@ -1,0 +1,58 @@
+"""LLVM instructions on vectors of doubles, for loops that LLVM does not find by itself."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+
+__all__ = ["INDEX", "VECTOR", "WIDTH", "ZEROS", "VectorCode", "lane_numbers"]
+
+# Numbers of a machine vector.
+WIDTH = 8
+
+VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+ZEROS = ir.Constant(VECTOR, [0.0] * WIDTH)
+INDEX = ir.IntType(64)
+
+
+def lane_numbers(*positions: int) -> ir.Constant:
+    """Constant that says which lanes a shuffle takes."""
+    return ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), list(positions))
+
+
+class VectorCode:
+    """What an intrinsic writes its instructions with.
+
+    Parameters
+    ----------
+    context, builder, signature, arguments
+        As Numba hands them to the code generator of an intrinsic. Arrays are known by their place in the arguments.
+    """
+
+    def __init__(self, context, builder, signature, arguments) -> None:
+        self.builder = builder
+        self.pointers = {}
+        for place, kind in enumerate(signature.args):
+            if isinstance(kind, types.Array):
+                self.pointers[place] = context.make_array(kind)(context, builder, arguments[place]).data
+
+    def address(self, array: int, place):
+        """Address of a number of an array."""
+        return self.builder.gep(self.pointers[array], [place])
+
+    def load(self, pointer, kind: ir.Type = VECTOR):
+        """Read a vector that need not be aligned."""
+        return self.builder.load(self.builder.bitcast(pointer, kind.as_pointer()), align=8)
+
+    def store(self, vector, pointer) -> None:
+        """Write a vector where it need not be aligned."""
+        self.builder.store(vector, self.builder.bitcast(pointer, VECTOR.as_pointer()), align=8)
+
+    def spread(self, scalar):
+        """Vector of the same number in all lanes."""
+        first = self.builder.insert_element(ir.Constant(VECTOR, ir.Undefined), scalar, ir.IntType(32)(0))
+        return self.builder.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), lane_numbers(*[0] * WIDTH))
+
+    def multiply_add(self, first, second, total):
+        """Add a product, rounded once where the machine can."""
+        return self.builder.fadd(total, self.builder.fmul(first, second, flags=("contract",)), flags=("contract",))
