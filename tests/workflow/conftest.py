@@ -124,7 +124,20 @@ class Workspace:
     def copy(self, folder: Path) -> "Workspace":
         """A second working copy in the same state, times and all."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Workspace(folder)
+        other = Workspace(folder)
+        other.take_kernels(self)
+        return other
+
+    def take_kernels(self, other: "Workspace") -> None:
+        """Take what Numba compiled in another working copy of the same sources.
+
+        Numba files it under a hash of their folder. Should that change, kernels are compiled once more, which tests
+        only take longer for.
+        """
+        names = [hashlib.sha1(str(item.folder / "lib/privsvm/solvers").encode()).hexdigest() for item in (other, self)]
+        for source in (other.folder / ".cache/numba").glob(f"*/solvers_{names[0]}"):
+            target = self.folder / ".cache/numba" / source.parent.name
+            shutil.copytree(source, target / f"solvers_{names[1]}", dirs_exist_ok=True)
 
 
 def new_workspace(folder: Path, params: dict | None = None) -> Workspace:

@@ -415,7 +415,7 @@ def _regulariser_norms(weights, shape, numbers, regulariser):
     return np.sqrt(square), 2.0 * (margin * shape[0] + ridge) * np.sqrt(weight_square)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _is_reduced(rows, numbers):
     """Whether one vector less is worked on.
 
@@ -536,7 +536,7 @@ def _add_batch(member, team, rows, batch, upcoming, weights, worked, shape, numb
     return total_share
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _finish_sum(rows, shape, numbers, part, total_share, regulariser, out):
     """Add what follows from the other vectors' gradients, and from the regulariser, to a part of `out`."""
     _loss, _smoothing, _weight, margin, ridge, inside, _s, _bound = numbers
@@ -557,21 +557,19 @@ def _finish_sum(rows, shape, numbers, part, total_share, regulariser, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _clipped_sum(rows, weights, shape, numbers, blocks, out):
-    """Set `out` to the sum of the clipped gradients of all rows, laid out like `weights`."""
-    _loss, _smoothing, _weight, _margin, _ridge, inside, _s, _bound = numbers
-    part, norms = (0, shape[1]), (0.0, 0.0)
+def _clipped_sum(member, meetings, parts, rows, weights, shape, numbers, blocks, out):
+    """Set `out` to the sum of the clipped gradients of all rows, laid out like `weights`; for a team of one."""
+    inside, n_members, part, norms = numbers[5], parts.shape[0] - 1, (parts[member], parts[member + 1]), (0.0, 0.0)
     regulariser, worked, work = np.zeros(weights.shape[0]), weights, _work(shape[0])
     if inside:
-        _regulariser(weights, shape, numbers, *part, regulariser)
+        _regulariser(weights, shape, numbers, part[0], part[1], regulariser)
         norms = _regulariser_norms(weights, shape, numbers, regulariser)
     if _is_reduced(rows, numbers):
         worked = np.empty(weights.shape[0])
-        _subtract_last(weights, shape, 0, shape[0] - 1, worked)
-    batch = np.arange(rows[5].shape[0])
-    team = (1, np.zeros(1, np.int64))
+        _subtract_last(weights, shape, part[0], shape[0] - 1, worked)
+    batch, team = np.arange(rows[5].shape[0]), (n_members, meetings)
     total_share = _add_batch(
-        0, team, rows, batch, batch[:0], weights, worked, shape, numbers, norms, work, blocks, part, out
+        member, team, rows, batch, batch[:0], weights, worked, shape, numbers, norms, work, blocks, part, out
     )
     _finish_sum(rows, shape, numbers, part, total_share, regulariser, out)
 
@@ -634,7 +632,7 @@ def _update(t, rate, gradient, weights, memory, settings):
             weights[i] -= rate * gradient[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _share_gradient(shape, part, own, gradient):
     """Move a part of the features' gradients, and the intercepts', to where all members find them."""
     n_vectors, n_features, _, _ = shape
@@ -651,7 +649,7 @@ def _share_gradient(shape, part, own, gradient):
             source[k] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _finish_step(t, schedule, settings, low, high, noise, place, model):
     """Turn the sum of gradients into the step's direction and take it, for the numbers [low, high) of the model.
 
@@ -688,7 +686,7 @@ def _finish_step(t, schedule, settings, low, high, noise, place, model):
         low = end
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _cut(place, size, member, n_members):
     """First of the `size` numbers of a model that a member changes, where random number `place` is the first's.
 
@@ -865,7 +863,8 @@ def clipped_gradient_sum(
     if steps.fit_intercept:
         weights[coef.size :] = intercept
     rows, numbers = _storage(X, codes, steps), _numbers(steps)
-    _clipped_sum(rows, weights, shape, numbers, _blocks(1, X.shape[0], shape), out)
+    parts, blocks = np.array([0, X.shape[1]]), _blocks(1, X.shape[0], shape)
+    run_team(lambda *member: _clipped_sum(*member, parts, rows, weights, shape, numbers, blocks, out), 1)
     return _parts(out, shape, 1.0)
 
 
