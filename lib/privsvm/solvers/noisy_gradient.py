@@ -864,7 +864,11 @@ def clipped_gradient_sum(
         weights[coef.size :] = intercept
     rows, numbers = _storage(X, codes, steps), _numbers(steps)
     parts, blocks = np.array([0, X.shape[1]]), _blocks(1, X.shape[0], shape)
-    run_team(lambda *member: _clipped_sum(*member, parts, rows, weights, shape, numbers, blocks, out), 1)
+
+    def work(member: int, meetings: np.ndarray) -> None:
+        _clipped_sum(member, meetings, parts, rows, weights, shape, numbers, blocks, out)
+
+    run_team(work, 1)
     return _parts(out, shape, 1.0)
 
 
