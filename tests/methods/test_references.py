@@ -61,13 +61,13 @@ class TestEveryReference:
     def test_two_classes_keep_two_vectors(self, estimator):
         X, y = scaled(load_breast_cancer)
         labels = np.array(["malignant", "benign"])[y]
-        model = clone(estimator).fit(X, labels)
+        model = clone(estimator).set_params(C=3.0).fit(X, labels)
         assert model.coef_.shape == (2, 30)
         assert model.intercept_.shape == (2,)
         values = model.decision_function(X)
         assert values.shape == (len(y),)
         assert np.array_equal(model.predict(X) == model.classes_[1], values > 0)
-        assert model.score(X, labels) > 0.94
+        assert model.score(X, labels) > 0.95
 
     def test_it_learns_ten_classes(self, estimator):
         X, y = scaled(load_digits)

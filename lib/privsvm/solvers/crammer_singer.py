@@ -32,6 +32,7 @@ from scipy.linalg import lapack
 from privsvm.solvers.row_tiles import ROWS, score_tiles
 from privsvm.solvers.sparse_rows import (
     add_row,
+    canonical_rows,
     compact,
     count_numbers,
     padded_weights,
@@ -652,10 +653,7 @@ def stored_rows(X) -> tuple[Any, tuple[np.ndarray, ...], np.ndarray]:
         Of the rows.
     """
     if scipy.sparse.issparse(X):
-        X = scipy.sparse.csr_array(X, dtype=np.float64)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        X = canonical_rows(X)
         indptr = X.indptr.astype(np.int64)
         return X, (X.data, X.indices.astype(np.int32, copy=False), indptr), square_rows(X.data, indptr)
     X = np.ascontiguousarray(X, dtype=np.float64)

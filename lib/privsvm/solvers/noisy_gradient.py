@@ -21,7 +21,7 @@ from numba import njit
 
 from privsvm.errors import nearest_name
 from privsvm.solvers.row_tiles import ROWS, add_tiles, score_tiles
-from privsvm.solvers.sparse_rows import PADDING, add_entries, padded_width, score_entries
+from privsvm.solvers.sparse_rows import PADDING, add_entries, canonical_rows, padded_width, score_entries
 from privsvm.solvers.team import meet, run_team
 from privsvm.solvers.vector_math import LOG2_E, exp2, maximum
 from privsvm.solvers.vector_random import BUFFER, load_normals, next_exponentials, open_stream
@@ -785,11 +785,8 @@ def _storage(X, codes, steps: GradientSteps) -> tuple[Any, ...]:
     norms = np.empty(X.shape[0])
     s = float(steps.intercept_scale) if steps.fit_intercept else 0.0
     if scipy.sparse.issparse(X):
-        X = scipy.sparse.csr_array(X, dtype=np.float64)
-        if not X.has_canonical_format:
-            # A number stored in two parts has a larger norm than they.
-            X = X.copy()
-            X.sum_duplicates()
+        # A number stored in two parts has a larger norm than they.
+        X = canonical_rows(X)
         data = _writable(X.data, np.float64)
         indices, indptr = _writable(X.indices, np.int64), _writable(X.indptr, np.int64)
         _norms(data, indptr, norms)
@@ -862,13 +859,10 @@ def clipped_gradient_sum(
     weights[: coef.size] = (coef.T if shape[2] == 1 else coef).ravel()
     if steps.fit_intercept:
         weights[coef.size :] = intercept
-    rows, numbers = _storage(X, codes, steps), _numbers(steps)
-    parts, blocks = np.array([0, X.shape[1]]), _blocks(1, X.shape[0], shape)
-
-    def work(member: int, meetings: np.ndarray) -> None:
-        _clipped_sum(member, meetings, parts, rows, weights, shape, numbers, blocks, out)
-
-    run_team(work, 1)
+    # A team of one, that meets nobody.
+    parts, meetings = np.array([0, X.shape[1]]), np.empty(0, dtype=np.int64)
+    rows, numbers, blocks = _storage(X, codes, steps), _numbers(steps), _blocks(1, X.shape[0], shape)
+    _clipped_sum(0, meetings, parts, rows, weights, shape, numbers, blocks, out)
     return _parts(out, shape, 1.0)
 
 

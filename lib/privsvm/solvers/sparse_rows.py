@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -20,6 +21,7 @@ __all__ = [
     "PADDING",
     "add_entries",
     "add_row",
+    "canonical_rows",
     "compact",
     "count_numbers",
     "padded_weights",
@@ -186,6 +188,15 @@ def square_rows(data, indptr):
 def padded_width(n_classes):
     """Return the number of classes up to a whole number of machine vectors."""
     return (n_classes + WIDTH - 1) // WIDTH * WIDTH
+
+
+def canonical_rows(X) -> scipy.sparse.csr_array:
+    """Return sparse rows as CSR in float64, indices ascending and no place stored twice; X stays as it is."""
+    X = scipy.sparse.csr_array(X, dtype=np.float64)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def padded_weights(n_features: int, n_classes: int) -> np.ndarray:
