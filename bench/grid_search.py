@@ -19,9 +19,9 @@ from sklearn.svm import SVC
 from svm import RAW
 from threadpoolctl import threadpool_limits
 
+from privsvm.base.kernel_svm import SVMClassifier
 from privsvm.errors import PrivSVMError
-from privsvm.evaluation.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
-from privsvm.methods.kernel_svm import SVMClassifier
+from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
 from privsvm.reproduction.jobs import Context
 
 # Larger sets are measured on this many random rows.

@@ -24,8 +24,8 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from svm import CASES, installed_libraries, svm_sections
 from threadpoolctl import threadpool_limits
 
-from privsvm.evaluation.metrics import confusion_matrices, confusion_metrics
 from privsvm.files import write_text
+from privsvm.metrics import confusion_matrices, confusion_metrics
 
 
 def metric_rows() -> list[str]:

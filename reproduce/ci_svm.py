@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from privsvm.pipeline.stage import run
 from privsvm.reproduction.comparison import Row, claim, compare, read_published, within
 from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
-from privsvm.stage import run
 
 PUBLISHED = Path(__file__).with_name("published") / "ci_svm.csv"
 
@@ -1136,13 +1136,13 @@ def _growth_figure(experiment: Experiment, growth: Result) -> Figure:
 
 
 SOURCES = (
-    "evaluation/grid_search.py",
-    "methods/condensation.py",
-    "methods/kernel_svm.py",
-    "methods/one_norm_training.py",
-    "methods/one_vs_one.py",
-    "methods/released.py",
-    "methods/validation.py",
+    "model_selection/grid_search.py",
+    "base/condensation.py",
+    "base/kernel_svm.py",
+    "base/one_norm_training.py",
+    "base/one_vs_one.py",
+    "base/released.py",
+    "base/validation.py",
     "privacy/guarantee.py",
     "reproduction/ci_svm_runs.py",
     "solvers/block_smo.py",
@@ -1154,8 +1154,8 @@ SOURCES = (
     "solvers/kernels.py",
     "solvers/one_norm_svm.py",
     "solvers/smo.py",
-    "solvers/threads.py",
-    "solvers/vector_math.py",
+    "numerics/threads.py",
+    "numerics/vector_math.py",
 )
 _experiment = functools.partial(Experiment, run="privsvm.reproduction.ci_svm_runs:run", sources=SOURCES)
 

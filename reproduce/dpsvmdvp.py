@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from privsvm.pipeline.stage import run
 from privsvm.reproduction.comparison import Row, claim, compare, read_published, within
 from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
-from privsvm.stage import run
 
 PUBLISHED = Path(__file__).with_name("published") / "dpsvmdvp.csv"
 
@@ -605,13 +605,14 @@ def features_report(experiment: Experiment, results: Results) -> Report:
 
 SOURCES = (
     "methods/dpsvmdvp.py",
-    "methods/one_vs_one.py",
-    "methods/perturbation.py",
+    "base/one_vs_one.py",
+    "base/perturbation.py",
     "methods/private_svm.py",
-    "methods/released.py",
-    "methods/validation.py",
+    "base/released.py",
+    "base/validation.py",
     "privacy",
     "reproduction/dpsvmdvp_runs.py",
+    "numerics",
     "solvers",
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from privsvm.pipeline.stage import run
 from privsvm.reproduction.comparison import (
     Row,
     Rule,
@@ -21,7 +22,6 @@ from privsvm.reproduction.comparison import (
     within_share,
 )
 from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
-from privsvm.stage import run
 
 PUBLISHED = Path(__file__).with_name("published") / "dpwss.csv"
 
@@ -559,7 +559,7 @@ def _ratio_figures(rows: list[Row]) -> list[Figure]:
     return figures
 
 
-SOURCES = ("evaluation/metrics.py", "reproduction/dpwss_runs.py", "solvers")
+SOURCES = ("metrics.py", "reproduction/dpwss_runs.py", "numerics", "solvers")
 
 TABLE3 = Experiment(
     name="dpwss_table3",

@@ -7,7 +7,7 @@ import importlib
 from pathlib import Path
 
 from privsvm.files import write_text
-from privsvm.stage import run
+from privsvm.pipeline.stage import run
 
 # One file per paper.
 PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")

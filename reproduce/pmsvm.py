@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from privsvm.pipeline.stage import run
 from privsvm.reproduction.comparison import Row, Rule, claim, compare, read_published, within
 from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
-from privsvm.stage import run
 
 PUBLISHED = Path(__file__).with_name("published") / "pmsvm.csv"
 
@@ -1652,18 +1652,19 @@ def _time_figures(rows: Sequence[Row]) -> list[Figure]:
 
 
 SOURCES = (
-    "methods/noisy_training.py",
+    "base/noisy_training.py",
     "methods/opera.py",
-    "methods/perturbation.py",
+    "base/perturbation.py",
     "methods/pmsvm.py",
-    "methods/released.py",
-    "methods/validation.py",
+    "base/released.py",
+    "base/validation.py",
     "privacy",
     "reproduction/pmsvm_runs.py",
+    "numerics",
     "solvers",
 )
 # All methods that may be asked for: one that comes later is found by its name.
-SOUND_SOURCES = ("methods", "privacy", "reproduction/pmsvm_runs.py", "solvers")
+SOUND_SOURCES = ("base", "methods", "privacy", "reproduction/pmsvm_runs.py", "numerics", "solvers")
 RUN = "privsvm.reproduction.pmsvm_runs:run"
 
 TABLE2 = Experiment(

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from privsvm.pipeline.stage import run
 from privsvm.reproduction.comparison import Row, claim, compare, read_published, within
 from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
-from privsvm.stage import run
 
 PUBLISHED = Path(__file__).with_name("published") / "ppsvm.csv"
 
@@ -968,12 +968,12 @@ RECOVERED = 1e-8
 
 
 SOURCES = (
-    "methods/one_norm_training.py",
-    "methods/ppsvm_protocol.py",
-    "methods/released.py",
-    "methods/validation.py",
+    "base/one_norm_training.py",
+    "base/ppsvm_protocol.py",
+    "base/released.py",
+    "base/validation.py",
     "privacy/guarantee.py",
-    "privacy/known_sample.py",
+    "privacy/attacks/known_sample.py",
     "reproduction/ppsvm_runs.py",
     "solvers/kernels.py",
     "solvers/one_norm_svm.py",

@@ -12,9 +12,9 @@ import yaml
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json
-from privsvm.params import check_params, train_jobs
+from privsvm.pipeline.params import check_params, train_jobs
+from privsvm.pipeline.stage import run
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.stage import run
 
 
 def require(holds: bool, message: str) -> None:

@@ -8,14 +8,14 @@ sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json
-from privsvm.params import (
+from privsvm.pipeline.params import (
     check_params,
     method_parameters,
     protocol_methods,
     train_jobs,
 )
-from privsvm.stage import die_with_parent
-from privsvm.workflow import (
+from privsvm.pipeline.stage import die_with_parent
+from privsvm.pipeline.workflow import (
     check_writable,
     clear_stale_locks,
     collect_errors,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from privsvm.files import write_json, write_npz
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepare import load_prepared
-    from privsvm.methods.condensed_splits import condense_splits
+    from privsvm.pipeline.condensing import condense_splits
     from privsvm.solvers import compile_once
 
     job = options.parameters

@@ -7,7 +7,7 @@ import os
 import sys
 
 from privsvm.data.download import catalogue_table, download_raw
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(argv: list[str] | None = None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from privsvm.files import write_json
-from privsvm.stage import die_with_parent, run
+from privsvm.pipeline.stage import die_with_parent, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,8 +20,8 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepare import load_prepared
-    from privsvm.evaluation.evaluate import evaluate_paths, result_record
-    from privsvm.methods.model_files import load_paths
+    from privsvm.pipeline.evaluation import evaluate_paths, result_record
+    from privsvm.pipeline.model_files import load_paths
     from privsvm.solvers import compile_once
 
     compile_once()

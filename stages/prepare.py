@@ -6,7 +6,7 @@ import argparse
 
 from privsvm.data.catalogue import resolve
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 KEYS = ("settings", "protocol", "seed", "experiment")
 

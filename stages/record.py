@@ -12,7 +12,7 @@ import yaml
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import sha256_of_file, write_text
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 LOCK_FILE = Path("dvc.lock")
 

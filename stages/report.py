@@ -6,7 +6,7 @@ import argparse
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_text
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 _TIMING_SUFFIXES = (".train.json", ".evaluate.json")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from privsvm.files import read_json, read_npz, write_json
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -29,8 +29,8 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepare import load_prepared
-    from privsvm.methods.model_files import record_header, save_paths
-    from privsvm.methods.training import train_paths
+    from privsvm.pipeline.model_files import record_header, save_paths
+    from privsvm.pipeline.training import train_paths
     from privsvm.solvers import compile_once
 
     compile_once()

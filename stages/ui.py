@@ -13,7 +13,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json
-from privsvm.stage import run
+from privsvm.pipeline.stage import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError
-from privsvm.stage import die_with_parent, run
+from privsvm.pipeline.stage import die_with_parent, run
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-from privsvm.params import numba_cache_key  # noqa: E402 - must run before anything imports numba
+from privsvm.pipeline.params import numba_cache_key  # noqa: E402 - must run before anything imports numba
 
 os.environ["NUMBA_CACHE_DIR"] = str(REPOSITORY / ".cache" / "numba" / numba_cache_key())
 os.environ["PRIVSVM_CACHE"] = str(REPOSITORY / ".cache")

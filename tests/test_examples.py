@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from privsvm.base.ppsvm_protocol import read_private
 from privsvm.files import read_json, read_npz
-from privsvm.methods.ppsvm_protocol import read_private
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLE = REPOSITORY / "examples/ppsvm_three_entities"

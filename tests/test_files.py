@@ -11,8 +11,8 @@ import pytest
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import atomic_path, canonical_json, read_json, read_npz, write_json, write_npz, write_text
-from privsvm.stage import json_argument
-from privsvm.workflow import clear_stale_locks, source_files
+from privsvm.pipeline.stage import json_argument
+from privsvm.pipeline.workflow import clear_stale_locks, source_files
 
 
 def test_failed_writes_leave_the_old_file(tmp_path):
@@ -93,7 +93,7 @@ def test_stale_locks_go_and_living_ones_stay(tmp_path):
     folder = tmp_path / ".snakemake"
     (folder / "locks").mkdir(parents=True)
     code = (
-        "import sys, time; from privsvm.workflow import clear_stale_locks\n"
+        "import sys, time; from privsvm.pipeline.workflow import clear_stale_locks\n"
         "handle = clear_stale_locks(sys.argv[1]); print('held', flush=True); time.sleep(60)"
     )
     (folder / "locks" / "0.input.lock").write_text("left over")

@@ -14,10 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privsvm.errors import PrivSVMError
-from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
-from privsvm.methods.model_files import load_paths, save_paths
-from privsvm.methods.ppsvm_protocol import (
+from privsvm.base.ppsvm_protocol import (
     combine_messages,
     draw_secrets,
     kernel_agreement,
@@ -28,8 +25,11 @@ from privsvm.methods.ppsvm_protocol import (
     train_on_messages,
     write_private,
 )
-from privsvm.privacy.known_sample import audit_entity
-from privsvm.streams import system_stream
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
+from privsvm.numerics.streams import system_stream
+from privsvm.pipeline.model_files import load_paths, save_paths
+from privsvm.privacy.attacks.known_sample import audit_entity
 
 
 def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:

@@ -10,6 +10,7 @@ import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from privsvm.base.kernel_svm import SVMClassifier
     from privsvm.errors import PrivSVMError
     from privsvm.methods.ci_svm import CISVMClassifier, CondensedInformation
     from privsvm.methods.crammer_singer import CrammerSingerClassifier
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from privsvm.methods.dpwss import DPWSSClassifier
     from privsvm.methods.fcm_svm import FCMSVMClassifier
     from privsvm.methods.grpua import GRPUAClassifier
-    from privsvm.methods.kernel_svm import SVMClassifier
     from privsvm.methods.landmark_dual import LandmarkDualClassifier
     from privsvm.methods.m3_svm import M3SVMClassifier
     from privsvm.methods.majority import MajorityClassifier
@@ -85,7 +85,7 @@ _HOMES = {
     "PrivSVMError": "privsvm.errors",
     "PrivateSVMClassifier": "privsvm.methods.private_svm",
     "ReducedSVMClassifier": "privsvm.methods.rsvm",
-    "SVMClassifier": "privsvm.methods.kernel_svm",
+    "SVMClassifier": "privsvm.base.kernel_svm",
     "SoftmaxDPSGDClassifier": "privsvm.methods.softmax_dpsgd",
     "WestonWatkinsClassifier": "privsvm.methods.weston_watkins",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -22,11 +22,11 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.base.ppsvm_protocol import deal_columns, kernel_agreement
     from privsvm.data.prepare import load_prepared
     from privsvm.errors import PrivSVMError
     from privsvm.files import write_json, write_npz
-    from privsvm.methods.ppsvm_protocol import deal_columns, kernel_agreement
-    from privsvm.streams import seeded_stream
+    from privsvm.numerics.streams import seeded_stream
 
     job = options.parameters
     prepared = load_prepared(options.prepared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,10 +20,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.base.ppsvm_protocol import read_private, secret_of
     from privsvm.files import read_json, read_npz, write_json
-    from privsvm.methods.ppsvm_protocol import read_private, secret_of
-    from privsvm.privacy.known_sample import audit_entity
-    from privsvm.streams import seeded_stream
+    from privsvm.numerics.streams import seeded_stream
+    from privsvm.privacy.attacks.known_sample import audit_entity
 
     agreement = read_json(options.agreement)
     entities = []

@@ -1,6 +1,6 @@
 # What the rules of the protocol share: where public and private files lie, and whose they are.
-from privsvm.params import entity_names
-from privsvm.streams import job_seed
+from privsvm.pipeline.params import entity_names
+from privsvm.numerics.streams import job_seed
 
 PUBLIC = "data/models/{method}/{dataset}.public"
 PRIVATE = "data/entities/{method}/{dataset}/{entity}"
@@ -17,8 +17,8 @@ def protocol_code(script, *more):
         "stages/protocol/common.smk",
         "stages/protocol/protocol.smk",
         f"stages/protocol/{script}",
-        "lib/privsvm/methods/ppsvm_protocol.py",
-        "lib/privsvm/methods/validation.py",
+        "lib/privsvm/base/ppsvm_protocol.py",
+        "lib/privsvm/base/validation.py",
         "lib/privsvm/solvers/kernels.py",
         *more,
     )

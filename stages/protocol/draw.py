@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -18,9 +18,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.base.ppsvm_protocol import draw_secrets, read_private, write_private
     from privsvm.files import read_json
-    from privsvm.methods.ppsvm_protocol import draw_secrets, read_private, write_private
-    from privsvm.streams import seeded_stream
+    from privsvm.numerics.streams import seeded_stream
 
     seed = options.parameters["seed"]
     secrets = draw_secrets(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.stage import die_with_parent, run
+from privsvm.pipeline.stage import die_with_parent, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,10 +20,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    from privsvm.evaluation.evaluate import evaluate_paths, result_record
+    from privsvm.base.ppsvm_protocol import AnsweredRows, combine_messages
     from privsvm.files import read_json, read_npz, write_json
-    from privsvm.methods.model_files import load_paths
-    from privsvm.methods.ppsvm_protocol import AnsweredRows, combine_messages
+    from privsvm.pipeline.evaluation import evaluate_paths, result_record
+    from privsvm.pipeline.model_files import load_paths
 
     agreement, labels = read_json(options.agreement), read_npz(options.labels)
     kernels = combine_messages({source: read_npz(source) for source in options.blocks}, agreement, "test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,10 +20,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.base.ppsvm_protocol import deal_columns, write_private
     from privsvm.data.prepare import load_prepared
     from privsvm.errors import PrivSVMError
-    from privsvm.methods.ppsvm_protocol import deal_columns, write_private
-    from privsvm.streams import seeded_stream
+    from privsvm.numerics.streams import seeded_stream
 
     job = options.parameters
     prepared = load_prepared(options.prepared)

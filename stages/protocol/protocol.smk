@@ -13,7 +13,7 @@ rule agree:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
         code=protocol_code(
-            "agree.py", "lib/privsvm/data", "lib/privsvm/methods/one_norm_training.py"
+            "agree.py", "lib/privsvm/data", "lib/privsvm/base/one_norm_training.py"
         ),
     output:
         agreement=f"{PUBLIC}/agreement.json",
@@ -230,9 +230,10 @@ rule evaluate_blocks:
         record="data/models/{method}/{dataset}.json",
         code=protocol_code(
             "evaluate_blocks.py",
-            "lib/privsvm/evaluation",
-            "lib/privsvm/methods/released.py",
-            "lib/privsvm/methods/model_files.py",
+            "lib/privsvm/metrics.py",
+            "lib/privsvm/pipeline/evaluation.py",
+            "lib/privsvm/base/released.py",
+            "lib/privsvm/pipeline/model_files.py",
             "lib/privsvm/privacy/guarantee.py",
             "stages/evaluate.py",
             "stages/evaluate.smk",
@@ -265,7 +266,7 @@ rule attack:
         secrets=of_all_entities(f"{PRIVATE}/secret.npz"),
         blocks=of_all_entities(f"{PUBLIC}/train.{{entity}}.npz"),
         agreement=f"{PUBLIC}/agreement.json",
-        code=protocol_code("attack.py", "lib/privsvm/privacy/known_sample.py"),
+        code=protocol_code("attack.py", "lib/privsvm/privacy/attacks/known_sample.py"),
     output:
         "data/results/{method}/{dataset}.attacks.json",
     log:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.stage import die_with_parent, run
+from privsvm.pipeline.stage import die_with_parent, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,8 +20,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.base.ppsvm_protocol import make_block, read_private, rows_digest
     from privsvm.files import read_json, read_npz, write_npz
-    from privsvm.methods.ppsvm_protocol import make_block, read_private, rows_digest
 
     agreement = read_json(options.agreement)
     digests = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -27,11 +27,11 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.base.ppsvm_protocol import rows_digest, train_on_messages
     from privsvm.errors import PrivSVMError
     from privsvm.files import read_json, read_npz, write_json
-    from privsvm.methods.model_files import record_header, save_paths
-    from privsvm.methods.ppsvm_protocol import rows_digest, train_on_messages
-    from privsvm.streams import seeded_stream
+    from privsvm.numerics.streams import seeded_stream
+    from privsvm.pipeline.model_files import record_header, save_paths
 
     job = options.parameters
     agreement, stored = read_json(options.agreement), read_npz(options.labels)

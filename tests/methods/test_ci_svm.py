@@ -10,11 +10,11 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 
 from privsvm import CISVMClassifier, CondensedInformation, FCMSVMClassifier, SVMClassifier
-from privsvm.methods.condensation import condense_rows
-from privsvm.methods.released import path_from_arrays
-from privsvm.privacy.condensation_attacks import audit_condensation
+from privsvm.base.condensation import condense_rows
+from privsvm.base.released import path_from_arrays
+from privsvm.numerics.streams import seeded_stream
+from privsvm.privacy.attacks.condensation_attacks import audit_condensation
 from privsvm.solvers.condense import feature_weights, greedy_triples, weighted_unit_rows
-from privsvm.streams import seeded_stream
 
 ESTIMATORS = [CISVMClassifier(), FCMSVMClassifier(random_state=0)]
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)

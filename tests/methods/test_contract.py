@@ -30,8 +30,8 @@ from privsvm import (
     SVMClassifier,
     WestonWatkinsClassifier,
 )
-from privsvm.methods.released import noise_streams
-from privsvm.methods.validation import check_training_data
+from privsvm.base.released import noise_streams
+from privsvm.base.validation import check_training_data
 
 X = np.array([[0.0, 0.1], [0.2, 0.0], [1.0, 0.9], [0.8, 1.0]] * 5)
 Y = np.array(["no", "no", "yes", "yes"] * 5)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
-from adversarial import KINDS, Silence, neighbours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from tests.adversarial import KINDS, Silence, neighbours
 
 from privsvm import DPFrankWolfeClassifier
+from privsvm.base.perturbation import one_vs_rest_signs
 from privsvm.methods.dp_frank_wolfe import score_sensitivity
-from privsvm.methods.perturbation import one_vs_rest_signs
 from privsvm.privacy.accounting import zcdp_epsilon
 
 

@@ -10,11 +10,11 @@ from tests.memory import fit_megabytes
 from tests.table_3 import table_3_rows
 
 from privsvm import DPWSSClassifier
+from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, path_from_arrays
 from privsvm.files import canonical_json
-from privsvm.methods.released import KernelPath, LinearPath, OneVsOneLinearPath, path_from_arrays
+from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.smo import solve_smo
-from privsvm.streams import seeded_stream
 
 
 def scaled(load):

@@ -3,15 +3,15 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse
-from adversarial import KINDS, Silence, neighbours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from tests.adversarial import KINDS, Silence, neighbours
 
+from privsvm.base.perturbation import clip_rows, one_vs_rest_signs
+from privsvm.base.released import path_from_arrays
 from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier, smoothing_for
-from privsvm.methods.perturbation import clip_rows, one_vs_rest_signs
-from privsvm.methods.released import path_from_arrays
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.solvers.hinge import smoothed_hinge_slopes
 from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge

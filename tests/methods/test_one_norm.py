@@ -11,9 +11,9 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import LinearSVC
 
 from privsvm import OneNormSVMClassifier, ReducedSVMClassifier
-from privsvm.methods import one_norm_training
-from privsvm.methods.one_norm_training import count_kernel_rows, gamma_range, train_one_norm
-from privsvm.methods.released import path_from_arrays
+from privsvm.base import one_norm_training
+from privsvm.base.one_norm_training import count_kernel_rows, gamma_range, train_one_norm
+from privsvm.base.released import path_from_arrays
 from privsvm.solvers.kernels import squared_distances
 
 

@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from adversarial import KINDS, Silence, neighbours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.adversarial import KINDS, Silence, neighbours
 
+from privsvm.base.released import path_from_arrays
 from privsvm.methods.opera import OPERAClassifier, classic_noise_multiplier
-from privsvm.methods.released import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 
 

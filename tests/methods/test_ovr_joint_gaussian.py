@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from adversarial import KINDS, Silence, neighbours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.adversarial import KINDS, Silence, neighbours
 
 from privsvm import PrivateSVMClassifier
+from privsvm.base.perturbation import solve_one_vs_rest
+from privsvm.base.released import path_from_arrays
 from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier, centred_sensitivity, solve_centred
-from privsvm.methods.perturbation import solve_one_vs_rest
-from privsvm.methods.released import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.crammer_singer import round_off_allowance
 

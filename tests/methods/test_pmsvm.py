@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from adversarial import KINDS, neighbours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
+from tests.adversarial import KINDS, neighbours
 
 from privsvm import PMSVMClassifier
 from privsvm.methods.pmsvm import weight_sensitivity

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from adversarial import KINDS, Silence, neighbours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
+from tests.adversarial import KINDS, Silence, neighbours
 
 from privsvm import PrivateSVMClassifier
-from privsvm.methods.released import path_from_arrays
+from privsvm.base.released import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.features import fourier_features
 from privsvm.solvers.hinge import hinge_objective

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from privsvm.base.released import path_from_arrays
 from privsvm.methods.crammer_singer import CrammerSingerClassifier
 from privsvm.methods.m3_svm import M3SVMClassifier
-from privsvm.methods.released import path_from_arrays
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier
 from privsvm.solvers.all_in_one import m3_problem, weston_watkins_problem
 from privsvm.solvers.crammer_singer import crammer_singer_objective

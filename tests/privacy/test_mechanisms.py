@@ -4,6 +4,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privsvm.numerics.streams import seeded_stream, system_stream
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.privacy.mechanisms import (
     ExponentialSelections,
@@ -11,7 +12,6 @@ from privsvm.privacy.mechanisms import (
     LaplaceMechanism,
     VectorsMechanism,
 )
-from privsvm.streams import seeded_stream, system_stream
 
 
 def test_noise_is_gaussian_of_the_stated_scale():

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.svm import SVC
 
+from privsvm.base.condensation import condense_rows
 from privsvm.files import read_json
 from privsvm.methods.ci_svm import CISVMClassifier
-from privsvm.methods.condensation import condense_rows
 from privsvm.methods.fcm_svm import FCMSVMClassifier
 from privsvm.methods.rsvm import ReducedSVMClassifier
 from privsvm.reproduction import ci_svm_runs, jobs

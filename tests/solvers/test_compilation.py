@@ -6,7 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from privsvm.params import numba_cache_key
+from privsvm.pipeline.params import numba_cache_key
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from privsvm.numerics.streams import seeded_stream
 from privsvm.solvers.features import fourier_features, fourier_frequencies, landmark_features, landmark_map
 from privsvm.solvers.kernels import kernel_matrix
-from privsvm.streams import seeded_stream
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(60, 6))
 

@@ -47,7 +47,7 @@ def test_mistakes_in_params(finished_once, tmp_path, key, value, parts):
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     # Checked as Snakemake does it, without paying for its start every time.
     code = (
-        "import yaml; from privsvm.params import check_params; from privsvm.errors import PrivSVMError\n"
+        "import yaml; from privsvm.pipeline.params import check_params; from privsvm.errors import PrivSVMError\n"
         "try: check_params(yaml.safe_load(open('params.yaml')))\n"
         "except PrivSVMError as error: print(error); raise SystemExit(1)"
     )

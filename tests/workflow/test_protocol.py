@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from dvc.repo import Repo
 
+from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
 from privsvm.data.prepare import load_prepared
 from privsvm.files import read_json, read_npz
-from privsvm.methods.model_files import load_paths
 from privsvm.methods.ppsvm import train_on_blocks
-from privsvm.methods.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.params import numba_cache_key
+from privsvm.numerics.streams import job_seed, seeded_stream
+from privsvm.pipeline.model_files import load_paths
+from privsvm.pipeline.params import numba_cache_key
 from privsvm.solvers import MARKER
-from privsvm.streams import job_seed, seeded_stream
 
 from . import test_two_graphs_agree
 from .conftest import SMALL, made_once, new_workspace
@@ -326,7 +326,7 @@ def test_the_audit_recovers_every_entity(done_once, method):
 
 class TestChanges:
     def test_evaluating_anew_needs_no_private_file(self, done):
-        source = done.folder / "lib/privsvm/evaluation/metrics.py"
+        source = done.folder / "lib/privsvm/metrics.py"
         source.write_text(source.read_text() + "\n# a comment\n")
         output = done.snakemake("--dry-run")
         rules = set(re.findall(r"^(?:local)?rule (\w+):", output, re.MULTILINE))

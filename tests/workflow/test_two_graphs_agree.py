@@ -12,7 +12,7 @@ import pytest
 import yaml
 from dvc.repo import Repo
 
-from privsvm.params import implementations
+from privsvm.pipeline.params import implementations
 
 from .conftest import REPOSITORY, SMALL
 
@@ -23,7 +23,8 @@ WITHOUT_EFFECT = {"data.mirror"}
 
 # Files that no job's result depends on.
 NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/record", "stages/warm_kernels", "lib/privsvm/__init__.py",
-            "lib/privsvm/workflow.py", "lib/privsvm/params.schema.json", "lib/privsvm/methods/__init__.py",
+            "lib/privsvm/pipeline/workflow.py", "lib/privsvm/pipeline/params.schema.json",
+            "lib/privsvm/methods/__init__.py",
             "lib/privsvm/py.typed", "lib/privsvm/reproduction/")  # fmt: skip
 
 
@@ -193,8 +194,8 @@ def test_files_between_stages_have_the_same_readers(workspace):
 
 @pytest.mark.parametrize(
     "source",
-    ["lib/privsvm/methods/pmsvm.py", "lib/privsvm/evaluation/metrics.py", "lib/privsvm/reporting/page.py",
-     "stages/prepare.smk", "stages/track.py", "lib/privsvm/streams.py"],
+    ["lib/privsvm/methods/pmsvm.py", "lib/privsvm/metrics.py", "lib/privsvm/reporting/page.py",
+     "stages/prepare.smk", "stages/track.py", "lib/privsvm/numerics/streams.py"],
 )  # fmt: skip
 def test_changed_source(workspace, source):
     path = workspace.folder / source

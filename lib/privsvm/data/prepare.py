@@ -14,7 +14,7 @@ from privsvm.data.catalogue import DatasetEntry, _label_order, normalise_protoco
 from privsvm.data.readers import _count_not_finite, _stack, is_sparse, read_part
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json, read_npz, sha256_of_file, write_json, write_npz
-from privsvm.streams import seeded_stream
+from privsvm.numerics.streams import seeded_stream
 
 if TYPE_CHECKING:
     from privsvm.data.readers import Features

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from privsvm.methods.condensation import Condensed, condense_rows
-from privsvm.methods.condensed_svm import CondensedClassifier
-from privsvm.methods.validation import check_training_data, common_tags
+from privsvm.base.condensation import Condensed, condense_rows
+from privsvm.base.condensed_svm import CondensedClassifier
+from privsvm.base.validation import check_training_data, common_tags
+from privsvm.numerics.threads import count_threads
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.solvers.threads import count_threads
 
 __all__ = ["ESTIMATOR", "CISVMClassifier", "CondensedInformation"]
 

@@ -16,15 +16,15 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.perturbation import REFUSED_DATA, one_vs_rest_signs
-from privsvm.methods.released import (
+from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
+from privsvm.base.released import (
     LinearPath,
     NoiseStreams,
     PrivateClassifier,
     disclose_noise,
     noise_streams,
 )
-from privsvm.methods.validation import (
+from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,
     check_budgets,

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.one_vs_one import c_svc_settings, class_pairs
-from privsvm.methods.released import KernelPath, NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
-from privsvm.methods.validation import (
+from privsvm.base.one_vs_one import c_svc_settings, class_pairs
+from privsvm.base.released import KernelPath, NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
+from privsvm.base.validation import (
     check_choice,
     check_flag,
     check_positive,
@@ -251,7 +251,7 @@ class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
         repeats : int
             Noise draws R per epsilon.
         rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
+            See `privsvm.base.released.noise_streams`.
         audit : bool, default=False
             Put a witness into the guarantees: a support vector that one neighbouring data set lacks.
 

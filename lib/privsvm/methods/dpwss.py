@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.one_vs_one import c_svc_settings
-from privsvm.methods.perturbation import TOO_FEW_ROWS, extreme_rows
-from privsvm.methods.released import (
+from privsvm.base.one_vs_one import c_svc_settings
+from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows
+from privsvm.base.released import (
     KernelPath,
     LinearPath,
     NoiseStreams,
@@ -29,17 +29,17 @@ from privsvm.methods.released import (
     disclose_noise,
     noise_streams,
 )
-from privsvm.methods.validation import (
+from privsvm.base.validation import (
     check_choice,
     check_flag,
     check_positive,
     check_training_data,
     common_tags,
 )
+from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.audit import sampled_witness, verbatim_row_witness
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
-from privsvm.streams import seeded_stream
 
 __all__ = ["ESTIMATOR", "DPWSSClassifier"]
 
@@ -221,7 +221,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         repeats : int
             Trainings R per epsilon.
         rng : callable, numpy.random.Generator, int or None
-            See `privsvm.methods.released.noise_streams`.
+            See `privsvm.base.released.noise_streams`.
         audit : bool, default=False
             Put a witness into the guarantees. Kernel ``linear``: a lower bound on epsilon from a thousand trainings on
             each of two neighbouring data sets of a few dozen rows. Others: a released row that a neighbour lacks.

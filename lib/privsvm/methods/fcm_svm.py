@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privsvm.methods.condensation import Condensed, condense_rows
-from privsvm.methods.condensed_svm import CondensedClassifier
-from privsvm.methods.released import NoiseStreams, noise_streams
+from privsvm.base.condensation import Condensed, condense_rows
+from privsvm.base.condensed_svm import CondensedClassifier
+from privsvm.base.released import NoiseStreams, noise_streams
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "FCMSVMClassifier"]

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.noisy_training import NoisyGradientClassifier
-from privsvm.methods.validation import check_choice, check_positive
+from privsvm.base.noisy_training import NoisyGradientClassifier
+from privsvm.base.validation import check_choice, check_positive
 from privsvm.privacy.guarantee import Neighbours
 from privsvm.privacy.mechanisms import COMPOSITIONS
 from privsvm.solvers.noisy_gradient import GradientSteps

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.perturbation import COMPOSITIONS, clip_rows, extreme_rows, release_one_vs_rest
-from privsvm.methods.released import (
+from privsvm.base.perturbation import COMPOSITIONS, clip_rows, extreme_rows, release_one_vs_rest
+from privsvm.base.released import (
     NoiseStreams,
     OneVsRestKernelPath,
     PrivateClassifier,
     noise_streams,
 )
-from privsvm.methods.validation import (
+from privsvm.base.validation import (
     check_budgets,
     check_choice,
     check_count,
@@ -31,10 +31,10 @@ from privsvm.methods.validation import (
     check_training_data,
     row_norms,
 )
+from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
 from privsvm.solvers.features import landmark_features, landmark_map
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
-from privsvm.streams import seeded_stream
 
 __all__ = ["ESTIMATOR", "LandmarkDualClassifier"]
 

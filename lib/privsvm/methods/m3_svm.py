@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.methods.linear_reference import SmoothedReference
-from privsvm.methods.validation import check_positive
+from privsvm.base.linear_reference import SmoothedReference
+from privsvm.base.validation import check_positive
 from privsvm.solvers.all_in_one import AllInOneProblem, m3_problem
 
 __all__ = ["ESTIMATOR", "M3SVMClassifier"]

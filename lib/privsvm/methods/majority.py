@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.methods.released import ConstantPath
-from privsvm.methods.validation import check_training_data, common_tags
+from privsvm.base.released import ConstantPath
+from privsvm.base.validation import check_training_data, common_tags
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "MajorityClassifier"]

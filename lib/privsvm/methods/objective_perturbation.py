@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.perturbation import (
+from privsvm.base.perturbation import (
     PUBLIC_ROW_COUNT,
     REFUSED_DATA,
     check_scale,
@@ -23,14 +23,14 @@ from privsvm.methods.perturbation import (
     one_vs_rest_signs,
     public_row_count,
 )
-from privsvm.methods.released import (
+from privsvm.base.released import (
     LinearPath,
     NoiseStreams,
     PrivateClassifier,
     disclose_noise,
     noise_streams,
 )
-from privsvm.methods.validation import (
+from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,
     check_budgets,

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.methods.one_norm_training import (
+from privsvm.base.one_norm_training import (
     TUNE,
     OneNormClassifier,
     OneNormModel,
     expansion_arrays,
     train_one_norm,
 )
-from privsvm.methods.released import LinearPath, OneVsRestKernelPath, ReleasedPath
+from privsvm.base.released import LinearPath, OneVsRestKernelPath, ReleasedPath
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import squared_distances
 

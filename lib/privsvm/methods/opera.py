@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.perturbation import (
+from privsvm.base.perturbation import (
     COMPOSITIONS,
     TOO_FEW_ROWS,
     clip_rows,
@@ -33,14 +33,14 @@ from privsvm.methods.perturbation import (
     one_vs_rest_signs,
     release_one_vs_rest,
 )
-from privsvm.methods.released import (
+from privsvm.base.released import (
     LinearPath,
     NoiseStreams,
     PrivateClassifier,
     disclose_noise,
     noise_streams,
 )
-from privsvm.methods.validation import (
+from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,
     check_budgets,

@@ -26,15 +26,15 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.perturbation import (
+from privsvm.base.perturbation import (
     clip_rows,
     extreme_rows,
     release_one_vs_rest,
     solution_sensitivity,
     solve_one_vs_rest,
 )
-from privsvm.methods.released import LinearPath, NoiseStreams, PrivateClassifier, noise_streams
-from privsvm.methods.validation import (
+from privsvm.base.released import LinearPath, NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.validation import (
     check_bound,
     check_budgets,
     check_choice,

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.noisy_training import NoisyGradientClassifier, check_share_kept
-from privsvm.methods.perturbation import (
+from privsvm.base.noisy_training import NoisyGradientClassifier, check_share_kept
+from privsvm.base.perturbation import (
     PUBLIC_ROW_COUNT,
     REFUSED_DATA,
     TOO_FEW_ROWS,
@@ -35,8 +35,8 @@ from privsvm.methods.perturbation import (
     largest_move,
     solution_sensitivity,
 )
-from privsvm.methods.released import LinearPath, NoiseStreams, disclose_noise, noise_streams
-from privsvm.methods.validation import (
+from privsvm.base.released import LinearPath, NoiseStreams, disclose_noise, noise_streams
+from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,
     check_budgets,
@@ -120,7 +120,7 @@ class PMSVMClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstimator):
         ``allow_unsound=True``, and the status falls to ``claimed``.
     scaling : {"none", "centre", "whiten"}, default="none"
         Gradient perturbation: scale rows by noisy statistics of them, paid for out of the budget; see
-        `privsvm.methods.private_scaling`. `data_norm` is then not used.
+        `privsvm.base.private_scaling`. `data_norm` is then not used.
     batch_size : int or None, default=None
         Gradient perturbation: how many rows a step is to draw; None: all.
     epochs : int, default=60

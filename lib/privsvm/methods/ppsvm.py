@@ -2,9 +2,9 @@
 
 Every entity draws a random matrix of its own and publishes the kernel of its columns with it. The sum ("linear") or
 the product ("gaussian") of these blocks is the kernel of all columns with all matrices, on which anybody can train.
-The paper says that this completely protects the columns. It does not: see `privsvm.privacy.known_sample`.
+The paper says that this completely protects the columns. It does not: see `privsvm.privacy.attacks.known_sample`.
 
-The entities' steps are in `privsvm.methods.ppsvm_protocol`, the trainer's in this file: the workflow runs each of them
+The entities' steps are in `privsvm.base.ppsvm_protocol`, the trainer's in this file: the workflow runs each of them
 in a job of its own, and `PPSVMClassifier` runs them all in one process.
 """
 
@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.methods.one_norm_training import (
+from privsvm.base.one_norm_training import (
     OneNormClassifier,
     OneNormModel,
     check_tuning,
     count_kernel_rows,
     train_one_norm,
 )
-from privsvm.methods.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.methods.released import BlockPath, ReleasedPath, disclose_noise
-from privsvm.methods.validation import check_flag
+from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
+from privsvm.base.released import BlockPath, ReleasedPath, disclose_noise
+from privsvm.base.validation import check_flag
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = [

@@ -16,15 +16,15 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.perturbation import COMPOSITIONS, clip_rows, extreme_rows, release_one_vs_rest
-from privsvm.methods.released import (
+from privsvm.base.perturbation import COMPOSITIONS, clip_rows, extreme_rows, release_one_vs_rest
+from privsvm.base.released import (
     FourierPath,
     LinearPath,
     NoiseStreams,
     PrivateClassifier,
     noise_streams,
 )
-from privsvm.methods.validation import (
+from privsvm.base.validation import (
     check_bound,
     check_budgets,
     check_choice,
@@ -35,10 +35,10 @@ from privsvm.methods.validation import (
     check_seed,
     check_training_data,
 )
+from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
 from privsvm.solvers.features import fourier_features, fourier_frequencies
 from privsvm.solvers.kernels import resolve_gamma
-from privsvm.streams import seeded_stream
 
 __all__ = ["ESTIMATOR", "PrivateSVMClassifier"]
 

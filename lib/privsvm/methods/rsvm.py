@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.methods.one_norm_training import (
+from privsvm.base.one_norm_training import (
     OneNormClassifier,
     OneNormModel,
     count_kernel_rows,
@@ -16,7 +16,7 @@ from privsvm.methods.one_norm_training import (
     expansion_arrays,
     train_one_norm,
 )
-from privsvm.methods.released import LinearPath, OneVsRestKernelPath, ReleasedPath
+from privsvm.base.released import LinearPath, OneVsRestKernelPath, ReleasedPath
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import squared_distances
 

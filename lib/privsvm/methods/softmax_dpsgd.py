@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.methods.noisy_training import NoisyGradientClassifier
-from privsvm.methods.validation import check_bound, check_choice
+from privsvm.base.noisy_training import NoisyGradientClassifier
+from privsvm.base.validation import check_bound, check_choice
 from privsvm.privacy.guarantee import Neighbours
 from privsvm.solvers.noisy_gradient import OPTIMIZERS, GradientSteps
 
@@ -40,7 +40,7 @@ class SoftmaxDPSGDClassifier(NoisyGradientClassifier, ClassifierMixin, BaseEstim
         neighbours have in common for ``replace_one``; for ``add_remove`` that needs ``allow_unsound=True``, and the
         status falls to ``claimed``.
     scaling : {"none", "centre", "whiten"}, default="none"
-        Scale rows by noisy statistics of them, paid for out of the budget; see `privsvm.methods.private_scaling`.
+        Scale rows by noisy statistics of them, paid for out of the budget; see `privsvm.base.private_scaling`.
         `data_norm` is then not used.
     batch_size : int or None, default=None
         How many rows a step is to draw; None: all.

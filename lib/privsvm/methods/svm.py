@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privsvm.methods.kernel_svm import SVMClassifier
+from privsvm.base.kernel_svm import SVMClassifier
 
 __all__ = ["ESTIMATOR"]
 

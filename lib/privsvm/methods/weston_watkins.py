@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.methods.linear_reference import SmoothedReference
+from privsvm.base.linear_reference import SmoothedReference
 from privsvm.solvers.all_in_one import AllInOneProblem, weston_watkins_problem
 
 __all__ = ["ESTIMATOR", "WestonWatkinsClassifier"]

@@ -17,10 +17,10 @@ import numpy as np
 import scipy.sparse
 from sklearn.svm import SVC
 
-from privsvm.evaluation.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
-from privsvm.methods.condensation import condense_rows
-from privsvm.methods.kernel_svm import SVMClassifier
-from privsvm.methods.one_norm_training import count_errors, count_kernel_rows, draw_rows
+from privsvm.base.condensation import condense_rows
+from privsvm.base.kernel_svm import SVMClassifier
+from privsvm.base.one_norm_training import count_errors, count_kernel_rows, draw_rows
+from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
 from privsvm.reproduction.jobs import Context
 from privsvm.solvers.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
 from privsvm.solvers.kernels import squared_distances, squared_norms

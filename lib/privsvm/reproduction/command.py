@@ -12,10 +12,10 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json, write_text
-from privsvm.params import numba_cache_key
+from privsvm.pipeline.params import numba_cache_key
+from privsvm.pipeline.stage import die_with_parent, json_argument
 from privsvm.reproduction.comparison import count_verdicts, rows_csv
 from privsvm.reproduction.experiment import Experiment
-from privsvm.stage import die_with_parent, json_argument
 
 __all__ = ["main"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.released import KernelPath, ReleasedPath
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier, laplace_scales
-from privsvm.methods.released import KernelPath, ReleasedPath
 from privsvm.reproduction.jobs import Context
 from privsvm.solvers.c_svc import CSVCSolution
 

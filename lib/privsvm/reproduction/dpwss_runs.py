@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from privsvm.evaluation.metrics import area_under_curve, confusion_matrices, confusion_metrics
+from privsvm.metrics import area_under_curve, confusion_matrices, confusion_metrics
 from privsvm.reproduction.jobs import Context
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.smo import solve_smo

@@ -18,16 +18,16 @@ from privsvm.data.prepare import treat_missing
 from privsvm.data.readers import is_sparse, read_part
 from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json, read_json, write_json
+from privsvm.numerics.streams import seeded_stream
 from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reproduction.experiment import Experiment
-from privsvm.streams import seeded_stream
 
 __all__ = ["ClassRows", "Context", "MissingError", "Rows", "code_digest", "run_job"]
 
 _LIBRARY = Path(__file__).resolve().parents[1]
 
 # What every job reads, besides the sources its experiment names.
-_COMMON = ("data", "errors.py", "files.py", "streams.py", "reproduction/jobs.py")
+_COMMON = ("data", "errors.py", "files.py", "numerics/streams.py", "reproduction/jobs.py")
 
 
 class MissingError(Exception):

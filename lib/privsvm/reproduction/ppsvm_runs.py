@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsvm.methods.one_norm_training import (
+from privsvm.base.one_norm_training import (
     count_errors,
     count_kernel_rows,
     draw_rows,
     tune_by_design,
     tune_on_a_tenth,
 )
-from privsvm.methods.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.privacy.known_sample import recovery_curve
+from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
+from privsvm.privacy.attacks.known_sample import recovery_curve
 from privsvm.reproduction.jobs import Context, MissingError
 from privsvm.solvers.kernels import squared_distances
 from privsvm.solvers.one_norm_svm import OneNormProblem
@@ -349,7 +349,7 @@ def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     -------
     dict
         ``n_rows, n_features, majority, mbar, gamma`` and for each of ``entities`` its number of columns and the fields
-        of `privsvm.privacy.known_sample.RecoveryCurve`.
+        of `privsvm.privacy.attacks.known_sample.RecoveryCurve`.
     """
     X, codes = read(parameters, context)
     kernel, gamma = parameters["kernel"], 1.0 / X.shape[1]

@@ -16,11 +16,11 @@ import dataclasses
 import numpy as np
 from numba import njit
 
+from privsvm.numerics.streams import seeded_stream
+from privsvm.numerics.threads import one_blas_thread, thread_pool
+from privsvm.numerics.vector_math import FAST_MATH, maximum
 from privsvm.solvers.c_svc import CSVCSolution, rho_from_gradient
 from privsvm.solvers.kernel_rows import KernelRows, RowStore
-from privsvm.solvers.threads import one_blas_thread, thread_pool
-from privsvm.solvers.vector_math import FAST_MATH, maximum
-from privsvm.streams import seeded_stream
 
 __all__ = ["solve_block_smo", "solve_prepared"]
 

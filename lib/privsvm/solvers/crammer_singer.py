@@ -29,8 +29,8 @@ import scipy.sparse
 from numba import njit
 from scipy.linalg import lapack
 
-from privsvm.solvers.row_tiles import ROWS, score_tiles
-from privsvm.solvers.sparse_rows import (
+from privsvm.numerics.row_tiles import ROWS, score_tiles
+from privsvm.numerics.sparse_rows import (
     add_row,
     canonical_rows,
     compact,
@@ -41,8 +41,8 @@ from privsvm.solvers.sparse_rows import (
     square_rows,
     sum_rows,
 )
-from privsvm.solvers.threads import one_blas_thread
-from privsvm.solvers.vector_code import WIDTH
+from privsvm.numerics.threads import one_blas_thread
+from privsvm.numerics.vector_code import WIDTH
 
 __all__ = [
     "CrammerSingerSolution",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2
 from privsvm.solvers.kernel_rows import KernelRows
 from privsvm.solvers.kernels import RBF, squared_distances
-from privsvm.solvers.vector_math import FAST_MATH, LOG2_E, exp2
 
 __all__ = ["GramRows", "gaussian_values", "row_distances"]
 

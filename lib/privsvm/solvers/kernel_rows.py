@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
+from privsvm.numerics.threads import one_blas_thread
+from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, kernel_values, squared_norms
-from privsvm.solvers.threads import one_blas_thread
-from privsvm.solvers.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
 __all__ = ["KernelRows", "RowStore", "kernel_expansion"]
 

@@ -7,7 +7,7 @@ import scipy.sparse
 from numba import njit
 
 from privsvm.errors import nearest_name
-from privsvm.solvers.vector_math import FAST_MATH, LOG2_E, exp2, maximum
+from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
 __all__ = ["KERNELS", "kernel_matrix", "kernel_values", "resolve_gamma", "squared_distances", "squared_norms"]
 

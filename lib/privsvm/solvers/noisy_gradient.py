@@ -20,11 +20,11 @@ import scipy.sparse
 from numba import njit
 
 from privsvm.errors import nearest_name
-from privsvm.solvers.row_tiles import ROWS, add_tiles, score_tiles
-from privsvm.solvers.sparse_rows import PADDING, add_entries, canonical_rows, padded_width, score_entries
-from privsvm.solvers.team import meet, run_team
-from privsvm.solvers.vector_math import LOG2_E, exp2, maximum
-from privsvm.solvers.vector_random import BUFFER, load_normals, next_exponentials, open_stream
+from privsvm.numerics.row_tiles import ROWS, add_tiles, score_tiles
+from privsvm.numerics.sparse_rows import PADDING, add_entries, canonical_rows, padded_width, score_entries
+from privsvm.numerics.team import meet, run_team
+from privsvm.numerics.vector_math import LOG2_E, exp2, maximum
+from privsvm.numerics.vector_random import BUFFER, load_normals, next_exponentials, open_stream
 
 __all__ = [
     "AVERAGES",

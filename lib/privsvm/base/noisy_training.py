@@ -1,0 +1,614 @@
+"""What the methods that train by noisy clipped gradient steps share: the public plan, the releases, their record.
+
+Every step draws each row with probability ``sample_rate``, clips every drawn row's gradient to ``max_grad_norm`` in
+the L2 norm, adds Gaussian noise to the sum, and divides by the expected number of drawn rows (Abadi et al. 2016,
+Algorithm 1). The rows are read through these sums alone, so what the optimizer makes of them costs no privacy.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.perturbation import REFUSED_DATA, clip_rows, one_vs_rest_signs
+from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale, scale_rows
+from privsvm.base.released import (
+    LinearPath,
+    NoiseStreams,
+    PrivateClassifier,
+    StandardizedLinearPath,
+    UnitLinearPath,
+    disclose_noise,
+    noise_streams,
+)
+from privsvm.base.validation import (
+    INFERRED_CLASSES,
+    check_bound,
+    check_budgets,
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+    check_public_classes,
+    check_training_data,
+)
+from privsvm.numerics.streams import seeded_stream
+from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
+from privsvm.privacy.audit import sampled_witness
+from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.privacy.mechanisms import COMPOSITIONS, SampledGaussianSteps
+from privsvm.solvers.noisy_gradient import (
+    AVERAGES,
+    SCHEDULES,
+    GradientSteps,
+    clipped_gradient_sum,
+    noisy_gradient_steps,
+    repeated_noisy_gradient_steps,
+)
+
+__all__ = [
+    "NoisyGradientClassifier",
+    "NoisyGradientRelease",
+    "TrainingPlan",
+    "check_share_kept",
+    "release_noisy_gradient",
+    "training_plan",
+]
+
+# How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
+_AUTOMATIC = 0.25
+
+# Models that the audit trains on either data set of its pair.
+_AUDIT_RUNS = 4000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """Public numbers of a training by sampled steps.
+
+    Attributes
+    ----------
+    n_rows : int
+        Public number of training rows.
+    declared : bool
+        Whether it was given, and not counted.
+    sample_rate : float
+        Probability with which a step draws a row.
+    n_steps : int
+        How many steps are made.
+    expected_batch : float
+        ``sample_rate * n_rows``, what the noisy sums are divided by.
+    """
+
+    n_rows: int
+    declared: bool
+    sample_rate: float
+    n_steps: int
+    expected_batch: float
+
+
+def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epochs: int) -> TrainingPlan:
+    """Plan the steps from public numbers.
+
+    Parameters
+    ----------
+    n_rows : int or None
+        Public number of training rows; None takes the counted one.
+    counted : int
+        How many training rows there are.
+    batch_size : int or None
+        Rows that a step is to draw; None: all.
+    epochs : int
+        How often a row is drawn, on average.
+
+    Returns
+    -------
+    TrainingPlan
+        With ``ceil(n_rows / batch_size)`` steps an epoch, and one over that as sample rate.
+    """
+    rows = counted if n_rows is None else int(n_rows)
+    steps = 1 if batch_size is None else math.ceil(rows / int(batch_size))
+    return TrainingPlan(
+        n_rows=rows,
+        declared=n_rows is not None,
+        sample_rate=1.0 / steps,
+        n_steps=int(epochs) * steps,
+        expected_batch=rows / steps,
+    )
+
+
+def check_share_kept(name: str, value: Any) -> None:
+    """Raise ValueError with name and value if a parameter is no number of at least 0 and below 1."""
+    if value != 0:
+        check_positive(name, value)
+    if not value < 1:
+        raise ValueError(f"{name}={value!r}: must be at least 0 and below 1")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoisyGradientRelease:
+    """Models trained by noisy gradient steps for E epsilons and R repeats.
+
+    Attributes
+    ----------
+    mechanisms : tuple of SampledGaussianSteps (E)
+        What made one part of a model private.
+    n_parts : int
+        How many parts, with a share of the budget each, make a model: 1, or the number of binary problems.
+    plan : TrainingPlan
+        The public numbers.
+    coef : ndarray (E, R, k, d)
+        Weight vectors.
+    intercept : ndarray (E, R, k)
+        Offsets.
+    scaling : {"none", "centre", "whiten"}
+        What the rows went through before.
+    features : tuple of ndarray (E, R, d)
+        For ``whiten``: centres and spreads.
+    epsilons : tuple of float (E)
+        What was asked for, of all parts together.
+    delta : float
+        Of all parts together.
+    witnesses : tuple of Witness or None (E)
+        Lower bounds on epsilon, where asked for.
+    seconds : float
+        Of all trainings.
+    """
+
+    mechanisms: tuple[SampledGaussianSteps, ...]
+    n_parts: int
+    plan: TrainingPlan
+    coef: np.ndarray
+    intercept: np.ndarray
+    scaling: str
+    features: tuple[np.ndarray, ...]
+    epsilons: tuple[float, ...]
+    delta: float
+    witnesses: tuple[Witness | None, ...]
+    seconds: float
+
+    def guarantees(
+        self,
+        what: str,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        reference: str,
+        inferred_classes: bool,
+    ) -> tuple[Guarantee, ...]:
+        """Privacy records of the E epsilons.
+
+        Parameters
+        ----------
+        what : str
+            What is trained.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.base.released.disclose_noise`.
+        reference : str
+            See `Guarantee`.
+        inferred_classes : bool
+            Whether the class set was taken from the labels.
+
+        Returns
+        -------
+        tuple of Guarantee (E)
+        """
+        plan, guarantees = self.plan, []
+        rows = "declared" if plan.declared else "counted"
+        for epsilon, mechanism, witness in zip(self.epsilons, self.mechanisms, self.witnesses, strict=True):
+            before = {
+                "none": "",
+                "centre": "a noisy mean of unit rows, then ",
+                "whiten": "noisy centres, spreads and second moments of the features, then ",
+            }[self.scaling]
+            released = (
+                [
+                    "noisy sums of the rows, of one row's norm at most, with noise of "
+                    + ", ".join(f"{multiplier:.6g}" for multiplier in mechanism.releases)
+                    + " times that norm, are accounted for together with the steps"
+                ]
+                if mechanism.releases
+                else []
+            )
+            shared = "" if self.n_parts == 1 else f", {self.n_parts} times with epsilon / {self.n_parts} each"
+            guarantee = Guarantee(
+                status="proved",
+                mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients"
+                f"{' of Poisson-drawn rows' if plan.sample_rate < 1 else ''}"
+                f"{shared}: {what}",
+                neighbours=mechanism.neighbours,
+                epsilon_requested=epsilon,
+                epsilon_proved=self.n_parts * mechanism.epsilon_proved,
+                delta=self.delta,
+                sensitivity=mechanism.max_grad_norm * (2.0 if mechanism.neighbours == "replace_one" else 1.0),
+                noise_scale=mechanism.noise_scale,
+                accountant=mechanism.accountant + ("" if self.n_parts == 1 else "; the budgets are added"),
+                assumptions=(
+                    f"a row's gradient has norm at most {mechanism.max_grad_norm:g}: enforced by clipping",
+                    REFUSED_DATA,
+                    f"n_rows={plan.n_rows} ({rows}), sample_rate={plan.sample_rate:.6g}, n_steps={plan.n_steps}, "
+                    "the learning rate and all other parameters, the class set, the number of features and the scaling "
+                    "bounds are public",
+                    "one model is released; several add up",
+                    *released,
+                    "sums, noise and sampling in float64, on no grid: idealised numerics; training time is not covered",
+                ),
+                reference=reference,
+                witness=witness,
+            )
+            guarantee = disclose_noise(guarantee, rng)
+            if not plan.declared and mechanism.neighbours == "add_remove":
+                guarantee = guarantee.with_broken_assumption(
+                    "the sample rate was taken from the private number of rows"
+                )
+            if inferred_classes:
+                guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
+            guarantees.append(guarantee)
+        return tuple(guarantees)
+
+    def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
+        """Return the models with their records."""
+        common: dict[str, Any] = {
+            "epsilons": self.epsilons,
+            "guarantees": guarantees,
+            "n_classes": n_classes,
+            "release_seconds": self.seconds,
+            "coef": self.coef,
+            "intercept": self.intercept,
+        }
+        if self.scaling == "whiten":
+            centre, spread = self.features
+            bound = np.full(1, feature_bound(self.coef.shape[-1]))
+            return StandardizedLinearPath(centre=centre, spread=spread, bound=bound, **common)
+        return UnitLinearPath(**common) if self.scaling == "centre" else LinearPath(**common)
+
+
+def release_noisy_gradient(
+    rows,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    plan: TrainingPlan,
+    steps: GradientSteps,
+    epsilons: Sequence[float],
+    delta: float,
+    neighbours: Neighbours,
+    repeats: int,
+    streams: NoiseStreams,
+    n_jobs: int | None = None,
+    composition: str = "joint",
+    scaling: str = "none",
+    automatic_rate: bool = False,
+    audit: bool = False,
+    data_norm: float = math.inf,
+) -> NoisyGradientRelease:
+    """Train one model for every epsilon and repeat.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix (n, d)
+        Training rows.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c.
+    plan : TrainingPlan
+        Sampling and number of steps.
+    steps : GradientSteps
+        Loss and optimizer; sampling and noise are filled in here.
+    epsilons : sequence of float (E)
+        The grid.
+    delta : float
+        Goes with every epsilon.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    repeats : int
+        Models R per epsilon.
+    streams : callable
+        See `privsvm.base.released.noise_streams`.
+    n_jobs : int or None, default=None
+        Threads. They train models at the same time; where there are fewer models than threads, several work on one.
+        The result does not depend on it.
+    composition : {"joint", "naive"}, default="joint"
+        For the one-vs-rest loss: one training of all weight vectors, whose gradient is clipped as a whole, or one
+        training for each with ``epsilon / k`` and ``delta / k``.
+    scaling : {"none", "centre", "whiten"}, default="none"
+        See `privsvm.base.private_scaling`; not for naive composition.
+    automatic_rate : bool, default=False
+        Whether the learning rate follows from epsilon, the number of rows and the number of steps.
+    audit : bool, default=False
+        Whether to train models on a made-up pair of neighbours, for a witness.
+    data_norm : float, default=inf
+        Norm that the rows are known to keep to; the audit's row does too.
+
+    Returns
+    -------
+    NoisyGradientRelease
+    """
+    check_choice("composition", composition, COMPOSITIONS)
+    binary = steps.loss == "one_vs_rest_hinge"
+    n_vectors = 1 if binary and n_classes == 2 else n_classes
+    problems = [(codes, n_vectors)]
+    if composition == "naive" and binary and n_vectors > 1:
+        problems = [((signs > 0).astype(np.int64), 1) for signs in one_vs_rest_signs(codes, n_classes)]
+    parts = len(problems)
+    # The sum of the parts must not exceed the whole by round-off.
+    share = 1.0 if parts == 1 else (1.0 - 1e-12) / parts
+    mechanisms = tuple(
+        SampledGaussianSteps(
+            epsilon=epsilon * share,
+            delta=delta * share,
+            neighbours=neighbours,
+            sample_rate=plan.sample_rate,
+            n_steps=plan.n_steps,
+            max_grad_norm=steps.max_grad_norm,
+            releases=release_multipliers(scaling, epsilon * share, delta * share, neighbours),
+        )
+        for epsilon in epsilons
+    )
+    planned = [
+        dataclasses.replace(
+            steps,
+            learning_rate=_automatic_rate(steps, plan, mechanism) if automatic_rate else steps.learning_rate,
+            noise_scale=mechanism.noise_scale,
+            sample_rate=plan.sample_rate,
+            n_steps=plan.n_steps,
+            expected_batch=plan.expected_batch,
+        )
+        for mechanism in mechanisms
+    ]
+
+    to_scale = rows if scaling == "none" else rows_to_scale(rows, scaling)
+
+    jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
+    n_threads = count_threads(n_jobs)
+    threads_per_model = max(1, n_threads // max(1, len(jobs)))
+
+    def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        index, repeat = job
+        stream = streams(epsilons[index], repeat)
+        run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
+        if scaling != "none":
+            scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream)
+            trained = run(scaled.rows, codes, n_vectors)
+            return *scaled.model(trained.coef), *scaled.features
+        models = [run(rows, own, vectors) for own, vectors in problems]
+        return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
+
+    started = time.perf_counter()
+    # Products of scaled rows are BLAS's, whose last digits depend on its threads.
+    with one_blas_thread(), thread_pool(n_threads) as pool:
+        results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
+    seconds = time.perf_counter() - started
+    witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
+    if audit:
+        witnesses = tuple(_witness(own, n_vectors, parts, delta, neighbours, data_norm, scaling) for own in planned)
+    shape = (len(epsilons), repeats)
+    stacked = [np.stack(arrays) for arrays in zip(*results, strict=True)]
+    coef, intercept, *features = (array.reshape(*shape, *array.shape[1:]) for array in stacked)
+    if not np.isfinite(coef).all() or not np.isfinite(intercept).all():
+        raise ValueError(
+            f"learning_rate={planned[0].learning_rate:.3g}: training diverged; use a smaller one or less regulariser"
+        )
+    return NoisyGradientRelease(
+        mechanisms=mechanisms,
+        n_parts=parts,
+        plan=plan,
+        coef=coef,
+        intercept=intercept,
+        scaling=scaling,
+        features=tuple(features),
+        epsilons=tuple(epsilons),
+        delta=delta,
+        witnesses=witnesses,
+        seconds=seconds,
+    )
+
+
+def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: SampledGaussianSteps) -> float:
+    """Learning rate from public numbers, for rows of about norm 1.
+
+    Descent moves the weights by at most ``sqrt(epsilon) / 4`` times the number of rows in all. Adam, which divides by
+    the size of the noisy gradients, makes steps of the same length where they are mostly noise.
+    """
+    rate = _AUTOMATIC * math.sqrt(mechanism.epsilon) / plan.n_steps
+    if steps.optimizer == "adam":
+        return rate * mechanism.noise_multiplier
+    return rate * plan.n_rows * (1.0 - steps.momentum) / steps.max_grad_norm
+
+
+def _witness(
+    steps: GradientSteps,
+    n_vectors: int,
+    parts: int,
+    delta: float,
+    neighbours: Neighbours,
+    data_norm: float,
+    scaling: str,
+) -> Witness:
+    """Lower bound on epsilon from many models trained on one row, and on none or on that row under another label.
+
+    The row has one feature, just long enough for its gradient to be clipped, so that it pulls as hard as a row may
+    and goes on doing so while it is drawn again. Of scaled rows, which have norm 1 at most, the models are trained
+    given what the scaling released: along the scaled row, they are those of one feature.
+    """
+    if scaling != "none":
+        data_norm = 1.0
+    unclipped = dataclasses.replace(steps, max_grad_norm=1e50)
+    vectors = n_vectors // parts
+    start = np.zeros((vectors, 1)), np.zeros(vectors)
+    gradient = clipped_gradient_sum(np.ones((1, 1)), np.zeros(1, dtype=np.int64), *start, unclipped)
+    unit = float(np.linalg.norm(np.concatenate([part.ravel() for part in gradient])))
+    row = np.full((1, 1), min(2.0 * steps.max_grad_norm / unit, data_norm * (1 - 1e-9)))
+
+    def models(label: int | None) -> np.ndarray:
+        # Made-up rows: a public seed gives nothing away.
+        stream = seeded_stream(0, "audit", str(label), steps.noise_scale, steps.n_steps)
+        X, codes = (row[:0], np.zeros(0)) if label is None else (row, np.full(1, label))
+        found = []
+        for part in range(parts):
+            own = (codes == part if parts > 1 else codes).astype(np.int64)
+            coef, intercept = repeated_noisy_gradient_steps(X, own, vectors, steps, stream, _AUDIT_RUNS)
+            found += [coef.reshape(_AUDIT_RUNS, -1), intercept]
+        return np.concatenate(found, axis=1)
+
+    if neighbours == "add_remove":
+        other, pair = None, "one made-up row, and none"
+    else:
+        other, pair = 1, "one made-up row under two different labels"
+    given = "" if scaling == "none" else ", given the released scaling, which costs more"
+    return sampled_witness(
+        models(0),
+        models(other),
+        delta,
+        neighbours,
+        f"{pair}, with the same public numbers{given}; {_AUDIT_RUNS} models trained on each",
+    )
+
+
+class NoisyGradientClassifier(PrivateClassifier):
+    """Training of an estimator by noisy gradient steps; a base. What it declares are the estimator's parameters."""
+
+    delta: float
+    data_norm: float | None
+    classes: Sequence | None
+    neighbours: Neighbours
+    n_rows: int | None
+    batch_size: int | None
+    epochs: int
+    learning_rate: float | str
+    schedule: str
+    momentum: float
+    average: str
+    max_grad_norm: float
+    ridge: float
+    fit_intercept: bool | None
+    n_jobs: int | None
+    allow_unsound: bool
+    # Not every method has these.
+    composition: str = "joint"
+    margin_weight: float = 0.0
+    scaling: str = "none"
+
+    @abc.abstractmethod
+    def _check_own(self) -> None:
+        """Refuse parameters of this method that mean nothing."""
+
+    @abc.abstractmethod
+    def _gradient_steps(self) -> GradientSteps:
+        """Loss and optimizer; `_common_steps` has what all methods share."""
+
+    @abc.abstractmethod
+    def _words(self) -> tuple[str, str]:
+        """Say for the privacy record what is trained, and after which paper."""
+
+    def _common_steps(self) -> dict[str, Any]:
+        return {
+            "ridge": float(self.ridge),
+            "fit_intercept": self.scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept),
+            "max_grad_norm": float(self.max_grad_norm),
+            "momentum": float(self.momentum),
+            # For "auto" it is filled in for every epsilon.
+            "learning_rate": 1.0 if self.learning_rate == "auto" else float(self.learning_rate),
+            "schedule": self.schedule,
+            "average": self.average,
+        }
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> LinearPath:
+        streams = noise_streams(rng, self)
+        check_public_classes(self.classes, self.allow_unsound)
+        if self.data_norm is not None:
+            check_bound("data_norm", self.data_norm)
+        self._check_own()
+        self._check_gradient_parameters()
+        budgets, delta = check_budgets(epsilons, self.delta)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        return self._train(X, codes, budgets, delta, repeats, streams, rng, audit)
+
+    def _check_gradient_parameters(self) -> None:
+        """Refuse parameters of the steps that mean nothing."""
+        check_bound("max_grad_norm", self.max_grad_norm)
+        if isinstance(self.learning_rate, str):
+            check_choice("learning_rate", self.learning_rate, ("auto",))
+        else:
+            check_positive("learning_rate", self.learning_rate)
+        for name in ("margin_weight", "ridge"):
+            value = getattr(self, name)
+            if value != 0:
+                check_positive(name, value)
+        check_share_kept("momentum", self.momentum)
+        check_count("epochs", self.epochs)
+        for name in ("batch_size", "n_rows"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("average", self.average, AVERAGES)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("scaling", self.scaling, SCALINGS)
+        if self.fit_intercept is not None:
+            check_flag("fit_intercept", self.fit_intercept)
+            if self.fit_intercept and self.scaling != "none":
+                raise ValueError(
+                    f"fit_intercept={self.fit_intercept!r}: scaling={self.scaling!r} leaves no room for offsets; use "
+                    "None"
+                )
+        count_threads(self.n_jobs)
+        if self.n_rows is None and self.neighbours == "add_remove" and not self.allow_unsound:
+            raise ValueError(
+                "n_rows=None: the sample rate would follow from the private number of rows; give a public number of "
+                "rows, or consent with allow_unsound=True"
+            )
+
+    def _train(
+        self, X, codes: np.ndarray, epsilons: list[float], delta: float, repeats: int, streams: NoiseStreams, rng, audit
+    ) -> LinearPath:
+        """Models of checked parameters and rows."""
+        norm = math.inf if self.data_norm is None else float(self.data_norm)
+        plan = training_plan(self.n_rows, X.shape[0], self.batch_size, self.epochs)
+        self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
+        release = release_noisy_gradient(
+            X if self.data_norm is None or self.scaling != "none" else clip_rows(X, norm),
+            codes,
+            len(self.classes_),
+            plan=plan,
+            steps=self._gradient_steps(),
+            epsilons=epsilons,
+            delta=delta,
+            neighbours=self.neighbours,
+            repeats=repeats,
+            streams=streams,
+            n_jobs=self.n_jobs,
+            composition=self.composition,
+            scaling=self.scaling,
+            automatic_rate=self.learning_rate == "auto",
+            audit=audit,
+            data_norm=norm,
+        )
+        what, reference = self._words()
+        guarantees = release.guarantees(what, rng, reference, inferred_classes=self.classes is None)
+        return release.path(guarantees, len(self.classes_))
+
+    def _keep(self, path: LinearPath) -> None:
+        super()._keep(path)
+        self.intercept_ = path.intercept[0, 0]
+        if isinstance(path, StandardizedLinearPath):
+            self.centre_, self.spread_, self.bound_ = path.centre[0, 0], path.spread[0, 0], float(path.bound[0])
+        self.privacy_ = self.guarantee_
+        self.noise_multiplier_ = self._noise_multiplier(path.guarantees[0])
+
+    def _noise_multiplier(self, guarantee: Any) -> float:
+        """Noise of a record over what it is measured in."""
+        return guarantee.noise_scale / float(self.max_grad_norm)

@@ -1,0 +1,174 @@
+"""Training by pairs of classes, as LIBSVM does it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.validation import check_choice, check_flag, check_positive, check_whole_number, is_number
+from privsvm.numerics.threads import one_blas_thread, thread_pool
+from privsvm.solvers.block_smo import solve_prepared
+from privsvm.solvers.c_svc import CSVCSolution
+from privsvm.solvers.kernel_rows import KernelRows
+from privsvm.solvers.kernels import KERNELS
+from privsvm.solvers.smo import solve_smo
+
+__all__ = ["SELECTIONS", "ClassPair", "c_svc_settings", "class_pairs", "solve_pairs"]
+
+# Solvers of the C-SVC dual: working sets of many variables, or one of LIBSVM's rules for two.
+SELECTIONS = ("block", "wss1", "wss2", "wss3", "wss4")
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassPair:
+    """The rows of two classes.
+
+    Attributes
+    ----------
+    rows : ndarray of int (n_pair,)
+        Indices of the training rows of either class.
+    signs : ndarray (n_pair,)
+        Labels of the solver: +1 for the first class of the pair, as LIBSVM has it, and -1 for the second.
+    orientation : float
+        Factor that turns the solver's decision values into the model's: -1 for two classes, whose values are positive
+        for class 1; +1 for more, whose values are positive for the first class of a pair.
+    offset : float or None
+        The pair's constant decision value where a class of the public list has no row; None where both have.
+    """
+
+    rows: np.ndarray
+    signs: np.ndarray
+    orientation: float
+    offset: float | None
+
+
+def class_pairs(codes: np.ndarray, n_classes: int) -> list[ClassPair]:
+    """List the pairs (0, 1), (0, 2), ..., (1, 2), ... of a multi-class problem.
+
+    Parameters
+    ----------
+    codes : ndarray of int (n,)
+        Class codes 0..c-1.
+    n_classes : int
+        c.
+
+    Returns
+    -------
+    list of ClassPair (c (c - 1) / 2)
+
+    Raises
+    ------
+    ValueError
+        If fewer than two classes have rows.
+    """
+    present = np.unique(codes)
+    if present.size < 2:
+        raise ValueError(f"y has one class only (code {present[0]}); an SVM needs at least two classes")
+    rows_of = [np.flatnonzero(codes == code) for code in range(n_classes)]
+    pairs = []
+    for first in range(n_classes):
+        for second in range(first + 1, n_classes):
+            rows = np.sort(np.concatenate([rows_of[first], rows_of[second]]))
+            signs = np.where(codes[rows] == first, 1.0, -1.0)
+            offset = None
+            if rows_of[first].size == 0 or rows_of[second].size == 0:
+                # An absent class wins no pair against a present one; two absent ones never matter.
+                offset = 1.0 if rows_of[first].size else -1.0
+            pairs.append(ClassPair(rows, signs, -1.0 if n_classes == 2 else 1.0, offset))
+    return pairs
+
+
+def c_svc_settings(estimator) -> dict[str, Any]:
+    """Check the parameters of a C-SVC problem, and turn them into the solvers' keywords.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``C, kernel, degree, coef0, tol, max_iter, cache_size, shrinking``.
+
+    Returns
+    -------
+    dict
+        All but C, which is a bound for each row, and gamma: see `privsvm.solvers.kernels.resolve_gamma`.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and its value.
+    """
+    for name in ("C", "tol", "cache_size"):
+        check_positive(name, getattr(estimator, name))
+    check_choice("kernel", estimator.kernel, KERNELS)
+    check_flag("shrinking", estimator.shrinking)
+    if not is_number(estimator.coef0) or not math.isfinite(estimator.coef0):
+        raise ValueError(f"coef0={estimator.coef0!r}: must be a finite number")
+    return {
+        "kernel": estimator.kernel,
+        "degree": check_whole_number("degree", estimator.degree, 1),
+        "coef0": float(estimator.coef0),
+        "tol": float(estimator.tol),
+        "shrinking": bool(estimator.shrinking),
+        "cache_size": float(estimator.cache_size),
+        "max_iter": check_whole_number("max_iter", estimator.max_iter, -1),
+    }
+
+
+def solve_pairs(
+    X,
+    pairs: Sequence[ClassPair],
+    upper: np.ndarray,
+    *,
+    selection: str = "block",
+    n_threads: int = 1,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 0.0,
+    **settings,
+) -> Iterator[tuple[int, ClassPair, CSVCSolution]]:
+    """Solve the C-SVC dual of every pair of classes that both have rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d) of float64
+        All training rows.
+    pairs : sequence of ClassPair
+        See `class_pairs`.
+    upper : ndarray (n,)
+        Upper bound C of each row's variable.
+    selection : {"block", "wss1", "wss2", "wss3", "wss4"}
+        Which variables are moved together.
+    n_threads : int
+        Threads of "block".
+    kernel, gamma, degree, coef0
+        The kernel.
+    **settings
+        ``tol, shrinking, cache_size, max_iter`` of the solver.
+
+    Yields
+    ------
+    (int, ClassPair, CSVCSolution)
+        Index of the pair, the pair, its solution.
+    """
+    check_choice("selection", selection, SELECTIONS)
+    parameters: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
+    present = [(index, pair) for index, pair in enumerate(pairs) if pair.offset is None]
+    if selection != "block":
+        for index, pair in present:
+            own = X if len(pair.rows) == len(upper) else X[pair.rows]
+            yield (
+                index,
+                pair,
+                solve_smo(own, pair.signs, upper[pair.rows], selection=selection, **parameters, **settings),
+            )
+        return
+    with one_blas_thread(), thread_pool(n_threads) as pool:
+        # Scaled, centred and converted once for all pairs.
+        rows = KernelRows(X, **parameters, pool=pool, n_threads=n_threads)
+        for index, pair in present:
+            own = rows if len(pair.rows) == rows.n_rows else rows.take(pair.rows)
+            yield index, pair, solve_prepared(own, pair.signs, upper[pair.rows], **settings)

@@ -1,0 +1,467 @@
+"""Output perturbation: what methods share that add noise to the solution of a strongly convex problem.
+
+The objective ``1/2 ||w||^2 + C sum_i loss_i`` is 1-strongly convex. If one row's subgradient has norm at most G, its
+solution moves by at most G when a row is added or removed, and by 2 G when one is replaced. For the hinge loss
+``max(0, 1 - y w . x)`` and rows of norm at most R, ``G = C R``: one row with two labels attains it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from privsvm.base.released import LinearPath, NoiseStreams, disclose_noise
+from privsvm.base.validation import INFERRED_CLASSES, row_norms
+from privsvm.errors import nearest_name
+from privsvm.numerics.streams import seeded_stream
+from privsvm.privacy.audit import gaussian_witness, laplace_witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.mechanisms import COMPOSITIONS, VectorsMechanism
+from privsvm.solvers.crammer_singer import round_off_allowance
+from privsvm.solvers.hinge import solve_hinge
+
+__all__ = [
+    "COMPOSITIONS",
+    "PUBLIC_ROW_COUNT",
+    "REFUSED_DATA",
+    "TOO_FEW_ROWS",
+    "OneVsRestRelease",
+    "certifiable_gap",
+    "check_scale",
+    "clip_rows",
+    "extreme_rows",
+    "largest_move",
+    "one_vs_rest_signs",
+    "public_row_count",
+    "release_one_vs_rest",
+    "solution_sensitivity",
+    "solve_one_vs_rest",
+]
+
+SolveProblems = Callable[[Any, np.ndarray, int, float, float], np.ndarray]
+
+# The default target of the duality gap costs about 1 % of extra noise.
+_GAP_SHARE = 2e-4
+
+# A gap is certified where it is this many times what float64 may get wrong about it.
+_GAP_ALLOWANCES = 4.0
+
+# Range of C R^2 within which the solver's arithmetic is safe.
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-12, 1e12
+
+# How many long rows, and how many random corners of the features' ranges, the audit tries.
+_AUDIT_ROWS = 2
+_AUDIT_CORNERS = 2
+
+TOO_FEW_ROWS = "too few rows to audit"
+
+# Assumptions that the sound methods share.
+PUBLIC_ROW_COUNT = (
+    "the number of rows, rounded up to a power of two, is public; for add_remove, neighbours have numbers of rows with "
+    "the same next power of two"
+)
+REFUSED_DATA = "rows are finite and labels lie in the public class set: others are refused"
+
+
+def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 0.0) -> float:
+    """Bound how far the solution moves between neighbouring data sets, in the L2 norm.
+
+    Parameters
+    ----------
+    row_bound : float
+        Largest norm of one row's subgradient.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    gap : float, default=0.0
+        Public target of the duality gap. Each of the two solutions lies within ``sqrt(gap)`` of its
+        optimum.
+
+    Returns
+    -------
+    float
+        Twice `row_bound`, or once, plus ``2 sqrt(gap)``.
+    """
+    rows = {"replace_one": 2.0, "add_remove": 1.0}
+    if neighbours not in rows:
+        raise ValueError(f"neighbours={neighbours!r}: {nearest_name(neighbours, rows)}")
+    return rows[neighbours] * row_bound + 2.0 * math.sqrt(gap)
+
+
+def check_scale(C: float, data_norm: float) -> float:
+    """Return ``C R^2``, what a row counts at most; raise ValueError where float64 cannot certify a solution for it."""
+    scale = C * data_norm**2
+    if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
+        raise ValueError(
+            f"C={C!r}, data_norm={data_norm!r}: C * data_norm^2 must lie between {_SMALLEST_SCALE:g} and "
+            f"{_LARGEST_SCALE:g} for a solution that float64 can certify"
+        )
+    return scale
+
+
+def public_row_count(n_rows: int) -> int:
+    """Return the number of rows rounded up to a power of two: what `PUBLIC_ROW_COUNT` takes to be public."""
+    return 2 ** math.ceil(math.log2(max(n_rows, 2)))
+
+
+def certifiable_gap(
+    gap: float | None, C: float, data_norm: float, n_rows: int, n_features: int, n_vectors: int
+) -> tuple[float, float]:
+    """Public target of the duality gap, and what float64 may get wrong about it.
+
+    Parameters
+    ----------
+    gap : float or None
+        What the user asked for; None means ``2e-4 C^2 R^2``, or more where float64 cannot certify that.
+    C : float
+        Weight of one row's loss.
+    data_norm : float
+        Bound R on a row's norm.
+    n_rows, n_features, n_vectors : int
+        Size of the problem; `n_vectors` is 1 for two classes decided by sign. The number of rows counts by its next
+        power of two only, which is taken to be public.
+
+    Returns
+    -------
+    target, allowance : float
+
+    Raises
+    ------
+    ValueError
+        If float64 cannot certify the solution that `C`, `data_norm` and `gap` ask for.
+    """
+    scale = check_scale(C, data_norm)
+    allowance = round_off_allowance(public_row_count(n_rows), n_features, n_vectors, C, data_norm)
+    if gap is None:
+        return max(_GAP_SHARE * scale * C, _GAP_ALLOWANCES * allowance), allowance
+    if gap < _GAP_ALLOWANCES * allowance:
+        raise ValueError(
+            f"gap={gap!r}: float64 cannot certify it here; use at least {_GAP_ALLOWANCES * allowance:.1e}, or None"
+        )
+    return float(gap), allowance
+
+
+def clip_rows(X, data_norm: float):
+    """Scale rows of a dense or CSR matrix (n, d) that are longer than `data_norm` down to it."""
+    # Shrunk by more than the round-off of a sum of d squares, so that the bound holds in floating point too.
+    bound = data_norm * (1 - (X.shape[1] + 8) * np.finfo(float).eps)
+    factors = np.minimum(1.0, bound / np.maximum(row_norms(X), np.finfo(float).tiny))
+    if scipy.sparse.issparse(X):
+        return (scipy.sparse.diags_array(factors) @ X).tocsr()
+    return X * factors[:, None]
+
+
+def extreme_rows(X) -> list[np.ndarray]:
+    """Rows (1, d) that a data set with the same feature ranges may hold, as far out as they get."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if scipy.sparse.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    corners = [np.where(np.abs(high) >= np.abs(low), high, low)]
+    rng = seeded_stream(0, "audit")
+    corners += [np.where(rng.random(low.size) < 0.5, low, high) for _ in range(_AUDIT_CORNERS)]
+    longest = np.argsort(-row_norms(X), kind="stable")[:_AUDIT_ROWS]
+    rows = X[longest].toarray() if scipy.sparse.issparse(X) else X[longest]
+    return [row[None, :] for row in [*corners, *rows]]
+
+
+def largest_move(
+    rows,
+    codes: np.ndarray,
+    pairs: Sequence[tuple[tuple[np.ndarray, int], tuple[np.ndarray, int]]],
+    solve: Callable[[Any, np.ndarray], np.ndarray],
+    neighbours: Neighbours,
+    order: int = 2,
+) -> tuple[float, float] | None:
+    """How far replacing (or adding) one row moves the solution: a lower bound on the sensitivity.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix (n, d)
+        Training rows as the solver sees them. The first one makes room.
+    codes : ndarray of int (n,)
+        Their class codes.
+    pairs : sequence of ((row, code), (row, code))
+        What takes its place in the two data sets; rows (1, d). For ``add_remove`` the second data set is without.
+    solve : callable
+        From rows and class codes to weights.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    order : {1, 2}, default=2
+        Norm of the distance.
+
+    Returns
+    -------
+    (distance, norm) or None
+        The largest distance, and the L2 norm of the first row of its pair. None: too few rows are left to solve.
+    """
+    kept, kept_codes = rows[1:], codes[1:]
+    if np.unique(kept_codes).size < 2:
+        return None
+
+    def solution(row: np.ndarray, code: int) -> np.ndarray:
+        if scipy.sparse.issparse(rows):
+            changed = scipy.sparse.vstack([scipy.sparse.csr_array(row), kept]).tocsr()
+        else:
+            changed = np.vstack([row, kept])
+        return solve(changed, np.concatenate([[code], kept_codes]))
+
+    without = solve(kept, kept_codes) if neighbours == "add_remove" else None
+    largest, norm = 0.0, 0.0
+    for first, second in pairs:
+        other = solution(*second) if without is None else without
+        distance = float(np.linalg.norm((solution(*first) - other).ravel(), order))
+        if distance > largest:
+            largest, norm = distance, float(row_norms(first[0])[0])
+    return largest, norm
+
+
+def one_vs_rest_signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Signs (k, n) of the binary problems: one problem for two classes, else one for each class."""
+    if n_classes == 2:
+        return np.where(codes == 1, 1.0, -1.0)[None, :]
+    return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
+
+
+def solve_one_vs_rest(X, codes: np.ndarray, n_classes: int, C: float, gap: float) -> np.ndarray:
+    """Exact weights (k, d) of the binary hinge problems; see `one_vs_rest_signs`."""
+    return np.stack([solve_hinge(X, signs, C, gap).coef for signs in one_vs_rest_signs(codes, n_classes)])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OneVsRestRelease:
+    """Noisy weights of the binary problems for E epsilons and R repeats.
+
+    Attributes
+    ----------
+    mechanisms : tuple of VectorsMechanism (E)
+        What made them private.
+    coef : ndarray (E, R, k, d)
+        The noisy weights; the exact ones are not kept.
+    gap : float
+        Public bound on the duality gap of every problem.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    witnesses : tuple of Witness or None (E)
+        Lower bounds on epsilon, where asked for.
+    fit_seconds, release_seconds : float
+        As in `privsvm.base.released.ReleasedPath`.
+    """
+
+    mechanisms: tuple[VectorsMechanism, ...]
+    coef: np.ndarray
+    gap: float
+    neighbours: Neighbours
+    witnesses: tuple[Witness | None, ...]
+    fit_seconds: float
+    release_seconds: float
+
+    def guarantees(
+        self,
+        what: str,
+        data_assumptions: Sequence[str],
+        public: str,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        reference: str,
+        inferred_classes: bool,
+    ) -> tuple[Guarantee, ...]:
+        """Privacy records of the E mechanisms.
+
+        Parameters
+        ----------
+        what : str
+            What the noise is added to.
+        data_assumptions : sequence of str
+            Why rows, as the solver sees them, have bounded norm.
+        public : str
+            Public numbers of the method, for a sentence that goes on with "are public".
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.base.released.disclose_noise`.
+        reference : str
+            See `Guarantee`.
+        inferred_classes : bool
+            Whether the class set was taken from the labels.
+
+        Returns
+        -------
+        tuple of Guarantee (E)
+        """
+        gaussian = self.mechanisms[0].noise == "gaussian"
+        guarantees = (
+            Guarantee(
+                status="proved",
+                mechanism=f"{'Gaussian' if gaussian else 'Laplace'} noise on {what}",
+                neighbours=self.neighbours,
+                epsilon_requested=mechanism.epsilon,
+                epsilon_proved=mechanism.epsilon_proved,
+                delta=mechanism.delta_proved,
+                sensitivity=mechanism.total_sensitivity,
+                noise_scale=mechanism.noise_scale,
+                accountant=mechanism.accountant,
+                assumptions=(
+                    *data_assumptions,
+                    f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap",
+                    REFUSED_DATA,
+                    f"{public}, the class set, the number of features and the scaling bounds are public",
+                    PUBLIC_ROW_COUNT,
+                    "one model is released; several add up",
+                    "float64 noise: idealised numerics, on a fixed grid"
+                    if gaussian
+                    else "discrete noise on a fixed grid, drawn by float64 tests: idealised numerics",
+                ),
+                reference=reference,
+                witness=witness,
+            )
+            for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True)
+        )
+        disclosed = tuple(disclose_noise(guarantee, rng) for guarantee in guarantees)
+        if inferred_classes:
+            return tuple(guarantee.with_broken_assumption(INFERRED_CLASSES) for guarantee in disclosed)
+        return disclosed
+
+    def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
+        """Return the models as linear models of the rows, with their records."""
+        return LinearPath(
+            epsilons=tuple(mechanism.epsilon for mechanism in self.mechanisms),
+            guarantees=guarantees,
+            n_classes=n_classes,
+            fit_seconds=self.fit_seconds,
+            release_seconds=self.release_seconds,
+            coef=self.coef,
+            intercept=np.zeros(self.coef.shape[:3]),
+        )
+
+
+def release_one_vs_rest(
+    rows,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    C: float,
+    data_norm: float,
+    gap: float | None,
+    epsilons: Sequence[float],
+    delta: float,
+    neighbours: Neighbours,
+    noise: str,
+    composition: str,
+    repeats: int,
+    streams: NoiseStreams,
+    audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
+    published_constant: bool = False,
+    solve: SolveProblems = solve_one_vs_rest,
+    together: Callable[[float], float] | None = None,
+) -> OneVsRestRelease:
+    """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix (n, d)
+        Rows of norm at most `data_norm`: the caller has clipped them.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c; two classes make one problem, more make c.
+    C : float
+        Weight of one row's loss.
+    data_norm : float
+        Bound R on a row's norm.
+    gap : float or None
+        See `certifiable_gap`.
+    epsilons : sequence of float (E)
+        The grid.
+    delta : float
+        Goes with every epsilon.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    noise : {"gaussian", "laplace"}
+        See `VectorsMechanism`.
+    composition : {"joint", "naive"}
+        See `VectorsMechanism`.
+    repeats : int
+        Noise draws R per epsilon.
+    streams : callable
+        See `privsvm.base.released.noise_streams`.
+    audit_pairs : sequence of (row, opposite)
+        Rows (1, d), clipped too, that the audit puts in place of a training row; none: no audit. The opposite of a row
+        is one far from it.
+    published_constant : bool, default=False
+        Take the sensitivity that Rubinstein et al. (2012) state, twice the one proved here.
+    solve : callable, default=solve_one_vs_rest
+        From rows, codes, `n_classes`, `C` and the gap to the exact weights (k, d).
+    together : callable or None, default=None
+        From the bound on the gap to the L2 sensitivity of all weights of `solve` together, which are then released as
+        one vector; `composition` has no say. None: every vector has the sensitivity of a hinge problem.
+
+    Returns
+    -------
+    OneVsRestRelease
+    """
+    target, allowance = certifiable_gap(gap, C, data_norm, rows.shape[0], rows.shape[1], 1)
+    bound = target + allowance
+    sensitivity = solution_sensitivity(C * data_norm, neighbours, bound) if together is None else together(bound)
+    if published_constant:
+        sensitivity = max(sensitivity, 2.0 * solution_sensitivity(C * data_norm, neighbours))
+    started = time.perf_counter()
+    weights = solve(rows, codes, n_classes, C, target)
+    fit_seconds = time.perf_counter() - started
+    vectors = weights if together is None else weights.reshape(1, -1)
+    mechanisms = tuple(
+        VectorsMechanism(
+            noise=noise,
+            composition=composition,
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=sensitivity,
+            n_vectors=vectors.shape[0],
+            size=vectors.shape[1],
+        )
+        for epsilon in epsilons
+    )
+    witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
+    if audit_pairs:
+        order = 2 if noise == "gaussian" else 1
+        # A row under two labels; or, for many classes, two rows far apart, which moves all problems and not just two.
+        pairs = [((row, 0), (row, 1)) for row, _ in audit_pairs]
+        if n_classes > 2 and neighbours == "replace_one":
+            pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
+        move = largest_move(
+            rows, codes, pairs, lambda rows, codes: solve(rows, codes, n_classes, C, target), neighbours,
+            order,
+        )  # fmt: skip
+        distance, norm = (0.0, 0.0) if move is None else move
+        how = "replaced by its opposite or put under another label" if neighbours == "replace_one" else "taken away"
+        pair = (
+            TOO_FEW_ROWS
+            if move is None
+            else f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}), and that "
+            f"row {how}; the two exact outputs give the bound without sampling"
+        )
+        if noise == "gaussian":
+            witnesses = tuple(
+                gaussian_witness(distance, mechanism.noise_scale, delta, neighbours, pair) for mechanism in mechanisms
+            )
+        else:
+            witnesses = tuple(
+                laplace_witness(distance, mechanism.noise_scale, neighbours, pair) for mechanism in mechanisms
+            )
+    started = time.perf_counter()
+    coef = np.stack(
+        [
+            np.stack([mechanism.release(vectors, streams(mechanism.epsilon, repeat)) for repeat in range(repeats)])
+            for mechanism in mechanisms
+        ]
+    )
+    return OneVsRestRelease(
+        mechanisms=mechanisms,
+        coef=coef.reshape(*coef.shape[:2], *weights.shape),
+        gap=bound,
+        neighbours=neighbours,
+        witnesses=witnesses,
+        fit_seconds=fit_seconds,
+        release_seconds=time.perf_counter() - started,
+    )

@@ -1,0 +1,302 @@
+"""Grid search of C and gamma for the Gaussian C-SVM by cross-validation accuracy, as ci-svm-2018 searches them.
+
+All solves of one fold, class pair and gamma follow each other in ascending C. A solution times ``C'/C`` is feasible for
+``C'`` and keeps its bounded variables at their bound: the next solve starts there. Where no variable is at its bound,
+the solution is the one of every larger C, and nothing is left to solve. The distances between the rows of a pair serve
+every gamma, and the kernel matrix of one gamma every C.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from privsvm.base.one_vs_one import ClassPair, class_pairs
+from privsvm.base.validation import check_positive
+from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
+from privsvm.solvers.block_smo import solve_prepared
+from privsvm.solvers.gram_rows import GramRows, row_distances
+from privsvm.solvers.kernel_rows import KernelRows, kernel_expansion
+
+__all__ = ["PAPER_CS", "PAPER_GAMMAS", "GridSearch", "count_right", "search_c_and_gamma"]
+
+# The grid of ci-svm-2018: 2^-5, 2^-3, ..., 2^13 and 2^-15, 2^-13, ..., 2^3.
+PAPER_CS = tuple(2.0**exponent for exponent in range(-5, 14, 2))
+PAPER_GAMMAS = tuple(2.0**exponent for exponent in range(-15, 4, 2))
+
+# Bytes for each pair of rows that a search in memory keeps: distances, and the kernel matrix in both precisions.
+_BYTES = 20.0
+
+
+@dataclasses.dataclass(frozen=True)
+class GridSearch:
+    """What a grid search found.
+
+    Attributes
+    ----------
+    C, gamma : float
+        The point with the largest accuracy; among equals the smallest C, then the smallest gamma.
+    accuracy : ndarray (len(Cs), len(gammas))
+        Share of all rows that the models trained without their fold classify right.
+    n_solves : int
+        Dual problems solved, one for each fold, pair of classes, C and gamma that needed it.
+    n_skipped : int
+        Dual problems whose solution a smaller C had given already.
+    """
+
+    C: float
+    gamma: float
+    accuracy: np.ndarray
+    n_solves: int
+    n_skipped: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+    """What all tasks of a search share; C in ascending order."""
+
+    Cs: np.ndarray
+    gammas: np.ndarray
+    tol: float
+    cache_size: float
+
+
+class _Fold:
+    """Rows to train on, rows to classify, and the votes of the pairs for the latter."""
+
+    def __init__(self, X_train, train_codes: np.ndarray, X_test, test_codes: np.ndarray, n_classes: int, n_points: int):
+        self.X_train, self.X_test = X_train, X_test
+        self.test_codes = test_codes
+        self.pairs = class_pairs(train_codes, n_classes)
+        self.n_classes = n_classes
+        self._lock = threading.Lock()
+        self._votes = np.zeros((n_points, self.test_codes.size, n_classes), dtype=np.int16)
+
+    def add_votes(self, index: int, wins: np.ndarray) -> None:
+        """Count where (n_points, n_test) the first class of a pair wins. The order of the pairs does not matter."""
+        first, second = np.triu_indices(self.n_classes, 1)
+        with self._lock:
+            self._votes[..., first[index]] += wins
+            self._votes[..., second[index]] += ~wins
+
+    def n_right(self) -> np.ndarray:
+        """Rows classified right at each point, (n_points,)."""
+        return (self._votes.argmax(axis=2) == self.test_codes).sum(axis=1)
+
+
+def search_c_and_gamma(
+    X,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    Cs: Sequence[float] = PAPER_CS,
+    gammas: Sequence[float] = PAPER_GAMMAS,
+    folds: np.ndarray,
+    tol: float = 1e-3,
+    cache_size: float = 200,
+    n_jobs: int | None = None,
+) -> GridSearch:
+    """Find C and gamma of the Gaussian C-SVM with the largest cross-validation accuracy.
+
+    More than two classes are trained by pairs and decided by LIBSVM's vote, as `privsvm.SVMClassifier` does it.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d)
+        Rows; finite.
+    codes : ndarray of int (n,)
+        Class codes 0..c-1.
+    n_classes : int
+        c; a class may have no row.
+    Cs, gammas : sequence of float
+        The grid, in any order; by default the one of ci-svm-2018, section 4.
+    folds : ndarray of int (n,)
+        Number of the fold that each row is classified in; at least two distinct numbers.
+    tol : float, default=1e-3
+        Stopping tolerance of the solver.
+    cache_size : float, default=200
+        Megabytes for kernel values, for each thread. Pairs of classes with more training rows than have their
+        distances and kernel matrix in it (3162 for 200) compute kernel values as they need them.
+    n_jobs : int or None, default=None
+        Threads that share the folds and pairs of classes; None means 1, -1 all cores. The result does not depend on
+        it.
+
+    Returns
+    -------
+    GridSearch
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, arrays that do not fit each other, or a fold without which only one class is
+        left.
+    """
+    settings = _checked_settings(Cs, gammas, tol, cache_size)
+    n_threads = count_threads(n_jobs)
+    shape = (settings.gammas.size, settings.Cs.size)
+    X, codes, folds = _checked(X, codes, n_classes, folds)
+    parts = []
+    for number in np.unique(folds):
+        test = folds == number
+        try:
+            parts.append(_Fold(X[~test], codes[~test], X[test], codes[test], n_classes, shape[0] * shape[1]))
+        except ValueError as error:
+            raise ValueError(f"folds: without fold {number}, {error}") from None
+    tasks = [(part, index) for part in parts for index in range(len(parts[0].pairs))]
+    # The longest first, so that no thread is left with one at the end.
+    tasks.sort(key=lambda task: -task[0].pairs[task[1]].rows.size)
+    with one_blas_thread(), thread_pool(n_threads) as pool:
+        run = map if pool is None else pool.map
+        counts = np.array(list(run(lambda task: _search_pair(task[0], task[1], settings), tasks)))
+    n_solves, n_skipped, n_stopped = (int(count) for count in counts.sum(axis=0))
+    if n_stopped:
+        warnings.warn(
+            f"{n_stopped} of {n_solves} solves stopped before tol={tol:g} was reached; scale the features or raise tol",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    right = np.sum([part.n_right() for part in parts], axis=0).reshape(shape).T
+    ascending = np.argsort(settings.gammas, kind="stable")
+    best_c, best_gamma = np.unravel_index(np.argmax(right[:, ascending]), right.shape)
+    return GridSearch(
+        C=float(settings.Cs[best_c]),
+        gamma=float(settings.gammas[ascending[best_gamma]]),
+        accuracy=right[np.argsort(np.argsort(Cs, kind="stable"))] / codes.size,
+        n_solves=n_solves,
+        n_skipped=n_skipped,
+    )
+
+
+def count_right(
+    X_train,
+    train_codes: np.ndarray,
+    X_test,
+    test_codes: np.ndarray,
+    n_classes: int,
+    *,
+    Cs: Sequence[float] = PAPER_CS,
+    gammas: Sequence[float] = PAPER_GAMMAS,
+    tol: float = 1e-3,
+    cache_size: float = 200,
+) -> np.ndarray:
+    """Count the test rows that Gaussian C-SVMs classify right, for every C and gamma.
+
+    For searches whose training rows are not the other folds' rows themselves, but for example their means.
+
+    Parameters
+    ----------
+    X_train, X_test : ndarray or CSR matrix (n, d), (m, d)
+        Rows to train on, and to classify; finite.
+    train_codes, test_codes : ndarray of int (n,), (m,)
+        Class codes 0..c-1; those of the training rows are of two classes or more.
+    n_classes, Cs, gammas, tol, cache_size
+        See `search_c_and_gamma`.
+
+    Returns
+    -------
+    ndarray of int (len(Cs), len(gammas))
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, or training rows of one class.
+    """
+    settings = _checked_settings(Cs, gammas, tol, cache_size)
+    shape = (settings.gammas.size, settings.Cs.size)
+    fold = _Fold(X_train, train_codes, X_test, test_codes, n_classes, shape[0] * shape[1])
+    for index in range(len(fold.pairs)):
+        _search_pair(fold, index, settings)
+    return fold.n_right().reshape(shape).T[np.argsort(np.argsort(Cs, kind="stable"))]
+
+
+def _checked_settings(Cs: Sequence[float], gammas: Sequence[float], tol: float, cache_size: float) -> _Settings:
+    """Return the settings of a search; raise ValueError where one is out of range."""
+    if len(Cs) == 0 or len(gammas) == 0:
+        raise ValueError(f"grid of {len(Cs)} values of C and {len(gammas)} of gamma: give at least one of each")
+    return _Settings(
+        np.sort([check_positive("Cs", C) for C in Cs]),
+        np.array([check_positive("gammas", gamma) for gamma in gammas]),
+        check_positive("tol", tol),
+        check_positive("cache_size", cache_size),
+    )
+
+
+def _checked(X, codes, n_classes: int, folds) -> tuple:
+    """Return rows, codes and folds as arrays that fit each other; raise ValueError where they do not."""
+    X = scipy.sparse.csr_array(X, dtype=np.float64) if scipy.sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    codes, folds = np.asarray(codes), np.asarray(folds)
+    for name, array in (("codes", codes), ("folds", folds)):
+        if array.shape != (X.shape[0],) or array.dtype.kind not in "iu":
+            raise ValueError(f"{name} of type {array.dtype} and shape {array.shape}: must be integers ({X.shape[0]},)")
+    if codes.size and not (codes.min() >= 0 and codes.max() < n_classes):
+        raise ValueError(f"codes {codes.min()}..{codes.max()}: must lie between 0 and n_classes - 1 = {n_classes - 1}")
+    if not np.isfinite(X.data if scipy.sparse.issparse(X) else X).all():
+        raise ValueError("X has values that are not finite: remove or replace them")
+    if np.unique(folds).size < 2:
+        raise ValueError("folds has fewer than two distinct numbers: cross-validation needs at least two")
+    return X, codes, folds
+
+
+def _search_pair(fold: _Fold, index: int, settings: _Settings) -> tuple[int, int, int]:
+    """Train one pair of classes of one fold at all points, and count its votes.
+
+    Returns how many problems were solved, how many needed no solving, and how many solves stopped too early.
+    """
+    pair = fold.pairs[index]
+    n_test, n_points = fold.test_codes.size, settings.Cs.size * settings.gammas.size
+    if pair.offset is not None:
+        fold.add_votes(index, np.full((n_points, n_test), pair.offset > 0))
+        return 0, 0, 0
+    X = fold.X_train[pair.rows]
+    in_memory = _BYTES * pair.rows.size**2 <= 1e6 * settings.cache_size
+    distances = row_distances(X) if in_memory else None
+    wins = np.empty((settings.gammas.size, settings.Cs.size, n_test), dtype=bool)
+    n_solves, n_stopped = 0, 0
+    for position, gamma in enumerate(settings.gammas):
+        rows = KernelRows(X, "rbf", gamma) if distances is None else GramRows(distances, gamma)
+        coef, rho, stopped = _path(rows, pair, settings)
+        n_solves += rho.size
+        n_stopped += stopped
+        support = np.flatnonzero(coef.any(axis=1))
+        vectors = X[support].toarray() if scipy.sparse.issparse(X) else X[support]
+        values = kernel_expansion(fold.X_test, vectors, coef[support], "rbf", gamma) - rho
+        # A zero goes to the second class of a pair, but of two classes to the first, as in `SVMClassifier`.
+        first = values >= 0 if fold.n_classes == 2 else values > 0
+        # Larger values of C have the last solution.
+        wins[position] = first.T[np.minimum(np.arange(settings.Cs.size), rho.size - 1)]
+    fold.add_votes(index, wins.reshape(n_points, n_test))
+    return n_solves, n_points - n_solves, n_stopped
+
+
+def _path(rows: KernelRows, pair: ClassPair, settings: _Settings) -> tuple[np.ndarray, np.ndarray, int]:
+    """Solve for ascending C until the solution does not depend on it any more.
+
+    Returns the coefficients (n_pair, k) and offsets (k,) of the first k values of C, and how many solves stopped too
+    early.
+    """
+    coef, offsets, n_stopped = [], [], 0
+    start = None
+    for C, following in zip(settings.Cs, np.append(settings.Cs[1:], np.inf), strict=True):
+        solution = solve_prepared(
+            rows,
+            pair.signs,
+            np.full(pair.rows.size, C),
+            tol=settings.tol,
+            shrinking=True,
+            cache_size=settings.cache_size,
+            max_iter=-1,
+            start=start,
+        )
+        coef.append(pair.signs * solution.alpha)
+        offsets.append(solution.rho)
+        n_stopped += not solution.converged
+        if following == np.inf or (solution.converged and solution.alpha.max() < C):
+            break
+        start = np.where(solution.alpha < C, np.minimum(following / C * solution.alpha, following), following)
+    return np.stack(coef, axis=1), np.array(offsets), n_stopped

@@ -1,0 +1,1 @@
+"""Compiled helpers that solvers and privacy both use."""

@@ -1,0 +1,174 @@
+"""What the Snakefile needs besides rules: the jobs' environment, code dependencies, recovery from kills."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from privsvm.errors import PrivSVMError
+from privsvm.pipeline.params import numba_cache_key
+
+__all__ = [
+    "check_writable",
+    "clear_stale_locks",
+    "collect_errors",
+    "runs_inside_dvc",
+    "set_environment",
+    "source_files",
+]
+
+# What every stage reads; privsvm.files, errors and so on are imported by all of them.
+_COMMON_SOURCES = (
+    "stages/common.smk",
+    "lib/privsvm/errors.py",
+    "lib/privsvm/files.py",
+    "lib/privsvm/pipeline/params.py",
+    "lib/privsvm/pipeline/stage.py",
+    "lib/privsvm/numerics/streams.py",
+)
+
+
+def runs_inside_dvc() -> bool:
+    """Whether this Snakemake was started by ``dvc repro`` or ``dvc exp run``."""
+    return "DVC_STAGE" in os.environ
+
+
+def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any]) -> str:
+    """Set the environment that all jobs inherit.
+
+    Parameters
+    ----------
+    repository : path-like
+        Folder of the Snakefile.
+    params : mapping
+        Checked params.yaml.
+
+    Returns
+    -------
+    str
+        Name of the Numba cache folder, see `privsvm.pipeline.params.numba_cache_key`.
+    """
+    library = Path(repository) / "lib"
+    environment = os.environ
+
+    def put_first(name: str, folder: str) -> None:
+        known = [item for item in environment.get(name, "").split(os.pathsep) if item and item != folder]
+        environment[name] = os.pathsep.join([folder, *known])
+
+    # Jobs run with the Python that runs Snakemake, and with the library of this working copy.
+    put_first("PATH", str(Path(sys.executable).parent))
+    put_first("PYTHONPATH", str(library))
+    # Where the bytes come from is no parameter of a job: they are checked against their hash.
+    if params["data"]["mirror"]:
+        environment.setdefault("PRIVSVM_MIRROR", params["data"]["mirror"])
+    environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    environment["DO_NOT_TRACK"] = "true"
+    environment["DVC_NO_ANALYTICS"] = "true"
+    key = numba_cache_key(library / "privsvm")
+    # Calibrated noise, which all jobs share.
+    environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
+    environment["NUMBA_CACHE_DIR"] = str(Path(".cache/numba").resolve() / key)
+    return key
+
+
+def source_files(*names: str) -> list[str]:
+    """List the source files that a rule depends on.
+
+    Parameters
+    ----------
+    *names : str
+        Files, and folders whose files all count.
+
+    Returns
+    -------
+    list of str
+        Sorted, with those that every stage reads.
+    """
+    found: set[str] = set()
+    for name in (*names, *_COMMON_SOURCES):
+        path = Path(name)
+        if path.is_dir():
+            found.update(str(file) for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+        else:
+            found.add(name)
+    return sorted(found)
+
+
+def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] | None:
+    """Remove Snakemake's lock files when no Snakemake that could have made them is alive.
+
+    Every Snakemake of this working folder holds a shared lock on ``privsvm.lock`` for as long as it
+    lives; the kernel releases it even after ``kill -9``. Whoever gets the lock for itself alone is the
+    only one, and lock files it finds are left over.
+
+    Parameters
+    ----------
+    folder : path-like, default=".snakemake"
+        Snakemake's folder in the working directory.
+
+    Returns
+    -------
+    file object or None
+        Keep it: the shared lock is held while it is open. None where the folder cannot be written.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(exist_ok=True)
+        handle = open(folder / "privsvm.lock", "w")  # noqa: SIM115 - stays open as long as the process
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        # Somebody else is alive: leave the locks to them.
+        fcntl.flock(handle, fcntl.LOCK_SH)
+        return handle
+    shutil.rmtree(folder / "locks", ignore_errors=True)
+    (folder / "locks").mkdir(exist_ok=True)
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    return handle
+
+
+def check_writable(*folders: str) -> None:
+    """Refuse to start where an output folder cannot be written, before Snakemake touches anything.
+
+    Parameters
+    ----------
+    *folders : str
+        Output folders; every existing folder below them counts too.
+
+    Raises
+    ------
+    PrivSVMError
+        Naming the first folder that cannot be written.
+    """
+    outputs = [Path(name) for name in folders]
+    below = [folder for top in outputs for folder in top.rglob("*") if folder.is_dir()]
+    for folder in (Path(), *outputs, *below):
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise PrivSVMError(f"{folder}: this folder cannot be written; make it writable (chmod u+w) and run again")
+
+
+def collect_errors(logs: str | Sequence[str]) -> list[str]:
+    """Collect the one-line errors of failed jobs from Snakemake's log.
+
+    Parameters
+    ----------
+    logs : str or sequence of str
+        Snakemake's own log files, which hold the logs of failed jobs.
+
+    Returns
+    -------
+    list of str
+        Different lines, in order of appearance.
+    """
+    texts = [
+        Path(log).read_text(encoding="utf-8", errors="replace") for log in ([logs] if isinstance(logs, str) else logs)
+    ]
+    lines = (line.strip() for text in texts for line in text.splitlines())
+    return list(dict.fromkeys(line for line in lines if line.startswith("error: ")))

@@ -1,0 +1,171 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+from sklearn.datasets import load_wine
+from tests.adversarial import KINDS, Silence, neighbours
+
+from privsvm import PMSVMClassifier, SoftmaxDPSGDClassifier
+from privsvm.base import private_scaling
+from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale, unit_rows
+from privsvm.privacy.accounting import gaussian_epsilon
+
+
+def scale_rows(X, scaling, *arguments):
+    return private_scaling.scale_rows(rows_to_scale(X, scaling), scaling, *arguments)
+
+
+PAID = [scaling for scaling in SCALINGS if scaling != "none"]
+
+
+def rows_of_all_sizes(n=200, d=7):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) * np.logspace(-300, 150, n)[:, None]
+    X[3] = 0.0
+    return X
+
+
+def test_unit_rows_have_norm_1_at_most():
+    X = rows_of_all_sizes()
+    for rows in (X, scipy.sparse.csr_array(X)):
+        unit = unit_rows(rows)
+        unit = unit.toarray() if scipy.sparse.issparse(unit) else unit
+        norms = np.linalg.norm(unit, axis=1)
+        assert norms.max() <= 1.0
+        assert norms[3] == 0.0
+        assert np.delete(norms, 3).min() > 1 - 1e-13
+
+
+class Script:
+    """Records the exact sums that get noise, and gives out the same noisy ones whatever the rows are."""
+
+    def __init__(self, monkeypatch, seed):
+        self.sums = []
+        self.rng = np.random.default_rng(seed)
+
+        def noisy_sum(rows, bound, multiplier, rng):
+            self.sums.append((rows.sum(axis=0), bound))
+            return self.rng.normal(size=rows.shape[1]) * 10
+
+        def noisy_moment(rows, multiplier, rng):
+            self.sums.append((rows.T @ rows, 1.0))
+            noise = self.rng.normal(size=(rows.shape[1],) * 2)
+            return noise @ noise.T
+
+        monkeypatch.setattr(private_scaling, "_noisy_sum", noisy_sum)
+        monkeypatch.setattr(private_scaling, "_noisy_moment", noisy_moment)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.sampled_from(PAID), st.integers(2, 12),
+       st.sampled_from([1e-3, 1.0, 1e4]))  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_no_release_moves_more_than_its_sensitivity(seed, kind, scaling, n, size):
+    """Given what was released before: the outputs are scripted, the exact sums are compared."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 3)) * size, rng.integers(0, 2, size=n)
+    first, second, relation = neighbours(X, y, 2, kind, rng)
+    recorded = []
+    for rows, _ in (first, second):
+        with pytest.MonkeyPatch.context() as patch:
+            script = Script(patch, seed)
+            scaled = scale_rows(rows, scaling, 10, (1.0,) * 4, rng)
+            recorded.append(script.sums)
+        assert np.linalg.norm(scaled.rows, axis=1).max(initial=0.0) <= 1.0
+    factor = 1.0 if relation == "add_remove" else 2.0
+    for (exact, bound), (other, _) in zip(*recorded, strict=True):
+        assert np.linalg.norm(exact - other) <= factor * bound * (1 + 1e-12 * n)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(("scaling", "share"), [("centre", 0.1), ("whiten", 0.4)])
+def test_releases_take_their_share_of_the_budget(scaling, share, relation):
+    multipliers = release_multipliers(scaling, 2.0, 1e-5, relation)
+    factor = 1.0 if relation == "add_remove" else 2.0
+    signal = factor * math.sqrt(sum(m**-2 for m in multipliers))
+    assert gaussian_epsilon(math.sqrt(share) / signal, 1e-5) == pytest.approx(2.0, rel=1e-6)
+    X, y = load_wine(return_X_y=True)
+    model = PMSVMClassifier(
+        perturbation="gradient", scaling=scaling, epsilon=2.0, neighbours=relation, n_rows=178, classes=[0, 1, 2]
+    ).fit(X, y)
+    steps = factor * math.sqrt(model.n_steps_) / model.noise_multiplier_
+    # Everything together is one Gaussian release of the whole budget.
+    assert gaussian_epsilon(1 / math.hypot(signal, steps), 1e-5) == pytest.approx(2.0, rel=1e-6)
+    assert 2.0 * (1 - 1e-6) <= model.guarantee_.epsilon_proved <= 2.0
+    assert "noisy" in model.guarantee_.mechanism.split("then")[0]
+
+
+def test_noise_of_the_releases():
+    """Chance of a false alarm below 1e-7 each: the sums of no rows are noise alone."""
+    rng = np.random.default_rng(1)
+    none = np.zeros((0, 300))
+    sums = np.concatenate([private_scaling._noisy_sum(none, 2.0, 3.0, rng) for _ in range(300)])
+    assert kstest(sums / 6.0, "norm").pvalue > 1e-7
+    moment = private_scaling._noisy_moment(none, 3.0, rng)
+    assert np.array_equal(moment, moment.T)
+    assert kstest(np.diag(moment) / 3.0, "norm").pvalue > 1e-7
+    assert kstest(moment[np.triu_indices(300, 1)] * math.sqrt(2) / 3.0, "norm").pvalue > 1e-7
+
+
+def test_centring_without_noise_is_exact():
+    X, _ = load_wine(return_X_y=True)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    expected = unit - unit.mean(axis=0)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert np.allclose(scale_rows(X, "centre", len(X), (1.0,), Silence()).rows, expected, atol=1e-12)
+
+
+def test_whitening_decorrelates_and_forgets_units():
+    rng = np.random.default_rng(2)
+    mixed = rng.normal(size=(4000, 4)) @ rng.normal(size=(4, 4)) * 0.1 + 2.0
+    for sizes in ([1.0, 1.0, 1.0, 1.0], [1.0, 1e2, 1e3, 1e4]):
+        scaled = scale_rows(np.abs(mixed) * sizes, "whiten", 4000, (1e-6,) * 4, rng).rows
+        covariance = np.cov(scaled.T)
+        assert np.abs(covariance / np.diag(covariance).mean() - np.eye(4)).max() < 0.25
+
+
+@pytest.mark.parametrize("perturbation", ["gradient", "adaptive"])
+@pytest.mark.parametrize("scaling", PAID)
+def test_released_model_reads_rows_as_they_are(scaling, perturbation):
+    """Its scores are those of the scaled rows, but for one positive factor a row."""
+    X, y = load_wine(return_X_y=True)
+    model = PMSVMClassifier(
+        perturbation=perturbation, scaling=scaling, epsilon=50.0, classes=[0, 1, 2], random_state=3
+    ).fit(X, y)
+    assert model.score(X, y) > 0.8
+    sparse = scipy.sparse.csr_array(X)
+    assert np.array_equal(model.predict(sparse), model.predict(X))
+    rng = np.random.default_rng(0)
+    scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, rng)
+    weights = rng.normal(size=(3, 13))
+    coef, intercept = scaled.model(weights)
+    if scaling == "centre":
+        seen = unit_rows(X)
+    else:
+        centre, spread = scaled.features
+        seen = np.clip((X - centre) / spread, -feature_bound(13), feature_bound(13))
+    expected, found = scaled.rows @ weights.T, seen @ coef.T + intercept
+    factors = np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
+    assert np.allclose(found, expected * factors[:, None], rtol=1e-6, atol=1e-9 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("scaling", PAID)
+def test_rows_of_all_sizes_give_finite_models(scaling):
+    X = np.abs(rows_of_all_sizes())
+    model = PMSVMClassifier(perturbation="gradient", scaling=scaling, classes=[0, 1], random_state=0)
+    model.fit(X, np.arange(len(X)) % 2)
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_other_methods_scale_too_and_refuse_offsets():
+    X, y = load_wine(return_X_y=True)
+    model = SoftmaxDPSGDClassifier(scaling="whiten", epsilon=50.0, classes=[0, 1, 2], random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="fit_intercept=True"):
+        SoftmaxDPSGDClassifier(scaling="centre", fit_intercept=True, classes=[0, 1, 2]).fit(X, y)
+    with pytest.raises(ValueError, match="scaling='center'"):
+        PMSVMClassifier(perturbation="gradient", scaling="center", classes=[0, 1, 2]).fit(X, y)

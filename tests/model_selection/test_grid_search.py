@@ -1,0 +1,280 @@
+"""The grid search against scikit-learn, against fits from the start, and against its own promises."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.preprocessing import minmax_scale
+from sklearn.svm import SVC
+
+from privsvm import SVMClassifier
+from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
+from privsvm.solvers.block_smo import solve_prepared
+from privsvm.solvers.c_svc import optimality_gap
+from privsvm.solvers.gram_rows import GramRows, gaussian_values, row_distances
+from privsvm.solvers.kernel_rows import KernelRows
+from privsvm.solvers.kernels import kernel_matrix
+
+SETTINGS = {"tol": 1e-3, "shrinking": True, "cache_size": 200.0, "max_iter": -1}
+SETS = {"breast_cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
+SMALL_CS, SMALL_GAMMAS = (0.03125, 2.0, 128.0), (0.0078125, 0.5, 8.0)
+
+
+def bundled(name, n=10_000):
+    X, y = SETS[name](return_X_y=True)
+    order = np.random.default_rng(0).permutation(y.size)[:n]
+    return minmax_scale(X[order], (-1, 1)), y[order], np.arange(order.size) % 5
+
+
+def noisy(n, d, seed, n_classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    codes = np.clip((X[:, 0] + 0.5 * rng.normal(size=n)) * n_classes / 3 + n_classes / 2, 0, n_classes - 1).astype(int)
+    return X, codes, rng.integers(0, 3, n)
+
+
+def rows_right(make, X, codes, folds, Cs, gammas):
+    """Rows that models of each grid point, trained one by one, classify right."""
+    right = np.zeros((len(Cs), len(gammas)))
+    for number in np.unique(folds):
+        test = folds == number
+        for i, C in enumerate(Cs):
+            for j, gamma in enumerate(gammas):
+                model = make(C, gamma).fit(X[~test], codes[~test])
+                right[i, j] += (model.predict(X[test]) == codes[test]).sum()
+    return right
+
+
+@pytest.mark.parametrize(("name", "n_classes"), [("breast_cancer", 2), ("iris", 3), ("wine", 3)])
+def test_accuracies_are_those_of_scikit_learn(name, n_classes):
+    X, codes, folds = bundled(name, 300)
+    found = search_c_and_gamma(X, codes, n_classes, folds=folds, Cs=PAPER_CS[::2], gammas=PAPER_GAMMAS[::2], tol=1e-5)
+    theirs = rows_right(
+        lambda C, gamma: SVC(C=C, gamma=gamma, tol=1e-5), X, codes, folds, PAPER_CS[::2], PAPER_GAMMAS[::2]
+    )
+    assert np.abs(found.accuracy * codes.size - theirs).max() <= 1
+    assert (np.rint(found.accuracy * codes.size) != theirs).sum() <= 1
+    assert found.n_solves + found.n_skipped == 5 * 25 * n_classes * (n_classes - 1) // 2
+    assert found.n_skipped > 0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("cache_size", [200, 0.1])
+def test_accuracies_are_those_of_fits_from_the_start(sparse, cache_size):
+    """With distances in memory, and without."""
+    X, codes, folds = noisy(240, 4, 1, n_classes=4)
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    grid = {"Cs": SMALL_CS, "gammas": SMALL_GAMMAS}
+    found = search_c_and_gamma(rows, codes, 4, folds=folds, cache_size=cache_size, tol=1e-5, **grid)
+    ours = rows_right(lambda C, gamma: SVMClassifier(C=C, gamma=gamma, tol=1e-5), X, codes, folds, *grid.values())
+    assert np.abs(found.accuracy * codes.size - ours).max() <= 1
+
+
+def test_the_result_does_not_depend_on_threads():
+    X, codes, folds = noisy(400, 3, 2, n_classes=3)
+    one, two, all_cores = (
+        search_c_and_gamma(X, codes, 3, folds=folds, Cs=SMALL_CS, gammas=SMALL_GAMMAS, n_jobs=k) for k in (None, 2, -1)
+    )
+    for other in (two, all_cores):
+        assert np.array_equal(one.accuracy, other.accuracy)
+        assert (one.C, one.gamma, one.n_solves, one.n_skipped) == (
+            other.C,
+            other.gamma,
+            other.n_solves,
+            other.n_skipped,
+        )
+
+
+def test_a_class_may_be_absent_from_a_training_part_or_altogether():
+    X, codes, folds = noisy(150, 3, 3, n_classes=3)
+    codes = 2 * codes
+    # All rows of class 4 are in one fold: the models of that fold never saw it.
+    folds[codes == 4] = 1
+    folds[0] = 1
+    found = search_c_and_gamma(X, codes, 5, folds=folds, Cs=SMALL_CS, gammas=SMALL_GAMMAS, tol=1e-5)
+    ours = rows_right(
+        lambda C, gamma: SVMClassifier(C=C, gamma=gamma, tol=1e-5, classes=range(5)),
+        X,
+        codes,
+        folds,
+        SMALL_CS,
+        SMALL_GAMMAS,
+    )
+    assert np.abs(found.accuracy * codes.size - ours).max() <= 1
+    # Of two classes, one is left without fold 1.
+    two = np.where(codes == 4, 1, 0)
+    with pytest.raises(ValueError, match="without fold 1"):
+        search_c_and_gamma(X, two, 2, folds=folds)
+
+
+def test_the_grid_may_come_in_any_order_and_ties_go_to_the_smallest():
+    X, codes, folds = bundled("iris")
+    Cs, gammas = np.array(SMALL_CS), np.array(SMALL_GAMMAS)
+    sorted_ = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs, gammas=gammas)
+    mixed = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs[[2, 0, 1]], gammas=gammas[[1, 2, 0]])
+    assert np.array_equal(mixed.accuracy, sorted_.accuracy[[2, 0, 1]][:, [1, 2, 0]])
+    assert (mixed.C, mixed.gamma) == (sorted_.C, sorted_.gamma)
+    # Two points far apart are right everywhere: all points are equal.
+    far = np.array([[-9.0], [9.0]] * 10)
+    equal = search_c_and_gamma(far, np.arange(20) % 2, 2, folds=np.arange(20) // 4, Cs=[4.0, 1.0], gammas=[2.0, 0.5])
+    assert (equal.accuracy == 1).all()
+    assert (equal.C, equal.gamma) == (1.0, 0.5)
+
+
+def test_no_variable_at_its_bound_ends_the_path():
+    far = np.array([[-9.0], [9.0]] * 10)
+    alone = search_c_and_gamma(far, np.arange(20) % 2, 2, folds=np.arange(20) // 4, Cs=[10.0, 20.0], gammas=[8.0])
+    assert (alone.n_solves, alone.n_skipped) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Cs": [1.0, 0.0]}, r"Cs=0\.0"),
+        ({"gammas": []}, "grid of 10 values of C and 0 of gamma"),
+        ({"gammas": [float("nan")]}, "gammas=nan"),
+        ({"tol": 0}, "tol=0"),
+        ({"folds": np.zeros(20, int)}, "fewer than two"),
+        ({"folds": np.arange(19)}, r"folds of type int64 and shape \(19,\)"),
+        ({"codes": np.arange(20.0)}, "codes of type float64"),
+        ({"codes": np.arange(20)}, r"codes 0\.\.19: must lie between 0 and n_classes - 1 = 1"),
+        ({"X": np.full((20, 1), np.inf)}, "not finite"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+    ],
+)
+def test_bad_arguments_are_named(change, message):
+    arguments = {"X": np.arange(20.0)[:, None], "codes": np.arange(20) % 2, "folds": np.arange(20) % 5, **change}
+    with pytest.raises(ValueError, match=message):
+        search_c_and_gamma(arguments.pop("X"), arguments.pop("codes"), 2, **arguments)
+
+
+def feasible(rng, y, upper):
+    """Random variables with some at either bound, and ``y'a = 0``."""
+    alpha = upper * np.clip(rng.uniform(-0.5, 1.5, y.size), 0, 1)
+    positive, negative = alpha[y > 0].sum(), alpha[y < 0].sum()
+    alpha[y > 0] *= min(1.0, negative / positive) if positive else 1.0
+    alpha[y < 0] *= min(1.0, positive / negative) if negative else 1.0
+    return alpha
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(4, 900),
+    d=st.integers(1, 40),
+    C=st.sampled_from([1e-3, 1.0, 100.0]),
+    in_memory=st.booleans(),
+    tol=st.sampled_from([1e-3, 1e-6]),
+    seed=st.integers(0, 10_000),
+)
+def test_any_start_ends_at_the_optimum(n, d, C, in_memory, tol, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    gamma = 0.5 / d
+    upper = C * rng.uniform(0.5, 2.0, n)
+    rows = GramRows(row_distances(X), gamma) if in_memory else KernelRows(X, "rbf", gamma)
+    options = {**SETTINGS, "tol": tol}
+    cold = solve_prepared(rows, y, upper, **options)
+    warm = solve_prepared(rows, y, upper, start=feasible(rng, y, upper), **options)
+    assert cold.converged
+    assert warm.converged
+    assert (warm.alpha >= 0).all()
+    assert (warm.alpha <= upper).all()
+    assert abs(y @ warm.alpha) <= 1e-9 * upper.sum()
+    gradient = (kernel_matrix(X, X, "rbf", gamma) * np.outer(y, y)) @ warm.alpha - 1
+    assert optimality_gap(warm.alpha, gradient, y, upper) <= 1.2 * tol + 1e-12 * C * n
+    # Each is within tol times the distance of the other, at most the sum of the bounds.
+    assert abs(warm.objective - cold.objective) <= 2 * tol * upper.sum() + 1e-9
+
+
+def test_the_optimum_as_a_start_is_left_as_it_is():
+    X, codes, _ = noisy(700, 3, 5)
+    y = np.where(codes == 0, 1.0, -1.0)
+    rows = GramRows(row_distances(X), 0.3)
+    cold = solve_prepared(rows, y, np.full(700, 2.0), **{**SETTINGS, "tol": 1e-4})
+    warm = solve_prepared(rows, y, np.full(700, 2.0), start=cold.alpha, **SETTINGS)
+    assert warm.n_iter == 0
+    assert np.array_equal(warm.alpha, cold.alpha)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (np.array([1.0, 1.0, 0.0]), "shape"),
+        (np.array([1.5, 1.5, 0.0, 0.0]), "leaves its bounds by 0.5"),
+        (np.array([1.0, 0.0, 0.0, 0.0]), "y'start = 1"),
+        (np.array([np.nan, 0.0, 0.0, 0.0]), "leaves its bounds"),
+    ],
+)
+def test_starts_out_of_bounds_are_refused(start, message):
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    with pytest.raises(ValueError, match=message):
+        solve_prepared(KernelRows(np.eye(4), "rbf"), y, np.ones(4), start=start, **SETTINGS)
+
+
+def test_float32_gives_up_in_time():
+    """Nearly equal kernel values times a large C: float32 alone would search at random for millions of pairs."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 4, size=(800, 60)) / 1.5 - 1.0
+    y = np.where(X @ rng.normal(size=60) + 4.0 * rng.normal(size=800) > 0, 1.0, -1.0)
+    rows = GramRows(row_distances(X), 2.0**-13)
+    solution = solve_prepared(rows, y, np.full(800, 2.0**16), **SETTINGS)
+    assert solution.converged
+    assert solution.n_iter < 4_000_000
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(1, 200), d=st.integers(1, 20), gamma=st.sampled_from([1e-4, 0.3, 8.0]), seed=st.integers(0, 10_000)
+)
+def test_stored_rows_are_rows(n, d, gamma, seed):
+    """Matrix, parts and expansions, against the matrix in float64."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) + 10.0
+    gram = kernel_matrix(X, X, "rbf", gamma)
+    rows = GramRows(row_distances(X), gamma)
+    some = rng.permutation(n)[: rng.integers(1, n + 1)]
+    more = rng.integers(0, some.size, size=7)
+    for whole, error in ((rows, 1e-6), (rows.in_double(), 1e-12)):
+        part, again = whole.take(some), whole.take(some).take(more)
+        dtype = whole.dtype
+        assert np.allclose(whole.gram(np.empty(n * n, dtype)), gram, rtol=0, atol=error)
+        assert np.allclose(part.gram(np.empty(some.size**2, dtype)), gram[np.ix_(some, some)], rtol=0, atol=error)
+        coef = rng.normal(size=7)
+        for target, index in ((whole, np.arange(n)), (part, some)):
+            values = np.ones(index.size)
+            target.subtract_expansion(values, again, coef)
+            assert np.allclose(values, 1 - gram[np.ix_(index, some[more])] @ coef, rtol=0, atol=10 * error)
+
+
+def test_distances_to_other_rows_and_of_sparse_ones():
+    rng = np.random.default_rng(4)
+    X, Z = rng.normal(size=(30, 4)) + 5, rng.normal(size=(20, 4)) + 5
+    expected = ((X[:, None] - Z[None]) ** 2).sum(axis=2)
+    assert np.allclose(row_distances(X, Z), expected)
+    assert np.allclose(row_distances(scipy.sparse.csr_array(X), scipy.sparse.csr_array(Z)), expected)
+    assert np.allclose(gaussian_values(expected, 0.3), np.exp(-0.3 * expected), rtol=1e-9, atol=1e-12)
+
+
+def test_counts_for_training_rows_of_their_own_add_up_to_the_search():
+    X, codes, folds = noisy(150, 3, 4, n_classes=3)
+    Cs, gammas = (128.0, 0.03125, 2.0), (8.0, 0.5)
+    found = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs, gammas=gammas)
+    right = sum(
+        count_right(
+            X[folds != number],
+            codes[folds != number],
+            X[folds == number],
+            codes[folds == number],
+            3,
+            Cs=Cs,
+            gammas=gammas,
+        )
+        for number in range(3)
+    )
+    np.testing.assert_array_equal(right, np.rint(found.accuracy * codes.size))
+    with pytest.raises(ValueError, match="0 values of C"):
+        count_right(X, codes, X, codes, 3, Cs=[])

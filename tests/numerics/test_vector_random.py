@@ -1,0 +1,141 @@
+import struct
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from privsvm.numerics.vector_random import (
+    BUFFER,
+    ROUNDS,
+    fill_exponentials,
+    fill_normals,
+    load_normals,
+    logarithms,
+    next_exponentials,
+    open_stream,
+    random_bits,
+)
+
+# Chance of a false alarm of one statistical check.
+ALARM = 1e-7
+
+
+def chacha_block(key, counter, nonce):
+    """One block (RFC 8439, 2.3) with a 64-bit counter, in whole numbers: 16 words."""
+    mask = 0xFFFFFFFF
+    start = [*struct.unpack("<4I", b"expand 32-byte k"), *key, counter & mask, counter >> 32, *nonce]
+    state = list(start)
+
+    def quarter(a, b, c, d):
+        for x, y, z, count in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            state[x] = (state[x] + state[y]) & mask
+            mixed = state[z] ^ state[x]
+            state[z] = (mixed << count | mixed >> (32 - count)) & mask
+
+    for _ in range(ROUNDS // 2):
+        for i in range(4):
+            quarter(i, 4 + i, 8 + i, 12 + i)
+        for i in range(4):
+            quarter(i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
+    return [(value + first) & mask for value, first in zip(state, start, strict=True)]
+
+
+def test_the_reference_is_chacha20():
+    """RFC 8439, 2.3.2; its nonce of 96 bits begins where our counter's upper half is."""
+    key = struct.unpack("<8I", bytes(range(32)))
+    words = chacha_block(key, 1 | 0x09000000 << 32, (0x4A000000, 0))
+    assert [f"{word:08x}" for word in words[:4]] == ["e4e7f110", "15593bd1", "1fdd0f50", "c47120a3"]
+    assert f"{words[15]:08x}" == "4e3c50a2"
+
+
+@pytest.mark.parametrize("counter", [0, 1, 2**32 - 10, 2**40 + 3])
+def test_bits_are_the_key_stream(counter):
+    key = np.random.default_rng(0).integers(0, 2**32, size=8, dtype=np.uint32)
+    out = np.zeros(256, dtype=np.uint64)
+    random_bits(key, np.uint64(counter), out)
+    # Two groups of 16 blocks: word by word, the 16 blocks side by side.
+    words = out.view(np.uint32).reshape(2, 16, 16)
+    for group in range(2):
+        for lane in range(16):
+            expected = chacha_block([int(word) for word in key], counter + 16 * group + lane, (0, 0))
+            assert words[group, :, lane].tolist() == expected
+
+
+def test_logarithms():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.random(10**5), 1 - rng.random(1000) * 1e-9, 2.0 ** -np.arange(1.0, 66.0), [1.0]])
+    out = np.empty_like(values)
+    logarithms(values, out)
+    assert np.all(np.abs(out - np.log(values)) <= 1e-15 * np.abs(np.log(values)))
+
+
+def test_normals_are_box_and_muller():
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 2**64, size=4096, dtype=np.uint64)
+    # Every corner: all bits clear or set, for the radius and for the angle.
+    bits[:4] = [0, 0, 2**64 - 1, 2**64 - 1]
+    bits[2048:2052] = [0, 2**64 - 1, 0, 2**63]
+    out = np.empty(4096)
+    fill_normals(bits, out)
+    radius = np.sqrt(-2 * np.log((bits[:2048].astype(float) + 0.5) * 2.0**-64))
+    sign = np.where(bits[2048:] >> np.uint64(63), -1.0, 1.0)
+    angle = (bits[2048:] << np.uint64(1)).view(np.int64).astype(float) * (np.pi / 2 * 2.0**-63)
+    assert np.abs(out[:2048] - sign * radius * np.cos(angle)).max() < 1e-14
+    assert np.abs(out[2048:] - radius * np.sin(angle)).max() < 1e-14
+    assert np.abs(out).max() > 9.0
+
+
+def test_exponentials_at_the_ends():
+    out = np.empty(2)
+    fill_exponentials(np.array([0, 2**64 - 1], dtype=np.uint64), out)
+    assert out[0] == pytest.approx(65 * np.log(2), rel=1e-15)
+    assert out[1] == 0.0
+
+
+def normals(stream, count):
+    """The first numbers of a stream."""
+    draws = []
+    for start in range(0, count, BUFFER):
+        assert load_normals(stream, start) == 0
+        draws.append(stream[3].copy())
+    return np.concatenate(draws)[:count]
+
+
+def test_normal_numbers_are_normal():
+    draws = normals(open_stream(np.random.Generator(np.random.Philox(key=1))), 2 * 10**6)
+    n = draws.size
+    assert scipy.stats.kstest(draws, "norm").pvalue > ALARM
+    bound = scipy.stats.norm.isf(ALARM / 2)
+    # Moments, whose variances for normal numbers are 1, 2, 15, 96; then neighbours, halves of a pair, and squares.
+    for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((draws**power).mean() - mean) < bound * np.sqrt(variance / n)
+    for lag in (1, 2, 512, 1024):
+        assert abs((draws[:-lag] * draws[lag:]).mean()) < bound / np.sqrt(n - lag)
+        assert abs(((draws[:-lag] ** 2 - 1) * (draws[lag:] ** 2 - 1)).mean()) < bound * 2 / np.sqrt(n - lag)
+    for edge in (2.0, 3.0, 4.0, 4.5):
+        for tail in (draws > edge, draws < -edge):
+            count, expected = int(tail.sum()), scipy.stats.norm.sf(edge)
+            assert scipy.stats.binom.cdf(count, n, expected) > ALARM
+            assert scipy.stats.binom.sf(count - 1, n, expected) > ALARM
+
+
+def test_exponential_numbers_are_exponential():
+    stream = open_stream(np.random.Generator(np.random.Philox(key=2)))
+    draws = []
+    for _ in range(50):
+        next_exponentials(stream)
+        assert stream[1][1] == 0
+        draws.append(stream[3].copy())
+    draws = np.concatenate(draws)
+    assert scipy.stats.kstest(draws, "expon").pvalue > ALARM
+
+
+def test_streams_go_on_and_back_and_differ():
+    rng = np.random.default_rng(5)
+    first, second = open_stream(rng), open_stream(rng)
+    whole, other = normals(first, 5000), normals(second, 5000)
+    again = open_stream(np.random.default_rng(5))
+    for index in (4999, 0, 1023, 1024, 1025, 3000, 2, 4095, 4096):
+        assert again[3][load_normals(again, index)] == whole[index]
+    assert np.unique(whole).size == whole.size
+    assert not np.isin(other, whole).any()
