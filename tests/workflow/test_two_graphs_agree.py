@@ -12,7 +12,7 @@ import pytest
 import yaml
 from dvc.repo import Repo
 
-from privsvm.pipeline.params import implementations
+from privsvm.pipeline.methods import implementations
 
 from .conftest import REPOSITORY, SMALL
 

@@ -18,7 +18,6 @@ __all__ = [
     "coerce_numbers",
     "entity_names",
     "implementation_parameters",
-    "implementations",
     "method_parameters",
     "numba_cache_key",
     "protocol_methods",
@@ -60,11 +59,6 @@ def coerce_numbers(value: Any) -> Any:
 @functools.cache
 def _schema() -> dict[str, Any]:
     return read_json(Path(__file__).with_name("params.schema.json"))
-
-
-def implementations() -> list[str]:
-    """Names of the method files that an entry of ``methods`` may use."""
-    return sorted(_schema()["$defs"]["implementations"])
 
 
 def implementation_parameters(implementation: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import math
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from privsvm.data.prepare import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.streams import seeded_stream
 from privsvm.pipeline.condensing import attack_record, attack_split, rows_not_condensed, training_rows
+from privsvm.pipeline.methods import estimator_class
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["train_paths"]
@@ -50,7 +50,7 @@ def _estimator(
     implementation: str, parameters: Mapping[str, Any], privacy: Mapping[str, Any], n_classes: int, n_rows: int
 ):
     """Build the estimator of a method file, handing it those common parameters it knows."""
-    estimator_class = importlib.import_module(f"privsvm.methods.{implementation}").ESTIMATOR
+    method_class = estimator_class(implementation)
     common = {
         "classes": list(range(n_classes)),
         "delta": privacy["delta"],
@@ -58,8 +58,8 @@ def _estimator(
         # The size of a benchmark's training set is public: it follows from the dataset's and the protocol.
         "n_rows": n_rows,
     }
-    known = inspect.signature(estimator_class).parameters
-    return estimator_class(**{name: value for name, value in common.items() if name in known}, **parameters)
+    known = inspect.signature(method_class).parameters
+    return method_class(**{name: value for name, value in common.items() if name in known}, **parameters)
 
 
 def _as_used(

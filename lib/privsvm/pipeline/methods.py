@@ -1,0 +1,128 @@
+"""The methods that an entry of params.yaml may name: files of `privsvm.methods`, and classes of other packages."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+from pathlib import Path
+
+from privsvm.errors import PrivSVMError, nearest_name
+
+__all__ = [
+    "ForeignSource",
+    "estimator_class",
+    "foreign_source",
+    "implementation_source",
+    "implementations",
+    "is_foreign",
+]
+
+_FOLDER = Path(__file__).parents[1] / "methods"
+_FOREIGN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+def implementations() -> list[str]:
+    """Names of the method files, in alphabetical order."""
+    return sorted(path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_"))
+
+
+def is_foreign(implementation: str) -> bool:
+    """Whether an implementation is a class of another package, written ``package.module:Class``."""
+    return _FOREIGN.fullmatch(implementation) is not None
+
+
+def estimator_class(implementation: str) -> type:
+    """Import the class of a method.
+
+    Parameters
+    ----------
+    implementation : str
+        Name of a file of `privsvm.methods`, or ``package.module:Class``.
+
+    Returns
+    -------
+    type
+
+    Raises
+    ------
+    PrivSVMError
+        If there is no such file, module or class.
+    """
+    if not is_foreign(implementation):
+        if implementation not in implementations():
+            raise PrivSVMError(
+                f"implementation: {implementation!r} is unknown; {nearest_name(implementation, implementations())}, or "
+                "package.module:Class for a class of an installed package"
+            )
+        return importlib.import_module(f"privsvm.methods.{implementation}").ESTIMATOR
+    module_name, class_name = implementation.split(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise PrivSVMError(
+            f"implementation: {implementation!r} cannot be imported ({error}); install its package where the workflow "
+            "runs, or correct the name"
+        ) from None
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        names = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise PrivSVMError(
+            f"implementation: {implementation!r}: {module_name} has no class {class_name!r}; "
+            f"{nearest_name(class_name, names)}"
+        )
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class ForeignSource:
+    """What identifies the code of a class of another package.
+
+    Attributes
+    ----------
+    package : str
+        Top-level package or module.
+    version : str
+        Of the distribution that it comes from; "" where there is none.
+    digest : str
+        SHA-256 over the names and contents of its Python files.
+    """
+
+    package: str
+    version: str
+    digest: str
+
+
+def foreign_source(implementation: str) -> ForeignSource:
+    """Identify the code behind ``package.module:Class``, without importing it.
+
+    Raises
+    ------
+    PrivSVMError
+        If the package is not installed.
+    """
+    package = implementation.split(":")[0].split(".")[0]
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise PrivSVMError(
+            f"implementation: {implementation!r}: no package {package!r} is installed; install it where the workflow "
+            "runs, or correct the name"
+        )
+    distributions = importlib.metadata.packages_distributions().get(package, [])
+    version = importlib.metadata.version(distributions[0]) if distributions else ""
+    digest = hashlib.sha256()
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    files = [(path.relative_to(folder), path) for folder in folders for path in folder.rglob("*.py")]
+    if not folders and spec.origin is not None and Path(spec.origin).is_file():
+        files = [(Path("module.py"), Path(spec.origin))]
+    for name, path in sorted(files):
+        digest.update(name.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return ForeignSource(package, version, digest.hexdigest())
+
+
+def implementation_source(implementation: str) -> Path | ForeignSource:
+    """Say where a method's own code is: its file, or what identifies another package's."""
+    return foreign_source(implementation) if is_foreign(implementation) else _FOLDER / f"{implementation}.py"
