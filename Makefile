@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test ui sync bench reproduce lint lock check clean
+.PHONY: help run test coverage ui sync bench reproduce lint lock check clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,11 @@ run: $(VENV)/ready  ## Run the benchmark: reports/index.html, mlflow.db, dvc.loc
 test: $(VENV)/ready  ## Run all tests
 	pytest
 
+coverage: $(VENV)/ready  ## Run all tests and write docs/coverage.md
+	@mkdir -p .cache
+	pytest --cov --cov-report=json:.cache/coverage.json
+	python docs/write_coverage.py .cache/coverage.json
+
 ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 	python stages/ui.py
 
@@ -62,10 +67,12 @@ bench: $(VENV)/ready  ## Time the solvers against named peers
 reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." chooses): reports/reproduce/index.html
 	snakemake -s reproduce/Snakefile --cores $(CORES) $(if $(EXPERIMENTS),--config experiments="$(EXPERIMENTS)")
 
-lint: $(VENV)/ready  ## Check formatting, lint, types, workflow
+lint: $(VENV)/ready  ## Check formatting, style, types, layers, spelling, workflow
 	ruff format --check .
 	ruff check .
 	mypy
+	lint-imports --no-logo
+	codespell
 	snakefmt --check Snakefile stages reproduce
 	snakemake --lint
 	snakemake -s reproduce/Snakefile --lint

@@ -1,0 +1,72 @@
+"""The contracts of .importlinter hold, and an import against them makes `lint-imports` (part of `make lint`) fail."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def lint_imports(root: Path) -> subprocess.CompletedProcess:
+    """Run the command of `make lint` on the library below `root`."""
+    (recipe,) = re.findall(r"^\t(lint-imports.*)$", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    return subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", *recipe.split()[1:], "--no-cache"],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root / "lib"), "COLUMNS": "300"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the library with its contracts."""
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copytree(REPOSITORY / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copy(REPOSITORY / ".importlinter", root)
+    return root
+
+
+def test_the_contracts_hold(copy):
+    done = lint_imports(copy)
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("solvers/hinge.py", "from privsvm.privacy import accounting", "Imports run downward"),
+        ("privacy/mechanisms.py", "from privsvm.solvers.hinge import warm_up", "Imports run downward"),
+        ("numerics/threads.py", "import privsvm.solvers.kernels", "Imports run downward"),
+        ("base/validation.py", "from privsvm.methods import majority", "Imports run downward"),
+        ("methods/svm.py", "import privsvm.pipeline.training", "Imports run downward"),
+        ("methods/grpua.py", "from privsvm.methods.opera import OPERAClassifier", "No method imports another one"),
+        ("base/released.py", "from privsvm.base import perturbation", "No cycles"),
+        ("metrics.py", "import privsvm.base.validation", "Data and metrics do not depend on methods"),
+        ("reporting/tables.py", "import json", "Reporting and tracking read records, not raw JSON"),
+        ("pipeline/stage.py", "import stages.train", "The library imports no program"),
+        ("reproduction/experiment.py", "import reproduce.index", "The library imports no program"),
+        ("base/validation.py", "from privsvm import SVMClassifier", "No module imports the top-level package"),
+        ("newcomer.py", "", "Imports run downward"),
+    ],
+)
+def test_an_import_against_a_contract_fails(copy, module, line, broken):
+    path = copy / "lib" / "privsvm" / module
+    text = path.read_text() if path.exists() else None
+    # Within a function too: where an import stands does not matter.
+    path.write_text(f"{text or ''}\n\ndef late():\n    {line or 'pass'}\n")
+    try:
+        done = lint_imports(copy)
+    finally:
+        path.unlink() if text is None else path.write_text(text)
+    assert done.returncode != 0
+    if line:
+        assert re.search(rf"{re.escape(broken)}.* BROKEN", done.stdout), done.stdout
