@@ -5,9 +5,9 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-from privsvm.pipeline.params import numba_cache_key  # noqa: E402 - must run before anything imports numba
+from privsvm.pipeline.sources import compiled_code_key  # noqa: E402 - must run before anything imports numba
 
-os.environ["NUMBA_CACHE_DIR"] = str(REPOSITORY / ".cache" / "numba" / numba_cache_key())
+os.environ["NUMBA_CACHE_DIR"] = str(REPOSITORY / ".cache" / "numba" / compiled_code_key())
 os.environ["PRIVSVM_CACHE"] = str(REPOSITORY / ".cache")
 os.environ["DVC_NO_ANALYTICS"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"

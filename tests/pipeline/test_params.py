@@ -16,7 +16,6 @@ from privsvm.pipeline.params import (
     entity_names,
     implementation_parameters,
     method_parameters,
-    numba_cache_key,
     protocol_methods,
     train_jobs,
 )
@@ -114,15 +113,3 @@ def test_the_first_mistake_is_one_line():
         check_params(params, "mine.yaml")
     assert str(caught.value).startswith("mine.yaml: ")
     assert "\n" not in str(caught.value)
-
-
-def test_cache_key_follows_every_source(tmp_path):
-    (tmp_path / "a.py").write_text("x = 1\n")
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "b.py").write_text("y = 1\n")
-    first = numba_cache_key(tmp_path)
-    assert first == numba_cache_key(tmp_path)
-    (tmp_path / "deep" / "b.py").write_text("y = 2\n")
-    second = numba_cache_key(tmp_path)
-    (tmp_path / "deep" / "b.py").rename(tmp_path / "deep" / "c.py")
-    assert len({first, second, numba_cache_key(tmp_path)}) == 3

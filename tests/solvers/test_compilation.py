@@ -6,15 +6,15 @@ import sys
 import textwrap
 from pathlib import Path
 
-from privsvm.pipeline.params import numba_cache_key
+from privsvm.pipeline.sources import compiled_code_key
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def test_a_changed_callee_in_another_file_is_noticed(tmp_path):
-    """Numba's own cache keeps the old code; a cache folder named after all sources does not."""
-    package = tmp_path / "package"
-    package.mkdir()
+    """Numba's own cache keeps the old code; a cache folder named after the sources does not."""
+    package = tmp_path / "repository/lib"
+    package.mkdir(parents=True)
     (package / "callee.py").write_text("from numba import njit\n@njit(cache=True)\ndef g(x):\n    return x + 1.0\n")
     (package / "caller.py").write_text(
         "from numba import njit\nfrom callee import g\n@njit(cache=True)\ndef f(x):\n    return 2.0 * g(x)\n"
@@ -30,9 +30,9 @@ def test_a_changed_callee_in_another_file_is_noticed(tmp_path):
 
     fixed, keyed = tmp_path / "fixed", tmp_path / "keyed"
     assert result(fixed) == 4.0
-    assert result(keyed / numba_cache_key(package)) == 4.0
+    assert result(keyed / compiled_code_key(package.parent)) == 4.0
     (package / "callee.py").write_text("from numba import njit\n@njit(cache=True)\ndef g(x):\n    return x + 100.0\n")
-    assert result(keyed / numba_cache_key(package)) == 202.0
+    assert result(keyed / compiled_code_key(package.parent)) == 202.0
     # Where this fails, Numba has learnt to notice, and the keyed folders can go.
     assert result(fixed) == 4.0
 

@@ -18,7 +18,7 @@ from privsvm.files import read_json, read_npz
 from privsvm.methods.ppsvm import train_on_blocks
 from privsvm.numerics.streams import job_seed, seeded_stream
 from privsvm.pipeline.model_files import load_paths
-from privsvm.pipeline.params import numba_cache_key
+from privsvm.pipeline.sources import compiled_code_key
 from privsvm.solvers import MARKER
 
 from . import test_two_graphs_agree
@@ -48,7 +48,7 @@ def killed_and_finished(folder):
     """Run the protocol, kill it when private files lie about, run it again."""
     workspace = new_workspace(folder, {**SMALL, "methods": METHODS})
     # No method here needs a compiled kernel, and compiling takes longer than all of this.
-    marker = folder / ".cache/numba" / numba_cache_key(folder / "lib/privsvm") / MARKER
+    marker = folder / ".cache/numba" / compiled_code_key(folder) / MARKER
     marker.parent.mkdir(parents=True)
     marker.touch()
     process = workspace.start("snakemake", "--cores", "2")

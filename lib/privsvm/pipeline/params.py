@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import importlib.metadata
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,12 +17,10 @@ __all__ = [
     "entity_names",
     "implementation_parameters",
     "method_parameters",
-    "numba_cache_key",
     "protocol_methods",
     "train_jobs",
 ]
 
-_PACKAGE = Path(__file__).parents[1]
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
 # Keys of a method's entry that are not parameters of its estimator.
@@ -226,25 +222,3 @@ def entity_names(params: Mapping[str, Any], method: str, dataset: str) -> list[s
     entities = method_parameters(params, method, dataset)["entities"]
     count = entities if isinstance(entities, int) else len(entities)
     return [f"entity-{number}" for number in range(1, count + 1)]
-
-
-def numba_cache_key(package: str | Path = _PACKAGE) -> str:
-    """Name of the Numba cache folder that fits the present source code.
-
-    Numba's own cache does not notice that a function called from another file has changed; a folder
-    for each state of the sources does.
-
-    Parameters
-    ----------
-    package : path-like
-        Folder whose ``.py`` files count.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits of a hash over the sources and Numba's version.
-    """
-    digest = hashlib.sha256(importlib.metadata.version("numba").encode())
-    for path in sorted(Path(package).rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from privsvm.errors import PrivSVMError
-from privsvm.pipeline.params import numba_cache_key
+from privsvm.pipeline.sources import compiled_code_key
 
 __all__ = [
     "check_writable",
@@ -51,7 +51,7 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     Returns
     -------
     str
-        Name of the Numba cache folder, see `privsvm.pipeline.params.numba_cache_key`.
+        Name of the Numba cache folder, see `privsvm.pipeline.sources.compiled_code_key`.
     """
     library = Path(repository) / "lib"
     environment = os.environ
@@ -69,7 +69,7 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
-    key = numba_cache_key(library / "privsvm")
+    key = compiled_code_key(repository)
     # Calibrated noise, which all jobs share.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     environment["NUMBA_CACHE_DIR"] = str(Path(".cache/numba").resolve() / key)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json, write_text
-from privsvm.pipeline.params import numba_cache_key
+from privsvm.pipeline.sources import compiled_code_key
 from privsvm.pipeline.stage import die_with_parent, json_argument
 from privsvm.reproduction.comparison import count_verdicts, rows_csv
 from privsvm.reproduction.experiment import Experiment
@@ -54,7 +54,7 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
     options = parser.parse_args(argv)
     die_with_parent()
     # Kernels compiled for other sources must not be found.
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(".cache/numba").resolve() / numba_cache_key()))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(".cache/numba").resolve() / compiled_code_key()))
     chosen = [experiment.with_settings(options.settings) for experiment in _chosen(experiments, options.experiments)]
 
     # Imported late, so that --help and a wrong name answer at once.
