@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from privsvm.metrics import area_under_curve, confusion_matrices, confusion_metrics
+from privsvm.metrics import METRICS, Predictions, area_under_curve, compute_metrics
 from privsvm.pipeline.evaluation import summarise
 
 
@@ -17,7 +17,11 @@ def test_equals_scikit_learn(seed, n_classes, n, n_models):
     y = rng.integers(0, n_classes, size=n)
     predicted = rng.integers(0, n_classes, size=(n_models, n))
     predicted[0] = y
-    ours = confusion_metrics(confusion_matrices(y, predicted, n_classes))
+    ours = compute_metrics(Predictions(y, predicted, rng.normal(size=(n_models, n, n_classes)), n_classes))
+    assert list(ours) == list(METRICS)
+    for name, values in ours.items():
+        low, high = METRICS[name].range
+        assert ((low <= values) & (values <= high) | np.isnan(values)).all(), name
     average = {"average": "binary", "pos_label": 1} if n_classes == 2 else {"average": "macro"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

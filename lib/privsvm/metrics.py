@@ -1,4 +1,4 @@
-"""Classification metrics of many models at once.
+"""Classification metrics of many models at once, each declared by one entry of `METRICS`.
 
 A path has hundreds of models for the same test rows; one confusion matrix each, counted together, gives
 all metrics but the AUC. scikit-learn's functions are the oracle in the tests.
@@ -6,15 +6,21 @@ all metrics but the AUC. scikit-learn's functions are the oracle in the tests.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
-import scipy.stats
+import numpy.typing as npt
 
-__all__ = ["METRICS", "area_under_curve", "confusion_matrices", "confusion_metrics"]
+__all__ = ["METRICS", "Metric", "Predictions", "area_under_curve", "compute_metrics", "confusion_matrices"]
 
-METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "mcc", "precision", "recall", "auc")
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.signedinteger[Any]]
 
 
-def confusion_matrices(y: np.ndarray, predicted: np.ndarray, n_classes: int) -> np.ndarray:
+def confusion_matrices(y: Codes, predicted: Codes, n_classes: int) -> npt.NDArray[np.intp]:
     """Count true against predicted classes.
 
     Parameters
@@ -34,55 +40,127 @@ def confusion_matrices(y: np.ndarray, predicted: np.ndarray, n_classes: int) -> 
     n_models = predicted.shape[0]
     offsets = np.arange(n_models)[:, None] * n_classes**2
     cells = np.bincount((offsets + y * n_classes + predicted).ravel(), minlength=n_models * n_classes**2)
-    return cells.reshape(n_models, n_classes, n_classes)
+    return np.reshape(cells, (n_models, n_classes, n_classes))
 
 
-def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+def _sum(values: npt.NDArray[Any], axis: int | tuple[int, ...] = 1) -> Floats:
+    return np.asarray(np.sum(values, axis=axis), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What R models predict for the same n rows, and the counts that several metrics share.
+
+    Attributes
+    ----------
+    y : ndarray of int (n,)
+        True class codes.
+    codes : ndarray of int (R, n)
+        Predicted class codes.
+    scores : ndarray (R, n, k)
+        Decision values; k = 1 or c.
+    n_classes : int
+        c.
+    """
+
+    y: Codes
+    codes: Codes
+    scores: Floats
+    n_classes: int
+
+    @functools.cached_property
+    def confusion(self) -> Floats:
+        """Confusion matrices (R, c, c); rows are true classes."""
+        return confusion_matrices(self.y, self.codes, self.n_classes).astype(np.float64)
+
+    @property
+    def hits(self) -> Floats:
+        """Rows of each class predicted as that class (R, c)."""
+        return np.diagonal(self.confusion, axis1=1, axis2=2)
+
+    @functools.cached_property
+    def true(self) -> Floats:
+        """Rows of each class (R, c)."""
+        return _sum(self.confusion, axis=2)
+
+    @functools.cached_property
+    def predicted(self) -> Floats:
+        """Rows predicted as each class (R, c)."""
+        return _sum(self.confusion)
+
+    @functools.cached_property
+    def total(self) -> Floats:
+        """Number of rows (R,)."""
+        return _sum(self.confusion, axis=(1, 2))
+
+    @property
+    def seen(self) -> npt.NDArray[np.bool_]:
+        """Whether each class occurs or is predicted (R, c)."""
+        return (self.true + self.predicted) > 0
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     """Divide, with 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros(np.shape(denominator)), where=denominator != 0)
 
 
-def confusion_metrics(confusion: np.ndarray) -> dict[str, np.ndarray]:
-    """Metrics that follow from confusion matrices.
+def _macro(values: Floats, mask: npt.NDArray[np.bool_]) -> Floats:
+    """Average over the classes that count; 0 where none does."""
+    return _ratio(_sum(values * mask), _sum(mask))
 
-    Parameters
-    ----------
-    confusion : ndarray of int (R, c, c)
-        Rows are true classes.
 
-    Returns
-    -------
-    dict of str to ndarray (R,)
-        ``accuracy``; ``balanced_accuracy``, mean recall over the classes that occur; ``macro_f1``, over
-        the classes that occur or are predicted; ``mcc``, Matthews correlation, 0 for a constant
-        prediction; ``precision`` and ``recall``: of class 1 for two classes, else macro over the
-        classes that occur or are predicted, 0 where undefined.
+def _positive_or_macro(values: Floats, predictions: Predictions) -> Floats:
+    """Value of class 1 for two classes, else the average over the classes that occur or are predicted."""
+    return values[:, 1] if predictions.n_classes == 2 else _macro(values, predictions.seen)
+
+
+def _accuracy(predictions: Predictions) -> Floats:
+    return _ratio(_sum(predictions.hits), predictions.total)
+
+
+def _balanced_accuracy(predictions: Predictions) -> Floats:
+    return _macro(_ratio(predictions.hits, predictions.true), predictions.true > 0)
+
+
+def _macro_f1(predictions: Predictions) -> Floats:
+    return _macro(_ratio(2 * predictions.hits, predictions.true + predictions.predicted), predictions.seen)
+
+
+def _matthews(predictions: Predictions) -> Floats:
+    true, predicted, total = predictions.true, predictions.predicted, predictions.total
+    covariance = _sum(predictions.hits) * total - _sum(true * predicted)
+    spread = np.sqrt((total**2 - _sum(predicted**2)) * (total**2 - _sum(true**2)))
+    return _ratio(covariance, spread)
+
+
+def _precision(predictions: Predictions) -> Floats:
+    return _positive_or_macro(_ratio(predictions.hits, predictions.predicted), predictions)
+
+
+def _recall(predictions: Predictions) -> Floats:
+    return _positive_or_macro(_ratio(predictions.hits, predictions.true), predictions)
+
+
+def _average_ranks(values: Floats) -> Floats:
+    """Ranks from 1 along the last axis of (R, n); equal values share their mean rank, and a NaN makes its row NaN.
+
+    The same numbers as `scipy.stats.rankdata`, whose import takes longer than evaluating a linear model.
     """
-    counts = confusion.astype(np.float64)
-    hits = np.diagonal(counts, axis1=1, axis2=2)
-    true, predicted = counts.sum(axis=2), counts.sum(axis=1)
-    total = counts.sum(axis=(1, 2))
-    recall, precision = _ratio(hits, true), _ratio(hits, predicted)
-    f1 = _ratio(2 * hits, true + predicted)
-    occurs, seen = true > 0, (true + predicted) > 0
-    covariance = hits.sum(axis=1) * total - (true * predicted).sum(axis=1)
-    spread = np.sqrt((total**2 - (predicted**2).sum(axis=1)) * (total**2 - (true**2).sum(axis=1)))
-    two_classes = confusion.shape[1] == 2
-
-    def macro(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return _ratio((values * mask).sum(axis=1), mask.sum(axis=1).astype(float))
-
-    return {
-        "accuracy": _ratio(hits.sum(axis=1), total),
-        "balanced_accuracy": macro(recall, occurs),
-        "macro_f1": macro(f1, seen),
-        "mcc": _ratio(covariance, spread),
-        "precision": precision[:, 1] if two_classes else macro(precision, seen),
-        "recall": recall[:, 1] if two_classes else macro(recall, seen),
-    }
+    n_models, n = values.shape
+    order = np.argsort(values, axis=1)
+    in_order = np.take_along_axis(values, order, axis=1)
+    starts = np.ones(values.shape, dtype=bool)
+    starts[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
+    # Every row starts a run of equal values, so no run crosses from one row into the next.
+    first = np.flatnonzero(starts)
+    length = np.diff(first, append=values.size)
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, np.repeat(first % n + (length + 1) / 2, length).reshape(n_models, n), axis=1)
+    ranks[np.isnan(values).any(axis=1)] = np.nan
+    return ranks
 
 
-def area_under_curve(y: np.ndarray, scores: np.ndarray, n_classes: int) -> np.ndarray:
+def area_under_curve(y: Codes, scores: Floats, n_classes: int) -> Floats:
     """Area under the ROC curve: of class 1 for two classes, else the mean over one-vs-rest curves.
 
     Parameters
@@ -107,8 +185,112 @@ def area_under_curve(y: np.ndarray, scores: np.ndarray, n_classes: int) -> np.nd
         is_positive = y == positive
         n_positive, n_negative = int(is_positive.sum()), int((~is_positive).sum())
         if n_positive and n_negative:
-            ranks = scipy.stats.rankdata(scores[..., column], axis=-1)
+            ranks = _average_ranks(scores[..., column])
             areas.append(
                 (ranks[:, is_positive].sum(axis=1) - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
             )
-    return np.mean(areas, axis=0) if areas else np.full(scores.shape[0], np.nan)
+    return np.asarray(np.mean(areas, axis=0)) if areas else np.full(scores.shape[0], np.nan)
+
+
+def _area_under_curve(predictions: Predictions) -> Floats:
+    return area_under_curve(predictions.y, predictions.scores, predictions.n_classes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """All that the project knows of one metric; results, tables, figures and MLflow take their lists from `METRICS`.
+
+    Attributes
+    ----------
+    name : str
+        Key in results, in ``reports/curves.csv`` and ``reports/metrics.json``, and in MLflow.
+    title : str
+        For people, as the label of an axis.
+    definition : str
+        One sentence for the glossary.
+    compute : callable
+        `Predictions` to ndarray (R,); NaN where undefined. Higher is better.
+    range : tuple of float
+        The least and the largest possible value.
+    drawn : bool
+        Whether the report and MLflow draw it; the others are only in the tables.
+    """
+
+    name: str
+    title: str
+    definition: str
+    compute: Callable[[Predictions], Floats]
+    range: tuple[float, float] = (0.0, 1.0)
+    drawn: bool = True
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            name="accuracy",
+            title="Accuracy",
+            definition="Share of the test rows whose class is predicted correctly.",
+            compute=_accuracy,
+        ),
+        Metric(
+            name="balanced_accuracy",
+            title="Balanced accuracy",
+            definition="Mean over the classes of the share of their rows that is predicted correctly: "
+            "every class counts the same, however rare it is.",
+            compute=_balanced_accuracy,
+        ),
+        Metric(
+            name="macro_f1",
+            title="Macro-F1",
+            definition="Mean over the classes of F1, the harmonic mean of precision and recall.",
+            compute=_macro_f1,
+        ),
+        Metric(
+            name="mcc",
+            title="Matthews correlation (MCC)",
+            definition="Correlation between true and predicted classes, from -1 to 1; 0 for a constant prediction.",
+            compute=_matthews,
+            range=(-1.0, 1.0),
+        ),
+        Metric(
+            name="auc",
+            title="Area under the ROC curve (AUC)",
+            definition="Probability that a row of a class scores higher for that class than a row of another: class "
+            "1 where there are two classes, else the mean over all classes; 0.5 is guessing.",
+            compute=_area_under_curve,
+        ),
+        Metric(
+            name="precision",
+            title="Precision",
+            definition="Share of the rows predicted as a class that belong to it: class 1 where there are two classes, "
+            "else the mean over the classes.",
+            compute=_precision,
+            drawn=False,
+        ),
+        Metric(
+            name="recall",
+            title="Recall",
+            definition="Share of the rows of a class that are predicted as that class: class 1 where there are two "
+            "classes, else the mean over the classes.",
+            compute=_recall,
+            drawn=False,
+        ),
+    )
+}
+
+
+def compute_metrics(predictions: Predictions) -> dict[str, Floats]:
+    """Compute every metric of R models.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Of the same rows.
+
+    Returns
+    -------
+    dict of str to ndarray (R,)
+        In the order of `METRICS`.
+    """
+    return {name: metric.compute(predictions) for name, metric in METRICS.items()}

@@ -12,7 +12,7 @@ import numpy as np
 
 from privsvm.base.released import ReleasedPath
 from privsvm.data.prepare import PreparedData
-from privsvm.metrics import METRICS, area_under_curve, confusion_matrices, confusion_metrics
+from privsvm.metrics import METRICS, Predictions, compute_metrics
 
 __all__ = ["evaluate_paths", "result_record", "summarise"]
 
@@ -48,10 +48,9 @@ def evaluate_paths(prepared: PreparedData, paths: Sequence[ReleasedPath]) -> tup
             codes = path.codes(scores)
             spent += time.perf_counter() - started
             predictions.update(np.ascontiguousarray(codes, dtype="<i4").tobytes())
-            found = confusion_metrics(confusion_matrices(split.y_test, codes, path.n_classes))
-            found["auc"] = area_under_curve(split.y_test, scores, path.n_classes)
-            for name in METRICS:
-                values[name].append(found[name].tolist())
+            found = compute_metrics(Predictions(split.y_test, codes, scores, path.n_classes))
+            for name, column in found.items():
+                values[name].append(column.tolist())
         for name in METRICS:
             metrics[name].append(values[name])
         predict_seconds.append(spent)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from privsvm.reporting.page import page_context, render_page
 from privsvm.reporting.provenance import provenance
 from privsvm.reporting.records import (
-    METRICS,
     Condensing,
     Result,
     Timing,
@@ -18,7 +17,6 @@ from privsvm.reporting.records import (
 from privsvm.reporting.tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
 
 __all__ = [
-    "METRICS",
     "Condensing",
     "Result",
     "Timing",

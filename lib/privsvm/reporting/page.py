@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from privsvm.metrics import METRICS
 from privsvm.reporting.attacks import (
     NEARLY,
     RECOVERED,
@@ -22,15 +23,12 @@ from privsvm.reporting.attacks import (
     known_sample_table,
 )
 from privsvm.reporting.provenance import without_absolute_paths
-from privsvm.reporting.records import METRICS, STATUSES, Condensing, Result, Timing, as_number
+from privsvm.reporting.records import STATUSES, Condensing, Result, Timing, as_number
 from privsvm.reporting.tables import epsilon_grids, nearest_epsilon
 
 __all__ = ["counted", "page_context", "percent", "render_page", "short_number"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
-
-# The metrics drawn; the others are in curves.csv.
-_DRAWN = ("accuracy", "balanced_accuracy", "macro_f1", "mcc", "auc")
 
 # Up to this many datasets every section starts open; above it only the first, and the page stays quick.
 _OPEN_DATASETS = 4
@@ -125,6 +123,11 @@ def counted(count: int, word: str) -> str:
         Such as ``"one method"`` or ``"25 datasets"``.
     """
     return f"{_COUNTS[count] if count < len(_COUNTS) else count} {word}{'' if count == 1 else 's'}"
+
+
+def _drawn() -> list[str]:
+    """Names of the metrics that are drawn; the others are in curves.csv."""
+    return [name for name, metric in METRICS.items() if metric.drawn]
 
 
 def _score(mean: float | None, spread: float | None) -> str:
@@ -460,7 +463,7 @@ def _curves(
                 )
                 epsilons = [result.epsilons[index] for index in keep]
             values = {}
-            for metric in _DRAWN:
+            for metric in _drawn():
                 columns = [
                     _rounded(result.value(metric, statistic, index) for index in keep)
                     for statistic in ("mean", "sd", "low", "high")
@@ -680,7 +683,7 @@ def page_context(
     condensed_rows = condensed_rows_table(
         [attack for attack in attacks if attack["attack"] == "condensed_rows"], condensed is not None
     )
-    metrics = [metric for metric in _DRAWN if any(metric in result.summary for result in results)]
+    metrics = {name: METRICS[name].title for name in _drawn() if any(name in result.summary for result in results)}
     return {
         "experiment": experiment,
         "reference_epsilon": reference_epsilon,
@@ -705,7 +708,7 @@ def page_context(
         "best": _best_proved(results, reference_epsilon),
         "datasets": _datasets(results, grids),
         "open_datasets": len(grids) if len(grids) <= _OPEN_DATASETS else 1,
-        "metrics": [(metric, METRICS[metric]) for metric in metrics],
+        "metrics": list(metrics.items()),
         "cards": _cards(results, methods),
         "timings": _timing_rows(timings, results),
         "condensing": [
@@ -722,7 +725,7 @@ def page_context(
         "parameters": _parameter_rows(results),
         "figures": {
             "methods": methods,
-            "metrics": {metric: METRICS[metric] for metric in metrics},
+            "metrics": metrics,
             "claims": claim_traces,
             "datasets": _curves(results, grids, method_index),
             "attacks": known_sample_figures(known_sample),

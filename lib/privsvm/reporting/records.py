@@ -14,7 +14,6 @@ from privsvm.files import read_json
 
 __all__ = [
     "CONDENSE_KINDS",
-    "METRICS",
     "STATUSES",
     "Condensing",
     "Result",
@@ -32,16 +31,6 @@ STATUSES = ("proved", "claimed", "none")
 
 # How rows are condensed: means of three (CI-SVM), centres of fuzzy c-means (FCM-SVM).
 CONDENSE_KINDS = ("ci", "fcm")
-
-METRICS = {
-    "accuracy": "Accuracy",
-    "balanced_accuracy": "Balanced accuracy",
-    "macro_f1": "Macro-F1",
-    "mcc": "Matthews correlation (MCC)",
-    "auc": "Area under the ROC curve (AUC)",
-    "precision": "Precision",
-    "recall": "Recall",
-}
 
 _REQUIRED = ("experiment", "method", "dataset", "status", "epsilons", "guarantees", "summary")
 

@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privsvm.reporting.records import METRICS, Result, as_number
+from privsvm.metrics import METRICS
+from privsvm.reporting.records import Result, as_number
 
 __all__ = ["curve_columns", "curve_rows", "curves_csv", "epsilon_grids", "metrics_record", "nearest_epsilon"]
 

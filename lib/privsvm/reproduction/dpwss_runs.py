@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from privsvm.metrics import area_under_curve, confusion_matrices, confusion_metrics
+from privsvm.metrics import Predictions, compute_metrics
 from privsvm.reproduction.jobs import Context
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.smo import solve_smo
@@ -69,11 +69,11 @@ def _measure(X, signs: np.ndarray, solution: CSVCSolution, order: np.ndarray) ->
     values = X @ (X.T @ (solution.alpha * signs)) - solution.rho
     in_file = np.argsort(order)
     codes = (signs > 0).astype(np.int64)
-    found = confusion_metrics(confusion_matrices(codes, (values > 0).astype(np.int64)[None], 2))
+    found = compute_metrics(Predictions(codes, (values > 0).astype(np.int64)[None], values[None, :, None], 2))
     precision, recall = float(found["precision"][0]), float(found["recall"][0])
     return {
         "AUC": serial_auc(values[in_file], signs[in_file]),
-        "AUC of ties halved": float(area_under_curve(codes, values[None, :, None], 2)[0]),
+        "AUC of ties halved": float(found["auc"][0]),
         "accuracy": float(found["accuracy"][0]),
         "precision": precision,
         "recall": recall,

@@ -6,12 +6,12 @@ MLflow stores such a view as a tag of the experiment; the format is not document
 from __future__ import annotations
 
 import base64
-import importlib.resources
-import json
 import zlib
 from collections.abc import Collection
+from typing import Any
 
 from privsvm.files import canonical_json
+from privsvm.metrics import METRICS
 from privsvm.tracking.store import one_line_errors, only_one_process, open_client
 
 __all__ = ["VIEW_KEY", "experiment_tags", "view_links"]
@@ -21,6 +21,8 @@ VIEW_KEY = "privsvm-accuracy-epsilon"
 _VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
 _VIEW_NAME = "Accuracy against epsilon"
 _VIEW_TIME = 1767225600000  # the view has no history: 2026-01-01 in milliseconds
+
+_FIRST_SECTION, _OTHER_SECTION = "privsvm-section-accuracy", "privsvm-section-others"
 
 _NOTE = """\
 One run is one curve: a method on this data set, over the grid of epsilons.
@@ -39,6 +41,80 @@ Runs of earlier values are kept with `current = no`; to compare with them, clear
 To keep changes to the charts, save them as a view with a name of its own: this view is written anew."""
 
 
+def _chart(name: str, title: str, section: str) -> dict[str, Any]:
+    """One metric against the logarithm of epsilon."""
+    return {
+        "uuid": f"privsvm-chart-{name}",
+        "type": "LINE",
+        "runsCountToCompare": 100,
+        "metricSectionId": section,
+        "deleted": False,
+        "isGenerated": False,
+        "displayName": title,
+        "metricKey": name,
+        "selectedMetricKeys": [name],
+        "lineSmoothness": 0,
+        "xAxisScaleType": "linear",
+        "scaleType": "linear",
+        "range": {},
+        "xAxisKey": "metric",
+        "selectedXAxisMetricKey": "log10_epsilon",
+        "yAxisKey": "metric",
+        "yAxisExpressions": [],
+        "ignoreOutliers": False,
+        "useGlobalXaxisKey": False,
+        "useGlobalLineSmoothing": False,
+        "selectedYAxisMetricKey": "metric",
+    }
+
+
+def _section(identity: str, name: str, columns: int, height: int) -> dict[str, Any]:
+    return {
+        "uuid": identity,
+        "name": name,
+        "display": True,
+        "isReordered": False,
+        "deleted": False,
+        "isGenerated": False,
+        "columns": columns,
+        "cardHeight": height,
+    }
+
+
+def _view_state() -> dict[str, Any]:
+    """Lay out the charts: the first metric large, below it the seconds of a fit and the other metrics."""
+    first, *others = [metric for metric in METRICS.values() if metric.drawn]
+    charts = [_chart(first.name, f"{first.title} against log10 epsilon", _FIRST_SECTION)]
+    charts.append(_chart("fit_seconds", "Seconds to fit", _OTHER_SECTION))
+    charts += [_chart(metric.name, f"{metric.title} against log10 epsilon", _OTHER_SECTION) for metric in others]
+    return {
+        "searchFilter": "tags.current = 'yes'",
+        "orderByKey": "attributes.start_time",
+        "orderByAsc": False,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": ["params.`curve`", "params.`neighbours`", "params.`delta`", "tags.`current`"],
+        "columnOrder": [],
+        "columnWidths": {},
+        "runsHiddenMode": "SHOWALL",
+        "compareRunCharts": charts,
+        "compareRunSections": [
+            _section(_FIRST_SECTION, f"{first.title} against epsilon", columns=1, height=370),
+            _section(_OTHER_SECTION, "Other measures", columns=3, height=360),
+        ],
+        "viewMaximized": False,
+        "runListHidden": False,
+        "isAccordionReordered": True,
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "groupBy": {"aggregateFunction": "average", "groupByKeys": [{"mode": "param", "groupByData": "curve"}]},
+        "groupsExpanded": {},
+        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
+    }
+
+
 def experiment_tags() -> dict[str, str]:
     """Tags of an MLflow experiment: its saved view, its kind and the note on how to read it.
 
@@ -47,8 +123,7 @@ def experiment_tags() -> dict[str, str]:
     dict of str to str
         The tags as they should be.
     """
-    state = json.loads(importlib.resources.files("privsvm.tracking").joinpath("saved_view.json").read_text("utf-8"))
-    compressed = base64.b64encode(zlib.compress(canonical_json(state).encode())).decode("ascii")
+    compressed = base64.b64encode(zlib.compress(canonical_json(_view_state()).encode())).decode("ascii")
     view = {
         "name": _VIEW_NAME,
         "createdAt": _VIEW_TIME,
