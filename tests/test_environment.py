@@ -95,7 +95,7 @@ def test_servers_bind_to_the_loopback_address():
 
 
 def test_links_between_the_pages_exist():
-    pages = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *(REPOSITORY / "docs").glob("*.md")]
+    pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
     for page in pages:
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
             if "://" not in target:

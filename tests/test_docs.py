@@ -1,0 +1,60 @@
+"""Pages that are generated are current, and pages that list something list all of it."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def script(name):
+    """A module of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_of_the_architecture_is_current():
+    drawing = script("draw_architecture")
+    assert drawing.draw() == drawing.PICTURE.read_text(), "run python docs/draw_architecture.py"
+
+
+def test_the_picture_has_an_arrow_for_every_import_that_nothing_else_implies():
+    drawing = script("draw_architecture")
+    assert drawing.without_detours({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == {"a": {"b"}, "b": {"c"}, "c": set()}
+    found = drawing.imports()
+    assert "methods" not in found["base"]
+    assert {"solvers", "privacy"} <= found["base"]
+    # Arrows lead down only, and every package of the library has a box.
+    place = {name: number for number, row in enumerate(drawing.rows()) for name in row}
+    assert all(place[start] < place[end] for start, targets in found.items() for end in targets)
+    packages = {path.name for path in (REPOSITORY / "lib/privsvm").iterdir() if (path / "__init__.py").exists()}
+    assert packages <= set(place)
+
+
+def test_the_architecture_names_every_folder():
+    text = (REPOSITORY / "ARCHITECTURE.md").read_text()
+    packages = [path.name for path in (REPOSITORY / "lib/privsvm").iterdir() if (path / "__init__.py").exists()]
+    assert len(packages) > 8
+    for name in packages:
+        assert f"{name}/`" in text, name
+
+
+def test_the_page_of_coverage_adds_up():
+    counts = {"covered_lines": 6, "covered_branches": 1, "num_statements": 8, "num_branches": 2}
+    files = {
+        name: {"summary": counts} for name in ("lib/privsvm/base/a.py", "lib/privsvm/base/b.py", "lib/privsvm/c.py")
+    }
+    page = script("write_coverage").page({"meta": {"version": "7"}, "files": files})
+    assert "| `base/` | 20 | 70.0% |" in page
+    assert "| **all** | 30 | **70.0%** |" in page
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in REPOSITORY.glob("*.md")))
+def test_make_targets_that_pages_name_exist(page):
+    targets = set(re.findall(r"^([a-z]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    named = re.findall(r"`make ([a-z]+)|^make ([a-z]+)", (REPOSITORY / page).read_text(), re.MULTILINE)
+    assert {first or second for first, second in named} <= targets
