@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test coverage ui sync bench reproduce lint lock check clean
+.PHONY: help run test coverage docs ui sync bench reproduce lint lock check clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ coverage: $(VENV)/ready  ## Run all tests and write docs/coverage.md
 	@mkdir -p .cache
 	pytest --cov --cov-report=json:.cache/coverage.json
 	python docs/write_coverage.py .cache/coverage.json
+
+docs: $(VENV)/ready  ## Write the pages and pictures that are generated from the sources
+	python docs/draw_architecture.py
+	python docs/write_glossary.py
 
 ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 	python stages/ui.py

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from privsvm.metrics import METRICS
+from privsvm.reporting.glossary import glossary, glossary_page
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -19,7 +22,7 @@ def script(name):
 
 def test_the_picture_of_the_architecture_is_current():
     drawing = script("draw_architecture")
-    assert drawing.draw() == drawing.PICTURE.read_text(), "run python docs/draw_architecture.py"
+    assert drawing.draw() == drawing.PICTURE.read_text(), "run make docs"
 
 
 def test_the_picture_has_an_arrow_for_every_import_that_nothing_else_implies():
@@ -33,6 +36,15 @@ def test_the_picture_has_an_arrow_for_every_import_that_nothing_else_implies():
     assert all(place[start] < place[end] for start, targets in found.items() for end in targets)
     packages = {path.name for path in (REPOSITORY / "lib/privsvm").iterdir() if (path / "__init__.py").exists()}
     assert packages <= set(place)
+
+
+def test_the_glossary_is_current_and_the_report_uses_it():
+    page = (REPOSITORY / "docs/glossary.md").read_text()
+    assert page == glossary_page(), "run make docs"
+    names = re.findall(r"^- \*\*(.*?)\.\*\*", page, re.MULTILINE)
+    assert len(names) == len(set(names))
+    assert {term.name for term in glossary()} <= set(names)
+    assert {metric.title for metric in METRICS.values()} <= set(names)
 
 
 def test_the_architecture_names_every_folder():

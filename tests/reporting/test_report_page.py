@@ -21,6 +21,7 @@ from synthetic_results import (
 
 from privsvm.errors import PrivSVMError
 from privsvm.reporting import page_context, render_page
+from privsvm.reporting.glossary import glossary
 from privsvm.reporting.page import counted, percent, short_number
 from privsvm.reporting.provenance import provenance, without_absolute_paths
 from privsvm.reporting.records import (
@@ -80,6 +81,19 @@ def test_every_status_is_said_in_words() -> None:
     assert "nothing proved" in words
     assert "proved ε 1" in words
     assert "ε ∞" not in words
+
+
+def test_the_glossary_defines_the_words_of_the_page() -> None:
+    page = render_page(whole())
+    section = page[page.index('<section id="glossary"') :]
+    terms = glossary()
+    assert len(re.findall("<dt>", section)) == len(terms) > 15
+    # Elements part the words.
+    words = re.sub(r"\s", "", words_of(section))
+    for term in terms:
+        assert re.sub(r"[\s`^]", "", term.name + term.definition) in words
+    assert "e<sup>ε</sup>" in section
+    assert "<code>replace_one</code>" in section
 
 
 def test_a_claim_never_looks_proved() -> None:

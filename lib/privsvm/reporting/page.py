@@ -22,6 +22,7 @@ from privsvm.reporting.attacks import (
     known_sample_figures,
     known_sample_table,
 )
+from privsvm.reporting.glossary import glossary
 from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reporting.records import STATUSES, Condensing, Result, Timing, as_number
 from privsvm.reporting.tables import epsilon_grids, nearest_epsilon
@@ -738,6 +739,15 @@ def _breakable(name: str) -> Markup:
     return escape(name).replace("_", Markup("_<wbr>"))
 
 
+def _definition(text: str) -> Markup:
+    """Set what stands between backticks as code, and the exponent of e^ε as one."""
+    parts = [
+        Markup("<code>{}</code>").format(part) if code % 2 else escape(part)
+        for code, part in enumerate(text.split("`"))
+    ]
+    return Markup("").join(parts).replace("e^ε", Markup("e<sup>ε</sup>"))
+
+
 @functools.lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -757,6 +767,8 @@ def _environment() -> jinja2.Environment:
     environment.globals["nearly"] = NEARLY
     environment.globals["noise_source_text"] = NOISE_SOURCE_TEXT
     environment.filters["breakable"] = _breakable
+    environment.filters["definition"] = _definition
+    environment.globals["glossary"] = glossary()
     # JSON inside <script>: jinja's own filter escapes <, >, & and quotes, so no text can end the element.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
     environment.globals["status_text"] = STATUS_TEXT
