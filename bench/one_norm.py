@@ -15,7 +15,7 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from privsvm.errors import PrivSVMError
-from privsvm.solvers.kernels import squared_distances
+from privsvm.numerics.rows import squared_distances
 from privsvm.solvers.one_norm_svm import OneNormProblem
 
 GRID = [10.0**exponent for exponent in range(-7, 8)]

@@ -1141,6 +1141,7 @@ SOURCES = (
     "base/kernel_svm.py",
     "base/one_norm_training.py",
     "base/one_vs_one.py",
+    "base/estimators.py",
     "base/released.py",
     "base/validation.py",
     "privacy/guarantee.py",

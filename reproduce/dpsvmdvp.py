@@ -608,6 +608,7 @@ SOURCES = (
     "base/one_vs_one.py",
     "base/perturbation.py",
     "methods/private_svm.py",
+    "base/estimators.py",
     "base/released.py",
     "base/validation.py",
     "privacy",

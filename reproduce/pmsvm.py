@@ -1656,6 +1656,7 @@ SOURCES = (
     "methods/opera.py",
     "base/perturbation.py",
     "methods/pmsvm.py",
+    "base/estimators.py",
     "base/released.py",
     "base/validation.py",
     "privacy",

@@ -970,6 +970,7 @@ RECOVERED = 1e-8
 SOURCES = (
     "base/one_norm_training.py",
     "base/ppsvm_protocol.py",
+    "base/estimators.py",
     "base/released.py",
     "base/validation.py",
     "privacy/guarantee.py",

@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    from privsvm.data.prepare import load_prepared
+    from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.condensing import condense_splits
     from privsvm.solvers import compile_once
 

@@ -37,7 +37,7 @@ rule condense:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/condense.py --prepared {input.data:q}"
+        "exec python stages/condense.py --prepared {input.data:q}"
         " --rows {output.rows:q} --record {output.record:q} --timings {output.timings:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 

@@ -23,5 +23,5 @@ rule download:
             {"settings": PARAMS["datasets"][wildcards.dataset] or {}}
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/download.py --dataset {wildcards.dataset:q}"
+        "exec python stages/download.py --dataset {wildcards.dataset:q}"
         " --file {wildcards.file:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

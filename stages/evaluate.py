@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    from privsvm.data.prepare import load_prepared
+    from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.evaluation import evaluate_paths, result_record
     from privsvm.pipeline.model_files import load_paths
     from privsvm.solvers import compile_once

@@ -34,7 +34,7 @@ rule evaluate:
     resources:
         mem_mb=4000,
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/evaluate.py --prepared {input.data:q}"
+        "exec python stages/evaluate.py --prepared {input.data:q}"
         " --models {input.models:q} --record {input.record:q} --results {output.results:q}"
         " --timings {output.timings:q} > {log:q} 2>&1"
 

@@ -30,7 +30,7 @@ rule prepare:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/prepare.py --dataset {wildcards.dataset:q}"
+        "exec python stages/prepare.py --dataset {wildcards.dataset:q}"
         " --raw data/raw/{wildcards.dataset:q} --output {output.data:q} --description {output.description:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 

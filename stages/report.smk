@@ -27,7 +27,7 @@ rule report:
             {"experiment": PARAMS["experiment"], **PARAMS["report"]}
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/report.py --results {input.results:q}"
+        "exec python stages/report.py --results {input.results:q}"
         " --timings {input.timings:q} --attacks {input.attacks:q} --condensing {input.condensing:q}"
         " --prepared {input.prepared:q} --output-html {output.html:q}"
         " --output-metrics {output.metrics:q} --output-curves {output.curves:q}"

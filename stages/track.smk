@@ -18,5 +18,5 @@ rule track:
     params:
         parameters=canonical_json({"tracking_uri": PARAMS["mlflow"]["tracking_uri"]}),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/track.py --results {input.results:q}"
+        "exec python stages/track.py --results {input.results:q}"
         " --timings {input.timings:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    from privsvm.data.prepare import load_prepared
+    from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.model_files import record_header, save_paths
     from privsvm.pipeline.training import train_paths
     from privsvm.solvers import compile_once

@@ -4,6 +4,7 @@ SHARED_METHOD_CODE = [
     "lib/privsvm/base/condensation.py",
     "lib/privsvm/pipeline/condensing.py",
     "lib/privsvm/base/condensed_svm.py",
+    "lib/privsvm/base/estimators.py",
     "lib/privsvm/base/kernel_svm.py",
     "lib/privsvm/base/linear_reference.py",
     "lib/privsvm/pipeline/model_files.py",
@@ -66,7 +67,7 @@ rule train:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/train.py --method {wildcards.method:q}"
+        "exec python stages/train.py --method {wildcards.method:q}"
         " --prepared {input.data:q} --condensed {input.condensed:q}"
         " --condensed-record {input.condensed_record:q} --models {output.models:q}"
         " --record {output.record:q} --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"

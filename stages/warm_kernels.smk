@@ -15,4 +15,4 @@ rule warm_kernels:
     resources:
         mem_mb=500,
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/warm_kernels.py > {log} 2>&1"
+        "exec python stages/warm_kernels.py > {log} 2>&1"

@@ -1,11 +1,16 @@
-"""Shared by all tests: a Numba cache that notices changed sources, no telemetry."""
+"""Shared by all tests: one thread for each library, a Numba cache that notices changed sources, no telemetry."""
 
 import os
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from privsvm.pipeline.stage import pin_threads
+
+# Small matrix products on two threads were measured many times slower than on one.
+pin_threads()
 
 from privsvm.pipeline.sources import compiled_code_key  # noqa: E402 - must run before anything imports numba
+
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 os.environ["NUMBA_CACHE_DIR"] = str(REPOSITORY / ".cache" / "numba" / compiled_code_key())
 os.environ["PRIVSVM_CACHE"] = str(REPOSITORY / ".cache")

@@ -2,11 +2,12 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from privsvm.metrics import METRICS, Predictions, area_under_curve, compute_metrics
+from privsvm.metrics import METRICS, Predictions, _average_ranks, area_under_curve, compute_metrics
 from privsvm.pipeline.evaluation import summarise
 
 
@@ -63,3 +64,12 @@ def test_summary_ignores_undefined_runs():
     assert summary["mean"] == pytest.approx([0.7, 1.0])
     assert summary["sd"] == pytest.approx([0.2, 0.0])
     assert np.isnan(summarise(np.full((1, 1, 2), np.nan))["mean"][0])
+
+
+def test_ranks_are_those_of_scipy():
+    """The same bits, with ties, infinities and NaN."""
+    rng = np.random.default_rng(4)
+    values = rng.integers(-3, 4, size=(50, 31)) / 2.0
+    values[3, 4], values[5, 6:9], values[7] = np.nan, np.inf, 0.0
+    values[10:20] = rng.normal(size=(10, 31))
+    np.testing.assert_array_equal(_average_ranks(values), scipy.stats.rankdata(values, axis=-1))

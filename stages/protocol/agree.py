@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.base.ppsvm_protocol import deal_columns, kernel_agreement
-    from privsvm.data.prepare import load_prepared
+    from privsvm.data.prepared import load_prepared
     from privsvm.errors import PrivSVMError
     from privsvm.files import write_json, write_npz
     from privsvm.numerics.streams import seeded_stream

@@ -39,7 +39,7 @@ rule agree:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/agree.py --method {wildcards.method:q}"
+        "exec python stages/protocol/agree.py --method {wildcards.method:q}"
         " --prepared {input.data:q} --agreement {output.agreement:q} --labels {output.labels:q}"
         " --test-labels {output.test_labels:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -73,7 +73,7 @@ rule partition:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/partition.py --method {wildcards.method:q}"
+        "exec python stages/protocol/partition.py --method {wildcards.method:q}"
         " --entity {wildcards.entity:q} --prepared {input.data:q} --columns {output.columns:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -108,7 +108,7 @@ rule draw:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/draw.py --entity {wildcards.entity:q}"
+        "exec python stages/protocol/draw.py --entity {wildcards.entity:q}"
         " --columns {input.columns:q} --agreement {input.agreement:q} --secret {output.secret:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -137,7 +137,7 @@ rule publish:
     resources:
         mem_mb=1000,
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/publish.py --entity {wildcards.entity:q}"
+        "exec python stages/protocol/publish.py --entity {wildcards.entity:q}"
         " --part train --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
         " --labels {input.labels:q} --block {output.block:q} > {log:q} 2>&1"
 
@@ -187,7 +187,7 @@ rule train_on_blocks:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/train_on_blocks.py"
+        "exec python stages/protocol/train_on_blocks.py"
         " --method {wildcards.method:q} --blocks {input.blocks:q} --labels {input.labels:q}"
         " --agreement {input.agreement:q} --models {output.models:q} --record {output.record:q}"
         " --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"
@@ -216,7 +216,7 @@ rule answer:
     resources:
         mem_mb=1000,
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/publish.py --entity {wildcards.entity:q}"
+        "exec python stages/protocol/publish.py --entity {wildcards.entity:q}"
         " --part test --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
         " --block {output.block:q} > {log:q} 2>&1"
 
@@ -254,7 +254,7 @@ rule evaluate_blocks:
     resources:
         mem_mb=2000,
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/evaluate_blocks.py --blocks {input.blocks:q}"
+        "exec python stages/protocol/evaluate_blocks.py --blocks {input.blocks:q}"
         " --labels {input.labels:q} --agreement {input.agreement:q} --models {input.models:q}"
         " --record {input.record:q} --results {output.results:q} --timings {output.timings:q} > {log:q} 2>&1"
 
@@ -288,6 +288,6 @@ rule attack:
             }
         ),
     shell:
-        "exec env NUMBA_NUM_THREADS={threads} python stages/protocol/attack.py --method {wildcards.method:q}"
+        "exec python stages/protocol/attack.py --method {wildcards.method:q}"
         " --columns {input.columns:q} --secrets {input.secrets:q} --blocks {input.blocks:q}"
         " --agreement {input.agreement:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -11,7 +11,8 @@ from tests.adversarial import KINDS, Silence, neighbours
 
 from privsvm import PMSVMClassifier, SoftmaxDPSGDClassifier
 from privsvm.base import private_scaling
-from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale, unit_rows
+from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale
+from privsvm.numerics.rows import unit_rows
 from privsvm.privacy.accounting import gaussian_epsilon
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from privsvm.data.catalogue import load_catalogue
 from privsvm.data.download import fetch_file
-from privsvm.data.readers import is_sparse, read_part
+from privsvm.data.readers import read_part
+from privsvm.numerics.rows import is_sparse
 
 CATALOGUE = load_catalogue()
 IN_MIRROR = [name for name, entry in CATALOGUE.items() if entry.verified and not entry.bundled]

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from privsvm.data.catalogue import Bounds, DataFile, DataPart, DatasetEntry, resolve
 from privsvm.data.download import download_raw
-from privsvm.data.prepare import load_prepared, prepare, write_prepared
+from privsvm.data.prepare import prepare, write_prepared
+from privsvm.data.prepared import load_prepared
 from privsvm.errors import PrivSVMError
 from privsvm.files import sha256_of_file
 

@@ -30,7 +30,7 @@ from privsvm import (
     SVMClassifier,
     WestonWatkinsClassifier,
 )
-from privsvm.base.released import noise_streams
+from privsvm.base.estimators import noise_streams
 from privsvm.base.validation import check_training_data
 
 X = np.array([[0.0, 0.1], [0.2, 0.0], [1.0, 0.9], [0.8, 1.0]] * 5)

@@ -14,7 +14,7 @@ from privsvm import OneNormSVMClassifier, ReducedSVMClassifier
 from privsvm.base import one_norm_training
 from privsvm.base.one_norm_training import count_kernel_rows, gamma_range, train_one_norm
 from privsvm.base.released import path_from_arrays
-from privsvm.solvers.kernels import squared_distances
+from privsvm.numerics.rows import squared_distances
 
 
 def wdbc():

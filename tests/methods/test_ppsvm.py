@@ -10,7 +10,7 @@ from sklearn.preprocessing import scale
 
 from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier
 from privsvm.methods.ppsvm import Entity, combine_blocks, deal_columns, train_on_blocks
-from privsvm.solvers.kernels import squared_distances
+from privsvm.numerics.rows import squared_distances
 
 X, Y = load_breast_cancer(return_X_y=True)
 Z = scale(X)

@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import minmax_scale
 
 from privsvm.base.condensation import KINDS, condense_rows
-from privsvm.data.prepare import PreparedData
+from privsvm.data.prepared import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz, write_npz
 from privsvm.numerics.streams import seeded_stream

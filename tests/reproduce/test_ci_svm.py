@@ -16,10 +16,10 @@ from privsvm.files import read_json
 from privsvm.methods.ci_svm import CISVMClassifier
 from privsvm.methods.fcm_svm import FCMSVMClassifier
 from privsvm.methods.rsvm import ReducedSVMClassifier
+from privsvm.numerics.rows import squared_distances
 from privsvm.reproduction import ci_svm_runs, jobs
 from privsvm.reproduction.ci_svm_runs import SIDES, Side, deal_folds, search, search_by_libsvm, search_held_out
 from privsvm.solvers.condense import feature_weights
-from privsvm.solvers.kernels import squared_distances
 from privsvm.solvers.one_norm_svm import OneNormProblem
 
 from .conftest import CI_SVM, Bench

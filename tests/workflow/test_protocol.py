@@ -13,7 +13,7 @@ import pytest
 from dvc.repo import Repo
 
 from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.data.prepare import load_prepared
+from privsvm.data.prepared import load_prepared
 from privsvm.files import read_json, read_npz
 from privsvm.methods.ppsvm import train_on_blocks
 from privsvm.numerics.streams import job_seed, seeded_stream

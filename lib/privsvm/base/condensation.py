@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.base.validation import check_choice, check_count, check_positive, is_number
+from privsvm.numerics.rows import squared_distances
 from privsvm.solvers.condense import (
     ENGINES,
     condensed_rows,
@@ -22,7 +23,6 @@ from privsvm.solvers.condense import (
     weighted_unit_rows,
 )
 from privsvm.solvers.fuzzy_means import fuzzy_means
-from privsvm.solvers.kernels import squared_distances
 
 __all__ = ["KINDS", "SCALES", "Condensed", "condense_rows"]
 

@@ -13,8 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.base.condensation import Condensed
+from privsvm.base.estimators import NoiseStreams, SingleModelClassifier
 from privsvm.base.kernel_svm import SVMClassifier
-from privsvm.base.released import KernelPath, NoiseStreams, SingleModelClassifier
+from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_training_data
 from privsvm.numerics.threads import count_threads
 from privsvm.privacy.guarantee import Guarantee

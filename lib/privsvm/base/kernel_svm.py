@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
+from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.one_vs_one import SELECTIONS, c_svc_settings, class_pairs, solve_pairs
-from privsvm.base.released import KernelPath, SingleModelClassifier
+from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_choice, check_training_data
 from privsvm.numerics.threads import count_threads
 from privsvm.privacy.guarantee import Guarantee

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from privsvm.base.released import LinearPath, SingleModelClassifier
+from privsvm.base.estimators import SingleModelClassifier
+from privsvm.base.released import LinearPath
 from privsvm.base.validation import check_count, check_flag, check_positive, check_training_data
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.all_in_one import AllInOneProblem, solve_all_in_one

@@ -17,17 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
 from privsvm.base.perturbation import REFUSED_DATA, clip_rows, one_vs_rest_signs
 from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale, scale_rows
-from privsvm.base.released import (
-    LinearPath,
-    NoiseStreams,
-    PrivateClassifier,
-    StandardizedLinearPath,
-    UnitLinearPath,
-    disclose_noise,
-    noise_streams,
-)
+from privsvm.base.released import LinearPath, StandardizedLinearPath, UnitLinearPath
 from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,
@@ -188,7 +181,7 @@ class NoisyGradientRelease:
         what : str
             What is trained.
         rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.released.disclose_noise`.
+            See `privsvm.base.estimators.disclose_noise`.
         reference : str
             See `Guarantee`.
         inferred_classes : bool
@@ -310,7 +303,7 @@ def release_noisy_gradient(
     repeats : int
         Models R per epsilon.
     streams : callable
-        See `privsvm.base.released.noise_streams`.
+        See `privsvm.base.estimators.noise_streams`.
     n_jobs : int or None, default=None
         Threads. They train models at the same time; where there are fewer models than threads, several work on one.
         The result does not depend on it.

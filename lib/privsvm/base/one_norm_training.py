@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.base.released import NoiseStreams, ReleasedPath, SingleModelClassifier, noise_streams
+from privsvm.base.estimators import NoiseStreams, SingleModelClassifier, noise_streams
+from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import check_choice, check_positive, check_training_data, is_number
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.released import LinearPath, NoiseStreams, disclose_noise
-from privsvm.base.validation import INFERRED_CLASSES, row_norms
+from privsvm.base.estimators import NoiseStreams, disclose_noise
+from privsvm.base.released import LinearPath
+from privsvm.base.validation import INFERRED_CLASSES
 from privsvm.errors import nearest_name
+from privsvm.numerics.rows import row_norms
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
@@ -280,7 +282,7 @@ class OneVsRestRelease:
         public : str
             Public numbers of the method, for a sentence that goes on with "are public".
         rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.released.disclose_noise`.
+            See `privsvm.base.estimators.disclose_noise`.
         reference : str
             See `Guarantee`.
         inferred_classes : bool
@@ -385,7 +387,7 @@ def release_one_vs_rest(
     repeats : int
         Noise draws R per epsilon.
     streams : callable
-        See `privsvm.base.released.noise_streams`.
+        See `privsvm.base.estimators.noise_streams`.
     audit_pairs : sequence of (row, opposite)
         Rows (1, d), clipped too, that the audit puts in place of a training row; none: no audit. The opposite of a row
         is one far from it.

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import scipy.sparse
 
 from privsvm.base.validation import check_choice, check_flag, is_number
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz, write_npz
-from privsvm.solvers.kernels import squared_distances
+from privsvm.numerics.rows import squared_distances
 
 # What the trainer alone needs is imported where it is used: an entity's job is short.
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class Entity:
 
 
 def _checked_columns(columns: Any) -> np.ndarray:
-    columns = columns.toarray() if scipy.sparse.issparse(columns) else np.asarray(columns, dtype=np.float64)
+    columns = columns.toarray() if hasattr(columns, "toarray") else np.asarray(columns, dtype=np.float64)
     if columns.ndim != 2 or columns.shape[1] == 0:
         raise ValueError(f"columns of shape {columns.shape}: an entity needs rows and at least one column")
     if not np.isfinite(columns).all():

@@ -27,11 +27,11 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.validation import row_norms
+from privsvm.numerics.rows import row_norms, unit_rows
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.guarantee import Neighbours
 
-__all__ = ["SCALINGS", "ScaledRows", "feature_bound", "release_multipliers", "rows_to_scale", "scale_rows", "unit_rows"]
+__all__ = ["SCALINGS", "ScaledRows", "feature_bound", "release_multipliers", "rows_to_scale", "scale_rows"]
 
 # What each scaling releases, as shares of the budget.
 _SHARES: dict[str, tuple[float, ...]] = {
@@ -110,29 +110,6 @@ class ScaledRows:
 def feature_bound(n_features: int) -> float:
     """Where ``whiten`` cuts standardised features."""
     return _FURTHEST / math.sqrt(n_features)
-
-
-def unit_rows(X):
-    """Divide rows of a dense or CSR matrix (n, d) by their norms; rows of zeros stay.
-
-    No norm exceeds 1, in floating point neither.
-    """
-    # In two steps, so that no square overflows.
-    if scipy.sparse.issparse(X):
-        largest = abs(X).max(axis=1).toarray().ravel() if X.shape[0] else np.zeros(0)
-    else:
-        largest = np.abs(X).max(axis=1, initial=0.0)
-    rows = _divided(X, largest)
-    return _divided(rows, row_norms(rows) * (1.0 + (X.shape[1] + 8) * np.finfo(float).eps))
-
-
-def _divided(X, numbers: np.ndarray):
-    """Divide each row by a number of its own, unless that is 0."""
-    numbers = np.where(numbers > 0, numbers, 1.0)
-    if scipy.sparse.issparse(X):
-        X = scipy.sparse.csr_array(X)
-        return scipy.sparse.csr_array((X.data / np.repeat(numbers, np.diff(X.indptr)), X.indices, X.indptr), X.shape)
-    return X / numbers[:, None]
 
 
 def _noisy_sum(rows: np.ndarray, bound: float, multiplier: float, rng: np.random.Generator) -> np.ndarray:

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.base.validation import common_tags
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.numerics.streams import seeded_stream, system_stream
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = [
@@ -28,74 +23,14 @@ __all__ = [
     "FourierPath",
     "KernelPath",
     "LinearPath",
-    "NoiseStreams",
     "OneVsOneLinearPath",
     "OneVsRestKernelPath",
-    "PrivateClassifier",
-    "ReleasedClassifier",
     "ReleasedPath",
-    "SingleModelClassifier",
     "StandardizedLinearPath",
     "UnitLinearPath",
-    "disclose_noise",
-    "noise_streams",
     "one_vs_one_scores",
     "path_from_arrays",
 ]
-
-NoiseStreams = Callable[[float, int], np.random.Generator]
-
-_SECRET_SEED = "the seed is secret, stored nowhere and used for one release only: for benchmarks"
-
-
-def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimator) -> NoiseStreams:
-    """Give every (epsilon, repeat) of a path a noise stream of its own.
-
-    Parameters
-    ----------
-    rng : callable, numpy.random.Generator, int or None
-        A callable ``(epsilon, repeat) -> Generator`` is used as it is. An integer seeds
-        counter-based streams. A generator is drawn from once for such a seed. None takes fresh
-        entropy of the operating system for every release.
-    estimator : estimator
-        Its class is part of the streams' key: two methods with one seed share no noise.
-
-    Returns
-    -------
-    callable
-    """
-    if callable(rng):
-        return rng
-    if rng is None:
-        return lambda epsilon, repeat: system_stream()
-    if isinstance(rng, np.random.Generator):
-        seed = int(rng.integers(2**63))
-    elif isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
-        seed = int(rng)
-    else:
-        raise ValueError(f"rng={rng!r}: must be a callable, a numpy Generator, an integer or None")
-    method = type(estimator).__name__
-    return lambda epsilon, repeat: seeded_stream(seed, "noise", method, float(epsilon), repeat)
-
-
-def disclose_noise(guarantee: Guarantee, rng: NoiseStreams | np.random.Generator | int | None) -> Guarantee:
-    """Record where the noise came from, and what the proof needs of a seed.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-        Of a release with noise from `noise_streams`.
-    rng : callable, numpy.random.Generator, int or None
-        What `noise_streams` was given. Whoever hands in streams answers for their seed.
-
-    Returns
-    -------
-    Guarantee
-    """
-    guarantee = dataclasses.replace(guarantee, noise_source="system" if rng is None else "seeded stream")
-    if rng is None or callable(rng) or guarantee.status != "proved":
-        return guarantee
-    return guarantee.with_assumption(_SECRET_SEED)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -202,7 +137,7 @@ class UnitLinearPath(LinearPath):
     kind: ClassVar[str] = "unit_linear"
 
     def scores(self, X, epsilon_index: int) -> np.ndarray:
-        from privsvm.base.private_scaling import unit_rows
+        from privsvm.numerics.rows import unit_rows
 
         return super().scores(unit_rows(X), epsilon_index)
 
@@ -229,7 +164,7 @@ class StandardizedLinearPath(LinearPath):
     bound: np.ndarray
 
     def scores(self, X, epsilon_index: int) -> np.ndarray:
-        X = X.toarray() if scipy.sparse.issparse(X) else X
+        X = X if isinstance(X, np.ndarray) else X.toarray()
         bound = float(self.bound[0])
         models = zip(*(getattr(self, name)[epsilon_index] for name in self.array_names[:4]), strict=True)
         with np.errstate(over="ignore"):
@@ -439,170 +374,6 @@ class OneVsRestKernelPath(KernelPath):
 
     def codes(self, scores: np.ndarray) -> np.ndarray:
         return ReleasedPath.codes(self, scores)
-
-
-class ReleasedClassifier:
-    """Prediction of an estimator that keeps its one released model as ``_path``; a mixin."""
-
-    classes_: np.ndarray
-    _path: Any
-
-    def decision_function(self, X) -> np.ndarray:
-        """Decision values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n,) or (n, c)
-            Two classes: positive for ``classes_[1]``. More: class scores; where pairs are trained, votes plus
-            a bounded share of their summed values.
-        """
-        scores = self._released_scores(X)
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X) -> np.ndarray:
-        """Predict the labels (n,) of rows X (n, d)."""
-        scores = self._released_scores(X)
-        return self.classes_[self._path.codes(scores[None])[0]]
-
-    def _released_scores(self, X) -> np.ndarray:
-        X = self._checked_rows(X)
-        return self._path.scores(X, 0)[0]
-
-    def _checked_rows(self, X) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-
-
-class SingleModelClassifier(ReleasedClassifier, abc.ABC):
-    """An estimator without epsilon, which trains one model; a base, with a scikit-learn classifier beside it."""
-
-    def fit(self, X, y) -> Self:
-        """Train on rows and labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        estimator
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For rows that are not finite, one class only, or a parameter out of range.
-        """
-        self._train(X, y, getattr(self, "random_state", None))
-        return self
-
-    def release_path(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
-    ) -> Any:
-        """One model: a method without epsilon ignores the grid and the repeats."""
-        started = time.perf_counter()
-        self._train(X, y, rng)
-        return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
-
-    @abc.abstractmethod
-    def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
-        """Train and keep the model, with streams from `rng` where it draws anything."""
-
-    def __sklearn_tags__(self):
-        return common_tags(super().__sklearn_tags__())  # type: ignore[misc]
-
-
-class PrivateClassifier(ReleasedClassifier, abc.ABC):
-    """An estimator that trains and releases one private model; a base, with a scikit-learn classifier beside it."""
-
-    epsilon: float
-    random_state: int | np.random.Generator | None
-    guarantee_: Guarantee
-
-    def fit(self, X, y) -> Self:
-        """Train, and release one noisy model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        estimator
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, an assumption of the proof fails, or the model would be
-            unsound without ``allow_unsound=True``.
-        """
-        self._keep(self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds())
-        return self
-
-    @abc.abstractmethod
-    def release_path(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
-    ) -> Any:
-        """Release models for a grid of epsilons, from one solve where the noise comes after it. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
-        repeats : int
-            Models R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `noise_streams`.
-        audit : bool, default=False
-            Put a witness into the guarantees: a lower bound on epsilon, shown on a pair of neighbouring data sets. It
-            takes a few more solves or trainings, and may be computed from the private rows.
-
-        Returns
-        -------
-        ReleasedPath
-            The E x R models and their records.
-        """
-
-    def _keep(self, path: Any) -> None:
-        """Set the fitted attributes from a path of one model."""
-        self._path = path
-        self.coef_ = path.coef[0, 0]
-        self.guarantee_ = path.guarantees[0]
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())  # type: ignore[misc]
-        # Noise is the point: accuracy on tiny data sets is not.
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import check_budget
@@ -26,7 +25,6 @@ __all__ = [
     "check_whole_number",
     "common_tags",
     "is_number",
-    "row_norms",
 ]
 
 
@@ -126,7 +124,8 @@ def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any,
     ValueError
         If a label is outside `classes`, or there are fewer than two classes.
     """
-    # Imported late: who only checks parameters need not wait for scikit-learn.
+    # Imported late: who only checks parameters need not wait for SciPy and scikit-learn.
+    import scipy.sparse
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
@@ -157,13 +156,6 @@ def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any,
     if known.size < 2:
         raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
     return X, codes.astype(np.int64), known
-
-
-def row_norms(X) -> np.ndarray:
-    """L2 norms of the rows of a dense or CSR matrix (n, d); returns (n,)."""
-    if scipy.sparse.issparse(X):
-        return np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel())
-    return np.sqrt(np.einsum("ij,ij->i", X, X))
 
 
 def common_tags(tags):

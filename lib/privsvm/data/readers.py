@@ -8,33 +8,27 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsvm.data.catalogue import DataPart, DatasetEntry, normalise_label
 from privsvm.data.packing import is_html, is_zip, read_member, unpack
+from privsvm.data.prepared import Features
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.numerics.rows import is_sparse
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    pass
 
 
-__all__ = ["Features", "content_hash", "is_sparse", "read_part"]
-
-# Dense, or sparse by rows.
-Features: TypeAlias = "np.ndarray | csr_array"
+__all__ = ["content_hash", "read_part"]
 
 # Below this share of non-zero values, and from this many features on, rows are kept sparse.
 SPARSE_DENSITY = 0.25
 SPARSE_FEATURES = 100
 MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-
-
-def is_sparse(X: Any) -> bool:
-    """Tell whether features are held as a sparse matrix."""
-    return not isinstance(X, np.ndarray)
 
 
 def content_hash(X: np.ndarray, labels: np.ndarray) -> str:

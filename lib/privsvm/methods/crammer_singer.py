@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privsvm.base.linear_reference import LinearReference
-from privsvm.base.validation import check_count, check_positive, check_training_data, row_norms
+from privsvm.base.validation import check_count, check_positive, check_training_data
+from privsvm.numerics.rows import row_norms
 from privsvm.solvers.crammer_singer import CrammerSingerSolution, round_off_allowance, solve_crammer_singer
 
 __all__ = ["ESTIMATOR", "CrammerSingerClassifier"]

@@ -16,14 +16,9 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
 from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
-from privsvm.base.released import (
-    LinearPath,
-    NoiseStreams,
-    PrivateClassifier,
-    disclose_noise,
-    noise_streams,
-)
+from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,

@@ -15,8 +15,9 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
 from privsvm.base.one_vs_one import c_svc_settings, class_pairs
-from privsvm.base.released import KernelPath, NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
+from privsvm.base.released import KernelPath
 from privsvm.base.validation import (
     check_choice,
     check_flag,

@@ -17,18 +17,10 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, ReleasedClassifier, disclose_noise, noise_streams
 from privsvm.base.one_vs_one import c_svc_settings
 from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows
-from privsvm.base.released import (
-    KernelPath,
-    LinearPath,
-    NoiseStreams,
-    OneVsOneLinearPath,
-    ReleasedClassifier,
-    ReleasedPath,
-    disclose_noise,
-    noise_streams,
-)
+from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, ReleasedPath
 from privsvm.base.validation import (
     check_choice,
     check_flag,

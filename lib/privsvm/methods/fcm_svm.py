@@ -8,7 +8,7 @@ import numpy as np
 
 from privsvm.base.condensation import Condensed, condense_rows
 from privsvm.base.condensed_svm import CondensedClassifier
-from privsvm.base.released import NoiseStreams, noise_streams
+from privsvm.base.estimators import NoiseStreams, noise_streams
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "FCMSVMClassifier"]

@@ -13,13 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
 from privsvm.base.perturbation import COMPOSITIONS, clip_rows, extreme_rows, release_one_vs_rest
-from privsvm.base.released import (
-    NoiseStreams,
-    OneVsRestKernelPath,
-    PrivateClassifier,
-    noise_streams,
-)
+from privsvm.base.released import OneVsRestKernelPath
 from privsvm.base.validation import (
     check_budgets,
     check_choice,
@@ -29,8 +25,8 @@ from privsvm.base.validation import (
     check_public_classes,
     check_seed,
     check_training_data,
-    row_norms,
 )
+from privsvm.numerics.rows import row_norms
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
 from privsvm.solvers.features import landmark_features, landmark_map

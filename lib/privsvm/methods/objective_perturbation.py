@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
 from privsvm.base.perturbation import (
     PUBLIC_ROW_COUNT,
     REFUSED_DATA,
@@ -23,13 +24,7 @@ from privsvm.base.perturbation import (
     one_vs_rest_signs,
     public_row_count,
 )
-from privsvm.base.released import (
-    LinearPath,
-    NoiseStreams,
-    PrivateClassifier,
-    disclose_noise,
-    noise_streams,
-)
+from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,

@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
 from privsvm.base.perturbation import (
     COMPOSITIONS,
     TOO_FEW_ROWS,
@@ -33,13 +34,7 @@ from privsvm.base.perturbation import (
     one_vs_rest_signs,
     release_one_vs_rest,
 )
-from privsvm.base.released import (
-    LinearPath,
-    NoiseStreams,
-    PrivateClassifier,
-    disclose_noise,
-    noise_streams,
-)
+from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,

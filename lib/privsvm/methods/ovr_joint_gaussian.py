@@ -26,6 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
 from privsvm.base.perturbation import (
     clip_rows,
     extreme_rows,
@@ -33,7 +34,7 @@ from privsvm.base.perturbation import (
     solution_sensitivity,
     solve_one_vs_rest,
 )
-from privsvm.base.released import LinearPath, NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
     check_bound,
     check_budgets,

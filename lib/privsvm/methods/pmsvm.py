@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, disclose_noise, noise_streams
 from privsvm.base.noisy_training import NoisyGradientClassifier, check_share_kept
 from privsvm.base.perturbation import (
     PUBLIC_ROW_COUNT,
@@ -35,7 +36,7 @@ from privsvm.base.perturbation import (
     largest_move,
     solution_sensitivity,
 )
-from privsvm.base.released import LinearPath, NoiseStreams, disclose_noise, noise_streams
+from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
     INFERRED_CLASSES,
     check_bound,

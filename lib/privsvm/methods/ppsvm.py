@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.estimators import disclose_noise
 from privsvm.base.one_norm_training import (
     OneNormClassifier,
     OneNormModel,
@@ -24,7 +25,7 @@ from privsvm.base.one_norm_training import (
     train_one_norm,
 )
 from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.base.released import BlockPath, ReleasedPath, disclose_noise
+from privsvm.base.released import BlockPath, ReleasedPath
 from privsvm.base.validation import check_flag
 from privsvm.privacy.guarantee import Guarantee
 

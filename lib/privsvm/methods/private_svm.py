@@ -16,14 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
 from privsvm.base.perturbation import COMPOSITIONS, clip_rows, extreme_rows, release_one_vs_rest
-from privsvm.base.released import (
-    FourierPath,
-    LinearPath,
-    NoiseStreams,
-    PrivateClassifier,
-    noise_streams,
-)
+from privsvm.base.released import FourierPath, LinearPath
 from privsvm.base.validation import (
     check_bound,
     check_budgets,

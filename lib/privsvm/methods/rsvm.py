@@ -17,8 +17,8 @@ from privsvm.base.one_norm_training import (
     train_one_norm,
 )
 from privsvm.base.released import LinearPath, OneVsRestKernelPath, ReleasedPath
+from privsvm.numerics.rows import squared_distances
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.solvers.kernels import squared_distances
 
 __all__ = ["ESTIMATOR", "ReducedSVMClassifier"]
 

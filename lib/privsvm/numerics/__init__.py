@@ -1,1 +1,1 @@
-"""Compiled helpers that solvers and privacy both use."""
+"""Helpers that solvers and privacy both use, most of them compiled."""

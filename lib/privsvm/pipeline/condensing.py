@@ -10,7 +10,7 @@ import numpy as np
 
 from privsvm.base.condensation import KINDS, condense_rows
 from privsvm.base.validation import check_choice
-from privsvm.data.prepare import PreparedData, Split, arrays_of_rows, rows_of_arrays
+from privsvm.data.prepared import PreparedData, Split, arrays_of_rows, rows_of_arrays
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.attacks.condensation_attacks import audit_condensation

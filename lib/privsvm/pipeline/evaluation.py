@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.released import ReleasedPath
-from privsvm.data.prepare import PreparedData
+from privsvm.data.prepared import PreparedData
 from privsvm.metrics import METRICS, Predictions, compute_metrics
 
 __all__ = ["evaluate_paths", "result_record", "summarise"]

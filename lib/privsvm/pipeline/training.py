@@ -12,7 +12,7 @@ import numpy as np
 
 from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import INFERRED_CLASSES
-from privsvm.data.prepare import PreparedData
+from privsvm.data.prepared import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.streams import seeded_stream
 from privsvm.pipeline.condensing import attack_record, attack_split, rows_not_condensed, training_rows

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.sources import compiled_code_key
+from privsvm.pipeline.stage import pin_threads
 
 __all__ = [
     "check_writable",
@@ -69,6 +70,7 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
+    pin_threads()
     key = compiled_code_key(repository)
     # Calibrated noise, which all jobs share.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))

@@ -15,9 +15,10 @@ import scipy.sparse
 from privsvm.data.catalogue import resolve
 from privsvm.data.download import download_raw
 from privsvm.data.prepare import treat_missing
-from privsvm.data.readers import is_sparse, read_part
+from privsvm.data.readers import read_part
 from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json, read_json, write_json
+from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.streams import seeded_stream
 from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reproduction.experiment import Experiment

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.validation import row_norms
 from privsvm.data.catalogue import resolve
 from privsvm.data.readers import SPARSE_DENSITY, SPARSE_FEATURES
 from privsvm.methods.opera import OPERAClassifier
 from privsvm.methods.pmsvm import PMSVMClassifier
+from privsvm.numerics.rows import row_norms
 from privsvm.privacy.accounting import gaussian_epsilon, sampled_gaussian_noise_multiplier
 from privsvm.reproduction.jobs import ClassRows, Context, MissingError
 from privsvm.solvers.noisy_gradient import GradientSteps, noisy_gradient_steps

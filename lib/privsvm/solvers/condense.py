@@ -26,8 +26,8 @@ import scipy.sparse
 from numba import njit
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.threads import one_blas_thread, thread_pool
-from privsvm.solvers.kernels import squared_norms
 
 __all__ = [
     "ENGINES",

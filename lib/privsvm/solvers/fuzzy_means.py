@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.threads import one_blas_thread
-from privsvm.solvers.kernels import squared_norms
 
 __all__ = ["FuzzyMeans", "fuzzy_means"]
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from privsvm.numerics.rows import squared_distances
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2
 from privsvm.solvers.kernel_rows import KernelRows
-from privsvm.solvers.kernels import RBF, squared_distances
+from privsvm.solvers.kernels import RBF
 
 __all__ = ["GramRows", "gaussian_values", "row_distances"]
 

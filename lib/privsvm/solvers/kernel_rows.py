@@ -13,9 +13,10 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
+from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.threads import one_blas_thread
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
-from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, kernel_values, squared_norms
+from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, kernel_values
 
 __all__ = ["KernelRows", "RowStore", "kernel_expansion"]
 

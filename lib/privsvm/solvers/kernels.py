@@ -7,9 +7,10 @@ import scipy.sparse
 from numba import njit
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
-__all__ = ["KERNELS", "kernel_matrix", "kernel_values", "resolve_gamma", "squared_distances", "squared_norms"]
+__all__ = ["KERNELS", "kernel_matrix", "kernel_values", "resolve_gamma"]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 LINEAR, RBF, POLY, SIGMOID = range(4)
@@ -51,20 +52,6 @@ def kernel_values(products, out, kind, row_norms, other_norms, coef0, degree):
         else:
             for i in range(row.shape[0]):
                 result[i] = row[i]
-
-
-def squared_norms(X) -> np.ndarray:
-    """Squared L2 norms of the rows of a dense or CSR matrix (n, d); returns (n,)."""
-    if scipy.sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->i", X, X)
-
-
-def squared_distances(X, Z) -> np.ndarray:
-    """Squared distances (n, m) between the rows of X (n, d) and Z (m, d), dense or CSR."""
-    products = X @ Z.T
-    products = products.toarray() if hasattr(products, "toarray") else np.asarray(products)
-    return np.maximum(squared_norms(X)[:, None] + squared_norms(Z)[None] - 2.0 * products, 0.0)
 
 
 def resolve_gamma(gamma: float | str, X) -> float:
