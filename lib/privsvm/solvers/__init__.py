@@ -7,7 +7,7 @@ import importlib
 import os
 from pathlib import Path
 
-__all__ = ["KERNEL_MODULES", "compile_once", "warm_up"]
+__all__ = ["KERNEL_MODULES", "LOCK", "compile_once", "warm_up"]
 
 # Modules with Numba kernels; each has a ``warm_up`` that calls them on a tiny problem.
 KERNEL_MODULES = (
@@ -22,7 +22,7 @@ KERNEL_MODULES = (
     "condense",
 )
 
-MARKER = "warm"
+MARKER, LOCK = "warm", "lock"
 
 
 def warm_up() -> None:
@@ -45,7 +45,7 @@ def compile_once() -> bool:
     if not folder or (Path(folder) / MARKER).exists():
         return False
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with open(Path(folder) / "lock", "w") as lock:
+    with open(Path(folder) / LOCK, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (Path(folder) / MARKER).exists():
             return False
