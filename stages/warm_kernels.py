@@ -12,7 +12,6 @@ from privsvm.errors import PrivSVMError
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.solvers import KERNEL_MODULES, LOCK, compile_once
 
-
 # Names of cache folders (`privsvm.pipeline.sources.compiled_code_key`).
 _KEY = re.compile("[0-9a-f]{16}")
 
