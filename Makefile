@@ -58,7 +58,7 @@ ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 sync: $(VENV)/ready  ## Bring data and models to the present commit
 	@dvc checkout --quiet && dvc status --quiet \
 		|| { echo "error: dvc.lock: the outputs are not those of this commit; see dvc status, then run dvc pull or dvc repro" >&2; exit 1; }
-	snakemake --cores 1 --quiet all -- warm_kernels
+	snakemake --cores 1 --quiet all -- compile
 	@mkdir -p logs && touch logs/recorded
 	@python stages/ui.py --only-log
 	snakemake --touch --forceall --cores 1 --quiet all

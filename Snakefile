@@ -8,7 +8,7 @@ configfile: "params.yaml"
 
 
 include: "stages/common.smk"
-include: "stages/warm_kernels.smk"
+include: "stages/compile.smk"
 include: "stages/download.smk"
 include: "stages/prepare.smk"
 include: "stages/condense.smk"
@@ -24,5 +24,5 @@ rule all:
     default_target: True
     input:
         FINAL_FILES,
-        [] if IN_DVC else rules.warm_kernels.output,
+        [] if IN_DVC else rules.compile.output,
         "logs/recorded" if RECORD else [],

@@ -41,15 +41,15 @@ def test_of_eight_processes_one_compiles(tmp_path):
     """All start at once on a cold cache: one compiles, the others load what it left, for every module."""
     code = textwrap.dedent("""
         import importlib
-        from privsvm.solvers import KERNEL_MODULES, compile_once, warm_up
+        from privsvm.solvers import JIT_MODULES, compile_once, warm_up
         compiled = compile_once()
         if not compiled:
             warm_up()
         hits, misses = 0, 0
-        for name in KERNEL_MODULES:
+        for name in JIT_MODULES:
             module = importlib.import_module(f"privsvm.solvers.{name}")
-            for kernel in vars(module).values():
-                stats = getattr(kernel, "stats", None)
+            for function in vars(module).values():
+                stats = getattr(function, "stats", None)
                 if hasattr(stats, "cache_hits"):
                     hits += sum(stats.cache_hits.values())
                     misses += sum(stats.cache_misses.values())

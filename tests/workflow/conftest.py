@@ -131,7 +131,7 @@ class Workspace:
     def take_kernels(self, other: "Workspace") -> None:
         """Take what Numba compiled in another working copy of the same sources.
 
-        Numba files it under a hash of their folder. Should that change, kernels are compiled once more, which tests
+        Numba files it under a hash of their folder. Should that change, all is compiled once more, which tests
         only take longer for.
         """
         names = [hashlib.sha1(str(item.folder / "lib/privsvm/solvers").encode()).hexdigest() for item in (other, self)]

@@ -176,7 +176,7 @@ def test_same_bits_with_any_number_of_cores_and_any_order(finished_once, fresh):
         ours = fresh.hashes()
         assert set(ours) == set(theirs)
         assert {name for name in ours if ours[name] != theirs[name]} <= {"reports/curves.csv"}
-        # All is made anew, but for the compiled kernels.
+        # Everything runs again except the compilation.
         for name in ("data", "reports", "logs", ".snakemake", ".dvc/cache"):
             shutil.rmtree(fresh.folder / name)
 

@@ -47,7 +47,7 @@ JOBS = {"ppsvm_linear": ("breast_cancer", 3), "ppsvm_gaussian": ("wine", 2)}
 def killed_and_finished(folder):
     """Run the protocol, kill it when private files lie about, run it again."""
     workspace = new_workspace(folder, {**SMALL, "methods": METHODS})
-    # No method here needs a compiled kernel, and compiling takes longer than all of this.
+    # No method here needs a compiled function, and compiling takes longer than all of this.
     marker = folder / ".cache/numba" / compiled_code_key(folder) / MARKER
     marker.parent.mkdir(parents=True)
     marker.touch()

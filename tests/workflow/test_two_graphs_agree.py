@@ -22,7 +22,7 @@ pytestmark = pytest.mark.workflow
 WITHOUT_EFFECT = {"data.mirror"}
 
 # Files that no job's result depends on.
-NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/record", "stages/warm_kernels", "lib/privsvm/__init__.py",
+NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/record", "stages/compile", "lib/privsvm/__init__.py",
             "lib/privsvm/pipeline/workflow.py", "lib/privsvm/pipeline/params.schema.json",
             "lib/privsvm/methods/__init__.py",
             "lib/privsvm/py.typed", "lib/privsvm/reproduction/")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Numerical cores on plain arrays. Knows nothing of privacy."""
+"""Optimisation on plain arrays. Nothing here knows of privacy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import importlib
 import os
 from pathlib import Path
 
-__all__ = ["KERNEL_MODULES", "LOCK", "compile_once", "warm_up"]
+__all__ = ["JIT_MODULES", "LOCK", "compile_once", "warm_up"]
 
-# Modules with Numba kernels; each has a ``warm_up`` that calls them on a tiny problem.
-KERNEL_MODULES = (
+# Modules with jit functions; each has a ``warm_up`` that calls them on a tiny problem.
+JIT_MODULES = (
     "crammer_singer",
     "hinge",
     "kernels",
@@ -26,13 +26,13 @@ MARKER, LOCK = "warm", "lock"
 
 
 def warm_up() -> None:
-    """Compile every Numba kernel, for the argument types the library calls it with."""
-    for name in KERNEL_MODULES:
+    """Compile every jit function for the argument types that the library calls it with."""
+    for name in JIT_MODULES:
         importlib.import_module(f"privsvm.solvers.{name}").warm_up()
 
 
 def compile_once() -> bool:
-    """Fill the folder ``NUMBA_CACHE_DIR`` with all compiled kernels, unless that is done already.
+    """Fill the folder ``NUMBA_CACHE_DIR`` with all compiled functions, unless it is filled already.
 
     Of many processes that start on an empty folder, the first compiles and the others wait for it.
 

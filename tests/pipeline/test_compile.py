@@ -5,12 +5,12 @@ import pytest
 
 from privsvm.solvers import LOCK
 
-SCRIPT = Path(__file__).parents[2] / "stages" / "warm_kernels.py"
+SCRIPT = Path(__file__).parents[2] / "stages" / "compile.py"
 
 
 @pytest.fixture(scope="module")
 def remove_older_caches():
-    spec = importlib.util.spec_from_file_location("warm_kernels", SCRIPT)
+    spec = importlib.util.spec_from_file_location("compile", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.remove_older_caches

@@ -1,13 +1,13 @@
-# Compile every Numba kernel once. No job has this as its input: a job whose `ancient` input is about to be made again
+# Compile all jit functions once. No job has this as its input: a job whose `ancient` input is about to be made again
 # is not checked for other changes by Snakemake 9.27, and would go stale silently. Jobs wait for each other instead
 # (`privsvm.solvers.compile_once`); this rule only starts the compilation early.
-rule warm_kernels:
+rule compile:
     output:
         f".cache/numba/{NUMBA_KEY}/warm",
     log:
-        "logs/warm_kernels.log",
+        "logs/compile.log",
     benchmark:
-        "benchmarks/warm_kernels.tsv"
+        "benchmarks/compile.tsv"
     priority: 100
     conda:
         "../environment.yml"
@@ -15,4 +15,4 @@ rule warm_kernels:
     resources:
         mem_mb=500,
     shell:
-        "exec python stages/warm_kernels.py > {log} 2>&1"
+        "exec python stages/compile.py > {log} 2>&1"
