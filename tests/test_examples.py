@@ -1,6 +1,8 @@
-"""The example for deployers, as its users run it, and its commands with what may go wrong."""
+"""The example for deployers, as its users run it, with what may go wrong; the README's examples."""
 
 import importlib.util
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -8,9 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from sklearn.datasets import load_wine
 
 from privsvm.base.ppsvm_protocol import read_private
 from privsvm.files import read_json, read_npz
+from privsvm.pipeline.params import check_params
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLE = REPOSITORY / "examples/ppsvm_three_entities"
@@ -244,3 +249,36 @@ class TestMistakes:
     def test_an_empty_file(self, party, place):
         (place / "north/columns.csv").write_text("")
         assert "no CSV file with a header" in self.refused(self.publish, party, place, "north")
+
+
+class TestReadme:
+    TEXT = (REPOSITORY / "README.md").read_text()
+
+    def block(self, language):
+        (text,) = re.findall(rf"^```{language}\n(.*?)^```", self.TEXT, re.DOTALL | re.MULTILINE)
+        return text
+
+    def test_its_python_runs(self):
+        X, y = load_wine(return_X_y=True)
+        names = {"X": X, "y": y}
+        exec(self.block("python"), names)
+        assert names["model"].guarantee_.status == "proved"
+        assert names["model"].n_steps_ > 0
+
+    def test_its_dataset_of_ones_own_is_valid(self, tmp_path, monkeypatch):
+        params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
+        params["datasets"] |= yaml.safe_load(self.block("yaml"))["datasets"]
+        (tmp_path / "patients.csv").write_text("age,diagnosis\n30,no\n60,yes\n")
+        monkeypatch.chdir(tmp_path)
+        checked = check_params(params)
+        assert checked["datasets"]["my_patients"]["classes"] == ["no", "yes"]
+
+    def test_its_commands_exist(self):
+        commands = "".join(re.findall(r"^```sh\n(.*?)^```", self.TEXT, re.DOTALL | re.MULTILINE))
+        targets = re.findall(r"^([a-z]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+        for line in commands.splitlines():
+            command = line.split("#")[0].split()
+            if command[0] == "make":
+                assert command[1] in targets
+            else:
+                assert shutil.which(command[0], path=Path(sys.executable).parent), command[0]
