@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from privsvm.base.kernel_svm import SVMClassifier
 from privsvm.errors import PrivSVMError
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
-from privsvm.reproduction.jobs import Context
+from privsvm.reproduction.context import Context
 
 # Larger sets are measured on this many random rows.
 MOST_ROWS = 1500

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from pathlib import Path
 
 from privsvm.files import write_text
 from privsvm.pipeline.stage import run
-
-# One file per paper.
-PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -20,8 +16,9 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     from privsvm.reproduction.page import index_page
+    from privsvm.reproduction.papers import find_experiments
 
-    experiments = [item for paper in PAPERS for item in importlib.import_module(paper).EXPERIMENTS.values()]
+    experiments = list(find_experiments("reproduce").values())
     write_text(Path(options.reports) / "index.html", index_page(experiments, options.reports))
 
 

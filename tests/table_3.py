@@ -53,7 +53,7 @@ def table_3_rows(name, folder):
 
 def printed(name, shrinking):
     """The WSS2 column of one set: metric to number."""
-    with (REPOSITORY / "reproduce/published/dpwss.csv").open() as file:
+    with (REPOSITORY / "reproduce/dpwss/published.csv").open() as file:
         return {
             row["metric"]: float(row["value"])
             for row in csv.DictReader(file)

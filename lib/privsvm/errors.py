@@ -1,11 +1,17 @@
-"""The one exception that users see, and the nearest-name hint that goes with it."""
+"""The one exception that users see, the nearest-name hint that goes with it, and messages that name no machine."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-__all__ = ["PrivSVMError", "nearest_name"]
+__all__ = ["PrivSVMError", "nearest_name", "without_absolute_paths"]
+
+# A slash at the start of a word followed by at least two parts; "a/b", URLs and "1/2" are left alone.
+_ABSOLUTE = re.compile(r"(?<![\w.:/~)\]}-])(?:file://|~)?/(?:[^\s/\"',;:()\[\]{}]+/)+([^\s/\"',;:()\[\]{}]*)")
+_WINDOWS = re.compile(r"\b[A-Za-z]:\\(?:[^\s\\\"',;]+\\)*([^\s\\\"',;]*)")
 
 
 class PrivSVMError(ValueError):
@@ -32,3 +38,25 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(names)}" if names else "none is known"
+
+
+def without_absolute_paths(value: Any) -> Any:
+    """Cut absolute paths down to their last part: they name users and machines.
+
+    Parameters
+    ----------
+    value : object
+        Text, or mappings and lists that hold text.
+
+    Returns
+    -------
+    object
+        The same with ``<some folder>/a.csv`` turned into ``a.csv``.
+    """
+    if isinstance(value, Mapping):
+        return {without_absolute_paths(str(key)): without_absolute_paths(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_absolute_paths(item) for item in value]
+    if isinstance(value, str):
+        return _WINDOWS.sub(r"\1", _ABSOLUTE.sub(r"\1", value))
+    return value

@@ -1,16 +1,17 @@
-"""The papers' files, run in this process on small bundled data in place of the papers' own."""
+"""The papers' experiments, run in this process on small bundled data in place of the papers' own."""
 
-import importlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from privsvm.reproduction import jobs
-from privsvm.reproduction.command import main
+from privsvm.reproduction import context as engine
 from privsvm.reproduction.comparison import read_rows
+from reproduce.__main__ import main
+from reproduce.dpwss import experiments as dpwss
+from reproduce.pmsvm import experiments as pmsvm
+from reproduce.ppsvm import experiments as ppsvm
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -89,25 +90,15 @@ CI_SVM = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def papers():
-    """Modules of ``reproduce/`` by name."""
-    sys.path.insert(0, str(REPOSITORY / "reproduce"))
-    try:
-        return {name: importlib.import_module(name) for name in importlib.import_module("index").PAPERS}
-    finally:
-        sys.path.remove(str(REPOSITORY / "reproduce"))
-
-
 class Bench:
     """A folder for results and reports, and how to run experiments into it."""
 
-    def __init__(self, papers, folder: Path):
-        self.papers, self.folder = papers, folder
+    def __init__(self, folder: Path):
+        self.folder = folder
 
-    def run(self, paper: str, *arguments: str, settings: dict) -> None:
+    def run(self, *arguments: str, settings: dict) -> None:
         folders = ["--data", str(self.folder / "data"), "--reports", str(self.folder / "reports")]
-        main(self.papers[paper].EXPERIMENTS, [*arguments, *folders, "--settings", json.dumps(settings)])
+        main([*arguments, *folders, "--settings", json.dumps(settings)])
 
     def rows(self, experiment: str):
         return read_rows(self.folder / "reports" / f"{experiment}.csv")
@@ -120,26 +111,26 @@ class Bench:
 
 
 @pytest.fixture
-def bench(papers, tmp_path):
-    return Bench(papers, tmp_path)
+def bench(tmp_path):
+    return Bench(tmp_path)
 
 
 @pytest.fixture(scope="session")
-def finished(papers, tmp_path_factory):
+def finished(tmp_path_factory):
     """All experiments, run once on small data. Do not change it."""
-    bench = Bench(papers, tmp_path_factory.mktemp("reproduce"))
-    bench.run("dpwss", settings={**DPWSS, "figure1": figure1(papers)})
+    bench = Bench(tmp_path_factory.mktemp("reproduce"))
+    bench.run("dpwss", settings={**DPWSS, "figure1": figure1()})
     bench.run("dpsvmdvp", settings=DPSVMDVP)
-    bench.run("pmsvm", *[name for name in papers["pmsvm"].EXPERIMENTS if name != "pmsvm_time"], settings=PMSVM)
-    bench.run("pmsvm", "time", settings=PMSVM_TIME)
-    bench.run("ppsvm", "table1", "table2", "sharing", "entities", "attack", settings=PPSVM)
-    bench.run("ppsvm", "kernels", settings={**PPSVM, **PPSVM_KERNELS})
+    bench.run(*[name for name in pmsvm.EXPERIMENTS if name != "pmsvm_time"], settings=PMSVM)
+    bench.run("pmsvm_time", settings=PMSVM_TIME)
+    bench.run(*[name for name in ppsvm.EXPERIMENTS if name != "ppsvm_kernels"], settings=PPSVM)
+    bench.run("ppsvm_kernels", settings={**PPSVM, **PPSVM_KERNELS})
     bench.run("ci_svm", settings=CI_SVM)
     return bench
 
 
-def figure1(papers) -> dict:
-    original = papers["dpwss"].FIGURES_SETTINGS["figure1"]
+def figure1() -> dict:
+    original = dpwss.FIGURES_SETTINGS["figure1"]
     return {**original, "source": HEART, "features": [1, 2], "runs": 2}
 
 
@@ -151,9 +142,9 @@ def no_data(monkeypatch):
     def refuse(name, file, *arguments, **options):
         raise PrivSVMError(f"{file}: not in any source; set PRIVSVM_MIRROR")
 
-    monkeypatch.setattr(jobs, "download_raw", refuse)
-    jobs._read.cache_clear()
-    jobs._read_classes.cache_clear()
+    monkeypatch.setattr(engine, "download_raw", refuse)
+    engine._read.cache_clear()
+    engine._read_classes.cache_clear()
     yield
-    jobs._read.cache_clear()
-    jobs._read_classes.cache_clear()
+    engine._read.cache_clear()
+    engine._read_classes.cache_clear()

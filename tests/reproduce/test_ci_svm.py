@@ -17,10 +17,14 @@ from privsvm.methods.ci_svm import CISVMClassifier
 from privsvm.methods.fcm_svm import FCMSVMClassifier
 from privsvm.methods.rsvm import ReducedSVMClassifier
 from privsvm.numerics.rows import squared_distances
-from privsvm.reproduction import ci_svm_runs, jobs
-from privsvm.reproduction.ci_svm_runs import SIDES, Side, deal_folds, search, search_by_libsvm, search_held_out
+from privsvm.reproduction import context as engine
+from privsvm.reproduction import jobs
 from privsvm.solvers.condense import feature_weights
 from privsvm.solvers.one_norm_svm import OneNormProblem
+from reproduce.ci_svm import experiments
+from reproduce.ci_svm import runs as ci_svm_runs
+from reproduce.ci_svm.report import shared, times
+from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search, search_by_libsvm, search_held_out
 
 from .conftest import CI_SVM, Bench
 
@@ -44,7 +48,7 @@ PARAMETERS = {
 }
 
 
-class MadeUp(jobs.Context):
+class MadeUp(engine.Context):
     """Two classes that overlap, in three features of different ranges."""
 
     n_classes = 2
@@ -53,7 +57,7 @@ class MadeUp(jobs.Context):
         rng = np.random.default_rng(0)
         codes = rng.integers(self.n_classes, size=120)
         X = (rng.random((120, 3)) + 0.4 * codes[:, None]) * [1.0, 10.0, 0.1]
-        return jobs.ClassRows(X, codes, tuple(str(code) for code in range(self.n_classes)))
+        return engine.ClassRows(X, codes, tuple(str(code) for code in range(self.n_classes)))
 
 
 class ThreeClasses(MadeUp):
@@ -61,9 +65,9 @@ class ThreeClasses(MadeUp):
 
 
 @pytest.fixture(scope="module")
-def ran(papers, tmp_path_factory):
+def ran(tmp_path_factory):
     """Both experiments, run once on small data. Do not change it."""
-    bench = Bench(papers, tmp_path_factory.mktemp("ci_svm"))
+    bench = Bench(tmp_path_factory.mktemp("ci_svm"))
     bench.run("ci_svm", settings=CI_SVM)
     return bench
 
@@ -346,8 +350,7 @@ def made_result(errors, searched=None, n_classes=2):
     return {"n_rows": 100, "n_features": 3, "n_classes": n_classes, "repeats": repeats}
 
 
-def test_paired_differences(papers):
-    module = papers["ci_svm"]
+def test_paired_differences():
     result = {
         "repeats": [
             {
@@ -357,29 +360,28 @@ def test_paired_differences(papers):
             {"folds": [20, 10], "methods": {"a": {"errors": [2, 1]}, "b": {"errors": [0, 2]}}},
         ]
     }
-    assert module.fold_accuracies(result, "a") == pytest.approx([0.9, 0.8, 0.9, 0.9])
-    assert module.repeat_accuracies(result, "b") == pytest.approx([23 / 30, 28 / 30])
-    mean, error = module.paired_difference(result, "a", "b")
+    assert shared.fold_accuracies(result, "a") == pytest.approx([0.9, 0.8, 0.9, 0.9])
+    assert shared.repeat_accuracies(result, "b") == pytest.approx([23 / 30, 28 / 30])
+    mean, error = shared.paired_difference(result, "a", "b")
     differences = [0.2, 0.0, -0.1, 0.1]
     assert mean == pytest.approx(0.05)
     assert error == pytest.approx(math.sqrt((1 / 4 + 1 / 4) * np.var(differences, ddof=1)))
     # Datasets are independent.
-    assert module._average([(0.1, 0.03), (0.3, 0.04)]) == (pytest.approx(0.2), pytest.approx(0.025))
+    assert shared._average([(0.1, 0.03), (0.3, 0.04)]) == (pytest.approx(0.2), pytest.approx(0.025))
 
 
-def verdicts_with(papers, errors, searched=None):
-    module = papers["ci_svm"]
-    experiment = module.ACCURACY.with_settings({"two_class": {"heart": ["heart_scale", "all"]}, "multi_class": {}})
-    every = {name: errors.get(name, errors["LIBSVM"]) for name in module.ACCURACY_SETTINGS["methods"]}
+def verdicts_with(errors, searched=None):
+    experiment = experiments.ACCURACY.with_settings({"two_class": {"heart": ["heart_scale", "all"]}, "multi_class": {}})
+    every = {name: errors.get(name, errors["LIBSVM"]) for name in experiments.ACCURACY_SETTINGS["methods"]}
     results = {job: made_result(every, searched) if job == "heart" else None for job in experiment.all_jobs()}
-    rows = experiment.report(experiment, results).rows
+    rows = experiment.make_report(results).rows
     assert all(row.explanation for row in rows if row.verdict == "differs")
     return {(row.table, row.dataset, row.method, row.published): row for row in rows}
 
 
-def test_verdicts_of_accuracies(papers):
+def test_verdicts_of_accuracies():
     below = "CI-SVM less LIBSVM"
-    rows = verdicts_with(papers, {"LIBSVM": 4, "CI-SVM": 6, "FCM-SVM": 8, "RSVM": 6})
+    rows = verdicts_with({"LIBSVM": 4, "CI-SVM": 6, "FCM-SVM": 8, "RSVM": 6})
     row = rows["within three points", "heart", below, ""]
     assert (row.verdict, row.ours) == ("differs", pytest.approx(-0.1))
     # All variants are as good as LIBSVM: the first gives everything back.
@@ -391,23 +393,22 @@ def test_verdicts_of_accuracies(papers):
     assert claims["CI-SVM less FCM-SVM", "greatly improved"].verdict == "agrees"
     assert not [key for key in rows if "multi-class" in key[1]]
 
-    rows = verdicts_with(papers, {"LIBSVM": 6, "CI-SVM": 4, "RSVM": 8, "FCM-SVM": 4})
+    rows = verdicts_with({"LIBSVM": 6, "CI-SVM": 4, "RSVM": 8, "FCM-SVM": 4})
     assert rows["within three points", "heart", below, ""].verdict == "agrees"
     assert rows["claims", "two-class, mean", "CI-SVM less RSVM", "consistent"].verdict == "differs"
     assert rows["claims", "two-class, mean", "CI-SVM less FCM-SVM", "greatly improved"].verdict == "differs"
 
 
-def test_means_are_over_their_datasets(papers):
-    module = papers["ci_svm"]
+def test_means_are_over_their_datasets():
     datasets = {"heart": ["heart_scale", "all"], "sonar": ["sonar_scale", "all"]}
-    experiment = module.ACCURACY.with_settings({"two_class": datasets, "multi_class": {}})
-    every = dict.fromkeys(module.ACCURACY_SETTINGS["methods"], 4)
+    experiment = experiments.ACCURACY.with_settings({"two_class": datasets, "multi_class": {}})
+    every = dict.fromkeys(experiments.ACCURACY_SETTINGS["methods"], 4)
     # Whatever is done, a third of the rows is not enough.
     few = {name: 8 for name in every if name not in ("LIBSVM", "RSVM")}
     results = dict.fromkeys(experiment.all_jobs())
     results["heart"] = made_result({**every, "CI-SVM": 5})
     results["sonar"] = made_result({**every, **few})
-    rows = [row for row in experiment.report(experiment, results).rows if row.table == "within three points"]
+    rows = [row for row in experiment.make_report(results).rows if row.table == "within three points"]
     ours = {row.dataset: row.ours for row in rows}
     assert ours["two-class, mean"] == pytest.approx(-(0.05 + 0.2) / 2)
     assert ours["two-class, the kinds named, mean"] == ours["heart"] == pytest.approx(-0.05)
@@ -415,8 +416,8 @@ def test_means_are_over_their_datasets(papers):
     assert sonar.explanation.startswith("a third of the rows is too few")
 
 
-def test_an_improvement_on_condensed_rows_only_is_told(papers):
-    rows = verdicts_with(papers, {"LIBSVM": 4, "CI-SVM": 4}, {"LIBSVM": 0.8, "CI-SVM": 0.86})
+def test_an_improvement_on_condensed_rows_only_is_told():
+    rows = verdicts_with({"LIBSVM": 4, "CI-SVM": 4}, {"LIBSVM": 0.8, "CI-SVM": 0.86})
     judged = rows["judged on condensed rows", "two-class, mean", "CI-SVM less LIBSVM", "greatly improved"]
     assert (judged.verdict, judged.ours) == ("agrees", pytest.approx(0.06))
     claimed = rows["claims", "two-class, mean", "CI-SVM less LIBSVM", "greatly improved"]
@@ -424,8 +425,8 @@ def test_an_improvement_on_condensed_rows_only_is_told(papers):
     assert "cross-validated on its own condensed rows CI-SVM seems +6.0 points better" in claimed.explanation
 
 
-def test_exponents(papers):
-    exponent = papers["ci_svm"].exponent
+def test_exponents():
+    exponent = times.exponent
     assert exponent([10, 20, 40], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
     sizes = [5000, 60000]
     slope = exponent(sizes, [n * math.log(n) for n in sizes])
@@ -446,19 +447,18 @@ def made_times(libsvm, ci, fcm):
     return {"n_rows": 80, "n_features": 3, "n_classes": 2, "repeats": repeats}
 
 
-def time_rows(papers, growth, times):
-    module = papers["ci_svm"]
+def time_rows(growth, times):
     changes = {"two_class": {"heart": ["heart_scale", "all"]}, "multi_class": {}, "large": {}}
-    experiment = module.TIME.with_settings(changes)
+    experiment = experiments.TIME.with_settings(changes)
     results = {job: growth if job.endswith("growth") else times for job in experiment.all_jobs()}
-    rows = experiment.report(experiment, results).rows
+    rows = experiment.make_report(results).rows
     return {(row.table, row.dataset, row.metric, row.setting): row for row in rows}
 
 
-def test_ratios_of_times(papers):
+def test_ratios_of_times():
     growth = {"ci": {"n_rows": [100, 1000], "seconds": [1.0, 15.0], "n_iter": [0, 0]},
               "fcm": {"n_rows": [100, 1000], "seconds": [1.0, 100.0], "n_iter": [5, 5]}}  # fmt: skip
-    rows = time_rows(papers, growth, made_times(8.0, 2.0, 4.0))
+    rows = time_rows(growth, made_times(8.0, 2.0, 4.0))
     against = rows["against LIBSVM", "heart", "ratio of search and training", "80 rows"]
     # The median of the repeats.
     assert (against.ours, against.verdict) == (pytest.approx(4.0), "agrees")
@@ -472,14 +472,14 @@ def test_ratios_of_times(papers):
     assert rows["growth", "cod-rna", "exponent", "n log n, 100 to 1000 rows"].verdict == "agrees"
     assert rows["growth", "cod-rna", "exponent", "100 to 1000 rows"].verdict == "differs"
     quadratic = {**growth, "ci": {"n_rows": [100, 1000], "seconds": [1.0, 100.0], "n_iter": [0, 0]}}
-    rows = time_rows(papers, quadratic, made_times(1.0, 2.0, 2.0))
+    rows = time_rows(quadratic, made_times(1.0, 2.0, 2.0))
     assert rows["growth", "cod-rna", "exponent", "n log n, 100 to 1000 rows"].verdict == "differs"
     assert rows["against LIBSVM", "heart", "ratio of search and training", "80 rows"].verdict == "differs"
 
 
-def test_no_mean_is_made_of_missing_datasets(papers):
+def test_no_mean_is_made_of_missing_datasets():
     gone = {"missing": {"verdict": "no data", "reason": "heart: not here"}}
-    rows = time_rows(papers, gone, gone)
+    rows = time_rows(gone, gone)
     assert {row.verdict for row in rows.values()} == {"no data"}
     assert all(row.explanation == "heart: not here" for row in rows.values())
 
@@ -487,7 +487,7 @@ def test_no_mean_is_made_of_missing_datasets(papers):
 # --- both experiments on small data ---------------------------------------------------------------------------------
 
 
-def test_rows_come_from_the_results(ran, papers):
+def test_rows_come_from_the_results(ran):
     rows = ran.rows("ci_svm_accuracy")
     for dataset, classes in (("heart", "two-class"), ("wine", "multi-class")):
         result = result_of(ran, "ci_svm_accuracy", dataset)
@@ -498,7 +498,7 @@ def test_rows_come_from_the_results(ran, papers):
             assert accuracy == pytest.approx(1.0 - wrong / (2 * result["n_rows"]), abs=1e-6)
             assert accuracy > 0.85
         (row,) = [row for row in rows if (row.table, row.dataset) == ("within three points", dataset)]
-        own = [papers["ci_svm"].fold_accuracies(result, method) for method in ("CI-SVM", "LIBSVM")]
+        own = [shared.fold_accuracies(result, method) for method in ("CI-SVM", "LIBSVM")]
         assert row.ours == pytest.approx(statistics.fmean(own[0]) - statistics.fmean(own[1]), abs=1e-6)
         ratio, purity = (row.ours for row in rows if (row.table, row.dataset) == ("condensed rows", dataset))
         assert ratio == pytest.approx(1 / 3, abs=0.01)
@@ -557,42 +557,41 @@ def test_missing_datasets_have_rows(bench, no_data):
 
 
 def test_one_missing_dataset_does_not_spoil_the_mean(bench, no_data):
-    bench.run("ci_svm", "ci_svm_accuracy", settings={**CI_SVM, "repeats": 1, "multi_class": {
+    bench.run("ci_svm_accuracy", settings={**CI_SVM, "repeats": 1, "multi_class": {
         "wine": ["wine", "all"], "iris": ["iris_uci", "all"]}})  # fmt: skip
     rows = {row.dataset: row for row in bench.rows("ci_svm_accuracy") if row.table == "within three points"}
     assert rows["iris"].verdict == "no data"
     assert rows["multi-class, mean"].ours == rows["wine"].ours
 
 
-def test_jobs_name_their_dataset_for_the_workflow(papers):
-    for experiment in papers["ci_svm"].EXPERIMENTS.values():
+def test_jobs_name_their_dataset_for_the_workflow():
+    for experiment in experiments.EXPERIMENTS.values():
         for job, (_, parameters) in experiment.all_jobs().items():
             name, *parts = parameters["source"]
-            assert all(jobs.resolve(name).parts[part] for part in parts)
+            assert all(engine.resolve(name).parts[part] for part in parts)
             assert all(character.isalnum() or character in "_.-" for character in job)
 
 
 @pytest.mark.skipif(not os.environ.get("PRIVSVM_MIRROR"), reason="PRIVSVM_MIRROR: the data is not at hand")
-def test_the_cosine_costs_accuracy_on_fourclass(bench, papers):
+def test_the_cosine_costs_accuracy_on_fourclass(bench):
     if not Path(os.environ["PRIVSVM_MIRROR"]).is_dir():
         pytest.skip("PRIVSVM_MIRROR: no such folder")
-    module = papers["ci_svm"]
-    chosen = ("LIBSVM", "CI-SVM", module.BY_DISTANCE)
-    methods = {name: how for name, how in module.ACCURACY_SETTINGS["methods"].items() if name in chosen}
-    experiment = module.ACCURACY.with_settings(
+    chosen = ("LIBSVM", "CI-SVM", experiments.BY_DISTANCE)
+    methods = {name: how for name, how in experiments.ACCURACY_SETTINGS["methods"].items() if name in chosen}
+    experiment = experiments.ACCURACY.with_settings(
         {
             "methods": methods,
             "repeats": 1,
             "Cs": [8.0],
             "gammas": [8.0],
-            "two_class": {"fourclass": module.TWO_CLASS["fourclass"]},
+            "two_class": {"fourclass": experiments.TWO_CLASS["fourclass"]},
         }
     )
     jobs.run_job(experiment, "fourclass", bench.folder)
     result = read_json(bench.folder / "ci_svm_accuracy" / "fourclass.json")["result"]
     if "missing" in result:
         pytest.skip(result["missing"]["reason"])
-    (libsvm,), (cosine,), (distance,) = (module.repeat_accuracies(result, name) for name in chosen)
+    (libsvm,), (cosine,), (distance,) = (shared.repeat_accuracies(result, name) for name in chosen)
     assert libsvm > 0.98
     assert distance > 0.95
     assert cosine < 0.9

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -7,10 +8,15 @@ from sklearn.metrics import roc_auc_score
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json
-from privsvm.reproduction import dpwss_runs, jobs
+from privsvm.pipeline.sources import closure_digest
+from privsvm.reproduction import context as engine
+from privsvm.reproduction import jobs
 from privsvm.reproduction.comparison import read_published
 from privsvm.reproduction.page import index_page
+from privsvm.reproduction.papers import find_experiments
 from privsvm.solvers.c_svc import CSVCSolution
+from reproduce.dpsvmdvp.report import knees
+from reproduce.dpwss import runs as dpwss_runs
 
 from .conftest import DPSVMDVP, DPWSS, REPOSITORY
 
@@ -57,8 +63,8 @@ def test_every_experiment_gives_a_table_and_figures(finished, name):
         assert row.dataset in page
 
 
-def test_all_experiments_are_listed(papers, finished):
-    experiments = [item for paper in papers.values() for item in paper.EXPERIMENTS.values()]
+def test_all_experiments_are_listed(finished):
+    experiments = list(find_experiments("reproduce").values())
     assert sorted(item.name for item in experiments) == ALL
     page = index_page(experiments, finished.folder / "reports")
     for item in experiments:
@@ -91,11 +97,11 @@ def test_missing_data_is_a_verdict(bench, no_data):
 
 def test_a_job_without_data_is_tried_again(bench, no_data, monkeypatch):
     settings = {**DPWSS, "datasets": {"heart": DPWSS["datasets"]["heart"]}, "columns": [], "shrinking": [1]}
-    bench.run("dpwss", "table3", settings=settings)
+    bench.run("dpwss_table3", settings=settings)
     assert {row.verdict for row in bench.rows("dpwss_table3")} == {"no data"}
     monkeypatch.undo()
-    jobs._read.cache_clear()
-    bench.run("dpwss", "table3", settings=settings)
+    engine._read.cache_clear()
+    bench.run("dpwss_table3", settings=settings)
     assert "no data" not in {row.verdict for row in bench.rows("dpwss_table3")}
 
 
@@ -112,54 +118,95 @@ def test_an_interrupted_run_continues(bench, monkeypatch):
 
     monkeypatch.setattr(dpwss_runs, "_solve", solve)
     with pytest.raises(KeyboardInterrupt):
-        bench.run("dpwss", "table3", settings=settings)
+        bench.run("dpwss_table3", settings=settings)
     # WSS2 and two runs of the first setting are finished, one run of the second is not stored.
     assert not list(bench.folder.rglob(".*.part*"))
     solved[:] = []
-    bench.run("dpwss", "table3", settings=settings)
+    bench.run("dpwss_table3", settings=settings)
     assert solved == [settings["columns"][1]] * 2
     whole = bench.rows("dpwss_table3")
 
     # Nothing is left to do, and one more setting costs its own runs only.
     solved[:] = []
-    bench.run("dpwss", "table3", settings=settings)
+    bench.run("dpwss_table3", settings=settings)
     assert solved == []
     more = {"epsilon": 0.1, "sigma": 0.7}
-    bench.run("dpwss", "table3", settings={**settings, "columns": [*settings["columns"], more]})
+    bench.run("dpwss_table3", settings={**settings, "columns": [*settings["columns"], more]})
     assert solved == [more] * 2
     assert [row for row in bench.rows("dpwss_table3") if "epsilon=0.1" not in row.setting] == whole
 
 
 def test_stored_results_of_other_settings_count_as_not_run(bench):
     settings = {**DPWSS, "datasets": {"heart": DPWSS["datasets"]["heart"]}, "shrinking": [1]}
-    bench.run("dpwss", "table3", settings=settings)
-    bench.run("dpwss", "table3", "--tables-only", settings={**settings, "runs": 3})
+    bench.run("dpwss_table3", settings=settings)
+    bench.run("dpwss_table3", "--tables-only", settings={**settings, "runs": 3})
     assert {row.verdict for row in bench.rows("dpwss_table3")} == {"not run"}
 
 
 def test_chosen_datasets_only(bench):
     settings = {**DPWSS, "columns": [], "shrinking": [1]}
-    bench.run("dpwss", "table3", "--datasets", "heart", settings=settings)
+    bench.run("dpwss_table3", "--datasets", "heart", settings=settings)
     verdicts = {row.dataset: row.verdict for row in bench.rows("dpwss_table3")}
     assert verdicts["heart"] != "not run"
     assert verdicts["sonar"] == "not run"
 
 
 def test_unknown_experiment_is_one_line(bench):
-    with pytest.raises(PrivSVMError, match="'tabel3' is unknown; did you mean 'table3'"):
-        bench.run("dpwss", "tabel3", settings={})
+    with pytest.raises(PrivSVMError, match="'dpwss_tabel3' is unknown; did you mean 'dpwss_table3'"):
+        bench.run("dpwss_tabel3", settings={})
 
 
-def test_changed_code_makes_results_stale(papers, finished):
-    job = "heart.shrinking-1"
-    stored = read_json(finished.folder / "data" / "dpwss_table3" / f"{job}.json")
-    assert stored["code"] == jobs.code_digest(papers["dpwss"].SOURCES)
-    assert stored["code"] != jobs.code_digest((*papers["dpwss"].SOURCES, "params.py"))
+def test_a_result_is_stored_with_the_digest_of_its_code(finished):
+    stored = read_json(finished.folder / "data" / "dpwss_table3" / "heart.shrinking-1.json")
+    assert stored["code"] == closure_digest("reproduce.dpwss.runs", "privsvm.reproduction.context")
+    stored = read_json(finished.folder / "data" / "pmsvm_table2_sound" / "Dermatology.PMSVM-GP.json")
+    assert stored["code"] == closure_digest(
+        "reproduce.pmsvm.runs", "privsvm.reproduction.context", "privsvm.methods.pmsvm"
+    )
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """A copy of all sources; a folder of its own for each state, as a process reads a file once."""
+    for folder in ("lib", "reproduce"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("experiment", "method", "file", "stale"),
+    [
+        # Imported by what the run imports.
+        ("pmsvm_table2", "", "lib/privsvm/base/private_scaling.py", True),
+        ("pmsvm_table2", "", "lib/privsvm/data/catalogue.json", True),
+        ("pmsvm_table2", "", "lib/privsvm/solvers/one_norm_svm.py", False),
+        ("pmsvm_table2", "", "lib/privsvm/reproduction/comparison.py", False),
+        ("pmsvm_table2", "", "lib/privsvm/reporting/page.py", False),
+        ("pmsvm_table2", "", "reproduce/pmsvm/report/table2.py", False),
+        ("pmsvm_table2", "", "reproduce/pmsvm/runs.py", True),
+        ("pmsvm_table2", "", "reproduce/ppsvm/runs.py", False),
+        # Named by the job alone.
+        ("pmsvm_table2", "", "lib/privsvm/methods/objective_perturbation.py", False),
+        ("pmsvm_table2_sound", "Objective-perturbation", "lib/privsvm/methods/objective_perturbation.py", True),
+        ("pmsvm_table2_sound", "Linear", "lib/privsvm/methods/objective_perturbation.py", False),
+        ("ppsvm_table1", "", "lib/privsvm/solvers/one_norm_svm.py", True),
+        ("dpwss_table3", "", "lib/privsvm/base/private_scaling.py", False),
+    ],
+)
+def test_results_are_stale_where_an_imported_file_changes(sources, experiment, method, file, stale):
+    experiment = find_experiments("reproduce")[experiment]
+    job = next(parameters for name, parameters in experiment.jobs(experiment.settings).items() if method in name)
+    entries = jobs.code_entries(experiment, job)
+    before = closure_digest(*entries, root=sources)
+    assert before == closure_digest(*entries, root=REPOSITORY)
+    with (sources / file).open("a") as handle:
+        handle.write("\n")
+    assert (closure_digest(*entries, root=sources) != before) == stale
 
 
 def test_seeds_depend_on_what_they_are_for(tmp_path):
-    context = jobs.Context("one", tmp_path, "0")
-    other = jobs.Context("another", tmp_path, "0")
+    context = engine.Context("one", tmp_path, "0")
+    other = engine.Context("another", tmp_path, "0")
     draws = [stream.random() for stream in (context.stream(1, "a", 2), context.stream(1, "a", 2),
                                             context.stream(1, "a", 3), other.stream(1, "a", 2))]  # fmt: skip
     assert draws[0] == draws[1]
@@ -198,12 +245,14 @@ def test_metrics_of_a_known_model():
         ([0.7, 0.5, 0.89, 0.85], (None, None)),
     ],
 )
-def test_knees(papers, curve, expected):
-    assert papers["dpsvmdvp"].knees(DPSVMDVP["epsilons"], curve, 0.9) == expected
+def test_knees(curve, expected):
+    assert knees(DPSVMDVP["epsilons"], curve, 0.9) == expected
 
 
 def test_published_numbers_name_their_source():
-    for path in (REPOSITORY / "reproduce" / "published").glob("*.csv"):
+    paths = list((REPOSITORY / "reproduce").glob("*/published.csv"))
+    assert {path.parent.name for path in paths} == {item.paper for item in find_experiments("reproduce").values()}
+    for path in paths:
         lines = path.read_text().splitlines()
         assert lines[0] == "source,dataset,method,setting,metric,value"
         assert all(line.split(",")[0].startswith(("Table", "Figure", '"Figure')) for line in lines[1:])
@@ -212,9 +261,8 @@ def test_published_numbers_name_their_source():
         assert all(np.isfinite(float(value)) for value in read_published(path).values())
 
 
-def test_settings_are_json(papers):
-    for paper in papers.values():
-        for experiment in paper.EXPERIMENTS.values():
-            assert json.loads(json.dumps(experiment.settings)) == experiment.settings
-            for parameters in experiment.jobs(experiment.settings).values():
-                assert parameters["dataset"]
+def test_settings_are_json():
+    for experiment in find_experiments("reproduce").values():
+        assert json.loads(json.dumps(experiment.settings)) == experiment.settings
+        for parameters in experiment.jobs(experiment.settings).values():
+            assert parameters["dataset"]

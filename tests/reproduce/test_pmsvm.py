@@ -9,9 +9,12 @@ import scipy.stats
 
 from privsvm.files import read_json
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
-from privsvm.reproduction import jobs, pmsvm_runs
+from privsvm.reproduction import context as engine
+from privsvm.reproduction import jobs
 from privsvm.reproduction.comparison import read_published
-from privsvm.reproduction.pmsvm_runs import batches_per_epoch, released_softmax, true_epsilon
+from reproduce.pmsvm import experiments
+from reproduce.pmsvm import runs as pmsvm_runs
+from reproduce.pmsvm.runs import batches_per_epoch, released_softmax, true_epsilon
 
 from .conftest import PMSVM, REPOSITORY, WINE
 
@@ -104,7 +107,7 @@ def test_no_noise_means_no_clipping():
 
 
 def test_public_scaling_looks_at_no_other_row(tmp_path):
-    X = jobs.Context("one", tmp_path, "0").class_rows(*WINE).X
+    X = engine.Context("one", tmp_path, "0").class_rows(*WINE).X
     both = pmsvm_runs._public_scaling(X, "wine", ["bounds", "unit_rows"])
     np.testing.assert_allclose(np.linalg.norm(both, axis=1), 1.0)
     np.testing.assert_array_equal(pmsvm_runs._public_scaling(X[3:9], "wine", ["bounds", "unit_rows"]), both[3:9])
@@ -120,13 +123,13 @@ def test_public_scaling_looks_at_no_other_row(tmp_path):
         pmsvm_runs._public_scaling(X, "wine", ["min_max"])
 
 
-class MadeUp(jobs.Context):
+class MadeUp(engine.Context):
     """Rows of four classes far apart; one class has a single row."""
 
     def class_rows(self, dataset, *parts):
         codes = np.array([0] * 40 + [1] + [2] * 40 + [3] * 40)
         X = np.eye(4)[codes] + np.random.default_rng(0).normal(scale=0.01, size=(codes.size, 4))
-        return jobs.ClassRows(X, codes, ("a", "b", "c", "d"))
+        return engine.ClassRows(X, codes, ("a", "b", "c", "d"))
 
 
 @pytest.mark.parametrize(("n", "batch", "steps"), [(292, 128, 3), (661, 128, 6), (292, 512, 1), (292, None, 1)])
@@ -145,12 +148,12 @@ def test_true_epsilon():
 
 
 @pytest.mark.parametrize(("method", "multiplier"), [("OPERA", None), ("PrivateSVM", 4.844805262 / 0.5)])
-def test_noise_of_the_released_baselines(papers, tmp_path, method, multiplier):
+def test_noise_of_the_released_baselines(tmp_path, method, multiplier):
     context = MadeUp("one", tmp_path, "0")
     X, codes, _ = context.class_rows("x")
     split = next(split for split in range(42, 62) if 1 in pmsvm_runs.split_rows(X, codes, 0.2, split)[2])
-    settings = {**papers["pmsvm"].TABLE2_SETTINGS, "datasets": {"Cornell": ["x", "all"]}, "splits": [split]}
-    parameters = papers["pmsvm"].table2_jobs({**settings, "epsilons": [2.0]})["Cornell.OPERA-PrivateSVM"]
+    settings = {**experiments.TABLE2_SETTINGS, "datasets": {"Cornell": ["x", "all"]}, "splits": [split]}
+    parameters = experiments.table2_jobs({**settings, "epsilons": [2.0]})["Cornell.OPERA-PrivateSVM"]
     found = pmsvm_runs.run(parameters, context)["variants"]
     # Four classes share epsilon 2.
     if multiplier is None:
@@ -160,7 +163,7 @@ def test_noise_of_the_released_baselines(papers, tmp_path, method, multiplier):
 
 
 def test_rows_with_classes(tmp_path):
-    context = jobs.Context("one", tmp_path, "0")
+    context = engine.Context("one", tmp_path, "0")
     once, twice = context.class_rows(*WINE), context.class_rows("wine", "all", "all")
     assert once.X.shape == (178, 13)
     assert once.labels == ("class_0", "class_1", "class_2")
@@ -169,11 +172,11 @@ def test_rows_with_classes(tmp_path):
     np.testing.assert_array_equal(twice.codes, np.concatenate([once.codes, once.codes]))
 
 
-def test_released_lookup_is_wrong_where_a_class_is_missing(papers, tmp_path):
-    settings = {**papers["pmsvm"].TABLE2_SETTINGS, "datasets": {"Cornell": ["x", "all"]}, "epsilons": [1e6]}
+def test_released_lookup_is_wrong_where_a_class_is_missing(tmp_path):
+    settings = {**experiments.TABLE2_SETTINGS, "datasets": {"Cornell": ["x", "all"]}, "epsilons": [1e6]}
     settings["splits"] = list(range(42, 62))
     context = MadeUp("one", tmp_path, "0")
-    parameters = papers["pmsvm"].table2_jobs(settings)["Cornell.PMSVM-WP"]
+    parameters = experiments.table2_jobs(settings)["Cornell.PMSVM-WP"]
     X, codes, _ = context.class_rows("x")
     found = pmsvm_runs.run(parameters, context)["variants"]["as published"]
     seen = 0
@@ -189,7 +192,7 @@ def test_released_lookup_is_wrong_where_a_class_is_missing(papers, tmp_path):
             assert np.mean(test == 0) - 1e-9 <= released <= np.mean(test <= 1) + 1e-9
             seen += 1
     assert 0 < seen < 20
-    other = pmsvm_runs.run(papers["pmsvm"].table2_jobs(settings)["Cornell.OPERA-PrivateSVM"], context)["variants"]
+    other = pmsvm_runs.run(experiments.table2_jobs(settings)["Cornell.OPERA-PrivateSVM"], context)["variants"]
     assert set(other) == {
         f"{method}, {sensitivity}"
         for method in ("OPERA", "PrivateSVM")
@@ -198,7 +201,7 @@ def test_released_lookup_is_wrong_where_a_class_is_missing(papers, tmp_path):
 
 
 def test_printed_numbers():
-    published = read_published(REPOSITORY / "reproduce" / "published" / "pmsvm.csv")
+    published = read_published(REPOSITORY / "reproduce" / "pmsvm" / "published.csv")
     # Two gradient columns of Table 4 that our other copy has cut.
     assert published["ISOLET", "GRPUA", "", "ms_per_iteration"] == "86.60"
     assert published["Cornell", "PMSVM-GP", "", "ms_per_iteration"] == "16.04"
@@ -213,8 +216,8 @@ def test_printed_numbers():
                 assert published[key] == published[(key[0], key[1], key[2].removesuffix(column), "accuracy")]
 
 
-def test_every_printed_accuracy_is_compared(finished, papers):
-    published = read_published(REPOSITORY / "reproduce" / "published" / "pmsvm.csv")
+def test_every_printed_accuracy_is_compared(finished):
+    published = read_published(REPOSITORY / "reproduce" / "pmsvm" / "published.csv")
     settings = {"epsilons": [1, 8], "datasets": ["Dermatology"]}
     wanted = {
         key[:3] for key in published
@@ -254,7 +257,7 @@ def test_the_true_epsilon_stands_beside_the_accuracy(finished):
     assert all(f"the true one is {value:.3g}" in text for text, value in zip(said, true, strict=True))
 
 
-def test_sound_rows_are_proved(finished, papers):
+def test_sound_rows_are_proved(finished):
     stored = read_json(finished.folder / "data" / "pmsvm_table2_sound" / "Dermatology.PMSVM-GP.json")
     for (status, neighbours, proved, delta), epsilon in zip(stored["result"]["proved"], (1, 8), strict=True):
         assert (status, neighbours, delta) == ("proved", "add_remove", 1e-5)
@@ -266,15 +269,15 @@ def test_sound_rows_are_proved(finished, papers):
     assert verdicts["Missing"] == "not available"
 
 
-def test_a_sound_row_without_proof_stops_the_report(papers):
-    experiment = papers["pmsvm"].SOUND.with_settings({**PMSVM, "methods": {"PMSVM-WP": PMSVM["methods"]["PMSVM-WP"]}})
+def test_a_sound_row_without_proof_stops_the_report():
+    experiment = experiments.SOUND.with_settings({**PMSVM, "methods": {"PMSVM-WP": PMSVM["methods"]["PMSVM-WP"]}})
     proved = [["proved", "add_remove", 1.0, 1e-5], ["claimed", "add_remove", 8.0, 1e-5]]
     results = {"Dermatology.PMSVM-WP": {"accuracies": [[0.5], [0.6]], "paper split": [[0.5], [0.6]], "proved": proved}}
     with pytest.raises(ValueError, match="status claimed"):
-        experiment.report(experiment, results)
+        experiment.make_report(results)
     proved[1] = ["proved", "add_remove", 8.1, 1e-5]
     with pytest.raises(ValueError, match="exceeds the requested"):
-        experiment.report(experiment, results)
+        experiment.make_report(results)
 
 
 def test_gaps_come_from_table2(finished):
@@ -288,17 +291,16 @@ def test_gaps_come_from_table2(finished):
 def test_missing_datasets_have_rows(bench, no_data):
     data = {"HHAR": ["har_smartphone", "train", "test"]}
     for name in EXPERIMENTS:
-        bench.run("pmsvm", name, settings={**PMSVM, "datasets": data, "public_scaling": {"HHAR": []}})
+        bench.run(f"pmsvm_{name}", settings={**PMSVM, "datasets": data, "public_scaling": {"HHAR": []}})
         rows = [row for row in bench.rows(f"pmsvm_{name}") if row.dataset == "HHAR"]
         assert rows
         assert {row.verdict for row in rows} <= {"no data", "not available"}
         assert any("PRIVSVM_MIRROR" in row.explanation for row in rows)
 
 
-def test_streams_and_jobs_do_not_depend_on_each_other(papers):
-    module = papers["pmsvm"]
-    whole = module.table2_jobs(module.TABLE2_SETTINGS)
-    one = module.table2_jobs({**module.TABLE2_SETTINGS, "datasets": {"USPS": module.DATASETS["USPS"]}})
+def test_streams_and_jobs_do_not_depend_on_each_other():
+    whole = experiments.table2_jobs(experiments.TABLE2_SETTINGS)
+    one = experiments.table2_jobs({**experiments.TABLE2_SETTINGS, "datasets": {"USPS": experiments.DATASETS["USPS"]}})
     assert {name: whole[name] for name in one} == one
     # Table 8 in words: SGD times 100, Adam not; Dermatology's constant is the notebook's.
     assert whole["USPS.PMSVM-GP"]["variants"]["PMSVM-GP, as released"]["learning_rate"] == pytest.approx(0.5)
@@ -308,18 +310,18 @@ def test_streams_and_jobs_do_not_depend_on_each_other(papers):
 
 @pytest.mark.skipif(not os.environ.get("PRIVSVM_MIRROR"), reason="PRIVSVM_MIRROR: the paper's data is not at hand")
 @pytest.mark.parametrize(("dataset", "epsilon"), [("Dermatology", 4.3), ("Vehicle", 3.3), ("Cornell", 68.0)])
-def test_published_weight_perturbation(bench, papers, dataset, epsilon):
-    source = papers["pmsvm"].DATASETS[dataset]
+def test_published_weight_perturbation(bench, dataset, epsilon):
+    source = experiments.DATASETS[dataset]
     if not Path(os.environ["PRIVSVM_MIRROR"]).is_dir():
         pytest.skip("PRIVSVM_MIRROR: no such folder")
-    experiment = papers["pmsvm"].TABLE2.with_settings({"datasets": {dataset: source}})
+    experiment = experiments.TABLE2.with_settings({"datasets": {dataset: source}})
     job = f"{dataset}.PMSVM-WP"
     jobs.run_job(experiment, job, bench.folder)
     results = dict.fromkeys(experiment.all_jobs())
     results[job] = read_json(bench.folder / "pmsvm_table2" / f"{job}.json")["result"]
     if "missing" in results[job]:
         pytest.skip(results[job]["missing"]["reason"])
-    rows = experiment.report(experiment, results).rows
+    rows = experiment.make_report(results).rows
     cells = [row for row in rows if row.table == "weight" and row.method == "PMSVM-WP"]
     assert [row.verdict for row in cells] == ["agrees"] * 4
     true = next(row for row in rows if row.metric == "true epsilon")

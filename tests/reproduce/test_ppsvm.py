@@ -7,8 +7,11 @@ import pytest
 
 from privsvm.files import read_json
 from privsvm.methods.ppsvm import PPSVMClassifier
-from privsvm.reproduction import jobs, ppsvm_runs
+from privsvm.reproduction import context as engine
+from privsvm.reproduction import jobs
 from privsvm.reproduction.comparison import read_published
+from reproduce.ppsvm import experiments, report
+from reproduce.ppsvm import runs as ppsvm_runs
 
 from .conftest import PPSVM, PPSVM_KERNELS, REPOSITORY
 
@@ -32,10 +35,10 @@ ONCE = {"tune": "once", "rule": "judged on the tenth"}
 
 
 def published():
-    return read_published(REPOSITORY / "reproduce" / "published" / "ppsvm.csv")
+    return read_published(REPOSITORY / "reproduce" / "ppsvm" / "published.csv")
 
 
-class MadeUp(jobs.Context):
+class MadeUp(engine.Context):
     """Two classes that one column tells apart; the others are noise."""
 
     def rows(self, dataset, part, positive="1"):
@@ -43,7 +46,7 @@ class MadeUp(jobs.Context):
         signs = np.where(rng.random(80) < 0.4, 1.0, -1.0)
         X = rng.normal(size=(80, 4))
         X[:, 2] = signs * (1.0 + rng.random(80))
-        return jobs.Rows(X, signs)
+        return engine.Rows(X, signs)
 
 
 def test_printed_numbers_are_all_there():
@@ -53,9 +56,9 @@ def test_printed_numbers_are_all_there():
     assert values["WDBC", "PPSVM", "kernel=gaussian;entities=5", "error"] == "0.0263"
 
 
-def test_printed_no_sharing_errors_are_those_of_one_fold(papers):
+def test_printed_no_sharing_errors_are_those_of_one_fold():
     """Integers only: is there a whole number of errors that is printed so?"""
-    whole_errors = papers["ppsvm"].whole_errors
+    whole_errors = report.whole_errors
     alone, shared = [], []
     for (dataset, method, setting, _), value in published().items():
         fold = SIZES[dataset] // 10
@@ -74,11 +77,10 @@ def test_printed_no_sharing_errors_are_those_of_one_fold(papers):
     assert not whole_errors("0.2472", 768)[2]
 
 
-def test_every_printed_error_has_a_job(papers):
-    module = papers["ppsvm"]
+def test_every_printed_error_has_a_job():
     for kernel, jobs_of, settings in (
-        ("linear", module.table1_jobs, module.TABLE1_SETTINGS),
-        ("gaussian", module.table2_jobs, module.TABLE2_SETTINGS),
+        ("linear", experiments.table1_jobs, experiments.TABLE1_SETTINGS),
+        ("gaussian", experiments.table2_jobs, experiments.TABLE2_SETTINGS),
     ):
         made = {
             (job["dataset"], f"kernel={kernel};entities={job['entities']}")
@@ -90,21 +92,20 @@ def test_every_printed_error_has_a_job(papers):
         assert all(job["partitions"] >= 5 for job in jobs_of(settings).values())
 
 
-def test_jobs_name_their_dataset_for_the_workflow(papers):
-    for experiment in papers["ppsvm"].EXPERIMENTS.values():
+def test_jobs_name_their_dataset_for_the_workflow():
+    for experiment in experiments.EXPERIMENTS.values():
         for job, (_, parameters) in experiment.all_jobs().items():
-            assert jobs.resolve(parameters["source"][0]).parts[parameters["source"][1]]
+            assert engine.resolve(parameters["source"][0]).parts[parameters["source"][1]]
             assert all(character.isalnum() or character in "_.-" for character in job)
 
 
-def test_jobs_do_not_depend_on_each_other(papers):
-    module = papers["ppsvm"]
-    whole = module.table1_jobs(module.TABLE1_SETTINGS)
-    one = module.table1_jobs({**module.TABLE1_SETTINGS, "datasets": {"WDBC": module.DATASETS["WDBC"]}})
+def test_jobs_do_not_depend_on_each_other():
+    whole = experiments.table1_jobs(experiments.TABLE1_SETTINGS)
+    one = experiments.table1_jobs({**experiments.TABLE1_SETTINGS, "datasets": {"WDBC": experiments.DATASETS["WDBC"]}})
     assert {name: whole[name] for name in one} == one
-    both = module.SHARING.all_jobs()
-    assert {owner for owner, _ in both.values()} == {"ppsvm_table1", "ppsvm_table2"}
-    assert len(both) == len(whole) + len(module.table2_jobs(module.TABLE2_SETTINGS))
+    both = experiments.SHARING.all_jobs()
+    assert {owner.name for owner, _ in both.values()} == {"ppsvm_table1", "ppsvm_table2"}
+    assert len(both) == len(whole) + len(experiments.table2_jobs(experiments.TABLE2_SETTINGS))
 
 
 def test_the_simulation_is_that_of_the_classifier(tmp_path):
@@ -186,7 +187,7 @@ def test_missing_values_by_rule(tmp_path):
         def rows(self, *arguments):
             X, signs = super().rows(*arguments)
             X[3, 1] = np.nan
-            return jobs.Rows(X, signs)
+            return engine.Rows(X, signs)
 
     context = Holes("one", tmp_path, "0")
     X, codes = ppsvm_runs.read({**PARAMETERS, "missing": "drop_rows"}, context)
@@ -194,7 +195,7 @@ def test_missing_values_by_rule(tmp_path):
     assert codes.size == 79
     X, _ = ppsvm_runs.read({**PARAMETERS, "missing": "mean"}, context)
     assert X[3, 1] == pytest.approx(np.delete(X[:, 1], 3).mean())
-    with pytest.raises(jobs.MissingError, match="values are missing"):
+    with pytest.raises(engine.MissingError, match="values are missing"):
         ppsvm_runs.read(PARAMETERS, context)
 
 
@@ -209,8 +210,7 @@ def test_another_column_as_class(tmp_path):
     np.testing.assert_array_equal(X, plain[:, 1:])
 
 
-def test_means_of_folds(papers):
-    module = papers["ppsvm"]
+def test_means_of_folds():
     result = {
         "partitions": [
             {
@@ -220,42 +220,41 @@ def test_means_of_folds(papers):
             }
         ]
     }
-    assert module.ppsvm_errors(result, "main") == [pytest.approx(0.15)]
-    means, single = module.alone_errors(result, "main")
+    assert report.ppsvm_errors(result, "main") == [pytest.approx(0.15)]
+    means, single = report.alone_errors(result, "main")
     assert means == [pytest.approx(0.275)]
     assert single == pytest.approx([0.3, 0.25])
-    assert module.improvements(result) == pytest.approx([0.1, -0.1, 0.3, 0.2])
+    assert report.improvements(result) == pytest.approx([0.1, -0.1, 0.3, 0.2])
 
 
 @pytest.mark.parametrize(
     ("values", "expected"), [([1, 2, 3], 1.0), ([3, 2, 1], -1.0), ([1, 1, 1], 0.0), ([1, 3, 3], math.sqrt(3) / 2)]
 )
-def test_rank_correlation(papers, values, expected):
-    assert papers["ppsvm"].rank_correlation([5, 7, 9], values) == pytest.approx(expected)
+def test_rank_correlation(values, expected):
+    assert report.rank_correlation([5, 7, 9], values) == pytest.approx(expected)
 
 
-def _with_errors(papers, error, alone):
+def _with_errors(error, alone):
     """Rows of Table 1 for Bupa with results that are made up."""
-    module = papers["ppsvm"]
-    experiment = module.TABLE1.with_settings(
-        {"datasets": {"Bupa Liver": module.DATASETS["Bupa Liver"]}, "readings": {}, "full_kernel": []}
+    experiment = experiments.TABLE1.with_settings(
+        {"datasets": {"Bupa Liver": experiments.DATASETS["Bupa Liver"]}, "readings": {}, "full_kernel": []}
     )
     results = {}
     for name, job in experiment.all_jobs().items():
         variants = {variant: {"errors": [error] * 10} for variant in job[1]["PPSVM"]}
         part = {"folds": [34] * 10, "PPSVM": variants, "alone": {"features": [{"errors": alone}]}, "cpu_seconds": 1.0}
         results[name] = {"n_rows": 345, "n_features": 6, "majority": 0.42, "mbar": 34, "partitions": [part] * 5}
-    return experiment.report(experiment, results).rows
+    return experiment.make_report(results).rows
 
 
-def test_verdicts_of_a_table(papers):
+def test_verdicts_of_a_table():
     # 0.353 is within 0.03 of 0.3652 and of 0.3565; 18 of 34 is the printed 0.5294.
-    rows = _with_errors(papers, 12, [14] * 9 + [18])
+    rows = _with_errors(12, [14] * 9 + [18])
     verdicts = {(row.table, row.setting): row.verdict for row in rows if row.method != "PPSVM, largest of equals"}
     assert verdicts["sharing", "5 entities"] == verdicts["sharing", "2 entities"] == "agrees"
     assert verdicts["no sharing", "5 entities"] == verdicts["no sharing", "2 entities"] == "agrees"
     assert verdicts["better", ""] == "agrees"
-    rows = _with_errors(papers, 15, [14] * 10)
+    rows = _with_errors(15, [14] * 10)
     for table in ("sharing", "no sharing", "better"):
         chosen = [row for row in rows if row.table == table]
         assert {row.verdict for row in chosen} == {"differs"}
@@ -296,15 +295,14 @@ def test_the_attack_recovers_the_rows(finished):
                 assert (error < 1e-6) == (known >= columns + more)
 
 
-def test_an_attack_without_enough_rows_is_not_called_exact(papers):
-    module = papers["ppsvm"]
-    experiment = module.ATTACK.with_settings({"datasets": {"Arrhythmia": module.DATASETS["Arrhythmia"]}})
+def test_an_attack_without_enough_rows_is_not_called_exact():
+    experiment = experiments.ATTACK.with_settings({"datasets": {"Arrhythmia": experiments.DATASETS["Arrhythmia"]}})
     own = {
         "columns": 56, "rows_needed": 56, "possible": False, "error_at_rows_needed": 0.7, "max_error": [0.7],
         "unreadable_rows": 0,
     }  # fmt: skip
     results = {job: {"n_rows": 452, "mbar": 45, "entities": [own]} for job in experiment.all_jobs()}
-    rows = experiment.report(experiment, results).rows
+    rows = experiment.make_report(results).rows
     assert {row.verdict for row in rows} == {"agrees"}
     assert all("mbar 45 is below the 56" in row.explanation for row in rows)
 
@@ -312,7 +310,7 @@ def test_an_attack_without_enough_rows_is_not_called_exact(papers):
 def test_missing_datasets_have_rows(bench, no_data):
     for name in EXPERIMENTS:
         changes = PPSVM_KERNELS if name == "kernels" else {}
-        bench.run("ppsvm", name, settings={**PPSVM, **changes})
+        bench.run(f"ppsvm_{name}", settings={**PPSVM, **changes})
         rows = bench.rows(f"ppsvm_{name}")
         assert rows
         assert {row.verdict for row in rows} == {"no data"}
@@ -320,22 +318,21 @@ def test_missing_datasets_have_rows(bench, no_data):
 
 
 @pytest.mark.skipif(not os.environ.get("PRIVSVM_MIRROR"), reason="PRIVSVM_MIRROR: the paper's data is not at hand")
-def test_published_errors_of_bupa(bench, papers):
+def test_published_errors_of_bupa(bench):
     if not Path(os.environ["PRIVSVM_MIRROR"]).is_dir():
         pytest.skip("PRIVSVM_MIRROR: no such folder")
-    module = papers["ppsvm"]
     changes = {
-        "datasets": {"Bupa Liver": module.DATASETS["Bupa Liver"]},
-        "rules": [module.MAIN_RULE],
+        "datasets": {"Bupa Liver": experiments.DATASETS["Bupa Liver"]},
+        "rules": [experiments.MAIN_RULE],
         "readings": {},
     }
-    experiment = module.TABLE1.with_settings(changes)
+    experiment = experiments.TABLE1.with_settings(changes)
     results = {}
     for job in experiment.all_jobs():
         jobs.run_job(experiment, job, bench.folder)
         results[job] = read_json(bench.folder / "ppsvm_table1" / f"{job}.json")["result"]
         if "missing" in results[job]:
             pytest.skip(results[job]["missing"]["reason"])
-    rows = experiment.report(experiment, results).rows
+    rows = experiment.make_report(results).rows
     assert [row.verdict for row in rows if row.table == "sharing"] == ["agrees"] * 2
     assert [row.verdict for row in rows if row.table == "better"] == ["agrees"] * 3

@@ -35,7 +35,7 @@ def test_an_unknown_experiment_is_one_line(tmp_path):
         "-s", "reproduce/Snakefile", "--config", "experiments=dpwss_tabel3", "--dry-run", check=False
     )
     assert workspace.code != 0
-    assert "error: EXPERIMENTS: 'dpwss_tabel3' is unknown; did you mean 'dpwss_table3'?" in output
+    assert "error: EXPERIMENTS: experiment 'dpwss_tabel3' is unknown; did you mean 'dpwss_table3'?" in output
 
 
 def test_dvc_has_one_graph():

@@ -5,14 +5,13 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import re
 import shutil
 import subprocess
-from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from privsvm.errors import without_absolute_paths
 from privsvm.files import sha256_of_file
 
 __all__ = ["PACKAGES", "provenance", "without_absolute_paths"]
@@ -28,32 +27,6 @@ PACKAGES = (
     "dvc",
     "mlflow",
 )
-
-# A slash at the start of a word followed by at least two parts; "a/b", URLs and "1/2" are left alone.
-_ABSOLUTE = re.compile(r"(?<![\w.:/~)\]}-])(?:file://|~)?/(?:[^\s/\"',;:()\[\]{}]+/)+([^\s/\"',;:()\[\]{}]*)")
-_WINDOWS = re.compile(r"\b[A-Za-z]:\\(?:[^\s\\\"',;]+\\)*([^\s\\\"',;]*)")
-
-
-def without_absolute_paths(value: Any) -> Any:
-    """Cut absolute paths down to their last part: they name users and machines.
-
-    Parameters
-    ----------
-    value : object
-        Text, or mappings and lists that hold text.
-
-    Returns
-    -------
-    object
-        The same with ``<some folder>/a.csv`` turned into ``a.csv``.
-    """
-    if isinstance(value, Mapping):
-        return {without_absolute_paths(str(key)): without_absolute_paths(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_absolute_paths(item) for item in value]
-    if isinstance(value, str):
-        return _WINDOWS.sub(r"\1", _ABSOLUTE.sub(r"\1", value))
-    return value
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

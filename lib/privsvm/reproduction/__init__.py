@@ -1,4 +1,4 @@
 """Reproductions of published experiments: what the paper printed, what comes out here, and whether they agree.
 
-The papers' experiments are in ``reproduce/``, one file each; here is what they share.
+Here is the engine. The papers' experiments are in ``reproduce/``, a folder each.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -65,6 +66,8 @@ class Experiment:
 
     Attributes
     ----------
+    package : str
+        The paper's package, ``reproduce.<paper>``.
     name : str
         ``<paper>_<experiment>``: names its files.
     title, compares : str
@@ -74,24 +77,40 @@ class Experiment:
     jobs : callable
         ``settings -> {job: parameters}``. Equal parameters give equal results; all that a job needs is in them.
     run : str
-        ``module:function`` with ``(parameters, context) -> result``, imported when a job runs.
-    report : callable
-        ``(experiment, results of all jobs, or None where one has not run) -> Report``.
-    sources : tuple of str
-        Files and folders below ``lib/privsvm`` whose code the results depend on.
+        ``module:function`` of the package, with ``(parameters, context) -> result``; imported when a job runs.
+    report : str
+        ``module:function`` of the package, with ``(experiment, results of all jobs, or None where one has not run) ->
+        Report``; imported when a report is written.
     borrows : Experiment or None
         Another experiment whose results the report reads too.
     """
 
+    package: str
     name: str
     title: str
     compares: str
     settings: Settings
     jobs: Callable[[Settings], dict[str, dict[str, Any]]]
     run: str
-    report: Callable[[Experiment, Results], Report]
-    sources: tuple[str, ...]
+    report: str
     borrows: Experiment | None = None
+
+    @property
+    def paper(self) -> str:
+        """Name of the paper's folder."""
+        return self.package.rpartition(".")[2]
+
+    def module(self, place: str) -> str:
+        """Full name of the module in ``module:function``."""
+        return f"{self.package}.{place.partition(':')[0]}"
+
+    def function(self, place: str) -> Callable[..., Any]:
+        """Import the function that ``module:function`` names."""
+        return getattr(importlib.import_module(self.module(place)), place.partition(":")[2])
+
+    def make_report(self, results: Results) -> Report:
+        """Compare the results of all jobs, None where one has not run, with what the paper prints."""
+        return self.function(self.report)(self, results)
 
     def with_settings(self, changes: Settings) -> Experiment:
         """Return the experiment with some settings changed; those of a borrowed one too, where it has them."""
@@ -99,10 +118,10 @@ class Experiment:
         own = {key: value for key, value in changes.items() if key in self.settings}
         return dataclasses.replace(self, settings={**self.settings, **own}, borrows=borrowed)
 
-    def all_jobs(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """All jobs that the report reads: name to experiment and parameters."""
+    def all_jobs(self) -> dict[str, tuple[Experiment, dict[str, Any]]]:
+        """All jobs that the report reads: name to the experiment they belong to, and parameters."""
         borrowed = self.borrows.all_jobs() if self.borrows else {}
-        return {**borrowed, **{job: (self.name, parameters) for job, parameters in self.jobs(self.settings).items()}}
+        return {**borrowed, **{job: (self, parameters) for job, parameters in self.jobs(self.settings).items()}}
 
 
 def missing_result(result: Mapping[str, Any] | None) -> tuple[str, str] | None:

@@ -1,200 +1,38 @@
-"""Running a job of a reproduction: data from the catalogue, and partial results that survive an interruption."""
+"""Running a job of a reproduction, unless its result is stored and the code behind it is the same."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import scipy.sparse
-
-from privsvm.data.catalogue import resolve
-from privsvm.data.download import download_raw
-from privsvm.data.prepare import treat_missing
-from privsvm.data.readers import read_part
-from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json, read_json, write_json
-from privsvm.numerics.rows import is_sparse
-from privsvm.numerics.streams import seeded_stream
-from privsvm.reporting.provenance import without_absolute_paths
+from privsvm.pipeline.methods import implementations
+from privsvm.pipeline.sources import closure_digest
+from privsvm.reproduction.context import Context, MissingError
 from privsvm.reproduction.experiment import Experiment
 
-__all__ = ["ClassRows", "Context", "MissingError", "Rows", "code_digest", "run_job"]
-
-_LIBRARY = Path(__file__).resolve().parents[1]
-
-# What every job reads, besides the sources its experiment names.
-_COMMON = ("data", "errors.py", "files.py", "numerics/streams.py", "reproduction/jobs.py")
+__all__ = ["code_entries", "run_job"]
 
 
-class MissingError(Exception):
-    """A job cannot have what it needs: its rows get a verdict instead of a number."""
-
-    def __init__(self, verdict: str, reason: str):
-        super().__init__(reason)
-        self.verdict = verdict
-
-
-class Rows(NamedTuple):
-    """Features (n, d), dense or CSR, and signs (n,) of one part of a two-class dataset, in the file's order."""
-
-    X: Any
-    signs: np.ndarray
-
-
-class ClassRows(NamedTuple):
-    """Features (n, d), dense or CSR, class codes (n,) and the labels they stand for, in the file's order."""
-
-    X: Any
-    codes: np.ndarray
-    labels: tuple[str, ...]
-
-
-def code_digest(sources: tuple[str, ...]) -> str:
-    """Hash of the library files that a job's result depends on, as 16 hexadecimal digits."""
-    digest = hashlib.sha256()
-    for name in sorted({*sources, *_COMMON}):
-        path = _LIBRARY / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.relative_to(_LIBRARY).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
-
-
-class Context:
-    """What a running job may use.
+def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[str]:
+    """List the modules whose imports are all that a job's result depends on: it runs one, and may name a method.
 
     Parameters
     ----------
-    experiment : str
-        Name of the experiment: key of its random streams and partial results.
-    folder : path-like
-        Where raw data and partial results are kept.
-    code : str
-        See `code_digest`.
+    experiment : Experiment
+        Whose job it is.
+    parameters : mapping
+        Of the job; ``estimator``, where there is one, is a file of `privsvm.methods` and a class.
+
+    Returns
+    -------
+    list of str
+        Dotted names, for `privsvm.pipeline.sources.closure`.
     """
-
-    def __init__(self, experiment: str, folder: str | Path, code: str):
-        self.experiment = experiment
-        self.folder = Path(folder)
-        self.code = code
-
-    def part(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Return a partial result, computed only if it is not stored.
-
-        Parameters
-        ----------
-        key : mapping
-            All that the result depends on, besides the code.
-        compute : callable
-            Gives the result, which JSON can hold.
-
-        Returns
-        -------
-        object
-            As it is read from JSON, whether stored or just computed.
-        """
-        identity = {"code": self.code, "experiment": self.experiment, "key": dict(key)}
-        name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:24]
-        path = self.folder / "parts" / self.experiment / f"{name}.json"
-        if not path.exists():
-            write_json(path, {**identity, "result": compute()}, indent=None)
-        return read_json(path)["result"]
-
-    def stream(self, seed: int, *purpose: str | int | float) -> np.random.Generator:
-        """Open the random stream of one purpose of this experiment."""
-        return seeded_stream(seed, "reproduce", self.experiment, *purpose)
-
-    def rows(self, dataset: str, part: str, positive: str = "1") -> Rows:
-        """Read one part of a dataset of the catalogue, in the order of its file.
-
-        Parameters
-        ----------
-        dataset, part : str
-            Name in the catalogue, and one of its parts.
-        positive : str
-            Label that becomes +1; all others become -1.
-
-        Returns
-        -------
-        Rows
-
-        Raises
-        ------
-        MissingError
-            If the files cannot be had.
-        """
-        return _read(dataset, part, positive, str(self.folder / "raw" / dataset))
-
-    def class_rows(self, dataset: str, *parts: str) -> ClassRows:
-        """Read parts of a dataset of the catalogue, one after the other, with all their classes.
-
-        Parameters
-        ----------
-        dataset : str
-            Name in the catalogue.
-        *parts : str
-            One or more of its parts.
-
-        Returns
-        -------
-        ClassRows
-            Missing values are treated by the catalogue's rule. Codes number the labels in the catalogue's order.
-
-        Raises
-        ------
-        MissingError
-            If the files cannot be had.
-        """
-        return _read_classes(dataset, parts, str(self.folder / "raw" / dataset))
-
-
-def _read_raw(dataset: str, part: str, folder: str) -> tuple[Any, np.ndarray]:
-    """Features and labels of one part, got if need be."""
-    try:
-        entry = resolve(dataset)
-        for name in entry.parts[part].files:
-            target = Path(folder) / name
-            if not target.exists():
-                download_raw(dataset, name, target, progress=False)
-        X: Any
-        X, labels = read_part(entry, part, folder)
-    except PrivSVMError as error:
-        # What happened and the remedy; all that was tried in between would be repeated in every row.
-        clauses = without_absolute_paths(str(error).splitlines()[0]).split("; ")
-        raise MissingError("no data", "; ".join(dict.fromkeys((clauses[0], clauses[-1])))) from None
-    # Rows as LIBSVM has them: dense where most numbers are not zero.
-    if is_sparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
-        X = X.toarray()
-    return X, np.asarray(labels)
-
-
-@functools.lru_cache(maxsize=4)
-def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
-    X, labels = _read_raw(dataset, part, folder)
-    signs = np.where(labels == positive, 1.0, -1.0)
-    if np.unique(signs).size < 2:
-        raise MissingError("no data", f"dataset {dataset}: no row, or every row, has the label {positive}")
-    return Rows(X, signs)
-
-
-@functools.lru_cache(maxsize=2)
-def _read_classes(dataset: str, parts: tuple[str, ...], folder: str) -> ClassRows:
-    pieces = [_read_raw(dataset, part, folder) for part in parts]
-    labels, entry = np.concatenate([own for _, own in pieces]), resolve(dataset)
-    order = tuple(entry.classes or dict.fromkeys(sorted(str(label) for label in labels)))
-    code_of = {label: code for code, label in enumerate(order)}
-    matrices = [X for X, _ in pieces]
-    if any(is_sparse(X) for X in matrices):
-        X: Any = scipy.sparse.vstack([scipy.sparse.csr_array(X) for X in matrices]).tocsr()
-    else:
-        X = np.vstack(matrices)
-    X, kept, _ = treat_missing(entry, X)
-    labels = labels[kept]
-    return ClassRows(X, np.array([code_of[str(label)] for label in labels], dtype=np.int64), order)
+    method = str(parameters.get("estimator", "")).partition(":")[0]
+    named = [f"privsvm.methods.{method}"] if method in implementations() else []
+    return [experiment.module(experiment.run), "privsvm.reproduction.context", *named]
 
 
 def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:
@@ -218,17 +56,16 @@ def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Ma
     """
     parameters = experiment.jobs(experiment.settings)[job] if parameters is None else parameters
     path = Path(folder) / experiment.name / f"{job}.json"
-    code = code_digest(experiment.sources)
+    code = closure_digest(*code_entries(experiment, parameters))
     identity = {"experiment": experiment.name, "job": job, "code": code, "parameters": parameters}
     if path.exists():
         stored = read_json(path)
         same = all(canonical_json(stored.get(key)) == canonical_json(value) for key, value in identity.items())
         if same and "missing" not in stored["result"]:
             return False
-    module, _, function = experiment.run.partition(":")
     context = Context(experiment.name, folder, code)
     try:
-        result = getattr(importlib.import_module(module), function)(parameters, context)
+        result = experiment.function(experiment.run)(parameters, context)
     except MissingError as error:
         result = {"missing": {"verdict": error.verdict, "reason": str(error)}}
     write_json(path, {**identity, "result": result}, indent=None)

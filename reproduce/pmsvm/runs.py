@@ -25,7 +25,7 @@ from privsvm.methods.opera import OPERAClassifier
 from privsvm.methods.pmsvm import PMSVMClassifier
 from privsvm.numerics.rows import row_norms
 from privsvm.privacy.accounting import gaussian_epsilon, sampled_gaussian_noise_multiplier
-from privsvm.reproduction.jobs import ClassRows, Context, MissingError
+from privsvm.reproduction.context import ClassRows, Context, MissingError
 from privsvm.solvers.noisy_gradient import GradientSteps, noisy_gradient_steps
 
 __all__ = [

@@ -11,7 +11,7 @@ import numpy as np
 
 from privsvm.base.released import KernelPath, ReleasedPath
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier, laplace_scales
-from privsvm.reproduction.jobs import Context
+from privsvm.reproduction.context import Context
 from privsvm.solvers.c_svc import CSVCSolution
 
 __all__ = ["accuracies", "draws", "run"]

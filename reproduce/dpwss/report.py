@@ -1,7 +1,4 @@
-"""The experiments of dpwss-2021 (Sun et al., PeerJ Computer Science 2021): Table 3 and Figures 1 to 21.
-
-``python reproduce/dpwss.py table3 --datasets heart`` runs one dataset; without arguments everything runs.
-"""
+"""The report of dpwss-2021: Table 3 and Figures 1 to 21."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from privsvm.pipeline.stage import run
 from privsvm.reproduction.comparison import (
     Row,
     Rule,
@@ -22,62 +18,11 @@ from privsvm.reproduction.comparison import (
     within_share,
 )
 from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
+from reproduce.dpwss.experiments import TABLE3, setting_name, table3_jobs
 
-PUBLISHED = Path(__file__).with_name("published") / "dpwss.csv"
+PUBLISHED = Path(__file__).with_name("published.csv")
 
 METRICS = ("AUC", "accuracy", "precision", "recall", "f1", "MCC", "objective", "iterations")
-
-TABLE3_SETTINGS: dict[str, Any] = {
-    # Name in the paper: catalogue name, part, label that counts as positive.
-    "datasets": {
-        "a1a": ["a1a", "train", "1"],
-        "a5a": ["a5a", "train", "1"],
-        "australian": ["australian_scale", "all", "1"],
-        # The printed precision and recall are those of the benign class, which has the label -1 in this copy.
-        "breast": ["breast-cancer_scale", "all", "-1"],
-        "diabetes": ["diabetes_scale", "all", "1"],
-        "fourclass": ["fourclass_scale", "all", "1"],
-        "german": ["german.numer_scale", "all", "1"],
-        "gisette": ["gisette_scale", "train", "1"],
-        "heart": ["heart_scale", "all", "1"],
-        "ijcnn1": ["ijcnn1", "train", "1"],
-        "ionosphere": ["ionosphere_scale", "all", "1"],
-        "rcv1": ["rcv1_train.binary", "train", "1"],
-        "sonar": ["sonar_scale", "all", "1"],
-        "splice": ["splice_scale", "train", "1"],
-        "w1a": ["w1a", "train", "1"],
-        "w5a": ["w5a", "train", "1"],
-    },
-    "shrinking": [1, 0],
-    "columns": [
-        {"epsilon": 1, "sigma": 0.1},
-        {"epsilon": 1, "sigma": 0.3},
-        {"epsilon": 1, "sigma": 0.5},
-        {"epsilon": 1, "sigma": 0.7},
-        {"epsilon": 0.5, "sigma": 0.7},
-        {"epsilon": 0.1, "sigma": 0.7},
-    ],
-    "runs": 5,
-    "C": 1.0,
-    "tol": 1e-3,
-    "seed": 20260,
-}
-
-# Column numbers from 1 of the heart data: maximum heart rate, and ST depression (oldpeak).
-FIGURES_SETTINGS: dict[str, Any] = {
-    "figure1": {
-        "dataset": "heart",
-        "source": ["heart_scale", "all", "1"],
-        "features": [8, 10],
-        "shift": [-0.25, 0.25],
-        "column": {"epsilon": 1, "sigma": 0.7},
-        "runs": 5,
-        "shrinking": 1,
-        "C": 1.0,
-        "tol": 1e-3,
-        "seed": 20260,
-    },
-}
 
 WSS2_RULES: dict[str, Rule] = {
     # Half of the last printed digit where 1e-4 of a small objective is less.
@@ -92,27 +37,6 @@ DPWSS_RULES: dict[str, Rule] = {
     # The paper: "the maximum error between them is no more than 3 %".
     **{metric: within(0.03) for metric in ("precision", "recall", "f1", "MCC")},
 }
-
-
-def setting_name(shrinking: int, column: Mapping[str, float] | None) -> str:
-    """Write a setting as the published table does; None is WSS2."""
-    return f"shrinking={shrinking}" + (f";epsilon={column['epsilon']:g};sigma={column['sigma']:g}" if column else "")
-
-
-def table3_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """One job per dataset and shrinking setting."""
-    shared = {key: settings[key] for key in ("runs", "C", "tol", "seed")}
-    return {
-        f"{dataset}.shrinking-{shrinking}": {
-            "dataset": dataset,
-            "source": source,
-            "shrinking": shrinking,
-            "columns": {setting_name(shrinking, column): column for column in [None, *settings["columns"]]},
-            **shared,
-        }
-        for dataset, source in settings["datasets"].items()
-        for shrinking in settings["shrinking"]
-    }
 
 
 def _published_f1(published: Mapping[tuple[str, str, str, str], str], key: tuple[str, str, str]) -> float | None:
@@ -289,11 +213,6 @@ def _table3_figures(rows: list[Row]) -> list[Figure]:
             )
         )  # fmt: skip
     return figures
-
-
-def figures_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Figure 1 is the only one that is not drawn from Table 3's results."""
-    return {"figure1": dict(settings["figure1"])}
 
 
 def _ratio(published: Mapping[tuple[str, str, str, str], str], key: tuple[str, str], shrinking: int, metric: str):
@@ -557,44 +476,3 @@ def _ratio_figures(rows: list[Row]) -> list[Figure]:
             )
         )  # fmt: skip
     return figures
-
-
-SOURCES = ("metrics.py", "reproduction/dpwss_runs.py", "numerics", "solvers")
-
-TABLE3 = Experiment(
-    name="dpwss_table3",
-    title="DPWSS, Table 3: classification capability, objective and iterations",
-    compares="Eight numbers of WSS2 (LIBSVM 3.24) and of DPWSS with six settings, on 16 datasets, with and without "
-    "shrinking.",
-    settings=TABLE3_SETTINGS,
-    jobs=table3_jobs,
-    run="privsvm.reproduction.dpwss_runs:table3",
-    report=table3_report,
-    sources=SOURCES,
-)
-
-FIGURES = Experiment(
-    name="dpwss_figures",
-    title="DPWSS, Figures 1 to 21: private lines, objError, iterationRatio",
-    compares="The errors of the objective and the ratios of iterations that the paper draws, computed from its Table "
-    "3, and its example of private lines in two dimensions.",
-    settings=FIGURES_SETTINGS,
-    jobs=figures_jobs,
-    run="privsvm.reproduction.dpwss_runs:figure1",
-    report=figures_report,
-    sources=SOURCES,
-    borrows=TABLE3,
-)
-
-EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE3, FIGURES)}
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Run what the arguments name."""
-    from privsvm.reproduction.command import main as command
-
-    command(EXPERIMENTS, argv)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -22,7 +22,7 @@ from privsvm.base.kernel_svm import SVMClassifier
 from privsvm.base.one_norm_training import count_errors, count_kernel_rows, draw_rows
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
 from privsvm.numerics.rows import squared_distances, squared_norms
-from privsvm.reproduction.jobs import Context
+from privsvm.reproduction.context import Context
 from privsvm.solvers.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
 from privsvm.solvers.one_norm_svm import OneNormProblem
 

@@ -23,7 +23,7 @@ from privsvm.base.one_norm_training import (
 from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
 from privsvm.numerics.rows import squared_distances
 from privsvm.privacy.attacks.known_sample import recovery_curve
-from privsvm.reproduction.jobs import Context, MissingError
+from privsvm.reproduction.context import Context, MissingError
 from privsvm.solvers.one_norm_svm import OneNormProblem
 
 __all__ = ["attack", "errors", "kernels", "read", "run", "tune"]

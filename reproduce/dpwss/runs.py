@@ -9,7 +9,7 @@ import numpy as np
 import scipy.stats
 
 from privsvm.metrics import Predictions, compute_metrics
-from privsvm.reproduction.jobs import Context
+from privsvm.reproduction.context import Context
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.smo import solve_smo
 

@@ -1,0 +1,218 @@
+"""Table 2 again, at proved epsilons."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from privsvm.reproduction.comparison import Row, Rule, claim, compare, read_published
+from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
+from reproduce.pmsvm.experiments import sound_jobs
+from reproduce.pmsvm.report.shared import (
+    PUBLISHED,
+    WEIGHT_METHODS,
+    Published,
+    _against_published,
+    _colour,
+    _printed,
+    _range,
+    _spread,
+)
+
+
+def sound_report(experiment: Experiment, results: Results) -> Report:
+    """Accuracies at proved epsilons beside the printed ones."""
+    settings, published = experiment.settings, read_published(PUBLISHED)
+    rows: list[Row] = []
+    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+    fixed: dict[tuple[str, str], dict[str, list[float]]] = {}
+    gone: dict[str, tuple[str, str]] = {}
+    proofs: list[tuple[float, float]] = []
+    for job, parameters in sound_jobs(settings).items():
+        result, dataset, method = results[job], parameters["dataset"], parameters["method"]
+        missing = missing_result(result)
+        if missing and method in BOTH:
+            gone[dataset] = missing
+        for index, epsilon in enumerate(settings["epsilons"]):
+            setting = f"epsilon={epsilon:g}"
+            values = None
+            if result is not None and not missing:
+                values = result["accuracies"][index]
+                cells.setdefault((dataset, setting), {})[method] = values
+                fixed.setdefault((dataset, setting), {})[method] = result["paper split"][index]
+                status, _, proved, _ = result["proved"][index]
+                if status != "proved":
+                    raise ValueError(f"{dataset}, {method}, {setting}: status {status}, and not proved")
+                proofs.append((epsilon, proved))
+            name = method.removesuffix(" (naive)")
+            rows.append(_sound_row(published, (dataset, name, setting), method, values, missing))
+    better, summary = _better_rows("better", settings, published, cells, gone)
+    alike, alike_summary = _better_rows("paper's split", settings, published, fixed, gone)
+    if any(proved > asked * (1 + 1e-9) for asked, proved in proofs):
+        raise ValueError("a proved epsilon exceeds the requested one")
+    return Report(
+        tables=[
+            Table(
+                name="better",
+                title="The better of PMSVM-GP and PMSVM-AGP, ours proved, the paper's as printed",
+                caption="Mean over 20 splits that are not stratified, epsilon proved for add_remove with delta 1e-5, "
+                "features scaled by public bounds or at the expense of the budget. Agrees where ours is at least the "
+                "printed number minus its standard deviation. The paper's is one split with scaling by private rows.",
+                rows=better,
+            ),
+            Table(
+                name="paper's split",
+                title="The same on the paper's one split",
+                caption="Five draws of noise on the split with seed 42, as in the paper.",
+                rows=alike,
+            ),
+            Table(
+                name="summary",
+                title="Cells at least equal",
+                caption="Of those that could be run. Agrees where more than half are at least the printed number.",
+                rows=[*summary, *alike_summary],
+            ),
+            Table(
+                name="methods",
+                title="All methods, at proved epsilon",
+                caption="Agrees where ours is at least the printed number minus its standard deviation. The printed "
+                "epsilon of weight perturbation does not hold (see pmsvm_table2), so those numbers compare unequal "
+                "privacy. What has no printed number is a baseline that the paper does not have: joint composition "
+                "spends the budget once for all classes.",
+                rows=rows,
+            ),
+        ],
+        figures=[*_sound_figures(settings, cells), *_against_published("Sound methods", rows)],
+        notes=[
+            f"{len(proofs)} records were checked: all say proved, and the proved epsilon is at most the requested one."
+            if proofs
+            else "No record was checked.",
+            "Dermatology is used in grades and years, scaled by public bounds. The gradient methods and Linear take "
+            "Vehicle as it was measured and pay for the scale of its features out of the budget; the others take the "
+            "publisher's file in [-1, 1], whose scaling looked at all rows and is not covered by their proofs.",
+            "PMSVM-GP, PMSVM-AGP and Linear have one rule for all datasets, which knows public numbers only: 60 steps "
+            "over all rows, a learning rate from epsilon, rows and steps, the average of the last 30 iterates, a noisy "
+            "centre for a tenth of the budget, or, for Vehicle, noisy centres, spreads and second moments for four "
+            "tenths. The rule was found on other splits of the same rows, after two looks at these, and the C of the "
+            "other methods on test rows, as in the paper: neither selection is charged.",
+            "Tried without gain: batches of a tenth of the rows, 30 to 100 steps, momentum, falling learning rates, a "
+            "margin regulariser, Adam's usual beta1 of 0.9. Without the noisy centre, accuracies on Dermatology and "
+            "ISOLET fall by 0.01 to 0.10; without whitening, those on Vehicle by about 0.02.",
+        ],
+    )  # fmt: skip
+
+
+BOTH = ("PMSVM-GP", "PMSVM-AGP")
+
+
+def _at_least(spread: float) -> Rule:
+    return Rule(
+        "at least the printed number minus its standard deviation",
+        lambda printed, ours: ours >= printed - spread - 1e-9,
+    )
+
+
+def _sound_row(
+    published: Published,
+    key: tuple[str, str, str],
+    method: str,
+    values: Sequence[float] | None,
+    missing: tuple[str, str] | None,
+) -> Row:
+    printed, spread = _printed(published, *key)
+    place = {"table": "methods", "dataset": key[0], "method": method, "setting": key[2], "metric": "accuracy"}
+
+    def why() -> str:
+        if key[1] in WEIGHT_METHODS:
+            return (
+                "the printed epsilon does not hold: here rows have norm 1 and the noise is what epsilon needs; "
+                f"{_range(values or [])}"
+            )
+        return (
+            "one split, features scaled by private rows and other constants in the paper; "
+            f"{_range(values or [])} over splits"
+        )
+
+    return compare(
+        place, printed, None if values is None else statistics.fmean(values), _at_least(spread), why, missing
+    )
+
+
+def _better_rows(
+    table: str,
+    settings: Settings,
+    published: Published,
+    cells: Mapping[tuple[str, str], Mapping[str, Sequence[float]]],
+    gone: Mapping[str, tuple[str, str]],
+) -> tuple[list[Row], list[Row]]:
+    """Rows of the better of the two gradient methods, and how many are at least equal."""
+    rows = []
+    for dataset in settings["datasets"]:
+        for epsilon in settings["epsilons"]:
+            setting = f"epsilon={epsilon:g}"
+            printed = [_printed(published, dataset, method, setting) for method in BOTH]
+            best, spread = max(printed, key=lambda pair: float(pair[0] or "-1"))
+            found = {name: own for name, own in cells.get((dataset, setting), {}).items() if name in BOTH}
+            means = {name: statistics.fmean(own) for name, own in found.items()}
+            ours = max(means, key=means.__getitem__) if means else ""
+            values = found.get(ours, [])
+            rows.append(
+                compare(
+                    {"table": table, "dataset": dataset, "method": ours or "better of both", "setting": setting,
+                     "metric": "accuracy"},
+                    best, means.get(ours), _at_least(spread),
+                    f"lower by more than the printed standard deviation of {spread:g}, which is that of the noise on "
+                    f"one split; over our {len(values)} runs it is {_spread(values) if values else 0:.3f}",
+                    gone.get(dataset),
+                )
+            )  # fmt: skip
+    compared = [row for row in rows if row.difference is not None]
+    equal = sum((row.difference or 0.0) >= -0.0005 for row in compared)
+    place = {
+        "table": "summary",
+        "dataset": "all",
+        "method": "better of both",
+        "setting": f"{table}, {len(compared)} cells",
+    }
+    share = equal / len(compared) if compared else None
+    return rows, [
+        claim({**place, "metric": "share at least equal"}, "most", share, share is not None and share > 0.5,
+              f"{equal} of {len(compared)}")
+    ]  # fmt: skip
+
+
+def _sound_figures(settings: Settings, cells: Mapping[tuple[str, str], Mapping[str, Sequence[float]]]) -> list[Figure]:
+    """Accuracy against epsilon of all methods, for each dataset."""
+    figures = []
+    for dataset in settings["datasets"]:
+        data = []
+        for method in settings["methods"]:
+            points = [
+                (epsilon, cells[dataset, f"epsilon={epsilon:g}"][method])
+                for epsilon in settings["epsilons"]
+                if method in cells.get((dataset, f"epsilon={epsilon:g}"), {})
+            ]
+            if points:
+                data.append(
+                    {
+                        "type": "scatter", "mode": "lines+markers", "name": method,
+                        "x": [epsilon for epsilon, _ in points],
+                        "y": [statistics.fmean(values) for _, values in points],
+                        "error_y": {"type": "data", "array": [_spread(values) for _, values in points], "thickness": 1,
+                                    "width": 2},
+                        "line": {"color": _colour(method), "dash": "dot" if "(naive)" in method else "solid"},
+                    }
+                )  # fmt: skip
+        if data:
+            figures.append(
+                Figure(
+                    title=f"{dataset}: accuracy against proved epsilon",
+                    caption=f"Mean and standard deviation over {len(settings['splits'])} splits.",
+                    data=data,
+                    layout={"xaxis": {"title": {"text": "epsilon (add_remove)"}, "type": "log",
+                                      "tickvals": settings["epsilons"]},
+                            "yaxis": {"title": {"text": "accuracy"}, "range": [0, 1]}, "height": 420,
+                            "legend": {"orientation": "h", "y": -0.28}},
+                )
+            )  # fmt: skip
+    return figures
