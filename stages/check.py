@@ -18,7 +18,7 @@ from privsvm.privacy.guarantee import Guarantee
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise the message where a condition does not hold."""
+    """Raise an error with this message unless the condition holds."""
     if not holds:
         raise PrivSVMError(message)
 
@@ -29,13 +29,13 @@ def main(arguments: list[str] | None = None) -> None:
     params = check_params(yaml.safe_load(Path("params.yaml").read_text(encoding="utf-8")))
     jobs = train_jobs(params)
     for name in ("index.html", "metrics.json", "curves.csv", "tracking.json"):
-        require((Path("reports") / name).is_file(), f"reports/{name}: not there; run `make run`")
+        require((Path("reports") / name).is_file(), f"reports/{name}: file not found; run `make run`")
     tracked = read_json("reports/tracking.json")
     curves = pd.read_csv("reports/curves.csv")
     for method, dataset in jobs:
         results = read_json(f"data/results/{method}/{dataset}.json")
         accuracy = results["summary"]["accuracy"]["mean"]
-        require(all(0 <= value <= 1 for value in accuracy), f"{method} on {dataset}: accuracy {accuracy} is no share")
+        require(all(0 <= value <= 1 for value in accuracy), f"{method} on {dataset}: accuracy {accuracy} is not between 0 and 1")
         for record in results["guarantees"]:
             try:
                 # Refuses an epsilon proved above the one asked for, or one that its own audit refutes.

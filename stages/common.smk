@@ -26,7 +26,7 @@ from privsvm.pipeline.workflow import (
 
 IN_DVC = runs_inside_dvc()
 if IN_DVC:
-    # A killed `dvc repro` must not leave a Snakemake behind that writes into its folders.
+    # A killed `dvc repro` must not leave behind a Snakemake that still writes into its folders.
     die_with_parent()
 WORKFLOW_LOCK = clear_stale_locks()
 
@@ -34,7 +34,7 @@ try:
     PARAMS = check_params(config)
     check_writable("data", "logs", "reports")
 except PrivSVMError as error:
-    # One line, without the place in this file that found it.
+    # One line, without a traceback.
     sys.exit(f"error: {error}")
 
 NUMBA_KEY = set_environment(workflow.basedir, PARAMS)
@@ -63,5 +63,5 @@ wildcard_constraints:
 
 
 onerror:
-    # What the user can mend, last.
+    # Print last what the user can mend.
     print("", *collect_errors(log), sep="\n", file=sys.stderr)

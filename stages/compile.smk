@@ -1,5 +1,5 @@
 # Compile all jit functions once. No job has this as its input: a job whose `ancient` input is about to be made again
-# is not checked for other changes by Snakemake 9.27, and would go stale silently. Jobs wait for each other instead
+# is not checked for other changes by Snakemake 9.27 and would go stale silently. Jobs wait for each other instead
 # (`privsvm.solvers.compile_once`); this rule only starts the compilation early.
 rule compile:
     output:

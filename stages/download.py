@@ -1,4 +1,4 @@
-"""Stage: get one raw file of one dataset, or list the datasets there are."""
+"""Stage: get one raw file of one dataset, or list the catalogue."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(argv: list[str] | None = None) -> int | None:
-    """Parse the arguments and do it."""
+    """Get the file, or print the list."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--list", action="store_true", help="print the catalogue and where each set can be had")
+    parser.add_argument("--list", action="store_true", help="list the datasets of the catalogue and where each can be had")
     parser.add_argument("--dataset", help="name of the dataset")
     parser.add_argument("--file", help="raw file of the dataset")
     parser.add_argument("--output", help="where to put the file")
@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int | None:
             print(catalogue_table(mirror))
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader of the table, `head` for example, has seen enough.
+            # Whatever reads the table, such as `head`, has closed the pipe.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     missing = [f"--{key}" for key in ("dataset", "file", "output") if getattr(arguments, key) is None]

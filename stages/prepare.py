@@ -12,7 +12,7 @@ KEYS = ("settings", "protocol", "seed", "experiment")
 
 
 def main(argv: list[str] | None = None) -> int | None:
-    """Parse the arguments and do it."""
+    """Prepare the dataset."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dataset", required=True, help="name of the dataset")
     parser.add_argument("--raw", required=True, help="folder with its raw files")
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int | None:
             raise PrivSVMError(f"--parameters: key {key!r} missing; add it")
     entry = resolve(arguments.dataset, parameters.get("settings"))
 
-    # Imported late, so that a wrong name is told at once.
+    # Imported late, so that a wrong name is reported at once.
     from privsvm.data.prepare import prepare, write_prepared
 
     arrays, description = prepare(

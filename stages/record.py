@@ -18,7 +18,7 @@ LOCK_FILE = Path("dvc.lock")
 
 
 def set_broken_lock_file_aside() -> None:
-    """Move a dvc.lock that a killed DVC left half-written out of the way; it is made anew right after."""
+    """Move away a dvc.lock that a killed DVC left half-written; `dvc commit` then writes a new one."""
     if not LOCK_FILE.exists():
         return
     try:
@@ -27,23 +27,23 @@ def set_broken_lock_file_aside() -> None:
     except (yaml.YAMLError, UnicodeDecodeError):
         pass
     LOCK_FILE.replace("dvc.lock.broken")
-    print("record: dvc.lock could not be read; moved to dvc.lock.broken and made anew")
+    print("record: dvc.lock could not be read; moved to dvc.lock.broken and written again")
 
 
 def remove_other_outputs(datasets: list[str], condense: str, data: Path = Path("data")) -> list[str]:
-    """Remove what the benchmark made of datasets, or by a condensation, that it no longer has.
+    """Remove the outputs for datasets and condensations that params.yaml no longer names.
 
     DVC's cache keeps recorded versions. Equal parameters then give an equal dvc.lock, and `dvc push` publishes nothing
-    that was taken out.
+    that was removed from params.yaml.
     """
     removed = [folder for folder in data.glob("condensed/*") if folder.name != condense]
-    rooms = [data / "prepared", data / "raw"]
-    rooms += [folder for name in ("condensed", "models", "results", "timings") for folder in data.glob(f"{name}/*")]
+    folders = [data / "prepared", data / "raw"]
+    folders += [folder for name in ("condensed", "models", "results", "timings") for folder in data.glob(f"{name}/*")]
     removed += [
         entry
-        for room in rooms
-        if room.is_dir() and room not in removed
-        for entry in room.iterdir()
+        for folder in folders
+        if folder.is_dir() and folder not in removed
+        for entry in folder.iterdir()
         # A dataset's name may hold dots: wine.scale.npz, wine.scale.train.json.
         if not any(entry.name == name or entry.name.startswith(f"{name}.") for name in datasets)
     ]
@@ -56,7 +56,7 @@ def remove_other_outputs(datasets: list[str], condense: str, data: Path = Path("
 
 
 def remove_private_files(data: Path = Path("data")) -> None:
-    """Remove what a killed run may have left of the files that entities keep to themselves; all is done now."""
+    """Remove private files of entities that a killed run may have left; no job needs them any more."""
     shutil.rmtree(data / "entities", ignore_errors=True)
 
 
@@ -71,12 +71,12 @@ def main(arguments: list[str] | None = None) -> None:
     set_broken_lock_file_aside()
     remove_private_files()
     for name in remove_other_outputs(**options.in_use):
-        print(f"record: removed {name}: it belongs to nothing in params.yaml")
+        print(f"record: removed {name}: nothing in params.yaml uses it")
     command = [sys.executable, "-m", "dvc", "commit", "--quiet", "--force"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PrivSVMError(f"dvc commit: failed ({last}); run `dvc commit` by hand to see more")
+        raise PrivSVMError(f"dvc commit: failed ({last}); run `dvc commit` to see its messages")
     write_text(options.output, sha256_of_file(LOCK_FILE) + "\n")
 
 

@@ -12,7 +12,7 @@ FINAL_FILES = [
 ]
 
 
-# Not in `params`: DVC makes the same files without this rule, and Snakemake would then take it for due.
+# Not in `params`: DVC makes the same files without this rule, and Snakemake would then find the rule out of date.
 os.environ["PRIVSVM_IN_USE"] = canonical_json(
     {"condense": CONDENSE, "datasets": DATASETS}
 )

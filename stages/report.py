@@ -14,7 +14,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--timings", nargs="*", default=[], metavar="FILE")
-    parser.add_argument("--condensing", nargs="*", default=[], metavar="FILE", help="seconds of the stage condense")
+    parser.add_argument("--condensing", nargs="*", default=[], metavar="FILE", help="timings of the stage condense")
     parser.add_argument("--attacks", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--prepared", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--output-html", required=True, metavar="FILE")
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
         experiment=str(parameters.get("experiment", results[0].experiment)),
         reference_epsilon=reference_epsilon,
     )
-    # All three are computed before the first is written.
+    # Compute all three before writing the first.
     metrics = reporting.metrics_record(results, reference_epsilon)
     curves = reporting.curves_csv(reporting.curve_rows(results, reference_epsilon))
     write_json(options.output_metrics, metrics)

@@ -39,7 +39,7 @@ def with_timings(results: list[Path], timings: list[Path]) -> list[tuple[Path, l
         dataset = next((path.name.removesuffix(end) for end in _TIMING_SUFFIXES if path.name.endswith(end)), None)
         if dataset is None or (path.parent.name, dataset) not in timings_of:
             raise PrivSVMError(
-                f"{path}: belongs to none of the results given; pass its result file too or leave it out"
+                f"{path}: belongs to none of the given results; pass its result file too, or leave it out"
             )
         timings_of[path.parent.name, dataset].append(path)
     return [(path, timings_of[path.parent.name, path.stem]) for path in sorted(results)]
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
     for (path, _), key in zip(files, keys, strict=True):
         by_dataset[path.stem][path.parent.name] = key
     write_json(options.output, by_dataset)
-    print(f"track: {len(keys)} results of {len(by_dataset)} data sets are in MLflow")
+    print(f"track: {len(keys)} results on {len(by_dataset)} datasets are in MLflow")
 
 
 if __name__ == "__main__":

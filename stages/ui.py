@@ -1,6 +1,6 @@
-"""Open the results in MLflow: log what is missing, print one link for each data set, serve the page on this machine.
+"""Open the results in MLflow: log what is missing, print one link for each dataset, serve the page on this machine.
 
-With ``--only-log`` nothing is served: the runs and their ``current`` tags are brought in line with the present results.
+With ``--only-log`` no page is served; the runs and their ``current`` tags are updated to the present results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from track import current_commit, with_timings
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 50
 _OLDER_RUNS = (
-    "ui: to see runs of older parameters too, clear the filter `tags.current = 'yes'` and group by run instead of curve"
+    "ui: to see runs of earlier parameters too, clear the filter `tags.current = 'yes'` and group by run instead of curve"
 )
 
 
@@ -64,7 +64,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
         The folder that holds ``results`` and ``timings``.
     tracked : pathlib.Path
         What the ``track`` stage wrote last. Result files older than it and not listed in it belong to methods
-        or data sets that were taken out of ``params.yaml`` since; they stay on disk but are not shown.
+        or datasets that were since removed from ``params.yaml``; they stay on disk but are not shown.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     PrivSVMError
         If there are none.
     """
-    # Records of attacks lie beside the results and are no runs.
+    # Records of attacks are beside the results, but they are not runs.
     found = sorted(path for path in (data / "results").glob("*/*.json") if not path.name.endswith(".attacks.json"))
     if tracked.exists():
         keys = read_json(tracked)
@@ -91,7 +91,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
 
 
 def free_port(wanted: int) -> int:
-    """Find the wanted port, or the next one above it that nobody listens on.
+    """Find the wanted port, or the next free one above it.
 
     Raises
     ------
@@ -112,14 +112,14 @@ def free_port(wanted: int) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Log; unless only that is asked for, print the links and become the MLflow server."""
+    """Log the results; unless only that is asked for, print the links and become the MLflow server."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=5000, help="the next free one is taken if it is busy")
-    parser.add_argument("--tracking-uri", help="instead of mlflow.tracking_uri in params.yaml")
+    parser.add_argument("--port", type=int, default=5000, help="port to serve on; if it is busy, the next free one is used")
+    parser.add_argument("--tracking-uri", help="use this in place of mlflow.tracking_uri in params.yaml")
     parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="the parameter file")
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of results and timings")
     parser.add_argument("--tracked", type=Path, default=Path("reports/tracking.json"), help="output of the track stage")
-    parser.add_argument("--only-log", action="store_true", help="log the present results and stop; no page is served")
+    parser.add_argument("--only-log", action="store_true", help="log the present results and stop, without serving a page")
     options = parser.parse_args(arguments)
     if not 1 <= options.port <= 65535:
         raise PrivSVMError(f"--port: {options.port} is not a port; pass a number from 1024 to 65535")

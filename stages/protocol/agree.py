@@ -1,4 +1,4 @@
-"""Write what all entities know beforehand: the agreement on the kernel, and the labels."""
+"""Write what all entities know at the start: the agreement on the kernel, and the labels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise PrivSVMError(f"methods.{options.method} on {description['dataset']}: {error}") from None
     folder, names = Path(options.agreement).parent, {item["name"] for item in agreement["entities"]}
     for block in folder.glob("*.entity-*.npz"):
-        # Of an entity that an earlier agreement had.
+        # From an entity of an earlier agreement.
         if block.name.split(".")[1] not in names:
             block.unlink()
     public = {name: description[name] for name in ("dataset", "digest", "protocol", "classes", "n_features")}

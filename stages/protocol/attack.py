@@ -1,4 +1,4 @@
-"""Audit: attack every entity's public block, and compare with its columns. No part of the protocol."""
+"""Audit: attack every entity's public block and compare the result with its columns. Not part of the protocol."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the blocks of split 0 and what they hide, write how much of it comes to light."""
+    """Read the blocks of split 0 and what they hide; write how much the attack recovers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--method", required=True, help="name of the method's entry in params.yaml")
     parser.add_argument("--columns", required=True, nargs="+", metavar="NPZ", help="of all entities, in their order")

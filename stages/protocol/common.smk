@@ -1,4 +1,4 @@
-# What the rules of the protocol share: where public and private files lie, and whose they are.
+# What the rules of the protocol share: where public and private files are, and to whom they belong.
 from privsvm.pipeline.params import entity_names
 from privsvm.numerics.streams import job_seed
 

@@ -1,4 +1,4 @@
-"""Draw what one entity keeps to itself: centre and spread of its columns, and its random matrix."""
+"""Draw the secrets of one entity: centre and spread of its columns, and its random matrix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read one entity's own columns, write its secrets for nobody else to read."""
+    """Read one entity's own columns, write its secrets to a file that only its user can read."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entity", required=True, metavar="NAME")
     parser.add_argument("--columns", required=True, metavar="NPZ", help="its own columns")

@@ -1,4 +1,4 @@
-"""Cut one entity's columns out of the prepared data: the world as it is before the protocol begins."""
+"""Cut one entity's columns out of the prepared data: the situation before the protocol starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the prepared data, write the columns of one entity for nobody else to read."""
+    """Read the prepared data, write the columns of one entity to a file that only its user can read."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--method", required=True, help="name of the method's entry in params.yaml")
     parser.add_argument("--entity", required=True, metavar="NAME")

@@ -1,13 +1,13 @@
 # PPSVM as a protocol: a job of an entity reads that entity's own private files and what is public, and the trainer
 # reads what is public alone. docs/ppsvm.md says which file is which.
 #
-# Private files lie in data/entities and are temp(): they are gone when nobody needs them any more, and are in no DVC
-# output. Columns and secrets of an entity are inputs of its own jobs only. `partition` stands for the world before the
-# protocol, `attack` for an audit outside of it; no party could run them.
+# Private files are in data/entities and are temp(): Snakemake deletes them when no job needs them any more, and no DVC
+# output holds them. Columns and secrets of an entity are inputs of its own jobs only. `partition` sets the scene before
+# the protocol, and `attack` is an audit outside of it; no party could run them.
 include: "common.smk"
 
 
-# What everybody knows beforehand. The test labels are for the evaluation.
+# What all parties know at the start. The test labels are for the evaluation.
 rule agree:
     input:
         data="data/prepared/{dataset}.npz",

@@ -1,4 +1,4 @@
-"""Train on the public blocks of all entities and the labels: the trainer has nothing else."""
+"""Train on the public blocks of all entities and on the labels; the trainer has nothing else."""
 
 from __future__ import annotations
 
