@@ -13,7 +13,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 def main(argv: list[str] | None = None) -> int | None:
     """Get the file, or print the list."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--list", action="store_true", help="list the datasets of the catalogue and where each can be had")
+    parser.add_argument("--list", action="store_true", help="list the catalogue and where each dataset can be had")
     parser.add_argument("--dataset", help="name of the dataset")
     parser.add_argument("--file", help="raw file of the dataset")
     parser.add_argument("--output", help="where to put the file")

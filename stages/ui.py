@@ -22,7 +22,7 @@ from track import current_commit, with_timings
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 50
 _OLDER_RUNS = (
-    "ui: to see runs of earlier parameters too, clear the filter `tags.current = 'yes'` and group by run instead of curve"
+    "ui: to see runs of earlier parameters too, clear the filter `tags.current = 'yes'` and group by run, not by curve"
 )
 
 
@@ -114,12 +114,12 @@ def free_port(wanted: int) -> int:
 def main(arguments: list[str] | None = None) -> None:
     """Log the results; unless only that is asked for, print the links and become the MLflow server."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=5000, help="port to serve on; if it is busy, the next free one is used")
+    parser.add_argument("--port", type=int, default=5000, help="port to serve on, or the next free one above it")
     parser.add_argument("--tracking-uri", help="use this in place of mlflow.tracking_uri in params.yaml")
     parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="the parameter file")
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of results and timings")
     parser.add_argument("--tracked", type=Path, default=Path("reports/tracking.json"), help="output of the track stage")
-    parser.add_argument("--only-log", action="store_true", help="log the present results and stop, without serving a page")
+    parser.add_argument("--only-log", action="store_true", help="log the present results and stop; serve no page")
     options = parser.parse_args(arguments)
     if not 1 <= options.port <= 65535:
         raise PrivSVMError(f"--port: {options.port} is not a port; pass a number from 1024 to 65535")

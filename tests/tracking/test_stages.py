@@ -34,7 +34,7 @@ def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:
 def test_track_writes_the_same_keys_again(tmp_path: Path, wine_results: Any) -> None:
     done = track(tmp_path, wine_results)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == ["track: 4 results of 1 data sets are in MLflow"]
+    assert done.stdout.splitlines() == ["track: 4 results on 1 datasets are in MLflow"]
     written = (tmp_path / "reports/tracking.json").read_bytes()
     keys = json.loads(written)["wine"]
     assert sorted(keys) == ["majority", "pmsvm_wp", "pmsvm_wp_as_published", "svm"]
