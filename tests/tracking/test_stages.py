@@ -48,7 +48,7 @@ def test_track_names_stray_timings_and_missing_settings(tmp_path: Path, wine_res
     done = track(tmp_path, [wine_results[0], (wine_results[1][0], wine_results[2][1])])
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
-    assert "belongs to none of the results" in done.stderr
+    assert "belongs to none of the given results" in done.stderr
     assert done.stderr.count("\n") == 1
     done = call(tmp_path, "track.py", "--results", wine_results[0][0], "--output", "out.json", "--parameters", "{}")
     assert done.returncode == 1
