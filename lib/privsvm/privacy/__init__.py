@@ -1,1 +1,1 @@
-"""Mechanisms, accounting and guarantees. Knows nothing of solvers."""
+"""Mechanisms, accounting and guarantees. Nothing here knows of solvers."""

@@ -1,4 +1,4 @@
-"""From epsilon to noise and back, by dp_accounting."""
+"""Convert epsilon to noise and noise to epsilon, with dp_accounting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LAPLACE_ACCOUNTANT = "discrete Laplace mechanism, closed form: L1 sensitivity ov
 SAMPLED_GAUSSIAN_ACCOUNTANT = "Poisson-sampled Gaussian steps, privacy loss distributions (dp_accounting)"
 ZCDP_ACCOUNTANT = "zCDP of bounded-range selections, converted by RDP (dp_accounting)"
 
-# The calibration's root finder may end a few units of round-off below the smallest valid noise.
+# The root finder of the calibration may stop a few units of round-off below the smallest valid noise.
 _ROUND_OFF_SLACK = 1e-9
 
 _SMALLEST_EPSILON = 1e-6
@@ -44,7 +44,7 @@ _SAMPLED_VERSION = 1
 # 10 000 of epsilon, four times as much with half the points. More points bring more round-off and little else.
 _COARSE_POINTS, _FINE_POINTS = 5.0, 20.0
 _COARSEST_LOSSES = 0.02
-# Rates so small that this is not enough are rounded up more.
+# With smaller rates, the rounding costs more.
 _MOST_LOSSES = 200_000
 
 # The Fourier transforms of dp_accounting are wrong by up to 6e-12 in delta, in either direction, for 20 000 steps; the
@@ -52,13 +52,13 @@ _MOST_LOSSES = 200_000
 _TRANSFORM_SLACK, _SLACK_STEPS = 1e-10, 200_000
 _SMALLEST_SAMPLED_DELTA = 1e-9
 
-# Below the smallest multiplier one drawn row shows anyway; where even that is more noise than needed, it is used.
+# With less noise than this a single drawn row is visible anyway. It is used even where less would be enough.
 _SMALLEST_MULTIPLIER, _LARGEST_MULTIPLIER = 0.05, 1e6
 _MOST_STEPS = 10**6
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse a privacy budget that means nothing.
+    """Check a privacy budget.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def check_budget(epsilon: float, delta: float) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
-    """Noise standard deviation, per unit of L2 sensitivity, that makes a Gaussian release (epsilon, delta)-DP.
+    """Compute the noise that makes a Gaussian release (epsilon, delta)-DP.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        The noise multiplier; `gaussian_epsilon` of it never exceeds `epsilon`.
+        The noise multiplier: standard deviation over L2 sensitivity. `gaussian_epsilon` of it never exceeds `epsilon`.
 
     Notes
     -----
@@ -110,19 +110,19 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
-    """Smallest epsilon for which Gaussian noise gives (epsilon, delta)-DP.
+    """Compute the smallest epsilon for which Gaussian noise gives (epsilon, delta)-DP.
 
     Parameters
     ----------
     noise_multiplier : float
-        Noise standard deviation over L2 sensitivity; infinite where neighbours give equal outputs.
+        Standard deviation of the noise over the L2 sensitivity; infinite where neighbours have equal outputs.
     delta : float
         Strictly between 0 and 1.
 
     Returns
     -------
     float
-        Epsilon, exact for the Gaussian mechanism: upper bound and attained.
+        Epsilon, exact for the Gaussian mechanism.
     """
     import dp_accounting
 
@@ -132,7 +132,7 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Epsilon at `delta` of a mechanism with rho-zCDP.
+    """Compute epsilon at `delta` of a mechanism with rho-zCDP.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Largest rho, to six digits, for which rho-zCDP gives (epsilon, delta)-DP.
+    """Compute the largest rho, to six digits, for which rho-zCDP gives (epsilon, delta)-DP.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 def check_sampled_gaussian(
     sample_rate: float, n_steps: int, neighbours: Neighbours, releases: tuple[float, ...] = ()
 ) -> None:
-    """Refuse a plan of Poisson-sampled Gaussian steps that means nothing.
+    """Check a plan of Poisson-sampled Gaussian steps.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def check_sampled_gaussian(
 
 
 def _check_sampled_delta(delta: float) -> None:
-    """Refuse a delta that is lost in the round-off of the accountant."""
+    """Check that delta is not lost in the round-off of the accountant."""
     check_budget(1.0, delta)
     if delta < _SMALLEST_SAMPLED_DELTA:
         raise ValueError(
@@ -232,7 +232,7 @@ def _check_sampled_delta(delta: float) -> None:
 
 
 def _relation_factor(neighbours: Neighbours) -> float:
-    """Distance of the sums of two neighbouring data sets over the add/remove sensitivity: a replaced row may turn."""
+    """Return the sensitivity in units of what one row adds: 2 for a replaced row, whose vector may be reversed."""
     return 2.0 if neighbours == "replace_one" else 1.0
 
 
@@ -245,35 +245,35 @@ def sampled_gaussian_epsilon(
     neighbours: Neighbours,
     releases: tuple[float, ...] = (),
 ) -> float:
-    """Epsilon of Gaussian steps on Poisson-sampled rows, and of Gaussian releases made before them.
+    """Compute epsilon of Gaussian steps on Poisson-sampled rows, and of Gaussian releases made before them.
 
     Parameters
     ----------
     noise_multiplier : float
         Standard deviation of the noise on the sum of the drawn rows' vectors, over the largest L2 norm of one such
-        vector. That norm is what one row adds or takes away: it is the unit for both relations.
+        vector. That norm is what one row adds or removes; it is the unit for both relations.
     delta : float
         From 1e-9 to below 1.
     sample_rate : float
-        Probability with which a step draws a row, each row and each step alone; public.
+        Probability with which a step draws a row, independently for each row and step; public.
     n_steps : int
-        How many steps are made; public.
+        Number of steps; public.
     neighbours : {"replace_one", "add_remove"}
-        The relation. With ``replace_one`` a row's vector may turn into its opposite.
+        The relation. With ``replace_one`` a row's vector may become its opposite.
     releases : tuple of float, default=()
         Noise multipliers of plain Gaussian releases of the same rows, in the same unit: noise over what one row adds
-        or takes away.
+        or removes.
 
     Returns
     -------
     float
-        An upper bound, mostly by 3 in 10 000 or less; exact for ``sample_rate=1``. Infinity where delta is too small
-        for any.
+        An upper bound, usually too high by at most 3 in 10 000; exact for ``sample_rate=1``. Infinity if delta is too
+        small for any epsilon.
 
     Raises
     ------
     ValueError
-        If an argument means nothing.
+        If an argument is out of range.
 
     Notes
     -----
@@ -298,7 +298,7 @@ def _sampled_epsilon(
     releases: tuple[float, ...],
     points: float,
 ) -> float:
-    """`sampled_gaussian_epsilon` with a grid of `points` losses in a standard deviation of them."""
+    """Compute `sampled_gaussian_epsilon` on a grid of `points` losses per standard deviation of the losses."""
     released = math.sqrt(sum(multiplier**-2.0 for multiplier in releases))
     if sample_rate == 1 or math.isinf(noise_multiplier):
         # Gaussian releases compose exactly.
@@ -310,7 +310,7 @@ def _sampled_epsilon(
 
     # Rounding makes a loss L of one step more variable by the grid's width times E|L|. The width keeps that small
     # beside the variance of all losses together. For E|L| it takes the geometric mean of that and of the deviation: a
-    # large epsilon hangs on the rare large losses.
+    # large epsilon depends on the rare large losses.
     inverse = 1.0 / noise_multiplier
     deviation = min(sample_rate * math.sqrt(math.expm1(min(inverse**2, 500.0))), inverse)
     mean = min(deviation, 2.0 * sample_rate * math.erf(inverse / math.sqrt(8.0)))
@@ -337,7 +337,7 @@ def sampled_gaussian_calibration(
     neighbours: Neighbours,
     releases: tuple[float, ...] = (),
 ) -> tuple[float, float]:
-    """Smallest noise for Gaussian steps on Poisson-sampled rows, and the epsilon that it gives.
+    """Compute the least noise for Gaussian steps on Poisson-sampled rows, and the epsilon that it gives.
 
     Parameters
     ----------
@@ -356,11 +356,11 @@ def sampled_gaussian_calibration(
     Raises
     ------
     ValueError
-        If an argument means nothing, or the releases alone cost more than the budget.
+        If an argument is out of range, or the releases alone cost more than the budget.
 
     Notes
     -----
-    Kept in memory and on disk, see `privsvm.privacy.calibrations`.
+    Results are kept in memory and on disk, see `privsvm.privacy.calibrations`.
     """
     check_budget(epsilon, delta)
     if sample_rate != 1:
@@ -373,7 +373,7 @@ def sampled_gaussian_calibration(
             f"releases={releases!r}: alone they cost epsilon {gaussian_epsilon(1.0 / released, delta):.4g}, and "
             f"epsilon={epsilon!r} leaves nothing for the steps"
         )
-    # The signal that is left for the steps, as if they were one Gaussian release.
+    # The signal that remains for the steps, as if they were one Gaussian release.
     left = math.sqrt((largest_signal - released) * (largest_signal + released)) / _relation_factor(neighbours)
     if sample_rate == 1:
         multiplier = math.sqrt(n_steps) / left * (1.0 + _ROUND_OFF_SLACK)
@@ -412,7 +412,7 @@ def sampled_gaussian_calibration(
         "releases": [float(multiplier) for multiplier in releases],
     }
     multiplier = stored_calibration(request, compute, valid)["noise_multiplier"]
-    # Whoever wrote the file: its noise is accounted for before it is used.
+    # Do not trust the file: account for its noise before using it.
     proved = sampled_gaussian_epsilon(multiplier, delta, sample_rate, n_steps, neighbours, releases)
     if proved > epsilon:
         answer = compute()
@@ -421,16 +421,16 @@ def sampled_gaussian_calibration(
 
 
 def _round_up(number: float) -> float:
-    """Smallest number of five digits that is at least as large, but for round-off."""
+    """Round up to five digits, allowing for round-off."""
     unit = 10.0 ** (4 - math.floor(math.log10(number)))
     return math.ceil(number * (1.0 - _ROUND_OFF_SLACK) * unit) / unit
 
 
 def _smallest_multiplier(epsilon_of: Callable[[float, float], float], epsilon: float, guess: float) -> float:
-    """Smallest multiplier of five digits, from 0.05, whose epsilon on the fine grid is at most `epsilon`."""
+    """Find the smallest multiplier of five digits, from 0.05, whose epsilon on the fine grid is at most `epsilon`."""
 
     def excess(log_multiplier: float, points: float) -> float:
-        """Logarithm of epsilon over the requested one; infinite and zero epsilon are far away."""
+        """Return the logarithm of epsilon over the requested one, limited for an epsilon of zero or infinity."""
         found = epsilon_of(math.exp(log_multiplier), points)
         return math.log(min(max(found / epsilon, 1e-20), 1e20))
 
@@ -445,7 +445,7 @@ def _smallest_multiplier(epsilon_of: Callable[[float, float], float], epsilon: f
         moved_found = excess(moved, _FINE_POINTS)
         slope, root, found = (moved_found - found) / (moved - root), moved, moved_found
     multiplier, growth = _round_up(max(math.exp(root), _SMALLEST_MULTIPLIER)), 1e-5
-    # Whatever the search was like, the answer is checked.
+    # Check the answer, whatever the search did.
     while epsilon_of(multiplier, _FINE_POINTS) > epsilon:
         if multiplier > _LARGEST_MULTIPLIER:
             raise ValueError(
@@ -457,7 +457,7 @@ def _smallest_multiplier(epsilon_of: Callable[[float, float], float], epsilon: f
 
 
 def _coarse_root(excess: Callable[[float], float], guess: float) -> float:
-    """Where a decreasing function changes sign, to 1e-5; the nearer end of the range if it does not."""
+    """Find where a decreasing function changes sign, to 1e-5; if it does not, the nearer end of the range."""
     from scipy.optimize import brentq
 
     low, high = math.log(_SMALLEST_MULTIPLIER), math.log(_LARGEST_MULTIPLIER)
@@ -484,5 +484,5 @@ def sampled_gaussian_noise_multiplier(
     neighbours: Neighbours,
     releases: tuple[float, ...] = (),
 ) -> float:
-    """Smallest noise multiplier for Gaussian steps on Poisson-sampled rows; see `sampled_gaussian_calibration`."""
+    """Return the noise multiplier of `sampled_gaussian_calibration` alone."""
     return sampled_gaussian_calibration(epsilon, delta, sample_rate, n_steps, neighbours, releases)[0]

@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon: what a mechanism loses at least, shown on concrete neighbours."""
+"""Lower bounds on epsilon, shown on concrete pairs of neighbouring datasets."""
 
 from __future__ import annotations
 
@@ -30,42 +30,41 @@ _LOSS_STEPS = 2000
 def gaussian_witness(
     distance: float, noise_scale: float, delta: float, neighbours: Neighbours, description: str
 ) -> Witness:
-    """Witness for Gaussian noise on two neighbours whose exact outputs are known.
+    """Make the witness for Gaussian noise on two neighbours whose exact outputs are known.
 
     Parameters
     ----------
     distance : float
-        L2 distance between the exact outputs on the two data sets.
+        L2 distance between the exact outputs on the two datasets.
     noise_scale : float
         Standard deviation of the noise on each released number.
     delta : float
         The delta that goes with epsilon.
     neighbours : {"replace_one", "add_remove"}
-        How the two data sets differ.
+        How the two datasets differ.
     description : str
         The pair, in words.
 
     Returns
     -------
     Witness
-        Exact for the pair, no sampling: two Gaussians of equal spread are told apart by their
-        distance alone.
+        Exact for the pair, without sampling: only their distance tells two Gaussians of equal spread apart.
     """
     multiplier = noise_scale / distance if distance > 0 else math.inf
     return Witness(epsilon=gaussian_epsilon(multiplier, delta), neighbours=neighbours, description=description)
 
 
 def laplace_witness(distance: float, noise_scale: float, neighbours: Neighbours, description: str) -> Witness:
-    """Witness for Laplace noise on two neighbours whose exact outputs are known, at delta 0.
+    """Make the witness for Laplace noise on two neighbours whose exact outputs are known, at delta 0.
 
     Parameters
     ----------
     distance : float
-        L1 distance between the exact outputs on the two data sets.
+        L1 distance between the exact outputs on the two datasets.
     noise_scale : float
         Scale b of the noise on each released number.
     neighbours : {"replace_one", "add_remove"}
-        How the two data sets differ.
+        How the two datasets differ.
     description : str
         The pair, in words.
 
@@ -81,16 +80,16 @@ def laplace_witness(distance: float, noise_scale: float, neighbours: Neighbours,
 def discrete_witness(
     pairs: Sequence[tuple[np.ndarray, np.ndarray]], delta: float, neighbours: Neighbours, description: str
 ) -> Witness:
-    """Witness for independent discrete observations whose exact probabilities on two neighbours are known.
+    """Make the witness for independent discrete observations with known probabilities on two neighbours.
 
     Parameters
     ----------
     pairs : sequence of (p, q)
-        Probabilities of every outcome of one observation, on the data set and on its neighbour.
+        Probabilities of every outcome of one observation, on the dataset and on its neighbour.
     delta : float
         The delta that goes with epsilon.
     neighbours : {"replace_one", "add_remove"}
-        How the two data sets differ.
+        How the two datasets differ.
     description : str
         The pair, in words.
 
@@ -98,7 +97,7 @@ def discrete_witness(
     -------
     Witness
         The epsilon at which ``sum max(0, p - e^epsilon q)`` over all outcomes together is `delta`. Privacy losses are
-        rounded down, and outcomes too rare for float64 left out, so it is never above the exact one.
+        rounded down, and outcomes too rare for float64 are left out, so it never exceeds the exact one.
     """
     losses = []
     for p, q in pairs:
@@ -127,7 +126,7 @@ def discrete_witness(
 
 
 def verbatim_row_witness(released: np.ndarray, X, neighbours: Neighbours) -> Witness:
-    """Witness for a release that holds training rows as they are: neighbours without such a row never give it.
+    """Make the witness for a release that holds training rows verbatim.
 
     Parameters
     ----------
@@ -136,13 +135,13 @@ def verbatim_row_witness(released: np.ndarray, X, neighbours: Neighbours) -> Wit
     X : ndarray or CSR matrix (n, d)
         Training rows.
     neighbours : {"replace_one", "add_remove"}
-        How the two data sets differ: the row is replaced by another training row, or taken away.
+        How the two datasets differ: the row is replaced by another training row, or removed.
 
     Returns
     -------
     Witness
-        Infinite where a released row occurs once among the training rows: the event that the release holds it has
-        probability 1 on the data set and 0 on its neighbour, at every delta below 1. 0 where there is no such row.
+        Infinite if a released row occurs exactly once among the training rows: the event that the release holds it
+        has probability 1 on the dataset and 0 on its neighbour, at every delta below 1. 0 if there is no such row.
     """
     counts: dict[bytes, int] = {}
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
@@ -171,14 +170,14 @@ def verbatim_row_witness(released: np.ndarray, X, neighbours: Neighbours) -> Wit
 def clopper_pearson_epsilon(
     hits: int, runs: int, other_hits: int, other_runs: int, delta: float = 0.0, confidence: float = 0.95
 ) -> float:
-    """Lower bound on epsilon from how often one event happened on two neighbouring data sets.
+    """Compute a lower bound on epsilon from how often an event occurred on two neighbouring datasets.
 
     Parameters
     ----------
     hits, runs : int
-        On the first data set. The event must be fixed before these runs are seen.
+        Counts on the first dataset. The event must be fixed before these runs are seen.
     other_hits, other_runs : int
-        On the second one.
+        Counts on the second dataset.
     delta : float, default=0.0
         The delta that goes with epsilon.
     confidence : float, default=0.95
@@ -187,8 +186,9 @@ def clopper_pearson_epsilon(
     Returns
     -------
     float
-        ``log((p - delta) / q)`` with p the Clopper-Pearson lower limit of the event's probability on the first data
-        set and q the upper limit on the second, each missed with at most half of ``1 - confidence``; at least 0.
+        ``log((p - delta) / q)``, at least 0, where p is the Clopper-Pearson lower limit of the event's probability on
+        the first dataset and q the upper limit on the second. Each limit fails with probability at most
+        ``(1 - confidence) / 2``.
     """
     if not (0 <= hits <= runs and 0 <= other_hits <= other_runs and runs > 0 and other_runs > 0):
         raise ValueError(f"hits={hits}, runs={runs}, other_hits={other_hits}, other_runs={other_runs}: no such counts")
@@ -199,7 +199,7 @@ def clopper_pearson_epsilon(
 def _clopper_pearson_epsilons(
     hits: np.ndarray, runs: int, other_hits: np.ndarray, other_runs: int, delta: float, confidence: float
 ) -> np.ndarray:
-    """`clopper_pearson_epsilon` for several events."""
+    """Compute `clopper_pearson_epsilon` for several events."""
     miss = (1.0 - confidence) / 2.0
     # The beta distributions of the two extreme counts do not exist; their limits are 0 and 1.
     lower = np.where(hits > 0, scipy.stats.beta.ppf(miss, np.maximum(hits, 1), runs - hits + 1), 0.0)
@@ -216,16 +216,16 @@ def sampled_witness(
     description: str,
     confidence: float = 0.95,
 ) -> Witness:
-    """Witness from repeated releases on two neighbouring data sets, without assumptions on their distribution.
+    """Make a witness from repeated releases on two neighbouring datasets, whatever their distribution.
 
     Parameters
     ----------
     first, second : ndarray (N, k)
-        Independent releases on the two data sets, as vectors.
+        Independent releases on the two datasets, as vectors.
     delta : float
         The delta that goes with epsilon.
     neighbours : {"replace_one", "add_remove"}
-        How the two data sets differ.
+        How the two datasets differ.
     description : str
         The pair, in words.
     confidence : float, default=0.95
@@ -242,13 +242,13 @@ def sampled_witness(
     move = chosen.mean(axis=0) - other_chosen.mean(axis=0)
     spread = np.sqrt(chosen.var(axis=0) + other_chosen.var(axis=0))
     unit = float(np.abs(move).max(initial=0.0)) or 1.0
-    # A coordinate without spread tells all where it differs, and nothing where it does not.
+    # A coordinate without spread tells the two apart for certain where it differs, and not at all where it does not.
     direction = move / unit / np.maximum(spread / unit, 1e-9) ** 2
     values, other_values = chosen @ direction, other_chosen @ direction
     thresholds = np.unique(np.quantile(np.concatenate([values, other_values]), np.linspace(0.0, 1.0, 201)))
     above = (values > thresholds[:, None]).sum(axis=1)
     other_above = (other_values > thresholds[:, None]).sum(axis=1)
-    # The event may be to lie above on the first data set, or to lie below on the second.
+    # The event is to lie above the threshold on the first dataset, or below it on the second.
     bounds = np.stack(
         [
             _clopper_pearson_epsilons(above, half, other_above, other_half, delta, confidence),

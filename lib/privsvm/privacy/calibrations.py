@@ -1,9 +1,9 @@
 """Calibrations kept on disk, so that no two runs compute the same one.
 
 One small JSON file for each request, named by a hash of the request, in the folder ``accounting`` of `cache_folder`.
-A file counts only if it repeats the whole request and its own checksum is right; any other file is as good as none.
-That catches damage. A file cannot make a model less private than it says either: the accountant looks at every answer
-again before it is used.
+A file counts only if it repeats the whole request and its own checksum is right; any other file is ignored. This
+catches damage. Nor can a file make a model less private than it says: the accountant checks every answer before it is
+used.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from privsvm.files import canonical_json, write_json
 
 __all__ = ["cache_folder", "stored_calibration"]
 
-# After so many seconds nobody waits any longer for another process that computes the same.
+# After so many seconds a process stops waiting for another one that computes the same.
 _LONGEST_WAIT = 120.0
 
 
 def cache_folder() -> Path | None:
-    """Folder for what may be computed anew at any time.
+    """Find the folder for results that can be computed again at any time.
 
     Returns
     -------
     pathlib.Path or None
-        ``PRIVSVM_CACHE``; without it ``privsvm`` in the user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``).
-        None where the user has no home.
+        ``PRIVSVM_CACHE``, if set; otherwise ``privsvm`` in the user's cache folder (``XDG_CACHE_HOME``, or
+        ``~/.cache``). None if the user has no home.
     """
     named = os.environ.get("PRIVSVM_CACHE")
     if named:
@@ -53,9 +53,9 @@ def stored_calibration(
     Parameters
     ----------
     request : mapping
-        All that the answer depends on, versions of the code included; JSON can hold it.
+        Everything that the answer depends on, including versions of the code, as JSON values.
     compute : callable () -> dict of str to float
-        Gives the answer.
+        Computes the answer.
     valid : callable (answer) -> bool
         Whether a stored answer may be used.
 
@@ -65,9 +65,9 @@ def stored_calibration(
 
     Notes
     -----
-    Nothing about the folder can make this fail: what cannot be read is computed, what cannot be written is not kept.
-    Of several processes with the same request one computes, and the others wait for it; where the file system knows no
-    locks, or after two minutes, they compute too. The files are renamed into place, so that is no harm.
+    No state of the folder makes this fail: an answer that cannot be read is computed, and one that cannot be written is
+    not kept. Of several processes with the same request, one computes and the others wait. Where the file system has no
+    locks, or after two minutes, they compute too; this is harmless, since files are renamed into place.
     """
     folder = cache_folder()
     if folder is None:
@@ -95,7 +95,7 @@ def _checksum(body: Mapping[str, object]) -> str:
 def _read(
     path: Path, request: Mapping[str, object], valid: Callable[[Mapping[str, float]], bool]
 ) -> dict[str, float] | None:
-    """Read the answer to a request; None for any file that is not exactly that."""
+    """Read the answer to a request; None if the file holds anything else."""
     # Deep nesting in a foreign file ends in a RecursionError.
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -108,7 +108,7 @@ def _read(
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Hold a lock that the kernel releases when the process ends; go on without one where there can be none."""
+    """Hold a lock that ends with the process; go on without one where the file system has no locks."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed below
@@ -129,6 +129,6 @@ def _lock(path: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # Whoever waits for the removed file still gets its lock, and finds the answer.
+            # A process that waits for the removed file still gets its lock, and finds the answer.
             with contextlib.suppress(OSError):
                 path.unlink()

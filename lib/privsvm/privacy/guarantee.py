@@ -1,4 +1,4 @@
-"""What may be said about the privacy of one released model."""
+"""The privacy guarantee of a released model, and the witness that may refute it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Witness:
-    """A lower bound on epsilon, shown on one concrete pair of neighbouring data sets.
+    """A lower bound on epsilon, shown on one concrete pair of neighbouring datasets.
 
     Attributes
     ----------
     epsilon : float
         At the guarantee's delta, no epsilon below this one holds for the pair.
     neighbours : {"replace_one", "add_remove"}
-        How the two data sets of the pair differ.
+        How the two datasets of the pair differ.
     description : str
         The pair, and how the bound was computed.
     confidence : float or None
-        Probability that the bound holds, where it was estimated from sampled releases; None: it is exact.
+        Probability that the bound holds, if it was estimated from sampled releases; None if it is exact.
     """
 
     epsilon: float
@@ -49,11 +49,11 @@ class Guarantee:
     mechanism : str
         What was randomised, and how.
     neighbours : {"replace_one", "add_remove"} or None
-        The relation between data sets that epsilon speaks of.
+        The relation between datasets that epsilon refers to.
     epsilon_requested : float
-        The epsilon asked for (infinite for non-private models).
+        The requested epsilon; infinite for models without privacy.
     epsilon_proved : float
-        The epsilon that is proved; infinite where nothing is.
+        The proved epsilon; infinite if nothing is proved.
     delta : float or None
         The probability that goes with epsilon; 0 for pure differential privacy.
     sensitivity : float or None
@@ -66,9 +66,9 @@ class Guarantee:
         What turned sensitivity and noise into epsilon.
     noise_source : {"system", "seeded stream"} or None
         Where the noise came from. A seeded stream is for benchmarks: whoever knows the seed can draw the same
-        noise and take it off.
+        noise and subtract it.
     assumptions : tuple of str
-        What the proof needs and who provides it.
+        What the proof needs, and who ensures it.
     reason : str or None
         For ``claimed`` and ``none``: why nothing is proved.
     reference : str
@@ -80,8 +80,8 @@ class Guarantee:
     Raises
     ------
     ValueError
-        If the record contradicts itself: ``proved`` with an infinite epsilon, or one above what was asked for, or
-        one that its own exact witness refutes.
+        If the record contradicts itself: ``proved`` with an infinite epsilon, with one above the requested epsilon, or
+        with one that its own exact witness refutes.
     """
 
     status: Status
@@ -124,7 +124,7 @@ class Guarantee:
             raise ValueError("a claimed guarantee must give the reason why the claim does not hold")
 
     def with_broken_assumption(self, broken: str) -> Guarantee:
-        """Return the record after one of its assumptions turned out not to hold.
+        """Return the record for the case that one of its assumptions does not hold.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Guarantee:
         Returns
         -------
         Guarantee
-            ``proved`` falls to ``claimed`` with no epsilon proved; the reasons add up.
+            A ``proved`` record becomes ``claimed``, with no epsilon proved. Reasons are added to each other.
         """
         if self.status == "none":
             return self

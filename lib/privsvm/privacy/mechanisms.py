@@ -1,4 +1,4 @@
-"""Noise mechanisms: what is added to a bounded quantity before anybody sees it."""
+"""Noise mechanisms for quantities of bounded sensitivity."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 COMPOSITIONS = ("joint", "naive")
 
-# The grid is so fine that rounding costs less than this share of the sensitivity.
+# The grid is chosen so fine that rounding costs less than this share of the sensitivity.
 _GRID_SHARE = 1e-6
 
 # Keeps quotients and products of budgets from rounding up.
@@ -48,7 +48,7 @@ _LARGEST_SCALE, _LARGEST_CELL = 2**51, 2**61
 
 
 def _check_mechanism(sensitivity: float, size: int) -> None:
-    """Refuse a mechanism that means nothing."""
+    """Check what all mechanisms need."""
     if not (sensitivity > 0 and math.isfinite(sensitivity)):
         raise ValueError(f"sensitivity={sensitivity!r}: must be a positive finite number")
     if size < 1:
@@ -56,7 +56,7 @@ def _check_mechanism(sensitivity: float, size: int) -> None:
 
 
 def grid_below(spacing: float) -> float:
-    """Largest power of two that is at most `spacing`."""
+    """Round a spacing down to a power of two."""
     return 2.0 ** math.floor(math.log2(spacing))
 
 
@@ -73,7 +73,7 @@ def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
 def gaussian_on_grid(
     values: np.ndarray, size: int, grid: float, noise_scale: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Round `size` numbers to a grid, add Gaussian noise, and round again; raise ValueError for what is not finite."""
+    """Round `size` numbers to a grid, add Gaussian noise, and round again; raise ValueError if one is not finite."""
     cells = _grid_cells(values, size, grid)
     noisy = cells * grid + rng.normal(0.0, noise_scale, size=cells.shape)
     return np.rint(noisy / grid) * grid
@@ -107,7 +107,7 @@ def _discrete_laplace(scale: int, size: int, rng: np.random.Generator) -> np.nda
     while open_places.size:
         sizes = _one_sided(scale, open_places.size, rng)
         negative = rng.integers(2, size=open_places.size) == 1
-        # Zero has one sign only.
+        # Draw zero with one sign only, or it would be twice as likely.
         accepted = ~negative | (sizes > 0)
         noise[open_places[accepted]] = np.where(negative, -sizes, sizes)[accepted]
         open_places = open_places[~accepted]
@@ -118,19 +118,19 @@ def _discrete_laplace(scale: int, size: int, rng: np.random.Generator) -> np.nda
 class GaussianMechanism:
     """Add Gaussian noise to a vector of bounded L2 sensitivity, on a fixed grid.
 
-    The vector is rounded to a grid of public spacing before the noise is added and the sum is rounded
-    after, so the low bits of a floating-point sum carry nothing. Rounding moves two neighbouring
-    vectors apart by at most ``grid * sqrt(size)``, which is added to the sensitivity. The noise itself
-    is drawn in float64: idealised numerics.
+    The vector is rounded to a grid of public spacing before the noise is added, and the sum is rounded again, so that
+    the low bits of a floating-point sum reveal nothing. Rounding moves two neighbouring vectors apart by at most
+    ``grid * sqrt(size)``, which is added to the sensitivity. The noise itself is drawn in float64: the proof idealises
+    this.
 
     Parameters
     ----------
     epsilon, delta : float
         The budget.
     sensitivity : float
-        Largest L2 distance between the vectors of two neighbouring data sets, before rounding.
+        Largest L2 distance between the vectors of two neighbouring datasets, before rounding.
     size : int
-        How many numbers the vector has; public.
+        Length of the vector; public.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class GaussianMechanism:
         values : ndarray of any shape with `size` elements
             The exact quantity.
         rng : numpy.random.Generator
-            Source of the noise; one release for each state of it.
+            Source of the noise; each of its states serves one release.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class GaussianMechanism:
         Raises
         ------
         ValueError
-            If `values` has another size, or a number that is not finite.
+            If `values` has another size, or holds a number that is not finite.
         """
         return gaussian_on_grid(values, self.size, self.grid, self.noise_scale, rng)
 
@@ -195,19 +195,18 @@ class LaplaceMechanism:
     """Add discrete Laplace noise to a vector of bounded L1 sensitivity, on a fixed grid. Pure differential privacy.
 
     Rounding, as for `GaussianMechanism`, moves two neighbouring vectors apart by at most ``grid * size`` in the L1
-    norm, which is added to the sensitivity. The noise is a whole number of the grid's spacing and is added in whole
-    numbers, so that neighbouring vectors have the same possible releases, with no gaps far from the vector. Of the
-    draw only the tests whether a uniform number lies below a probability of at least 1 / e are in float64: idealised
-    numerics.
+    norm, which is added to the sensitivity. The noise is a whole multiple of the grid's spacing and is added in whole
+    numbers. Neighbouring vectors therefore have the same possible releases, with no gaps far from the vector. Only the
+    comparisons of uniform numbers with probabilities of at least 1 / e are in float64; the proof idealises them.
 
     Parameters
     ----------
     epsilon : float
         The budget; delta is 0.
     sensitivity : float
-        Largest L1 distance between the vectors of two neighbouring data sets, before rounding.
+        Largest L1 distance between the vectors of two neighbouring datasets, before rounding.
     size : int
-        How many numbers the vector has; public.
+        Length of the vector; public.
 
     Attributes
     ----------
@@ -222,8 +221,8 @@ class LaplaceMechanism:
     Raises
     ------
     ValueError
-        If the noise would not fit into int64: for a vector so large, or an epsilon so small, that nothing would be left
-        of the vector.
+        If the noise would not fit into int64. The vector is then so long, or epsilon so small, that the noise would
+        drown it anyway.
     """
 
     epsilon: float
@@ -259,12 +258,12 @@ class LaplaceMechanism:
 
     @property
     def epsilon_proved(self) -> float:
-        """Sensitivity over scale; never above `epsilon`."""
+        """The sensitivity over the scale; never above `epsilon`."""
         return self.total_sensitivity / self.noise_scale
 
     def release(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector; see `GaussianMechanism.release`."""
-        # Clipping brings no two vectors further apart, and takes what overflows too.
+        # Clipping moves no two vectors further apart, and handles overflow too.
         with np.errstate(over="ignore"):
             rounded = _grid_cells(values, self.size, self.grid)
         cells = np.clip(rounded, -_LARGEST_CELL, _LARGEST_CELL).astype(np.int64)
@@ -287,10 +286,10 @@ class VectorsMechanism:
     epsilon, delta : float
         The budget of all vectors together.
     sensitivity : float
-        Largest L2 distance between one vector of two neighbouring data sets. The L1 distance of `size` numbers is at
-        most ``sqrt(size)`` times that.
+        Largest L2 distance between corresponding vectors of two neighbouring datasets. The L1 distance of `size`
+        numbers is at most ``sqrt(size)`` times that.
     n_vectors, size : int
-        Number k of vectors, and how many numbers one has; public.
+        Number k of vectors, and the length of each; public.
 
     Attributes
     ----------
@@ -374,7 +373,7 @@ class VectorsMechanism:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExponentialSelections:
-    """Select the best of public candidates again and again, by the exponential mechanism.
+    """Select the best of public candidates repeatedly, by the exponential mechanism.
 
     A candidate is drawn with probability proportional to ``exp(step_epsilon * score / (2 sensitivity))``, as the
     largest score after Gumbel noise. One such selection has privacy loss of range ``step_epsilon``, and so
@@ -386,9 +385,9 @@ class ExponentialSelections:
     epsilon, delta : float
         The budget of all selections together.
     sensitivity : float
-        Most that any score changes between two neighbouring data sets, given the earlier selections.
+        The most that any score changes between two neighbouring datasets, given the earlier selections.
     n_selections : int
-        How many selections are made; public.
+        Number of selections; public.
 
     Attributes
     ----------
@@ -462,28 +461,28 @@ class SampledGaussianSteps:
     """Add Gaussian noise to sums over Poisson-sampled rows, step after step.
 
     A step draws each row with probability `sample_rate`, clips the drawn rows' vectors to the L2 norm `max_grad_norm`,
-    and releases their sum with noise. What it sums up may depend on the sums released before.
+    and releases their sum with noise. The vectors may depend on the sums that earlier steps released.
 
     Parameters
     ----------
     epsilon, delta : float
         The budget of all steps and releases together.
     neighbours : {"replace_one", "add_remove"}
-        The relation between data sets.
+        The relation between datasets.
     sample_rate : float
         Probability with which a step draws a row; public.
     n_steps : int
-        How many steps are made; public.
+        Number of steps; public.
     max_grad_norm : float
         Bound on the L2 norm of one row's vector.
     releases : tuple of float, default=()
-        Noise multipliers of plain Gaussian releases that the same rows had before: noise over what one row adds or
-        takes away.
+        Noise multipliers of earlier plain Gaussian releases of the same rows: noise over what one row adds or
+        removes.
 
     Attributes
     ----------
     noise_multiplier : float
-        Standard deviation of the noise on each number of a sum, over `max_grad_norm`, for both relations.
+        Standard deviation of the noise on each entry of a sum, over `max_grad_norm`, for both relations.
     noise_scale : float
         The standard deviation itself.
     epsilon_proved : float
@@ -494,7 +493,7 @@ class SampledGaussianSteps:
     Raises
     ------
     ValueError
-        If an argument means nothing; from the attributes, if the releases alone cost more than the budget.
+        If an argument is out of range; from the attributes, if the releases alone cost more than the budget.
     """
 
     epsilon: float

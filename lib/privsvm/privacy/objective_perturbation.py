@@ -1,4 +1,4 @@
-"""Objective perturbation: what a random linear term in a strongly convex objective proves.
+"""Objective perturbation: the privacy of a random linear term in a strongly convex objective.
 
 The mechanism draws ``b ~ N(0, s^2 I)`` and minimises ``F_D(w) + b . w`` with
 ``F_D(w) = 1/2 ||w||^2 + C sum_i loss(y_i w . x_i)``, for a convex loss whose slope lies between -1 and 0 and grows by
@@ -61,22 +61,22 @@ OBJECTIVE_PERTURBATION_ACCOUNTANT = "objective perturbation, Renyi divergences (
 # Share of the (squared) signal that the noise on approximate minima takes: it costs about 0.5 % more noise.
 _OUTPUT_SHARE = 0.01
 
-# The grid is so fine that rounding costs less than this share of the sensitivity.
+# The grid is chosen so fine that rounding costs less than this share of the sensitivity.
 _GRID_SHARE = 1e-6
 
 _ROUND_OFF_SLACK = 1e-12
 
 
 def objective_perturbation_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
-    """Bound the Renyi divergence of one minimum, but for the determinants' share ``log(1 + beta)``.
+    """Bound the Renyi divergence of one minimum, without the determinants' share ``log(1 + beta)``.
 
     Parameters
     ----------
     orders : ndarray
         Orders, above 1.
     signal : float
-        m, the largest change of the gradient over the noise's standard deviation: ``C R / s`` where a row is added or
-        taken away, and twice that where one is replaced.
+        m, the largest change of the gradient over the standard deviation of the noise: ``C R / s`` if a row is added
+        or removed, and twice that if one is replaced.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def objective_perturbation_divergence(orders: np.ndarray, signal: float) -> np.n
 def objective_perturbation_epsilon(
     signal: float, delta: float, n_vectors: int = 1, curvature: float = 0.0, output_signal: float = 0.0
 ) -> float:
-    """Epsilon at `delta` of noisily perturbed objectives and noise on their minima.
+    """Compute epsilon at `delta` of randomly perturbed objectives and of the noise on their minima.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def objective_perturbation_epsilon(
     delta : float
         Strictly between 0 and 1.
     n_vectors : int, default=1
-        How many objectives share the rows.
+        Number of objectives that share the rows.
     curvature : float, default=0.0
         beta, the largest curvature that one row adds to an objective, over that of its regulariser.
     output_signal : float, default=0.0
@@ -126,7 +126,7 @@ def objective_perturbation_epsilon(
 
 @functools.lru_cache(maxsize=4096)
 def objective_perturbation_signal(epsilon: float, delta: float, n_vectors: int = 1, curvature: float = 0.0) -> float:
-    """Largest signal, to six digits, for which perturbed objectives give (epsilon, delta)-DP.
+    """Compute the largest signal, to six digits, for which perturbed objectives give (epsilon, delta)-DP.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def objective_perturbation_signal(epsilon: float, delta: float, n_vectors: int =
     Raises
     ------
     ValueError
-        If the budget means nothing, or the curvature alone costs more.
+        If the budget is out of range, or the curvature alone costs more.
     """
     check_budget(epsilon, delta)
     left = epsilon - n_vectors * math.log1p(curvature)
@@ -179,7 +179,7 @@ class ObjectivePerturbation:
     epsilon, delta : float
         The budget.
     neighbours : {"replace_one", "add_remove"}
-        The relation between data sets.
+        The relation between datasets.
     row_bound : float
         ``L = C R``, the largest norm of the gradient of one row's loss.
     curvature : float
@@ -187,7 +187,7 @@ class ObjectivePerturbation:
     distance : float
         Public bound on the distance of a released point, before noise, to its minimum.
     n_vectors, size : int
-        How many objectives there are, and how many numbers their minima have; public.
+        Number of objectives, and the length of their minima; public.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class ObjectivePerturbation:
     Raises
     ------
     ValueError
-        If an argument means nothing; from the attributes, if the curvature alone costs more than the budget.
+        If an argument is out of range; from the attributes, if the curvature alone costs more than the budget.
     """
 
     epsilon: float
@@ -239,7 +239,7 @@ class ObjectivePerturbation:
 
     @property
     def _row_change(self) -> float:
-        """Largest change of one objective's gradient."""
+        """The largest change of one objective's gradient."""
         return (2.0 if self.neighbours == "replace_one" else 1.0) * self.row_bound
 
     @property
@@ -299,6 +299,6 @@ class ObjectivePerturbation:
         Raises
         ------
         ValueError
-            If `minima` has another size, or a number that is not finite.
+            If `minima` has another size, or holds a number that is not finite.
         """
         return gaussian_on_grid(minima, self.n_vectors * self.size, self.grid, self.output_noise_scale, rng)
