@@ -312,7 +312,7 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
         ("1,a\n2,a\n", {"format": "csv", "label": 1}, ["one class only, 'a'"]),
         ("1 1:2\n+1 1:3\n", {"format": "libsvm"}, ["one class only, '1'"]),
         ("", {"format": "csv", "label": 0}, ["empty file"]),
-        ("\n \n", {"format": "csv", "label": 0}, ["nothing in it"]),
+        ("\n \n", {"format": "csv", "label": 0}, ["only white space"]),
         ("x,k\n", {"format": "csv", "label": "k", "header_rows": 1}, ["no rows"]),
         ("a\nb\n", {"format": "csv", "label": 0}, ["no features"]),
         (

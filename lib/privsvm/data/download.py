@@ -1,4 +1,4 @@
-"""Getting raw files: mirror first, then the network; resumable, hash checked, never half-written."""
+"""Download raw files: from the mirror or the network, resumed after an interruption, with their hashes checked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 ATTEMPTS = 3
 PAUSE_SECONDS = 0.5
-# What is lost at most when a connection breaks off.
+# The most that is lost when a connection breaks off.
 _CHUNK = 1 << 13
 
 # Which paper uses a dataset, as the catalogue abbreviates it.
@@ -58,7 +58,7 @@ PAPERS = {
 
 
 class _SourceError(ValueError):
-    """One source did not deliver; the next one is tried."""
+    """A source that failed; the next one is tried."""
 
 
 def mirror_folder(configured: str | None = None) -> str | None:
@@ -92,7 +92,7 @@ def find_in_mirror(file: DataFile, mirror: str | None, dataset: str | None = Non
     Parameters
     ----------
     file : DataFile
-        What to look for: at its mirror path, by its bare name, or as ``<dataset>/<name>``.
+        The file to look for: at its mirror path, by its bare name, or as ``<dataset>/<name>``.
     mirror : str or None
         The folder, or None for no mirror.
     dataset : str or None
@@ -110,7 +110,7 @@ def find_in_mirror(file: DataFile, mirror: str | None, dataset: str | None = Non
 
 @contextlib.contextmanager
 def _partial_file(path: Path) -> Iterator[tuple[Path, bool]]:
-    """Claim the file that an interrupted download continues; another one if a running process has it."""
+    """Claim the file of an interrupted download to continue it, or a new one if a running process uses that."""
     handle = open(path, "ab")  # noqa: SIM115
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -130,9 +130,9 @@ def _partial_file(path: Path) -> Iterator[tuple[Path, bool]]:
 
 
 class _Downloader:
-    """Fetches one address the way pooch asks for it, continuing what an earlier attempt left.
+    """Download one address for pooch, continuing what an earlier attempt left.
 
-    The file is delivered unpacked, so one hash fits whatever packing a source uses.
+    The file is delivered unpacked, so that one hash fits every packing.
     """
 
     def __init__(self, file: DataFile, partial: Path, progress: bool) -> None:
@@ -194,7 +194,7 @@ class _Downloader:
                 break
             except requests.exceptions.RequestException as error:
                 reason = _network_reason(error)
-                # A name that does not resolve or a closed port will not come back within seconds.
+                # An unknown host or a closed port stays so for more than seconds.
                 if (
                     isinstance(error, requests.exceptions.ConnectionError)
                     and partial.stat().st_size == before
@@ -259,7 +259,7 @@ def _kept_unpacked(file: DataFile) -> bool:
 
 
 def _network_reason(error: Exception) -> str:
-    """Say in a few words why a request failed."""
+    """Say briefly why a request failed."""
     text = str(error)
     known = (
         ("broken off", text.split("\n")[0] if "broken off" in text else ""),
@@ -285,7 +285,7 @@ def _partial_name(target: Path, url: str) -> Path:
 
 
 def _remove_partials(file: DataFile, target: Path) -> None:
-    """Remove what interrupted downloads left: the folder is versioned as it is."""
+    """Remove what interrupted downloads left, since DVC versions the whole folder."""
     for url in file.urls:
         _partial_name(target, url).unlink(missing_ok=True)
 
@@ -298,7 +298,7 @@ def _retrieve(file: DataFile, url: str, target: Path, temporary: Path, progress:
     pooch.get_logger().setLevel(logging.WARNING)
     partial = _partial_name(target, url)
     if file.sha256 is None:
-        # Without a hash nothing would notice two versions glued together.
+        # Without a hash nothing would notice parts of two versions in one file.
         partial.unlink(missing_ok=True)
     known = None if file.sha256 is None else f"sha256:{file.sha256}"
     for _ in range(2):
@@ -348,7 +348,7 @@ def fetch_file(
     progress: bool | None = None,
     dataset: str | None = None,
 ) -> str:
-    """Get one raw file: from the mirror, else from its sources in order.
+    """Get one raw file from the mirror, or from its sources in order.
 
     Parameters
     ----------
@@ -357,21 +357,21 @@ def fetch_file(
     target : path-like
         Where it belongs. Nothing is fetched if it is there with the right hash.
     mirror : str or None
-        `data.mirror` of params.yaml; the environment variable ``PRIVSVM_MIRROR`` goes before it.
+        `data.mirror` of params.yaml; the environment variable ``PRIVSVM_MIRROR`` takes precedence.
     progress : bool or None
-        Show a progress bar; None: only on a terminal.
+        Whether to show a progress bar; None: only on a terminal.
     dataset : str or None
         Name of the dataset, for the mirror and for messages.
 
     Returns
     -------
     str
-        Where it came from. A file kept unpacked is unpacked on arrival, so its bytes do not depend on that.
+        Where it came from. Files are unpacked on arrival, so their bytes do not depend on the source.
 
     Raises
     ------
     PrivSVMError
-        If no source delivers: names the file, every source with its reason, and how to point at a mirror.
+        If all sources fail. The message names the file, the reason of every source, and how to set a mirror.
     """
     target = Path(target)
     if progress is None:
@@ -453,7 +453,7 @@ def download_raw(
     mirror: str | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Get one raw file of a dataset, wherever it comes from.
+    """Get one raw file of a dataset from any of its sources.
 
     Parameters
     ----------
@@ -468,7 +468,7 @@ def download_raw(
     mirror : str or None
         `data.mirror` of params.yaml.
     progress : bool or None
-        Show a progress bar; None: only on a terminal.
+        Whether to show a progress bar; None: only on a terminal.
 
     Returns
     -------
@@ -478,7 +478,7 @@ def download_raw(
     Raises
     ------
     PrivSVMError
-        If the dataset has no such file or no source delivers it.
+        If the dataset has no such file, or all sources fail.
     """
     entry = resolve(name, settings)
     if file_name not in entry.files:
@@ -490,14 +490,14 @@ def download_raw(
 
 
 def availability(entry: DatasetEntry, mirror: str | None = None) -> str:
-    """Say where a dataset can be had here.
+    """Say where a dataset can be had.
 
     Parameters
     ----------
     entry : DatasetEntry
         The dataset.
     mirror : str or None
-        `data.mirror` of params.yaml; ``PRIVSVM_MIRROR`` goes before it.
+        `data.mirror` of params.yaml; ``PRIVSVM_MIRROR`` takes precedence.
 
     Returns
     -------
@@ -523,7 +523,7 @@ def _size(entry: DatasetEntry) -> str:
 
 
 def catalogue_table(mirror: str | None = None) -> str:
-    """Print the catalogue as a table.
+    """Write the catalogue as a table.
 
     Parameters
     ----------
@@ -533,7 +533,7 @@ def catalogue_table(mirror: str | None = None) -> str:
     Returns
     -------
     str
-        One line a part: dataset, part, rows, features, classes, format, size to fetch, papers, where it can be had.
+        One line per part: dataset, part, rows, features, classes, format, size of the download, papers, sources.
     """
     rows = [("dataset", "part", "rows", "features", "classes", "format", "size", "papers", "available")]
     for name, entry in load_catalogue().items():

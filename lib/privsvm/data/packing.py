@@ -1,4 +1,4 @@
-"""Unpacking of compressed files and zip members, told by their first bytes."""
+"""Unpack compressed files and zip members, recognised by their first bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_html(head: bytes) -> bool:
 
 
 def _decode_lzw(data: bytes) -> bytes:
-    """Unpack the format of the Unix tool ``compress`` (.Z), which the standard library lacks."""
+    """Unpack the format of the Unix tool ``compress`` (.Z), which the standard library does not know."""
     if len(data) < 3:
         raise EOFError("cut short")
     longest, block_mode = data[2] & 0x1F, bool(data[2] & 0x80)
@@ -69,7 +69,7 @@ def _decode_lzw(data: bytes) -> bytes:
         if previous and len(table) < 1 << longest:
             table.append(previous + entry[:1])
         previous = entry
-        # The writer widens its codes one entry ahead of the reader's table.
+        # The writer widens its codes one entry before the reader's table is full.
         if len(table) + 1 > (1 << width) and width < longest:
             position = group_start = next_group(position)
             width += 1

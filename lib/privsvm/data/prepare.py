@@ -1,4 +1,4 @@
-"""From raw files to features, label codes, splits and scaling."""
+"""Turn raw files into features, label codes, splits and scaling."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ def prepare(
     raw_folder : path-like
         ``data/raw/<dataset>``.
     protocol : mapping or str
-        The experiment's protocol (see `privsvm.data.catalogue.normalise_protocol`); the dataset's own goes before it.
+        The experiment's protocol (see `privsvm.data.catalogue.normalise_protocol`); one of the dataset's own takes
+        precedence.
     seed : int
         The experiment's seed.
     experiment : str
-        The experiment's name. Splits depend on seed, experiment, dataset and repeat only.
+        The experiment's name. Splits depend only on seed, experiment, dataset and repeat.
 
     Returns
     -------
@@ -57,8 +58,8 @@ def prepare(
 
     Notes
     -----
-    With two classes code 1 is the positive class. Values outside declared bounds are kept and counted; a feature that
-    is constant in the rows a scaling is fitted to becomes 0 everywhere. Sparse features cannot be shifted.
+    With two classes, code 1 is the positive class. Values outside declared bounds are kept and counted. A feature that
+    is constant in the rows to which the scaling is fitted becomes 0 everywhere. Sparse features cannot be shifted.
     """
     plan = normalise_protocol(entry.protocol if entry.protocol is not None else protocol)
     roles = _roles(entry, plan)
@@ -163,7 +164,7 @@ def treat_missing(entry: DatasetEntry, X: Any) -> tuple[Any, np.ndarray, np.ndar
     Raises
     ------
     PrivSVMError
-        If no row, or no column, is left.
+        If no row or no column is left.
     """
     rows, columns = np.ones(X.shape[0], dtype=bool), np.ones(X.shape[1], dtype=bool)
     missing, _ = _count_not_finite(X)
@@ -185,7 +186,7 @@ def treat_missing(entry: DatasetEntry, X: Any) -> tuple[Any, np.ndarray, np.ndar
     if not rows.any() or not columns.any():
         what = "row" if not rows.any() else "column"
         raise PrivSVMError(f"dataset {entry.name}: every {what} has a missing value; set `missing:` to another rule")
-    # By number, since sparse arrays take no boolean masks on both sides.
+    # Sparse arrays accept row and column numbers on both sides, but not boolean masks.
     return X[np.flatnonzero(rows)][:, np.flatnonzero(columns)], rows, columns
 
 
@@ -236,7 +237,7 @@ def _draw_splits(
     seed: int,
     experiment: str,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Row numbers of training and test rows of every split, ascending."""
+    """Draw the row numbers of training and test rows of every split, ascending."""
     kind = plan["kind"]
     everything = np.arange(len(y), dtype=np.int64)
     if kind == "resubstitution":
@@ -291,7 +292,7 @@ def _random_splits(
             splitter = maker(n_splits=plan["folds"], shuffle=True, random_state=state)
         try:
             with warnings.catch_warnings():
-                # A class with fewer rows than folds is spread as far as it goes.
+                # A class with fewer rows than folds has at most one row in a fold.
                 warnings.simplefilter("ignore", UserWarning)
                 drawn = list(splitter.split(np.zeros((len(y), 1)), y))
         except ValueError as error:
@@ -305,9 +306,9 @@ def _random_splits(
 
 
 def _affine(low: np.ndarray, high: np.ndarray, target: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and factor that map low..high to the target range; features without width become 0."""
+    """Compute shift and factor that map low..high to the target range; features without width become 0."""
     width = high - low
-    # A width too small for its reciprocal counts as none.
+    # A width whose reciprocal overflows counts as 0.
     usable = width > np.finfo(float).tiny * (target[1] - target[0])
     factor = np.zeros_like(width)
     factor[usable] = (target[1] - target[0]) / width[usable]
@@ -328,7 +329,7 @@ def _fit_scaling(
     bounds: tuple[np.ndarray, np.ndarray] | None,
     splits: list[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Shift and factor (1 or S, d) and what they come from."""
+    """Compute shift and factor (1 or S, d), and say what they come from."""
     kind, target = entry.scaling, entry.target_range
     d = X.shape[1]
     if kind == "none":
@@ -399,7 +400,7 @@ def write_prepared(
     Parameters
     ----------
     npz_path, json_path : path-like
-        Where to; both are written atomically, the ``.json`` last.
+        Files to write; both are written atomically, the ``.json`` last.
     arrays, description : mapping
         As `prepare` returns them.
     """

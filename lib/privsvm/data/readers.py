@@ -1,4 +1,4 @@
-"""Readers of every format in the catalogue. A file is data, never code: nothing here unpickles or evaluates."""
+"""Read every format of the catalogue. A file is data, never code: nothing here unpickles or evaluates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["content_hash", "read_part"]
 
-# Below this share of non-zero values, and from this many features on, rows are kept sparse.
+# Rows are kept sparse below this share of non-zero values and from this number of features.
 SPARSE_DENSITY = 0.25
 SPARSE_FEATURES = 100
 MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null")
@@ -32,7 +32,7 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def content_hash(X: np.ndarray, labels: np.ndarray) -> str:
-    """Hash the values and labels of a set, whatever file they came in.
+    """Hash the values and labels of a set, independently of its file format.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def content_hash(X: np.ndarray, labels: np.ndarray) -> str:
 
 
 def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) -> tuple[Features, np.ndarray]:
-    """Read one part of a dataset and check it against what is known of it.
+    """Read one part of a dataset and check it against the catalogue.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
     -------
     X : ndarray of shape (n, d), float64, or scipy.sparse.csr_array
         Features in the units of the file, NaN where a value is missing. CSR only for ``libsvm`` files and sparse
-        ``mat`` variables with at least 100 features of which less than a quarter of the values is not zero.
+        ``mat`` variables with at least 100 features and less than a quarter of non-zero values.
     labels : ndarray of n texts
         Labels as `normalise_label` writes them, after the part's `label_map`.
 
@@ -130,7 +130,7 @@ def _read_file(path: Path, recipe: DataPart) -> tuple[Features, np.ndarray, list
 
 
 def _content(path: Path, recipe: DataPart, member: str | None) -> bytes:
-    """Bytes of a file, unpacked, after the checks that every format shares."""
+    """Read the bytes of a file, unpacked, after the checks that all formats share."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -144,7 +144,7 @@ def _content(path: Path, recipe: DataPart, member: str | None) -> bytes:
     elif member is not None:
         raise PrivSVMError(f"{path}: not a zip, so it has no member {member!r}; remove `member` or get the zip")
     if not data.strip():
-        raise PrivSVMError(f"{path}: nothing in it; delete it and download it again")
+        raise PrivSVMError(f"{path}: holds only white space; delete it and download it again")
     if is_html(data[:512]):
         raise PrivSVMError(f"{path}: an HTML page instead of data; delete it and get the data file itself")
     return data
@@ -161,7 +161,7 @@ def _stack(blocks: list[Any]) -> Features:
 
 
 def _dense_or_sparse(X: Any) -> Features:
-    """Choose how to hold a matrix that was read as sparse; see `read_part`."""
+    """Keep a matrix that was read as sparse, or make it dense; see `read_part`."""
     from scipy.sparse import csr_array
 
     X = csr_array(X, dtype=np.float64)
@@ -192,7 +192,7 @@ def _check_labels(where: str, labels: np.ndarray) -> None:
 
 
 def _count_not_finite(X: Any) -> tuple[np.ndarray, int]:
-    """Missing values of each column, and the number of infinite values."""
+    """Count the missing values of each column, and the infinite values."""
     if is_sparse(X):
         infinite = int(np.isinf(X.data).sum())
         return np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1]), infinite
@@ -202,7 +202,7 @@ def _count_not_finite(X: Any) -> tuple[np.ndarray, int]:
 def _check_expected(
     entry: DatasetEntry, recipe: DataPart, where: str, X: Any, labels: np.ndarray, missing: int
 ) -> None:
-    """Compare with the catalogue."""
+    """Compare what was read with the catalogue."""
     remedy = "delete it and download it again"
     found = {"rows": X.shape[0], "features": X.shape[1], "missing values": missing}
     known = {"rows": recipe.n_rows, "features": recipe.n_features, "missing values": recipe.missing_values}
@@ -241,7 +241,7 @@ def _separator(recipe: DataPart) -> str:
 
 
 def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
-    """Position of a column given by name or number."""
+    """Find the position of a column given by name or number."""
     if isinstance(key, int):
         if not -len(columns) <= key < len(columns):
             raise PrivSVMError(f"{name}: {what} column {key} missing; there are {len(columns)} columns, counted from 0")
@@ -255,7 +255,7 @@ def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
 
 
 def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Divide a pandas frame into numeric features and labels."""
+    """Split a pandas frame into numeric features and labels."""
     import pandas as pd
 
     columns = [str(column) for column in frame.columns]
@@ -290,7 +290,7 @@ def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, n
 
 
 def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    """Delimited text, with or without header."""
+    """Read delimited text, with or without a header."""
     import pandas as pd
 
     separator = _separator(recipe)
@@ -300,7 +300,7 @@ def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
         "encoding": "utf-8",
         "encoding_errors": "replace",
     }
-    # Before pandas 3.1 the default parser may be off in the last digit; from then on naming one is deprecated.
+    # Before pandas 3.1 the default parser may be wrong in the last digit; from 3.1 on, naming a parser is deprecated.
     if tuple(int(number) for number in pd.__version__.split(".")[:2]) < (3, 1):
         options["float_precision"] = "round_trip"
     try:
@@ -309,14 +309,14 @@ def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
         )
         first = ["" if cell is None or cell != cell else str(cell).strip() for cell in head.iloc[0]]
         columns: list[Any] = first if recipe.header_rows else [str(index) for index in range(len(first))]
-        # A name may occur twice; positions cannot.
+        # Two columns may have the same name, so positions are used.
         positions = list(range(len(columns)))
         label = None
         if recipe.label is not None and recipe.label_member is None:
             label = _position(recipe.label, columns, name, "label")
         if recipe.header_rows and recipe.header_assumed and not isinstance(recipe.label, str):
             _check_header([cell for index, cell in enumerate(first) if index != label], name)
-        # A class may be called "NA", so only features know texts for missing.
+        # A class may be called "NA", so only features have texts for missing values.
         missing: dict[int, list[str]] = {index: list(MISSING_TEXTS) for index in positions if index != label}
         frame = pd.read_csv(
             io.BytesIO(data),
@@ -341,7 +341,7 @@ def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
 
 
 def _check_header(cells: list[str], name: str) -> None:
-    """Refuse a header whose feature names are all numbers: it is data, and its row would be lost."""
+    """Refuse a header whose feature names are all numbers: it is a row of data, which would be lost."""
     try:
         [float(cell) for cell in cells]
     except ValueError:
@@ -384,7 +384,7 @@ def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, n
 
 
 def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    """Features and labels from named arrays (``mat``, ``npz``)."""
+    """Read features and labels from named arrays (``mat``, ``npz``)."""
 
     def array(key: str | int | None, what: str) -> Any:
         if key not in variables:

@@ -1,4 +1,4 @@
-"""Attacks on condensed rows: the third member of a group, links, membership, and rows published as they are.
+"""Attacks on condensed rows: the third member of a group, linkage, membership, and rows published verbatim.
 
 A condensed row is published in place of the rows of its group: their mean (microaggregation, CI-SVM), or a centre of
 fuzzy c-means.
@@ -71,7 +71,7 @@ def third_members(rows, condensed_rows, group_of: np.ndarray) -> tuple[np.ndarra
 
 
 def nearest_condensed(rows, condensed_rows) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest condensed row of every row, and its distance.
+    """Find the nearest condensed row of every row, and its distance.
 
     Parameters
     ----------
@@ -83,24 +83,24 @@ def nearest_condensed(rows, condensed_rows) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     nearest : ndarray of int (n,)
-        Of equally near ones the first.
+        The first, if several are equally near.
     distance : ndarray (n,)
     """
 
     def closest(distances, _start):
-        # Rounding errors must not choose.
+        # Round-off must not decide.
         least = distances.min(axis=1, keepdims=True)
         return np.argmax(distances <= least * (1.0 + _RELATIVE_TIE), axis=1)
 
     nearest = np.concatenate(list(pairwise_distances_chunked(rows, condensed_rows, reduce_func=closest, n_jobs=1)))
-    # Anew: those above come from products, which leave little of small differences.
+    # Compute them again: those above come from products, in which small differences drown.
     off = rows - condensed_rows[nearest]
     squares = off.multiply(off).sum(axis=1) if scipy.sparse.issparse(off) else np.einsum("ij,ij->i", off, off)
     return nearest, np.sqrt(np.asarray(squares).ravel())
 
 
 def link_records(nearest: np.ndarray, group_of: np.ndarray, n_condensed: int) -> tuple[float, float]:
-    """Share of the original rows whose nearest condensed row is that of their own group.
+    """Compute the share of original rows whose nearest condensed row is that of their own group.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def link_records(nearest: np.ndarray, group_of: np.ndarray, n_condensed: int) ->
     -------
     linkage_rate : float
     guessing_rate : float
-        Share that is expected of links drawn at random, ``1 / M``.
+        The share that random links are expected to reach, ``1 / M``.
 
     References
     ----------
@@ -125,23 +125,23 @@ def link_records(nearest: np.ndarray, group_of: np.ndarray, n_condensed: int) ->
 
 
 def tell_members(member_distance: np.ndarray, other_distance: np.ndarray) -> tuple[float, float]:
-    """Tell rows that were condensed from others by their distance to the nearest condensed row.
+    """Measure how well the distance to the nearest condensed row tells condensed rows from others.
 
     Parameters
     ----------
     member_distance, other_distance : ndarray (n,), (m,)
-        From `nearest_condensed`: of the rows that were condensed, and of others like them.
+        From `nearest_condensed`, for the rows that were condensed and for others like them.
 
     Returns
     -------
     auc : float
-        Area under the ROC curve of minus the distance; 0.5 is guessing.
+        Area under the ROC curve of the negative distance; 0.5 is guessing.
     certain : float
-        Share of the members that are nearer than all others. The area hides them: if a third is certain and the rest is
-        guessing, it is 2/3.
+        Share of the members that are nearer than all others. The AUC hides them: if a third is certain and the rest is
+        guesswork, it is 2/3.
     """
     distance = np.concatenate([member_distance, other_distance])
-    # Rounding errors must not choose.
+    # Round-off must not decide.
     distance = np.rint(distance / (distance.max() * _RELATIVE_TIE or 1.0))
     member = np.repeat([True, False], [member_distance.size, other_distance.size])
     certain = float(np.mean(distance[member] < distance[~member].min()))
@@ -149,7 +149,7 @@ def tell_members(member_distance: np.ndarray, other_distance: np.ndarray) -> tup
 
 
 def distance_to_rows(condensed_rows, rows) -> np.ndarray:
-    """How far each condensed row lies from the training row nearest to it.
+    """Compute how far each condensed row is from the training row nearest to it.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def distance_to_rows(condensed_rows, rows) -> np.ndarray:
     Returns
     -------
     ndarray (M,)
-        Largest difference of an entry; 0 where a row is published as it is.
+        Largest difference in any entry; 0 for a row that is published verbatim.
     """
     nearest, _ = nearest_condensed(condensed_rows, rows)
     off = abs(condensed_rows - rows[nearest])
@@ -178,9 +178,9 @@ def audit_condensation(
     means: bool = True,
     max_rows: int = 5000,
 ) -> dict[str, Any]:
-    """Attack a condensed data set in four ways.
+    """Attack a condensed dataset in four ways.
 
-    Distances are those of features in units of their standard deviations: an attacker need not take units as they come.
+    Distances are computed on features in units of their standard deviations, since an attacker can choose the units.
 
     Parameters
     ----------
@@ -189,16 +189,16 @@ def audit_condensation(
     condensed_rows : ndarray or sparse matrix (M, d)
         What was published.
     group_of : ndarray of int (n,)
-        Condensed row of each of them.
+        Condensed row of each original row.
     other_rows : ndarray or sparse matrix (m, d)
-        Rows of the same kind that were not condensed, such as the test rows; may be none.
+        Rows of the same kind that were not condensed, such as the test rows; m may be 0.
     rng : numpy.random.Generator
-        Draws the rows to attack where there are more than `max_rows`.
+        Draws the rows to attack if there are more than `max_rows`.
     means : bool, default=True
-        Whether condensed rows are means of groups, as those of CI-SVM are. Fuzzy centres are not, and a row's own
-        centre is the nearest one by definition: the third member and the links do not apply.
+        Whether condensed rows are means of groups, as those of CI-SVM are. Fuzzy centres are not, and the centre of a
+        row is the nearest one by definition, so that the attacks on the third member and by linkage do not apply.
     max_rows : int, default=5000
-        Most rows, of any kind, that are compared with all of another kind.
+        Largest number of rows of one kind that are compared with all of another kind.
 
     Returns
     -------
