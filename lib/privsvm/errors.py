@@ -1,4 +1,4 @@
-"""The one exception that users see, the nearest-name hint that goes with it, and messages that name no machine."""
+"""The exception for users' errors, a hint for misspelt names, and messages without absolute paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WINDOWS = re.compile(r"\b[A-Za-z]:\\(?:[^\s\\\"',;]+\\)*([^\s\\\"',;]*)")
 
 
 class PrivSVMError(ValueError):
-    """A problem the user can mend: one line that names the file or key, the value and the remedy."""
+    """A problem that the user can solve: one line that names the file or key, the value and the remedy."""
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
@@ -31,7 +31,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     Returns
     -------
     str
-        ``"did you mean 'wine'?"``, or the list of known names where none is close.
+        ``"did you mean 'wine'?"``, or the list of known names if none is close.
     """
     names = sorted(str(item) for item in known)
     close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
@@ -41,7 +41,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 
 
 def without_absolute_paths(value: Any) -> Any:
-    """Cut absolute paths down to their last part: they name users and machines.
+    """Shorten absolute paths, which name users and machines, to their last part.
 
     Parameters
     ----------

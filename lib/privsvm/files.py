@@ -1,4 +1,4 @@
-"""Reading and writing the files between stages: atomic, canonical, never pickled."""
+"""Read and write the files between stages: atomically, in canonical form, without pickle."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = [
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Write a file completely or not at all.
 
-    The body writes to a temporary name in the same folder; on success it is synced to disk and
-    renamed over `path`, on failure it is removed and whatever stood at `path` is left as it was.
+    The body writes to a temporary name in the same folder. On success that file is synced to disk and renamed to
+    `path`. On failure it is removed, and a file at `path` stays as it was.
 
     Parameters
     ----------
     path : path-like
-        Where the finished file belongs. Its folder is made if missing.
+        Where the finished file belongs. Its folder is created if it is missing.
 
     Yields
     ------
@@ -47,7 +47,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         The temporary name to write to. It keeps the suffix of `path`.
     """
     target = Path(path)
-    # A random part, because an orphan of a killed run may still be writing the same file.
+    # A random part, because a process left over from a killed run may still be writing the same file.
     temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}.part{target.suffix}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn NumPy scalars, arrays, tuples and infinities into what JSON can hold."""
+    """Convert NumPy scalars, arrays, tuples and infinities to JSON values."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -89,7 +89,7 @@ def canonical_json(value: Any, indent: int | None = None) -> str:
     value : object
         Mappings, sequences, strings, numbers, booleans, None; NumPy scalars and arrays too.
     indent : int or None
-        Spaces a level, or None for one line.
+        Spaces per level, or None for one line.
 
     Returns
     -------

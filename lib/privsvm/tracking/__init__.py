@@ -1,4 +1,4 @@
-"""Logging of results to MLflow, from one process and without ever logging a result twice."""
+"""Log results to MLflow from one process, each result once."""
 
 import os
 

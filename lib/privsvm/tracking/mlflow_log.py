@@ -1,4 +1,4 @@
-"""Results into MLflow: one flat run for each result file, each logged exactly once."""
+"""Log results to MLflow: one flat run for each result file, each logged exactly once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LONGEST_DIGEST = 36
 def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: str) -> list[str]:
     """Log result files to MLflow, each as one run, and mark these runs as the current ones.
 
-    A run is found again by its record key, so a second call adds nothing, and what a killed call left
-    behind is removed. Runs of other parameter values stay for comparison, tagged ``current=no``. Pass all
-    results of a data set in one call: what is not passed is not current.
+    The record key identifies a run, so a second call adds nothing. Unfinished runs of a killed call are removed. Runs
+    with other parameter values stay for comparison, tagged ``current=no``. Pass all results of a dataset in one call:
+    results that are not passed are not current.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: s
     tracking_uri : str
         ``sqlite:///path`` (made if missing), another SQLAlchemy URI, or the address of an MLflow server.
     git_commit : str
-        The version of the program, a tag of the runs that this call adds.
+        The version of the program, logged as a tag of the runs that this call adds.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: s
 
 
 def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
-    """Find, restore or make the MLflow experiment of that name and bring its tags up to date."""
+    """Find, restore or create the MLflow experiment of that name, and update its tags."""
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         # Without an explicit place a database would store the absolute path of the working folder.
@@ -79,7 +79,7 @@ def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
 
 
 def _log_experiment(client: MlflowClient, experiment_id: str, records: Iterable[Record], git_commit: str) -> None:
-    """Bring the runs of one MLflow experiment in line with the records."""
+    """Update the runs of one MLflow experiment to the records."""
     finished: dict[str, Run] = {}
     # Oldest first, so that of two equal runs (two machines logging at once) the first is kept.
     for run in sorted(_runs(client, experiment_id), key=lambda run: (run.info.start_time, run.info.run_id)):
@@ -87,7 +87,7 @@ def _log_experiment(client: MlflowClient, experiment_id: str, records: Iterable[
         if run.info.status == "FINISHED" and key not in finished:
             finished[key] = run
         else:
-            # Left by a killed attempt: without its end nobody knows whether it is complete, so it is logged anew.
+            # Left by a killed attempt: it may be incomplete, so it is logged again.
             client.delete_run(run.info.run_id)
     current = set()
     for record in records:
@@ -110,7 +110,7 @@ def _log_experiment(client: MlflowClient, experiment_id: str, records: Iterable[
 
 
 def _runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
-    """All runs of an experiment that this module made, whatever their state; runs of others are not touched."""
+    """Find all runs of an experiment that this module made, in any state; other runs are not touched."""
     token = None
     while True:
         page = client.search_runs([experiment_id], "", ViewType.ACTIVE_ONLY, max_results=1000, page_token=token)
@@ -121,7 +121,7 @@ def _runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
 
 
 def _log_run(client: MlflowClient, experiment_id: str, record: Record, git_commit: str) -> str:
-    """Add one run; until its last line it is unfinished, and the next call would log it anew."""
+    """Add one run. Until its last line it counts as unfinished, and the next call would log it again."""
     tags = {
         **record.tags,
         _KEY_TAG: record.key,
@@ -151,7 +151,7 @@ def _log_run(client: MlflowClient, experiment_id: str, record: Record, git_commi
 
 
 def _log_metrics(client: MlflowClient, run_id: str, timestamp: int, points: Sequence[MetricPoint]) -> None:
-    """Log points with the time of their run, so that logging them once more changes nothing."""
+    """Log points with the time of their run, so that logging them again changes nothing."""
     metrics = [Metric(point.name, point.value, timestamp, point.step) for point in points]
     for start in range(0, len(metrics), _METRICS_IN_A_BATCH):
         client.log_batch(run_id, metrics=metrics[start : start + _METRICS_IN_A_BATCH])

@@ -1,4 +1,4 @@
-"""Opening the MLflow store: made in one piece, checked before use, one process at a time."""
+"""Open the MLflow store: created atomically, checked before use, used by one process at a time."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def sqlite_path(tracking_uri: str) -> Path | None:
     Returns
     -------
     pathlib.Path or None
-        None where the store is a server or another kind of database.
+        None if the store is a server or another kind of database.
 
     Raises
     ------
     PrivSVMError
-        If the URI is of no kind that MLflow could keep runs in.
+        If MLflow cannot keep runs at such a URI.
     """
     scheme = re.match(r"([a-z0-9]+)(\+[a-z0-9]+)?://", tracking_uri)
     if scheme is None or scheme[1] not in {"sqlite", "http", "https", "postgresql", "mysql", "mssql"}:
@@ -103,7 +103,7 @@ def only_one_process(tracking_uri: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_line_errors(tracking_uri: str) -> Iterator[None]:
-    """Turn what MLflow and the database raise into a `PrivSVMError` of one line.
+    """Turn exceptions of MLflow and the database into a `PrivSVMError` of one line.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def one_line_errors(tracking_uri: str) -> Iterator[None]:
 
 
 def _describe(tracking_uri: str, error: Exception) -> str:
-    """One line: which store, what is wrong with it, what to do."""
+    """Write the line: which store, what is wrong with it, and what to do."""
     cause = " ".join(str(error).split("[SQL:")[0].split())
     cause = cause[:300] or type(error).__name__
     database = sqlite_path(tracking_uri)
@@ -191,7 +191,7 @@ def open_client(tracking_uri: str) -> MlflowClient:
 
 
 def _check_server(tracking_uri: str) -> None:
-    """Ask once, as MLflow itself would try again for minutes before giving up."""
+    """Ask the server once; MLflow itself would try for minutes before it gives up."""
     try:
         requests.get(tracking_uri.rstrip("/") + "/health", timeout=_SERVER_TIMEOUT_SECONDS)
     except requests.RequestException as error:
@@ -202,10 +202,10 @@ def _check_server(tracking_uri: str) -> None:
 
 
 def _make_database(database: Path) -> None:
-    """Make an empty MLflow database elsewhere and move it into place.
+    """Create an empty MLflow database elsewhere and move it into place.
 
-    MLflow runs dozens of migrations that take seconds, and killed half-way they leave a file that no MLflow can
-    use or mend.
+    MLflow runs dozens of migrations, which take seconds. If it is killed half-way, it leaves a file that no MLflow can
+    use or repair.
     """
     workshop = database.with_name(database.name + ".new")
     copy = database.with_name(database.name + ".copy")
@@ -213,7 +213,7 @@ def _make_database(database: Path) -> None:
         _remove_with_companions(leftover)
     try:
         MlflowClient(tracking_uri=f"sqlite:///{workshop}").search_experiments(max_results=1)
-        # A journal of a database that was deleted would be played into the new one.
+        # SQLite would apply the journal of a deleted database to the new one.
         for companion in _COMPANIONS:
             database.with_name(database.name + companion).unlink(missing_ok=True)
         # A copy of the content, as MLflow still holds the file at its first name open; SQLite syncs it to disk.
@@ -234,7 +234,7 @@ def _remove_with_companions(path: Path) -> None:
 
 
 def _check_database(database: Path) -> None:
-    """Refuse a file that is no sound database before MLflow tries to open it ten times over."""
+    """Refuse a file that is not a sound database, before MLflow tries ten times to open it."""
     with contextlib.closing(sqlite3.connect(database, timeout=30)) as connection:
         problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":

@@ -38,7 +38,7 @@ One run is one curve: a method on this data set, over the grid of epsilons.
 Runs of earlier values are kept with `current = no`; to compare with them, clear the search field and remove \
 *Group by: curve* (grouping would draw their average).
 
-To keep changes to the charts, save them as a view with a name of its own: this view is written anew."""
+To keep changes to the charts, save them as a view under another name: the pipeline overwrites this view."""
 
 
 def _chart(name: str, title: str, section: str) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def experiment_tags() -> dict[str, str]:
 
 
 def view_links(tracking_uri: str, base_url: str, names: Collection[str] | None = None) -> dict[str, str]:
-    """Ready-made links to the chart of each MLflow experiment.
+    """Make links that open the chart of each MLflow experiment.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def view_links(tracking_uri: str, base_url: str, names: Collection[str] | None =
     base_url : str
         Address of the MLflow page, such as ``http://127.0.0.1:5000``.
     names : collection of str, optional
-        The experiments wanted; all that have the saved view by default.
+        The experiments to link; by default all that have the saved view.
 
     Returns
     -------
