@@ -1,4 +1,4 @@
-"""Reproductions of published experiments: what the paper printed, what comes out here, and whether they agree.
+"""Reproductions of published experiments: what the paper printed, what we get, and whether the two agree.
 
-Here is the engine. The papers' experiments are in ``reproduce/``, a folder each.
+This is the engine. The experiments are in ``reproduce/``, one folder per paper.
 """

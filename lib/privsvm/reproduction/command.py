@@ -25,26 +25,28 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
     Parameters
     ----------
     experiments : mapping
-        All there are, by name.
+        All experiments by name.
     argv : sequence of str or None
-        Arguments; None: those of the process.
+        Arguments; None takes those of the process.
     """
-    parser = argparse.ArgumentParser(description="Reproduce experiments of papers; what is stored is not run again")
+    parser = argparse.ArgumentParser(
+        description="Reproduce experiments of papers; jobs whose results are stored do not run again"
+    )
     parser.add_argument("experiments", nargs="*", metavar="NAME", help=", ".join(experiments) + "; or a paper")
     parser.add_argument("--datasets", nargs="+", metavar="NAME", help="run only jobs on these datasets")
     parser.add_argument("--settings", type=json_argument, default={}, metavar="JSON", help="change some settings")
-    parser.add_argument("--job", help="run this job only and write no table (for Snakemake)")
+    parser.add_argument("--job", help="run only this job and write no table (for Snakemake)")
     parser.add_argument("--parameters", type=json_argument, metavar="JSON", help="parameters of that job")
-    parser.add_argument("--tables-only", action="store_true", help="write tables from what is stored")
+    parser.add_argument("--tables-only", action="store_true", help="run nothing; write tables from stored results")
     parser.add_argument("--data", default="data/reproduce", metavar="FOLDER", help="where results are kept")
     parser.add_argument("--reports", default="reports/reproduce", metavar="FOLDER", help="where tables go")
     options = parser.parse_args(argv)
     die_with_parent()
-    # Kernels compiled for other sources must not be found.
+    # Functions compiled from other sources must not be found.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(".cache/numba").resolve() / compiled_code_key()))
     chosen = [experiment.with_settings(options.settings) for experiment in choose(experiments, options.experiments)]
 
-    # Imported late, so that --help and a wrong name answer at once.
+    # Imported late, so that --help and errors in names appear at once.
     from privsvm.reproduction.jobs import run_job
 
     if options.job is not None:
@@ -69,7 +71,7 @@ def write_report(experiment: Experiment, data: str | Path, reports: str | Path) 
     Parameters
     ----------
     experiment : Experiment
-        With the settings its results were made with; results of other settings count as not run.
+        The experiment with the settings of its results; results of other settings count as not run.
     data, reports : path-like
         Where results are, and where ``<experiment>.csv`` and ``<experiment>.html`` go.
     """
@@ -81,7 +83,7 @@ def write_report(experiment: Experiment, data: str | Path, reports: str | Path) 
         stored = read_json(path) if path.exists() else {}
         results[job] = stored["result"] if stored.get("parameters") == parameters else None
     report = experiment.make_report(results)
-    # Both are computed before the first is written.
+    # Compute both before writing the first.
     table, page = rows_csv(report.rows), experiment_page(experiment, report)
     write_text(Path(reports) / f"{experiment.name}.csv", table)
     write_text(Path(reports) / f"{experiment.name}.html", page)

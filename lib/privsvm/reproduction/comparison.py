@@ -1,4 +1,4 @@
-"""Rows of a reproduction's table: published, ours, difference, verdict; and the rules that give the verdict."""
+"""Rows of a reproduction's table (published, ours, difference, verdict) and the rules for verdicts."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ __all__ = [
     "within_share",
 ]
 
-# Every verdict a row can have, and what it means.
+# All verdicts, and what they mean.
 VERDICTS: Mapping[str, str] = {
     "agrees": "within the rule of its table",
     "differs": "outside the rule; the row says why",
     "ruled out": "a choice that the paper leaves open, and that does not give its number",
     "no data": "the dataset cannot be had here",
     "no number": "the paper prints no number, or it is lost in our copy",
-    "not available": "the method is not in this version",
+    "not available": "this version does not have the method",
     "not run": "run `make reproduce` for it",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """When two numbers agree.
+    """A rule for when two numbers agree.
 
     Attributes
     ----------
@@ -55,17 +55,17 @@ class Rule:
     agrees: Callable[[float, float], bool]
 
 
-# Decimal fractions are not exact: what is printed as a difference of 0.01 counts as one.
+# Decimal fractions are not exact in binary: a difference that prints as 0.01 counts as 0.01.
 _ROUND_OFF = 1e-9
 
 
 def within(tolerance: float) -> Rule:
-    """Agree where the difference is at most `tolerance`."""
+    """Make the rule that the difference is at most `tolerance`."""
     return Rule(f"within {tolerance:g}", lambda published, ours: abs(ours - published) <= tolerance + _ROUND_OFF)
 
 
 def within_share(share: float, least: float = 0.0) -> Rule:
-    """Agree where the difference is at most `share` of the published number, or `least` (half a printed digit)."""
+    """Make the rule that the difference is at most `share` of the published number, or `least` (half a digit)."""
     return Rule(
         f"within {100 * share:g} %",
         lambda published, ours: abs(ours - published) <= max(share * abs(published), least) + _ROUND_OFF,
@@ -73,7 +73,7 @@ def within_share(share: float, least: float = 0.0) -> Rule:
 
 
 def within_either(tolerance: float, share: float) -> Rule:
-    """Agree where the difference is at most `tolerance`, or `share` of the published number."""
+    """Make the rule that the difference is at most `tolerance`, or `share` of the published number."""
     return Rule(
         f"within {tolerance:g} or {100 * share:g} %",
         lambda published, ours: abs(ours - published) <= max(tolerance, share * abs(published)) + _ROUND_OFF,
@@ -89,15 +89,15 @@ class Row:
     table : str
         Name of the table inside its experiment.
     dataset, method, setting, metric : str
-        What was measured; empty where it does not apply.
+        What was measured; empty if it does not apply.
     published : str
-        As printed; empty where no number is.
+        The number as printed; empty if there is none.
     ours, difference : float or None
-        Ours, and ours minus published.
+        Our number, and our number minus the published one.
     verdict : str
         One of `VERDICTS`.
     explanation : str
-        Why it differs or is missing. A row that differs has one.
+        Why the number differs or is missing. A row that differs must have one.
 
     Raises
     ------
@@ -134,22 +134,22 @@ def compare(
     explanation: str | Callable[[], str] = "",
     missing: tuple[str, str] | None = None,
 ) -> Row:
-    """Compare one number with the printed one.
+    """Compare one of our numbers with the printed one.
 
     Parameters
     ----------
     place : mapping
         ``table, dataset, method, setting, metric`` of the row.
     published : str or None
-        As printed; None where no number is.
+        The number as printed; None if there is none.
     ours : float or None
-        None only together with `missing`.
+        Our number; None only together with `missing`.
     rule : Rule
-        When they agree.
+        When the two agree.
     explanation : str or callable
-        Why they differ; a callable is asked only if they do.
+        Why they differ; a callable is called only if they do.
     missing : tuple of str or None
-        Verdict and reason where there is no number of ours.
+        Verdict and reason if we have no number.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def claim(
     explanation: str | Callable[[], str] = "",
     missing: tuple[str, str] | None = None,
 ) -> Row:
-    """Check a statement that the paper makes in words; arguments as in `compare`."""
+    """Check a statement in the paper's text; the arguments are those of `compare`."""
     if missing is not None or ours is None:
         verdict, reason = missing or ("not run", "")
         return Row(**place, published=statement, verdict=verdict, explanation=reason)

@@ -1,4 +1,4 @@
-"""What a running job may use: data of the catalogue, random streams, partial results that survive an interruption."""
+"""What a running job may use: data of the catalogue, random streams, partial results kept across interruptions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ClassRows", "Context", "MissingError", "Rows"]
 
 
 class MissingError(Exception):
-    """A job cannot have what it needs: its rows get a verdict instead of a number."""
+    """A job lacks something that it needs; its rows get a verdict instead of a number."""
 
     def __init__(self, verdict: str, reason: str):
         super().__init__(reason)
@@ -52,9 +52,9 @@ class Context:
     Parameters
     ----------
     experiment : str
-        Name of the experiment: key of its random streams and partial results.
+        Name of the experiment, which is part of the key of its random streams and partial results.
     folder : path-like
-        Where raw data and partial results are kept.
+        The folder of raw data and partial results.
     code : str
         Digest of the code that its results depend on.
     """
@@ -65,19 +65,19 @@ class Context:
         self.code = code
 
     def part(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Return a partial result, computed only if it is not stored.
+        """Return a partial result; compute it only if it is not stored.
 
         Parameters
         ----------
         key : mapping
-            All that the result depends on, besides the code.
+            Everything besides the code that the result depends on.
         compute : callable
-            Gives the result, which JSON can hold.
+            Computes the result, of JSON values.
 
         Returns
         -------
         object
-            As it is read from JSON, whether stored or just computed.
+            The result as read from JSON, whether it was stored or just computed.
         """
         identity = {"code": self.code, "experiment": self.experiment, "key": dict(key)}
         name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:24]
@@ -112,7 +112,7 @@ class Context:
         return _read(dataset, part, positive, str(self.folder / "raw" / dataset))
 
     def class_rows(self, dataset: str, *parts: str) -> ClassRows:
-        """Read parts of a dataset of the catalogue, one after the other, with all their classes.
+        """Read parts of a dataset of the catalogue in order, with all their classes.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Context:
         Returns
         -------
         ClassRows
-            Missing values are treated by the catalogue's rule. Codes number the labels in the catalogue's order.
+            Missing values follow the catalogue's rule. Codes number the labels in the catalogue's order.
 
         Raises
         ------

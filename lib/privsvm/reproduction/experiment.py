@@ -1,4 +1,4 @@
-"""What an experiment of a paper is: its settings, its jobs, and the tables and figures made from their results."""
+"""Experiments of papers: settings, jobs, and the tables and figures made from their results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Table:
     title : str
         Its heading.
     caption : str
-        What is compared and when numbers agree.
+        What is compared, and when numbers agree.
     rows : list of Row
     """
 
@@ -48,7 +48,7 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """What an experiment shows: tables, figures, and choices and findings in words."""
+    """What the page of an experiment shows: tables, figures, and notes on choices and findings."""
 
     tables: list[Table]
     figures: list[Figure] = dataclasses.field(default_factory=list)
@@ -69,20 +69,20 @@ class Experiment:
     package : str
         The paper's package, ``reproduce.<paper>``.
     name : str
-        ``<paper>_<experiment>``: names its files.
+        ``<paper>_<experiment>``, which names its files.
     title, compares : str
         Heading, and what is compared with what.
     settings : mapping
         Datasets, protocol and constants, as JSON.
     jobs : callable
-        ``settings -> {job: parameters}``. Equal parameters give equal results; all that a job needs is in them.
+        ``settings -> {job: parameters}``. The parameters hold all that a job needs; equal ones give equal results.
     run : str
         ``module:function`` of the package, with ``(parameters, context) -> result``; imported when a job runs.
     report : str
         ``module:function`` of the package, with ``(experiment, results of all jobs, or None where one has not run) ->
         Report``; imported when a report is written.
     borrows : Experiment or None
-        Another experiment whose results the report reads too.
+        Another experiment whose results the report also reads.
     """
 
     package: str
@@ -109,11 +109,11 @@ class Experiment:
         return getattr(importlib.import_module(self.module(place)), place.partition(":")[2])
 
     def make_report(self, results: Results) -> Report:
-        """Compare the results of all jobs, None where one has not run, with what the paper prints."""
+        """Compare the results of all jobs (None for a job that has not run) with what the paper prints."""
         return self.function(self.report)(self, results)
 
     def with_settings(self, changes: Settings) -> Experiment:
-        """Return the experiment with some settings changed; those of a borrowed one too, where it has them."""
+        """Return the experiment with some settings changed, also in a borrowed experiment that has them."""
         borrowed = self.borrows.with_settings(changes) if self.borrows else None
         own = {key: value for key, value in changes.items() if key in self.settings}
         return dataclasses.replace(self, settings={**self.settings, **own}, borrows=borrowed)
@@ -125,7 +125,7 @@ class Experiment:
 
 
 def missing_result(result: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """Verdict and reason where a job gave no numbers; None where it did."""
+    """Return verdict and reason for a job without numbers; None for one that has them."""
     if result is None:
         return "not run", ""
     if "missing" in result:

@@ -1,4 +1,4 @@
-"""Running a job of a reproduction, unless its result is stored and the code behind it is the same."""
+"""Run the jobs of a reproduction whose result is not stored, or was made by other code."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["code_entries", "run_job"]
 
 
 def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[str]:
-    """List the modules whose imports are all that a job's result depends on: it runs one, and may name a method.
+    """List the modules whose imports a job's result depends on: the one that it runs, and a method that it names.
 
     Parameters
     ----------
     experiment : Experiment
-        Whose job it is.
+        The experiment of the job.
     parameters : mapping
-        Of the job; ``estimator``, where there is one, is a file of `privsvm.methods` and a class.
+        Parameters of the job; ``estimator``, if given, is a file of `privsvm.methods` and a class.
 
     Returns
     -------
@@ -36,23 +36,23 @@ def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[
 
 
 def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:
-    """Run one job, unless its result is stored already.
+    """Run one job unless its result is stored.
 
     Parameters
     ----------
     experiment : Experiment
-        Whose job it is.
+        The experiment of the job.
     job : str
-        Its name.
+        Name of the job.
     folder : path-like
         ``data/reproduce``; the result goes to ``<folder>/<experiment>/<job>.json``.
     parameters : mapping or None
-        None: those of the experiment's settings.
+        Parameters of the job; None takes those of the experiment's settings.
 
     Returns
     -------
     bool
-        Whether it had to be run. A result without data is tried again.
+        Whether the job had to run. A job that lacked its data runs again.
     """
     parameters = experiment.jobs(experiment.settings)[job] if parameters is None else parameters
     path = Path(folder) / experiment.name / f"{job}.json"

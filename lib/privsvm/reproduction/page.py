@@ -1,4 +1,4 @@
-"""Pages of the reproductions: one for each experiment, and the list of them. Self-contained HTML."""
+"""HTML pages of the reproductions: one for each experiment, and a list of all. They load nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["experiment_page", "index_page"]
 _TEMPLATES = Path(__file__).with_name("templates")
 _REPORT_TEMPLATES = Path(__file__).parents[1] / "reporting" / "templates"
 
-# What makes a line of the overview, where a table is too long to be read.
+# What makes a row of the overview of a table that is too long to read.
 _OVERVIEW = 60
 
 
@@ -37,7 +37,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _overview(rows: Sequence[Row]) -> dict[str, Any] | None:
-    """Share of agreeing rows by dataset and metric, for a long table."""
+    """Count the agreeing rows of a long table by dataset and metric."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     if len(rows) <= _OVERVIEW or len(datasets) < 2:
@@ -69,7 +69,7 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
     Parameters
     ----------
     experiment : Experiment
-        What was run.
+        The experiment.
     report : Report
         Its tables and figures.
 
@@ -116,7 +116,7 @@ def index_page(experiments: Sequence[Experiment], reports: str | Path) -> str:
     Parameters
     ----------
     experiments : sequence of Experiment
-        All there are; one without a table counts as not run.
+        All experiments; one without a table counts as not run.
     reports : path-like
         Folder of their tables.
 
