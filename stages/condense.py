@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.files import write_json, write_npz
+from privsvm.files import write_npz
 from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
@@ -23,21 +23,19 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.condensing import condense_splits
+    from privsvm.records import write
     from privsvm.solvers import compile_once
 
     job = options.parameters
     if job["condense"] != "none":
         compile_once()
     prepared = load_prepared(options.prepared)
-    arrays, record, seconds = condense_splits(prepared, job["condense"], job["experiment"], job["seed"])
+    arrays, record, timings = condense_splits(prepared, job["condense"], job["experiment"], job["seed"])
     # For ``none`` the train stage reads the prepared rows themselves: no copy of them.
     write_npz(options.rows, arrays)
-    write_json(options.record, record)
-    write_json(
-        options.timings,
-        {"dataset": record["dataset"], "condense": record["condense"], "condense_seconds": seconds},
-    )
-    print(f"condense: {record['dataset']}: {record['condense']}")
+    write(options.record, record)
+    write(options.timings, timings)
+    print(f"condense: {record.dataset}: {record.condense}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.files import write_json
 from privsvm.pipeline.stage import die_with_parent, run
 
 
@@ -20,17 +19,18 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepared import load_prepared
-    from privsvm.pipeline.evaluation import evaluate_paths, result_record
+    from privsvm.pipeline.evaluation import evaluate_paths
     from privsvm.pipeline.model_files import load_paths
+    from privsvm.records import ModelRecord, write
     from privsvm.solvers import compile_once
 
     compile_once()
     prepared = load_prepared(options.prepared)
-    paths, record = load_paths(options.models, options.record)
-    outcome, seconds = evaluate_paths(prepared, paths)
-    write_json(options.results, result_record(record, outcome), indent=None)
-    write_json(options.timings, seconds)
-    print(f"evaluate: {record['method']} on {record['dataset']}")
+    paths, record = load_paths(options.models, options.record, ModelRecord)
+    result, timings = evaluate_paths(prepared, paths, record)
+    write(options.results, result, indent=None)
+    write(options.timings, timings)
+    print(f"evaluate: {result.method} on {result.dataset}")
 
 
 if __name__ == "__main__":

@@ -25,24 +25,21 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     # Imported late, so that --help and a wrong argument answer at once.
-    from privsvm import reporting
-    from privsvm.reporting.records import as_number
+    from privsvm import records, reporting
 
     parameters = options.parameters
     if not isinstance(parameters, dict):
         raise PrivSVMError(f"--parameters: {parameters!r} is not a mapping; pass e.g. '{{\"reference_epsilon\": 1.0}}'")
-    reference_epsilon = as_number(parameters.get("reference_epsilon", 1.0))
-    if reference_epsilon is None or not 0 < reference_epsilon < float("inf"):
-        raise PrivSVMError(
-            f"--parameters: reference_epsilon is {parameters['reference_epsilon']!r}; use a positive number"
-        )
+    reference_epsilon = parameters.get("reference_epsilon", 1.0)
+    if not isinstance(reference_epsilon, (int, float)) or not 0 < reference_epsilon < float("inf"):
+        raise PrivSVMError(f"--parameters: reference_epsilon is {reference_epsilon!r}; use a positive number")
     results = reporting.read_results(options.results)
     page = reporting.render_page(
         results,
-        timings=reporting.read_timings(options.timings),
-        condensing=reporting.read_condensing(options.condensing),
-        attacks=reporting.read_attacks(options.attacks, results),
-        prepared=reporting.read_prepared(options.prepared),
+        timings=records.read_timings(options.timings),
+        condensing=records.read_condensing(options.condensing),
+        attacks=records.read_attacks(options.attacks, results),
+        prepared=records.read_prepared(options.prepared),
         origin=reporting.provenance(),
         experiment=str(parameters.get("experiment", results[0].experiment)),
         reference_epsilon=reference_epsilon,

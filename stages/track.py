@@ -9,10 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError
-from privsvm.files import write_json
 from privsvm.pipeline.stage import die_with_parent, json_argument, run
-
-_TIMING_SUFFIXES = (".train.json", ".evaluate.json")
+from privsvm.records import timing_subject, write
 
 
 def current_commit() -> str:
@@ -34,14 +32,14 @@ def with_timings(results: list[Path], timings: list[Path]) -> list[tuple[Path, l
     PrivSVMError
         If a timing file belongs to none of the results.
     """
-    timings_of: dict[tuple[str, str], list[Path]] = {(path.parent.name, path.stem): [] for path in results}
+    timings_of: dict[tuple[str, str] | None, list[Path]] = {(path.parent.name, path.stem): [] for path in results}
     for path in sorted(timings):
-        dataset = next((path.name.removesuffix(end) for end in _TIMING_SUFFIXES if path.name.endswith(end)), None)
-        if dataset is None or (path.parent.name, dataset) not in timings_of:
+        subject = timing_subject(path)
+        if subject not in timings_of:
             raise PrivSVMError(
                 f"{path}: belongs to none of the given results; pass its result file too, or leave it out"
             )
-        timings_of[path.parent.name, dataset].append(path)
+        timings_of[subject].append(path)
     return [(path, timings_of[path.parent.name, path.stem]) for path in sorted(results)]
 
 
@@ -68,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
     by_dataset: dict[str, dict[str, str]] = defaultdict(dict)
     for (path, _), key in zip(files, keys, strict=True):
         by_dataset[path.stem][path.parent.name] = key
-    write_json(options.output, by_dataset)
+    write(options.output, by_dataset)
     print(f"track: {len(keys)} results on {len(by_dataset)} datasets are in MLflow")
 
 

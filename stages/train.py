@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.files import read_json, read_npz, write_json
+from privsvm.files import read_npz
 from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
@@ -29,21 +29,22 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepared import load_prepared
-    from privsvm.pipeline.model_files import record_header, save_paths
+    from privsvm.pipeline.model_files import model_record, save_paths, train_timings
     from privsvm.pipeline.training import train_paths
+    from privsvm.records import CondensedRowsAttack, read, write
     from privsvm.solvers import compile_once
 
     compile_once()
     job = options.parameters
     prepared = load_prepared(options.prepared)
-    paths, attacks, seconds = train_paths(prepared, read_npz(options.condensed), options.method, job)
+    paths, attacks = train_paths(prepared, read_npz(options.condensed), options.method, job)
     description = prepared.description
     n_train = max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
     if job["condense"] != "none":
-        attacks = [read_json(options.condensed_record), *attacks]
-    header = record_header(options.method, job, description, n_train, attacks)
-    save_paths(paths, options.models, options.record, header)
-    write_json(options.timings, seconds)
+        attacks = [read(CondensedRowsAttack, options.condensed_record), *attacks]
+    record = model_record(options.method, job, description, n_train, paths, attacks)
+    save_paths(paths, options.models, options.record, record)
+    write(options.timings, train_timings(paths))
     print(f"train: {options.method} on {description['dataset']}: {len(paths)} splits")
 
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError
-from privsvm.files import read_json
 from privsvm.pipeline.stage import run
+from privsvm.records import read_tracked
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -79,7 +79,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     # Records of attacks are beside the results, but they are not runs.
     found = sorted(path for path in (data / "results").glob("*/*.json") if not path.name.endswith(".attacks.json"))
     if tracked.exists():
-        keys = read_json(tracked)
+        keys = read_tracked(tracked)
         written = tracked.stat().st_mtime
         listed = [
             path for path in found if path.parent.name in keys.get(path.stem, {}) or path.stat().st_mtime > written
@@ -136,7 +136,7 @@ def main(arguments: list[str] | None = None) -> None:
     ]
 
     from privsvm.tracking.mlflow_log import log_results
-    from privsvm.tracking.records import collect_records
+    from privsvm.tracking.runs import collect_runs
     from privsvm.tracking.store import is_server
     from privsvm.tracking.views import view_links
 
@@ -145,7 +145,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.only_log:
         print(f"ui: {len(keys)} results are in MLflow, marked as the current ones")
         return
-    names = {record.experiment_name for record in collect_records(files)}
+    names = {run.experiment_name for run in collect_runs(files)}
     serve = not is_server(tracking_uri)
     port = free_port(options.port) if serve else 0
     base_url = f"http://{_HOST}:{port}" if serve else tracking_uri

@@ -28,8 +28,9 @@ from privsvm.base.ppsvm_protocol import (
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
 from privsvm.numerics.streams import system_stream
-from privsvm.pipeline.model_files import load_paths, save_paths
+from privsvm.pipeline.model_files import load_paths, released, save_paths
 from privsvm.privacy.attacks.known_sample import audit_entity
+from privsvm.records import SavedModels
 
 
 def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
@@ -124,7 +125,7 @@ def train(options: argparse.Namespace) -> None:
     unknown = sorted(set(labels) - set(codes))
     if unknown:
         raise PrivSVMError(f"{options.labels}: label {unknown[0]!r} is not among the agreed {agreement['classes']}")
-    paths, _ = train_on_messages(
+    paths = train_on_messages(
         {source: read_npz(source) for source in options.blocks},
         [np.array([codes[label] for label in labels])],
         agreement,
@@ -134,7 +135,8 @@ def train(options: argparse.Namespace) -> None:
         lambda split: system_stream(),
         [rows_digest(identifiers, labels)],
     )
-    save_paths(paths, options.model, options.record, {"implementation": "ppsvm", "classes": agreement["classes"]})
+    record = SavedModels(implementation="ppsvm", classes=tuple(agreement["classes"]), **released(paths))
+    save_paths(paths, options.model, options.record, record)
 
 
 def answer(options: argparse.Namespace) -> None:
@@ -157,7 +159,7 @@ def predict(options: argparse.Namespace) -> None:
     identifiers, _ = read_table(options.rows)
     answers = {source: read_npz(source) for source in options.blocks}
     (kernel,) = combine_messages(answers, agreement, "test", [rows_digest(identifiers)])
-    (path,), _ = load_paths(options.model, options.record)
+    (path,), _ = load_paths(options.model, options.record, SavedModels)
     codes = path.codes(path.scores(kernel, 0))[0]
     lines = [f"{name},{agreement['classes'][code]}" for name, code in zip(identifiers, codes, strict=True)]
     write_text(options.predictions, "\n".join(["id,label", *lines]) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import math
@@ -11,15 +12,17 @@ import secrets
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from privsvm.errors import PrivSVMError
 
 __all__ = [
+    "ExtendedFloat",
     "atomic_path",
     "canonical_json",
+    "missing_file",
     "read_json",
     "read_npz",
     "sha256_of_file",
@@ -65,7 +68,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert NumPy scalars, arrays, tuples and infinities to JSON values."""
+    """Convert dataclasses, NumPy scalars, arrays, tuples and infinities to JSON values."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -81,23 +86,53 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def canonical_json(value: Any, indent: int | None = None) -> str:
+def canonical_json(value: Any, indent: int | None = None, spaced: bool = False) -> str:
     """Serialise to JSON text that depends on the content alone.
 
     Parameters
     ----------
     value : object
-        Mappings, sequences, strings, numbers, booleans, None; NumPy scalars and arrays too.
+        Dataclasses, mappings, sequences, strings, numbers, booleans, None; NumPy scalars and arrays too.
     indent : int or None
         Spaces per level, or None for one line.
+    spaced : bool, default=False
+        Put spaces into one line too, as people write it.
 
     Returns
     -------
     str
         Keys sorted; infinities as the text ``"inf"`` / ``"-inf"``, NaN as null.
     """
-    separators = (",", ":") if indent is None else None
+    separators = (",", ":") if indent is None and not spaced else None
     return json.dumps(_plain(value), sort_keys=True, indent=indent, separators=separators, allow_nan=False)
+
+
+def _number_or_infinity(value: Any) -> float:
+    if value in ("inf", "-inf"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+        raise ValueError("a number or 'inf'")
+    return float(value)
+
+
+class _TextInfinity:
+    """Tells pydantic how to read what `canonical_json` made of an infinite number."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        # Imported by whoever validates: who only annotates does not wait for it.
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(_number_or_infinity)
+
+
+ExtendedFloat = Annotated[float, _TextInfinity()]
+"""A number that may be infinite, which JSON files hold as the text ``"inf"`` or ``"-inf"``."""
+
+
+def missing_file(path: str | os.PathLike[str]) -> PrivSVMError:
+    """Build the error that names a missing file and how to make it."""
+    return PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to make it")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -122,7 +157,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to make it") from None
+        raise missing_file(path) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise PrivSVMError(f"{path}: not valid JSON ({error}); delete it and run again") from None
 
@@ -162,7 +197,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except FileNotFoundError:
-        raise PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to make it") from None
+        raise missing_file(path) from None
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise PrivSVMError(f"{path}: not a readable .npz file ({error}); delete it and run again") from None
 

@@ -21,9 +21,10 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.base.ppsvm_protocol import read_private, secret_of
-    from privsvm.files import read_json, read_npz, write_json
+    from privsvm.files import read_json, read_npz
     from privsvm.numerics.streams import seeded_stream
     from privsvm.privacy.attacks.known_sample import audit_entity
+    from privsvm.records import Entity, KnownSampleAttack, write
 
     agreement = read_json(options.agreement)
     entities = []
@@ -33,20 +34,17 @@ def main(arguments: list[str] | None = None) -> None:
         hidden = secret_of(read_private(secret), 0).standardized(read_private(columns)["train_0"])
         rng = seeded_stream(options.parameters["attack_seed"], "attack", item["name"])
         found = audit_entity(read_npz(block)["train_0"], hidden, agreement["kernel"], agreement["gamma"], rng)
-        entities.append({"entity": item["name"], **found})
-    write_json(
-        options.output,
-        {
-            "method": options.method,
-            "attack": "known_sample",
-            "dataset": agreement["dataset"],
-            "kernel": agreement["kernel"],
-            "gamma": agreement["gamma"],
-            "mbar": agreement["mbar"][0],
-            "n_rows": agreement["rows"]["train"][0],
-            "entities": entities,
-        },
+        entities.append(Entity.of_audit(item["name"], found))
+    attack = KnownSampleAttack(
+        method=options.method,
+        dataset=agreement["dataset"],
+        kernel=agreement["kernel"],
+        gamma=agreement["gamma"],
+        mbar=agreement["mbar"][0],
+        n_rows=agreement["rows"]["train"][0],
+        entities=tuple(entities),
     )
+    write(options.output, attack)
     print(f"attack: {options.method} on {agreement['dataset']}")
 
 

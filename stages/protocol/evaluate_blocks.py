@@ -21,18 +21,19 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.base.ppsvm_protocol import AnsweredRows, combine_messages
-    from privsvm.files import read_json, read_npz, write_json
-    from privsvm.pipeline.evaluation import evaluate_paths, result_record
+    from privsvm.files import read_json, read_npz
+    from privsvm.pipeline.evaluation import evaluate_paths
     from privsvm.pipeline.model_files import load_paths
+    from privsvm.records import ModelRecord, write
 
     agreement, labels = read_json(options.agreement), read_npz(options.labels)
     kernels = combine_messages({source: read_npz(source) for source in options.blocks}, agreement, "test")
     rows = AnsweredRows(kernels, [labels[f"test_{split}"] for split in range(agreement["n_splits"])])
-    paths, record = load_paths(options.models, options.record)
-    outcome, seconds = evaluate_paths(rows, paths)
-    write_json(options.results, result_record(record, outcome), indent=None)
-    write_json(options.timings, seconds)
-    print(f"evaluate_blocks: {record['method']} on {record['dataset']}")
+    paths, record = load_paths(options.models, options.record, ModelRecord)
+    result, timings = evaluate_paths(rows, paths, record)
+    write(options.results, result, indent=None)
+    write(options.timings, timings)
+    print(f"evaluate_blocks: {result.method} on {result.dataset}")
 
 
 if __name__ == "__main__":

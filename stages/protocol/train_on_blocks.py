@@ -29,15 +29,16 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm.base.ppsvm_protocol import rows_digest, train_on_messages
     from privsvm.errors import PrivSVMError
-    from privsvm.files import read_json, read_npz, write_json
+    from privsvm.files import read_json, read_npz
     from privsvm.numerics.streams import seeded_stream
-    from privsvm.pipeline.model_files import record_header, save_paths
+    from privsvm.pipeline.model_files import model_record, save_paths, train_timings
+    from privsvm.records import write
 
     job = options.parameters
     agreement, stored = read_json(options.agreement), read_npz(options.labels)
     labels = [stored[f"train_{split}"] for split in range(agreement["n_splits"])]
     try:
-        paths, seconds = train_on_messages(
+        paths = train_on_messages(
             {source: read_npz(source) for source in options.blocks},
             labels,
             agreement,
@@ -50,9 +51,9 @@ def main(arguments: list[str] | None = None) -> None:
         )
     except PrivSVMError as error:
         raise PrivSVMError(f"methods.{options.method} on {agreement['dataset']}: {error}") from None
-    header = record_header(options.method, job, agreement, max(agreement["rows"]["train"]))
-    save_paths(paths, options.models, options.record, header)
-    write_json(options.timings, seconds)
+    record = model_record(options.method, job, agreement, max(agreement["rows"]["train"]), paths)
+    save_paths(paths, options.models, options.record, record)
+    write(options.timings, train_timings(paths))
     print(f"train_on_blocks: {options.method} on {agreement['dataset']}: {len(paths)} splits")
 
 

@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -13,6 +12,7 @@ from privsvm.methods import dpsvmdvp
 from privsvm.methods.dpsvmdvp import laplace_scales
 from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.records import parse
 from privsvm.solvers.smo import solve_smo
 
 GAMMA = 0.05
@@ -199,9 +199,9 @@ def test_guarantee(cancer):
         assert math.isinf(guarantee.witness.epsilon)
         assert "in the clear" in guarantee.reason
         assert "without noise: the offset and the dual variables at their bound" in guarantee.reason
-        stored = canonical_json(guarantee.to_dict())
+        stored = canonical_json(guarantee)
         assert '"epsilon":"inf"' in stored
-        assert Guarantee.from_dict(json.loads(stored)) == guarantee
+        assert parse(Guarantee, stored, "stored") == guarantee
     assert method().fit(X, y).guarantee_.witness is None
     assert method().fit(X, y).guarantee_.noise_source == "seeded stream"
     assert method(random_state=None).fit(X, y).guarantee_.noise_source == "system"

@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -14,6 +13,7 @@ from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, pa
 from privsvm.files import canonical_json
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.records import parse
 from privsvm.solvers.smo import solve_smo
 
 
@@ -153,7 +153,7 @@ def test_the_guarantee_says_what_it_is_worth(cancer, neighbours):
         # The claim is refuted, not only doubted.
         assert guarantee.witness.epsilon > 3.0
         assert "1000 trainings on each data set" in guarantee.witness.description
-        assert Guarantee.from_dict(json.loads(canonical_json(guarantee.to_dict()))) == guarantee
+        assert parse(Guarantee, canonical_json(guarantee), "stored") == guarantee
     assert path.guarantees[0].reason.count("support vectors") == 0
 
 

@@ -1,7 +1,5 @@
 """OneNormSVMClassifier and ReducedSVMClassifier, and the choice of C and gamma that they share with PPSVM."""
 
-import json
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -14,6 +12,7 @@ from privsvm import OneNormSVMClassifier, ReducedSVMClassifier
 from privsvm.base import one_norm_training
 from privsvm.base.one_norm_training import count_kernel_rows, gamma_range, train_one_norm
 from privsvm.base.released import path_from_arrays
+from privsvm.files import canonical_json
 from privsvm.numerics.rows import squared_distances
 
 
@@ -110,7 +109,7 @@ def test_release_path_gives_the_fitted_model_and_can_be_stored(estimator_class, 
     common = {"epsilons": path.epsilons, "guarantees": path.guarantees, "n_classes": 2}
     stored = path_from_arrays(path.kind, path.arrays(), **common)
     assert np.array_equal(stored.scores(X, 0), path.scores(X, 0))
-    json.dumps(path.guarantees[0].to_dict())
+    canonical_json(path.guarantees[0])
 
 
 class TestTuning:

@@ -50,12 +50,12 @@ def dense(X) -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
     prepared = prepared_wine(sparse)
-    arrays, record, seconds = condense_splits(prepared, kind, "demo", 5)
+    arrays, record, timings = condense_splits(prepared, kind, "demo", 5)
     write_npz(tmp_path / "rows.npz", arrays)
     stored = read_npz(tmp_path / "rows.npz")
-    assert len(seconds) == len(record["splits"]) == 2
-    assert (record["condense"], record["method"], record["dataset"]) == (kind, None, "wine")
-    for number, figures in enumerate(record["splits"]):
+    assert len(timings.condense_seconds) == len(record.splits) == 2
+    assert (record.condense, record.method, record.dataset) == (kind, None, "wine")
+    for number, figures in enumerate(record.splits):
         rows = prepared.split(number)
         draws = seeded_stream(5, "condense", "demo", "wine", kind, number)
         expected = condense_rows(kind, rows.X_train, rows.y_train, 3, rng=draws)
@@ -63,27 +63,27 @@ def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
         assert scipy.sparse.issparse(X) == (sparse and kind == "ci")
         np.testing.assert_array_equal(dense(X), dense(expected.rows))
         np.testing.assert_array_equal(y, expected.codes)
-        assert figures["n_rows"] == 140
-        assert figures["n_condensed"] == len(y) == 47
-        assert figures["size_ratio"] == 47 / 140
-        assert figures["label_purity"] == np.mean(y[expected.group_of] == rows.y_train)
+        assert figures.n_rows == 140
+        assert figures.n_condensed == len(y) == 47
+        assert figures.size_ratio == 47 / 140
+        assert figures.label_purity == np.mean(y[expected.group_of] == rows.y_train)
     if kind == "ci":
         # Whoever knows two of three knows the third.
-        assert record["splits"][0]["groups_of_three"] == 46
-        assert record["splits"][0]["third_member_error"] < 1e-12
+        assert record.splits[0].groups_of_three == 46
+        assert record.splits[0].third_member_error < 1e-12
     else:
-        assert record["splits"][0]["groups_of_three"] is record["splits"][0]["linkage_rate"] is None
+        assert record.splits[0].groups_of_three is record.splits[0].linkage_rate is None
         # The centres hardly move from the rows they start at.
-        assert record["splits"][0]["nearest_row"] < 0.2
-    assert record["splits"][0]["other_rows"] == 38
-    assert record["splits"][0]["lost_classes"] == 0
+        assert record.splits[0].nearest_row < 0.2
+    assert record.splits[0].other_rows == 38
+    assert record.splits[0].lost_classes == 0
 
 
 def test_none_passes_the_rows_on():
     prepared = prepared_wine()
-    arrays, record, seconds = condense_splits(prepared, "none", "demo", 5)
+    arrays, record, timings = condense_splits(prepared, "none", "demo", 5)
     assert list(arrays) == ["condense"]
-    assert record["splits"] == seconds == []
+    assert record.splits == timings.condense_seconds == ()
     X, y = training_rows(prepared, arrays, 1)
     np.testing.assert_array_equal(X, prepared.split(1).X_train)
     np.testing.assert_array_equal(y, prepared.split(1).y_train)
@@ -103,11 +103,11 @@ def test_an_unknown_kind_and_lost_classes_are_named():
 def test_no_guarantee_survives_condensation():
     prepared = prepared_wine()
     method = job("pmsvm", variant="sound", C=0.05)
-    (whole, _), none, _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
+    (whole, _), none = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
     assert whole.guarantees[0].status == "proved"
     assert none == []
     condensed = condense_splits(prepared, "ci", "demo", 5)[0]
-    (path, _), _, _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
+    (path, _), _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
     assert path.guarantees[0].status == "claimed"
     assert "condensed (ci)" in path.guarantees[0].reason
 
@@ -118,10 +118,10 @@ def test_what_is_said_of_training_rows_is_not_said_of_condensed_ones(implementat
     prepared = two_classes(prepared_wine())
     variant = {"variant": "as_published"} if implementation == "pmsvm" else {}
     method = job(implementation, allow_unsound=True, **variant)
-    (whole, _), _, _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
+    (whole, _), _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
     assert whole.guarantees[0].witness is not None
     condensed = condense_splits(prepared, "ci", "demo", 5)[0]
-    (path, _), _, _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
+    (path, _), _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
     assert path.guarantees[0].witness is None
     assert path.guarantees[0].status == "claimed"
     assert path.guarantees[0].reason != whole.guarantees[0].reason
@@ -138,9 +138,9 @@ def test_test_rows_that_were_condensed_too_tell_nothing():
     arrays = {**prepared._arrays, "test_0": prepared._arrays["train_0"]}
     same = PreparedData(prepared.X, prepared.y, prepared.description, arrays)
     _, record, _ = condense_splits(same, "ci", "demo", 5)
-    assert record["splits"][0]["other_rows"] == 0
-    assert record["splits"][0]["membership_auc"] is None
-    assert record["splits"][1]["membership_auc"] is not None
+    assert record.splits[0].other_rows == 0
+    assert record.splits[0].membership_auc is None
+    assert record.splits[1].membership_auc is not None
 
 
 def test_a_lost_class_is_counted():
@@ -150,25 +150,25 @@ def test_a_lost_class_is_counted():
     _, record, _ = condense_splits(
         PreparedData(prepared.X, rare, prepared.description, prepared._arrays), "ci", "demo", 5
     )
-    assert record["splits"][0]["lost_classes"] == 1
+    assert record.splits[0].lost_classes == 1
 
 
 @pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])
 def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(implementation, kind):
     prepared = prepared_wine()
     plain = condense_splits(prepared, "none", "demo", 5)[0]
-    _, (attack,), _ = train_paths(prepared, plain, "mine", job(implementation))
-    assert (attack["method"], attack["condense"], attack["attack"]) == ("mine", kind, "condensed_rows")
+    _, (attack,) = train_paths(prepared, plain, "mine", job(implementation))
+    assert (attack.method, attack.condense, attack.attack) == ("mine", kind, "condensed_rows")
     rows = prepared.split(1)
     draws = seeded_stream(5, "noise", "demo", "wine", "mine", 1, 0.0, 0)
     found = condense_rows(kind, rows.X_train, rows.y_train, 3, rng=draws)
     attacker = seeded_stream(5, "attack", "demo", "wine", "mine", 1)
     published = found.rows, found.codes, found.group_of
     expected = attack_split(kind, rows.X_train, rows.y_train, published, rows.X_test, attacker)
-    assert attack["splits"][1] == expected
+    assert attack.splits[1] == expected
     # After the stage its rows are a third of a third.
     condensed = condense_splits(prepared, "ci", "demo", 5)[0]
-    _, (attack,), _ = train_paths(prepared, condensed, "mine", job(implementation, "ci"))
-    assert (attack["splits"][0]["n_rows"], attack["splits"][0]["n_condensed"]) == (47, 16)
+    _, (attack,) = train_paths(prepared, condensed, "mine", job(implementation, "ci"))
+    assert (attack.splits[0].n_rows, attack.splits[0].n_condensed) == (47, 16)
     # Test rows are not like rows that were condensed before.
-    assert attack["splits"][0]["membership_auc"] is None
+    assert attack.splits[0].membership_auc is None

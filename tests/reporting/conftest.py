@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import METHODS, make_result
+from synthetic_results import METHODS, make_prepared, make_result
 
 
 @pytest.fixture
@@ -30,36 +30,14 @@ def write_experiment(tmp_path: Path) -> Callable[..., dict[str, list[str]]]:
         for position, dataset in enumerate(datasets):
             for method, status in (methods or METHODS).items():
                 record = change(make_result(dataset, method, status))
-                folder = method if methods is None else f"m{len(files['results'])}"
-                save("results", tmp_path / "results" / folder / f"d{position}.json", record)
-                timing = {
-                    "fit_seconds": [0.5, 0.7],
-                    "release_seconds": [0.01, 0.02],
-                    "dataset": dataset,
-                    "method": method,
-                }
-                save("timings", tmp_path / "timings" / folder / f"d{position}.train.json", timing)
-                timing = {
-                    "predict_seconds": [0.1, 0.1],
-                    "rows_predicted": [100, 100],
-                    "dataset": dataset,
-                    "method": method,
-                }
-                save("timings", tmp_path / "timings" / folder / f"d{position}.evaluate.json", timing)
-            prepared = {
-                "dataset": dataset,
-                "n_rows": 569,
-                "n_features": 30,
-                "n_splits": 5,
-                "sparse": False,
-                "classes": ["benign", "malignant"],
-                "classes_origin": "declared" if position else "data",
-                "scaling": {"kind": "bounds", "origin": "declared" if position else "training rows"},
-                "missing": {"rule": "none", "rows_dropped": 0, "columns_dropped": []},
-                "protocol": "holdout",
-                "sources": {"breast_cancer.npz": "ab" * 32},
-                "digest": "cd" * 32,
-            }
+                # What names hold in them must not matter, but a path cannot hold a slash.
+                folder, name = method.replace("/", "_"), dataset.replace("/", "_")
+                save("results", tmp_path / "results" / folder / f"{name}.json", record)
+                timing = {"fit_seconds": [0.5, 0.7], "release_seconds": [0.01, 0.02]}
+                save("timings", tmp_path / "timings" / folder / f"{name}.train.json", timing)
+                timing = {"predict_seconds": [0.1, 0.1], "rows_predicted": [100, 100]}
+                save("timings", tmp_path / "timings" / folder / f"{name}.evaluate.json", timing)
+            prepared = make_prepared(dataset, "declared" if position else "data")
             save("prepared", tmp_path / "prepared" / f"d{position}.json", prepared)
         return files
 

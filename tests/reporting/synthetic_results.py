@@ -1,13 +1,16 @@
-"""Synthetic results that follow the contract of docs/files.md."""
+"""Synthetic records that follow the contract of docs/files.md, as JSON holds them."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
+from privsvm.metrics import METRICS
+from privsvm.records import Attack, CondensedRowsAttack, KnownSampleAttack, Prepared, Result, parse
+
 GRID = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "mcc", "precision", "recall", "auc")
 METHODS = {
     "svm": "none",
     "majority": "none",
@@ -38,6 +41,7 @@ def make_guarantee(method: str, status: str, epsilon: float | str, **changes: An
         "sensitivity": 0.0283 if private else None,
         "noise_scale": 0.1 / epsilon if isinstance(epsilon, float) else None,
         "accountant": "analytic Gaussian" if private else None,
+        "noise_source": None,
         "assumptions": ["every row has norm at most 1 (clipped)", "the class set is public"] if private else [],
         "reason": REASONS.get(method, "no noise is added") if status == "claimed" else None,
         "reference": "Example et al. 2025, https://doi.org/10.0000/example",
@@ -48,18 +52,20 @@ def make_guarantee(method: str, status: str, epsilon: float | str, **changes: An
             "epsilon": 4.3 * epsilon**0.9,
             "neighbours": "replace_one",
             "description": "one row of norm 3.7 replaced by its negative",
+            "confidence": None,
         }
     if method == "dpwss":
         guarantee["witness"] = {
             "epsilon": "inf",
             "neighbours": "replace_one",
             "description": "outputs on the two data sets never overlap",
+            "confidence": None,
         }
     return guarantee | changes
 
 
 def make_result(
-    dataset: str, method: str, status: str, epsilons: tuple[Any, ...] = GRID, **changes: Any
+    dataset: str, method: str, status: str, epsilons: tuple[Any, ...] = GRID, n_splits: int = 5, **changes: Any
 ) -> dict[str, Any]:
     """One results record with plausible curves."""
     if status == "none":
@@ -88,26 +94,27 @@ def make_result(
         "implementation": "privsvm",
         "dataset": dataset,
         "parameters": {"C": 1.0, "kernel": "linear"},
-        "protocol": "holdout",
+        "protocol": {"kind": "holdout"},
         "condense": "none",
         "status": status,
         "delta": None if status == "none" else 1e-5,
         "neighbours": None if status == "none" else "replace_one",
         "epsilons": list(epsilons),
         "repeats": 1 if status == "none" else 10,
-        "n_splits": 5,
+        "n_splits": n_splits,
         "guarantees": [make_guarantee(method, status, epsilon) for epsilon in epsilons],
         "metrics": {},
         "summary": summary,
-        "objective": None,
-        "n_support": None,
-        "n_iter": None,
+        "objective": [None] * n_splits,
+        "n_support": [None] * n_splits,
+        "n_iter": [None] * n_splits,
         "predictions_sha256": "0" * 64,
         "dataset_digest": "1" * 64,
         "n_train": 398,
         "n_test": 171,
         "n_features": 30,
         "n_classes": 2,
+        "attacks": [],
     }
     return record | changes
 
@@ -182,6 +189,49 @@ def make_condensed_result(dataset: str, method: str, status: str, kind: str = "c
         if weakest == "claimed":
             guarantee["reason"] = f"the rows were condensed ({kind}), which has no bounded sensitivity"
     return record
+
+
+def make_prepared(dataset: str, origin: str = "declared", **changes: Any) -> dict[str, Any]:
+    """The record of one prepared dataset."""
+    record = {
+        "dataset": dataset,
+        "n_rows": 569,
+        "n_features": 30,
+        "n_features_origin": "declared",
+        "n_splits": 5,
+        "sparse": False,
+        "classes": ["benign", "malignant"],
+        "classes_origin": origin,
+        "prescaled": False,
+        "parts": ["all"],
+        "scaling": {"kind": "bounds", "origin": "training rows" if origin == "data" else "declared"},
+        "missing": {"rule": "none", "rows_dropped": 0, "columns_dropped": []},
+        "protocol": {"kind": "holdout"},
+        "sources": {"breast_cancer.npz": "ab" * 32},
+        "digest": "cd" * 32,
+    }
+    return record | changes
+
+
+def result_of(record: dict[str, Any], source: str = "r.json") -> Result:
+    """Read a results record."""
+    return parse(Result, json.dumps(record), source)
+
+
+def results_of(*records: dict[str, Any]) -> list[Result]:
+    """Read results records."""
+    return [result_of(record) for record in records]
+
+
+def attack_of(record: dict[str, Any]) -> Attack:
+    """Read a record of either attack."""
+    form = KnownSampleAttack if record["attack"] == "known_sample" else CondensedRowsAttack
+    return parse(form, json.dumps(record), "a.json")
+
+
+def prepared_of(record: dict[str, Any]) -> Prepared:
+    """Read the record of a prepared dataset."""
+    return parse(Prepared, json.dumps(record), "p.json")
 
 
 def hash_of(text: str) -> int:

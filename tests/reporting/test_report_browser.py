@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import METHODS, make_attack, make_condensed_attack, make_condensed_result
+from synthetic_results import METHODS, attack_of, make_attack, make_condensed_attack, make_condensed_result
 
-from privsvm.reporting import render_page
-from privsvm.reporting.records import read_prepared, read_results, read_timings
+from privsvm.records import read_prepared, read_timings
+from privsvm.reporting import read_results, render_page
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
@@ -131,7 +131,7 @@ def check_quiet(driver: Any) -> None:
 def page_of(files: dict[str, list[str]], attacks: tuple[dict[str, Any], ...] = ()) -> str:
     return render_page(
         read_results(files["results"]),
-        attacks=attacks,
+        attacks=[attack_of(attack) for attack in attacks],
         timings=read_timings(files["timings"]),
         prepared=read_prepared(files["prepared"]),
         experiment="default",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -12,35 +13,27 @@ import pytest
 from synthetic_results import (
     GRID,
     METHODS,
+    attack_of,
     make_attack,
     make_condensed_attack,
     make_condensed_result,
     make_guarantee,
+    make_prepared,
     make_result,
+    prepared_of,
+    result_of,
+    results_of,
 )
 
 from privsvm.errors import PrivSVMError
-from privsvm.reporting import page_context, render_page
+from privsvm.privacy.guarantee import Witness
+from privsvm.records import CondenseTimings, Result, Timing, read_attacks, read_condensing, read_prepared, read_timings
+from privsvm.reporting import page_context, read_results, render_page
 from privsvm.reporting.glossary import glossary
-from privsvm.reporting.page import counted, percent, short_number
 from privsvm.reporting.provenance import provenance, without_absolute_paths
-from privsvm.reporting.records import (
-    Condensing,
-    Result,
-    Timing,
-    read_attacks,
-    read_condensing,
-    read_prepared,
-    read_results,
-    read_timings,
-    result_from_record,
-)
+from privsvm.reporting.text import counted, percent, short_number
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
-
-
-def results_of(*records: dict[str, Any]) -> list[Result]:
-    return [result_from_record(record, "r.json") for record in records]
 
 
 def whole(dataset: str = "wine") -> list[Result]:
@@ -106,10 +99,19 @@ def test_a_claim_never_looks_proved() -> None:
     assert not re.search(r"proved ε \d", body)
 
 
+def exactly(guarantee: dict[str, Any]) -> dict[str, Any]:
+    """The guarantee with its witness, if any, computed instead of sampled."""
+    witness = guarantee["witness"]
+    return {**guarantee, "witness": witness and {**witness, "confidence": None}}
+
+
 def test_an_audit_that_contradicts_a_proof_is_an_alarm() -> None:
     record = make_result("wine", "pmsvm_wp", "proved")
-    witness = {"epsilon": 9.0, "neighbours": "replace_one", "description": "canary"}
+    # An exact witness would contradict the record itself, which is refused when it is read.
+    witness = {"epsilon": 9.0, "neighbours": "replace_one", "description": "canary", "confidence": 0.999}
     record["guarantees"][2] = make_guarantee("pmsvm_wp", "proved", 1.0, witness=witness)
+    with pytest.raises(PrivSVMError, match=r"^r.json: guarantees\[2\].epsilon_proved is 1.0: a witness refutes it"):
+        results_of(record | {"guarantees": [exactly(guarantee) for guarantee in record["guarantees"]]})
     context = page_context(results_of(record))
     assert [item["stated"] for item in context["contradictions"]] == [1.0]
     assert 'role="alert"' in render_page(results_of(record))
@@ -183,10 +185,10 @@ def test_a_card_says_where_its_noise_comes_from(source: str | None, expected: st
 
 def test_sizes_of_solutions_stand_beside_the_timings_unless_they_are_private() -> None:
     results = results_of(
-        make_result("wine", "svm", "none", n_support=[10, 13], objective=[-2.5, -3.5]),
-        make_result("wine", "pmsvm_wp", "proved", n_support=[None, None], objective=[None, None]),
+        make_result("wine", "svm", "none", n_splits=2, n_support=[10, 13], objective=[-2.5, -3.5]),
+        make_result("wine", "pmsvm_wp", "proved", n_splits=2, n_support=[None, None], objective=[None, None]),
     )
-    timings = [Timing(method, "wine", (0.1,), (0.0,), (0.1,), (20.0,)) for method in ("svm", "pmsvm_wp")]
+    timings = [Timing(method, "wine", (0.1,), (0.0,), (0.1,), (20,)) for method in ("svm", "pmsvm_wp")]
     rows = {row["method"]: row for row in page_context(results, timings=timings)["timings"]}
     assert (rows["svm"]["support"], rows["svm"]["objective"]) == (11.5, -3.0)
     assert (rows["pmsvm_wp"]["support"], rows["pmsvm_wp"]["objective"]) == (None, None)
@@ -209,7 +211,10 @@ def test_a_weak_audit_does_not_rescue_a_claim() -> None:
 
 
 def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
-    page = render_page(whole(), attacks=[make_attack("wine", "ppsvm_linear"), make_attack("wine", "b", (None, 1e-12))])
+    page = render_page(
+        whole(),
+        attacks=[attack_of(make_attack("wine", "ppsvm_linear")), attack_of(make_attack("wine", "b", (None, 1e-12)))],
+    )
     words = " ".join(" ".join(Elements(page).text).split())
     assert "from the public blocks of ppsvm_linear on wine, whoever knows 6 to 7 of an entity's 455 rows" in words
     assert "All 2 entities are open to someone who knows 6 to 7 of 455 rows." in words
@@ -221,9 +226,9 @@ def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
 
 @pytest.mark.parametrize("error", [1.1e-8, 0.5])
 def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
-    context = page_context(whole(), attacks=[make_attack("wine", "ppsvm_linear", (error, error))])
+    context = page_context(whole(), attacks=[attack_of(make_attack("wine", "ppsvm_linear", (error, error)))])
     assert context["known_sample"][0]["broken"] == 0
-    words = " ".join(Elements(render_page(whole(), attacks=[make_attack("wine", "p", (error,))])).text)
+    words = " ".join(Elements(render_page(whole(), attacks=[attack_of(make_attack("wine", "p", (error,)))])).text)
     assert "0 of 1 entities are open" in " ".join(words.split())
     assert "computes all its others" not in words
 
@@ -235,10 +240,10 @@ def test_a_record_that_is_no_attack_is_refused(tmp_path: Any) -> None:
     with pytest.raises(PrivSVMError, match=r"wine.attacks.json: key 'kernel' is missing"):
         read_attacks([path])
     path.write_text("[]", encoding="utf-8")
-    with pytest.raises(PrivSVMError, match="key 'method' is missing"):
+    with pytest.raises(PrivSVMError, match=r"wine.attacks.json: the content is \[\]: must be an object;"):
         read_attacks([path])
     path.write_text(json.dumps(record | {"attack": "known"}), encoding="utf-8")
-    with pytest.raises(PrivSVMError, match=r"json: attack is 'known'; use one of known_sample, condensed_rows$"):
+    with pytest.raises(PrivSVMError, match=r"json: attack is 'known': must be 'known_sample' or 'condensed_rows';"):
         read_attacks([path])
 
 
@@ -258,7 +263,7 @@ def words_of(page: str) -> str:
 
 def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary() -> None:
     attacks = [make_condensed_attack("wine", "ci_svm"), make_condensed_attack("wine", "fcm_svm", "fcm")]
-    page = render_page(whole(), attacks=attacks)
+    page = render_page(whole(), attacks=[attack_of(attack) for attack in attacks])
     means, centres = cells_of(page)
     assert means == [
         "wine ci_svm (ci); 3 splits",
@@ -295,11 +300,13 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
     assert "which hides who is certain, this distance tells training rows from others with an AUC of 0.78" in summary
     assert "random matrix" not in words
     assert "one is published as it is, and of two each gives the other" in words
-    assert "Condensed rows" not in words_of(render_page(whole(), attacks=[make_attack("wine", "ppsvm_linear")]))
+    assert "Condensed rows" not in words_of(
+        render_page(whole(), attacks=[attack_of(make_attack("wine", "ppsvm_linear"))])
+    )
 
 
 def test_fuzzy_centres_alone_give_no_third_member() -> None:
-    page = render_page(whole(), attacks=[make_condensed_attack("wine", "fcm_svm", "fcm")])
+    page = render_page(whole(), attacks=[attack_of(make_condensed_attack("wine", "fcm_svm", "fcm"))])
     assert "known exactly" not in page
     assert "computes the third" not in words_of(page)
     assert "of two each gives the other" not in words_of(page)
@@ -317,7 +324,7 @@ def test_how_near_centres_are_to_training_rows_decides_the_words(nearest: float,
     attack = make_condensed_attack("wine", "fcm_svm", "fcm")
     for split in attack["splits"]:
         split["nearest_row"] = nearest
-    page = render_page(whole(), attacks=[attack])
+    page = render_page(whole(), attacks=[attack_of(attack)])
     assert cells_of(page)[0][1] == cell
     assert sentence in words_of(page)
     summary = page[: page.index('<section id="claims">')]
@@ -329,21 +336,27 @@ def test_means_that_are_near_training_rows_are_said_to_be() -> None:
     attacks = [make_condensed_attack("wine", "ci_svm"), make_condensed_attack("digits", "ci_svm")]
     for split in attacks[1]["splits"]:
         split["nearest_row"] = 0.0
-    page = render_page(whole(), attacks=attacks)
+    page = render_page(whole(), attacks=[attack_of(attack) for attack in attacks])
     assert [row[1] for row in cells_of(page)] == ["0.62 0.61 to 0.63", "verbatim 0"]
     assert "Half of the condensed rows of ci_svm on digits are training rows ." in words_of(page)
 
 
 def test_lost_classes_are_said_in_the_row() -> None:
     attack = make_condensed_attack("wine", "ci_svm", lost_classes=1)
-    assert cells_of(render_page(whole(), attacks=[attack]))[0][-1].endswith("97 % 1 class lost in 1 of 3 splits")
+    assert cells_of(render_page(whole(), attacks=[attack_of(attack)]))[0][-1].endswith(
+        "97 % 1 class lost in 1 of 3 splits"
+    )
     attack["splits"][0]["lost_classes"] = 2
-    assert cells_of(render_page(whole(), attacks=[attack]))[0][-1].endswith("1 to 2 classes lost in 2 of 3 splits")
+    assert cells_of(render_page(whole(), attacks=[attack_of(attack)]))[0][-1].endswith(
+        "1 to 2 classes lost in 2 of 3 splits"
+    )
 
 
 def test_all_splits_must_be_round_off_for_known_exactly() -> None:
     for error, expected in ((1e-8, "known exactly largest error 1e-8"), (1.1e-8, "largest error 1.1e-8")):
-        page = render_page(whole(), attacks=[make_condensed_attack("wine", "ci_svm", third_member_error=error)])
+        page = render_page(
+            whole(), attacks=[attack_of(make_condensed_attack("wine", "ci_svm", third_member_error=error))]
+        )
         assert cells_of(page)[0][2] == f"{expected} 99.3 % of the rows"
         assert ("computes the third</strong>;" in page) == (error == 1e-8)
 
@@ -353,7 +366,7 @@ def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
     for split in attack["splits"]:
         split |= {"groups_of_three": 0, "third_member_error": None, "linked_rows": 100}
         split |= {"membership_auc": None, "certain_members": None, "other_rows": 0}
-    page = render_page(whole(), attacks=[attack])
+    page = render_page(whole(), attacks=[attack_of(attack)])
     (row,) = cells_of(page)
     assert row[0] == "wine ci_svm (ci); 3 splits; 100 rows compared, drawn at random"
     assert row[2] == "no group of three"
@@ -363,14 +376,18 @@ def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
 
 def test_chance_is_of_the_splits_with_other_rows() -> None:
     changes = {"membership_auc": None, "certain_members": None, "other_rows": 0}
-    page = render_page(whole(), attacks=[make_condensed_attack("wine", "ci_svm", **changes)])
+    page = render_page(whole(), attacks=[attack_of(make_condensed_attack("wine", "ci_svm", **changes))])
     assert cells_of(page)[0][4] == "5 % 4 % to 6 % chance: 2.7 %"
 
 
 def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
     results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
     attack = make_condensed_attack("wine", None)
-    page = render_page(results, attacks=[attack], condensing=[Condensing("wine", "ci", (0.25, 0.75))])
+    page = render_page(
+        results,
+        attacks=[attack_of(attack)],
+        condensing=[CondenseTimings(dataset="wine", condense="ci", condense_seconds=(0.25, 0.75))],
+    )
     for section in ("summary", "datasets", "guarantees"):
         start = page.index(f'<section id="{section}">')
         words = words_of(page[start : page.index("</section>", start)])
@@ -390,7 +407,7 @@ def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
     attacks = [make_condensed_attack("wine", None, "fcm"), make_condensed_attack("wine", "ci_svm", twice=True)]
     for split in attacks[1]["splits"]:
         split["nearest_row"] = 0.0
-    page = render_page(results, attacks=attacks)
+    page = render_page(results, attacks=[attack_of(attack) for attack in attacks])
     words = words_of(page)
     assert "computes the third" not in words
     assert "known exactly" not in words
@@ -410,8 +427,8 @@ def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
 def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
     results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
     said = "The attack is on the condensed rows, not on a model that was trained on them, with noise or without."
-    assert said in words_of(render_page(results, attacks=[make_condensed_attack("wine", None)]))
-    page = render_page(whole(), attacks=[make_condensed_attack("wine", "ci_svm")])
+    assert said in words_of(render_page(results, attacks=[attack_of(make_condensed_attack("wine", None))]))
+    page = render_page(whole(), attacks=[attack_of(make_condensed_attack("wine", "ci_svm"))])
     assert said not in words_of(page)
     assert "<h2>Attacks</h2>" in page
 
@@ -430,7 +447,9 @@ def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
     assert {row[2] for row in rows} == {"not audited"}
     assert "refuted" not in words_of(page[page.index("<main") : page.index('<section id="glossary">')])
     # One audit, or one proof, and there is something to draw.
-    results[-1].guarantees[0]["witness"] = {"epsilon": 9.0, "neighbours": "replace_one", "description": "canary"}
+    witness = Witness(epsilon=9.0, neighbours="replace_one", description="canary")
+    audited = dataclasses.replace(results[-1].guarantees[0], witness=witness)
+    results[-1] = dataclasses.replace(results[-1], guarantees=(audited, *results[-1].guarantees[1:]))
     for some in (results, results_of(make_result("wine", "pmsvm_wp", "proved"))):
         assert 'id="claim-chart"' in render_page(some)
     assert "Every audited point" in render_page(results)
@@ -460,10 +479,10 @@ def test_a_proof_for_condensed_rows_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"condense": "cl"}, r"condense is 'cl'; use one of ci, fcm"),
+        ({"condense": "cl"}, r"condense is 'cl': must be 'none', 'ci' or 'fcm';"),
         ({"splits": []}, r"splits is \[\]"),
         ({"splits": [{}]}, r"splits\[0\]: key 'n_rows' is missing"),
-        ({"linkage_rate": 1.2}, r"splits\[2\].linkage_rate is 1.2: must be a number from 0 to 1;"),
+        ({"linkage_rate": 1.2}, r"splits\[2\].linkage_rate is 1.2: must be less than or equal to 1;"),
         ({"linkage_rate": None}, r"splits\[2\].linkage_rate is None"),
         ({"third_member_error": None}, r"splits\[2\].third_member_error is None: must be a number"),
         (
@@ -471,13 +490,13 @@ def test_a_proof_for_condensed_rows_is_refused() -> None:
             r"splits\[2\].third_member_error is 3\.\d*e-15: must be null where groups_of_three is 0;",
         ),
         ({"other_rows": 0}, r"splits\[2\].membership_auc is 0.8: must be null where other_rows is 0;"),
-        ({"certain_members": None}, r"splits\[2\].certain_members is None: must be a number from 0 to 1;"),
-        ({"nearest_row": None}, r"splits\[2\].nearest_row is None: must be a number from 0 to inf;"),
-        ({"lost_classes": -1}, r"splits\[2\].lost_classes is -1: must be a number from 0 "),
+        ({"certain_members": None}, r"splits\[2\].certain_members is None: must be a number;"),
+        ({"nearest_row": None}, r"splits\[2\].nearest_row is None: must be a valid number;"),
+        ({"lost_classes": -1}, r"splits\[2\].lost_classes is -1: must be greater than or equal to 0;"),
         ({"condense": "fcm"}, r"splits\[0\].groups_of_three is 47: must be null where condense is 'fcm';"),
         ({"membership_auc": "high"}, r"splits\[2\].membership_auc is 'high'"),
-        ({"third_member_error": -1.0}, r"splits\[2\].third_member_error is -1.0: must be a number from 0 to inf;"),
-        ({"n_rows": 0}, r"splits\[2\].n_rows is 0: must be a number from 1 "),
+        ({"third_member_error": -1.0}, r"splits\[2\].third_member_error is -1.0: must be greater than or equal to 0;"),
+        ({"n_rows": 0}, r"splits\[2\].n_rows is 0: must be greater than or equal to 1;"),
     ],
 )
 def test_a_wrong_record_of_condensed_rows_is_one_line(tmp_path: Any, changes: dict[str, Any], message: str) -> None:
@@ -503,23 +522,26 @@ def test_attacks_of_both_kinds_are_read_in_order(tmp_path: Any) -> None:
     paths = [tmp_path / f"{number}.attacks.json" for number in range(len(attacks))]
     for path, attack in zip(paths, attacks, strict=True):
         path.write_text(json.dumps(attack), encoding="utf-8")
-    assert read_attacks(paths[::-1]) == attacks
+    assert read_attacks(paths[::-1]) == [attack_of(attack) for attack in attacks]
 
 
 def test_attacks_in_the_results_are_taken_once() -> None:
     stage, own = make_condensed_attack("wine", None), make_condensed_attack("wine", "ci_svm")
-    carried = {"svm": [stage], "ci_svm": [stage, own], "majority": None}
+    carried = {"svm": [stage], "ci_svm": [stage, own], "majority": []}
     results = results_of(*(make_result("wine", method, "none", attacks=held) for method, held in carried.items()))
-    assert read_attacks([], results) == [stage, own]
+    assert read_attacks([], results) == [attack_of(stage), attack_of(own)]
     assert read_attacks([], whole()) == []
 
 
 def test_attacks_in_the_results_are_checked_as_files_are() -> None:
     stage = make_condensed_attack("wine", None)
     for attacks, message in (
-        ("many", r"r.json: attacks is 'many': must be a list"),
-        ([stage | {"splits": None}], r"r.json: attacks\[0\]: splits is None"),
-        ([stage, make_condensed_attack("wine", None, linkage_rate=0.1)], r"attacks\[1\]: differs from r.json: attacks"),
+        ("many", r"^r.json: attacks is 'many': must be a list"),
+        ([stage | {"splits": None}], r"^r.json: attacks\[0\].splits is None: must be a list"),
+        (
+            [stage, make_condensed_attack("wine", None, linkage_rate=0.1)],
+            r"svm on wine: attacks\[1\]: differs from results of svm on wine: attacks\[0\]",
+        ),
     ):
         with pytest.raises(PrivSVMError, match=message):
             read_attacks([], results_of(make_result("wine", "svm", "none", attacks=attacks)))
@@ -529,9 +551,12 @@ def test_attacks_in_the_results_are_checked_as_files_are() -> None:
     ("record", "message"),
     [
         ({"dataset": "wine", "condense": "ci"}, "key 'condense_seconds' is missing"),
-        ({"dataset": "wine", "condense": "none", "condense_seconds": []}, "condense is 'none'; use one of ci, fcm"),
+        ({"dataset": "wine", "condense": "none", "condense_seconds": []}, "condense is 'none': must be 'ci' or 'fcm';"),
         ({"dataset": "wine", "condense": "ci", "condense_seconds": []}, r"condense_seconds is \[\]"),
-        ({"dataset": "wine", "condense": "ci", "condense_seconds": [0.1, None]}, r"condense_seconds is \[0.1, None\]"),
+        (
+            {"dataset": "wine", "condense": "ci", "condense_seconds": [0.1, None]},
+            r"condense_seconds\[1\] is None: must be a valid number",
+        ),
     ],
 )
 def test_a_wrong_record_of_seconds_to_condense_is_one_line(tmp_path: Any, record: Any, message: str) -> None:
@@ -547,12 +572,13 @@ def test_less_than_all_is_never_100_percent(share: float, expected: str) -> None
 
 
 def test_hostile_names_stay_text() -> None:
-    record = make_result(HOSTILE, HOSTILE, "claimed", protocol=HOSTILE, parameters={HOSTILE: HOSTILE})
+    record = make_result(HOSTILE, HOSTILE, "claimed", protocol={"kind": HOSTILE}, parameters={HOSTILE: HOSTILE})
     for guarantee in record["guarantees"]:
         guarantee.update(reason=HOSTILE, mechanism=HOSTILE, reference=f"javascript:alert(3) {HOSTILE}")
-    prepared = [{"dataset": HOSTILE, "sources": {HOSTILE: HOSTILE}, "scaling": {"kind": HOSTILE, "origin": HOSTILE}}]
-    attacks = [make_attack(HOSTILE, HOSTILE), make_condensed_attack(HOSTILE, HOSTILE)]
-    condensing = [Condensing(HOSTILE, "ci", (1.0,))]
+    scaling, sources = {"kind": HOSTILE, "origin": HOSTILE}, {HOSTILE: HOSTILE}
+    prepared = [prepared_of(make_prepared(HOSTILE, sources=sources, scaling=scaling, classes=[HOSTILE]))]
+    attacks = [attack_of(make_attack(HOSTILE, HOSTILE)), attack_of(make_condensed_attack(HOSTILE, HOSTILE))]
+    condensing = [CondenseTimings(dataset=HOSTILE, condense="ci", condense_seconds=(1.0,))]
     page = render_page(
         results_of(record), prepared=prepared, experiment=HOSTILE, attacks=attacks, condensing=condensing
     )
@@ -640,11 +666,14 @@ def test_short_numbers(value: Any, expected: str) -> None:
 
 def test_undefined_parts_do_not_break_the_page(write_experiment: Callable[..., dict[str, list[str]]]) -> None:
     def bare(record: dict[str, Any]) -> dict[str, Any]:
-        keep = ("experiment", "method", "dataset", "status", "epsilons", "guarantees", "summary")
-        return {key: record[key] for key in keep}
+        undefined = {"parameters": {}, "protocol": {}, "metrics": {}, "summary": {}, "delta": None, "neighbours": None}
+        for guarantee in record["guarantees"]:
+            guarantee.update(sensitivity=None, noise_scale=None, assumptions=[], witness=None, reference="")
+        return record | undefined
 
     files = write_experiment(change=bare)
-    page = render_page(read_results(files["results"]), prepared=[{"dataset": "wine"}])
+    bare_prepared = make_prepared("wine", classes=[], scaling={}, missing={}, protocol={}, sources={})
+    page = render_page(read_results(files["results"]), prepared=[prepared_of(bare_prepared)])
     assert "pmsvm_wp" in page
     page = render_page(
         read_results(files["results"]),
@@ -659,7 +688,7 @@ def test_undefined_parts_do_not_break_the_page(write_experiment: Callable[..., d
 def test_a_large_report_stays_small_enough() -> None:
     methods = {f"method_{index:02d}": ("proved", "claimed", "none", "proved")[index % 4] for index in range(20)}
     results = [
-        result_from_record(make_result(f"dataset_{position:02d}", method, status), "r.json")
+        result_of(make_result(f"dataset_{position:02d}", method, status))
         for position in range(40)
         for method, status in methods.items()
     ]

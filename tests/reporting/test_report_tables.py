@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result
+from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result, result_of, results_of
 
 from privsvm.errors import PrivSVMError
+from privsvm.records import read_timings
 from privsvm.reporting import (
     curve_columns,
     curve_rows,
@@ -22,15 +23,9 @@ from privsvm.reporting import (
     metrics_record,
     nearest_epsilon,
     read_results,
-    read_timings,
 )
-from privsvm.reporting.records import Result, result_from_record
 
 STAGE = Path(__file__).parents[2] / "stages" / "report.py"
-
-
-def results_of(*records: dict[str, Any]) -> list[Result]:
-    return [result_from_record(record, "r.json") for record in records]
 
 
 def load_stage() -> Any:
@@ -145,10 +140,22 @@ def test_one_claimed_guarantee_makes_the_curve_claimed() -> None:
         (lambda r: r.pop("status"), "'status' is missing"),
         (lambda r: r.update(status="private"), "'private'"),
         (lambda r: r["guarantees"].pop(), "5 guarantees for 6 epsilons"),
-        (lambda r: r["guarantees"][0].update(epsilon_proved="inf"), "says 'proved' but epsilon_proved is 'inf'"),
-        (lambda r: r["guarantees"][0].update(epsilon_proved=None), "says 'proved' but epsilon_proved is None"),
-        (lambda r: r["guarantees"][0].update(status="claimed"), "must be 'inf' where nothing is proved"),
-        (lambda r: r["guarantees"][0].update(status="none", epsilon_proved="inf"), "make them agree"),
+        (
+            lambda r: r["guarantees"][0].update(epsilon_proved="inf"),
+            r"guarantees\[0\].epsilon_proved is inf but status is 'proved': must be finite",
+        ),
+        (
+            lambda r: r["guarantees"][0].update(epsilon_proved=None),
+            r"guarantees\[0\].epsilon_proved is None: must be a number or 'inf'",
+        ),
+        (
+            lambda r: r["guarantees"][0].update(status="claimed"),
+            r"guarantees\[0\].epsilon_proved is 0.1 but status is 'claimed': must be inf where nothing is proved",
+        ),
+        (
+            lambda r: r["guarantees"][0].update(status="none", epsilon_proved="inf"),
+            "status is 'proved' but the guarantees say none, proved: must agree",
+        ),
         (lambda r: r["summary"]["accuracy"]["sd"].pop(), "summary.accuracy.sd has 5 numbers"),
         (lambda r: r.update(epsilons=[0, *GRID[1:]]), "positive numbers"),
     ],
@@ -157,7 +164,7 @@ def test_contradictory_records_are_refused(change: Callable[[dict[str, Any]], An
     record = make_result("wine", "pmsvm_wp", "proved")
     change(record)
     with pytest.raises(PrivSVMError, match=message) as caught:
-        result_from_record(record, "r.json")
+        result_of(record)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("r.json: ")
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from privsvm.files import write_json
+from privsvm.metrics import METRICS
 
 EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0]
 N_SPLITS, REPEATS = 2, 3
-METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "mcc", "precision", "recall", "auc")
 
 WriteResult = Callable[..., tuple[Path, list[Path]]]
 
@@ -35,7 +35,7 @@ def result_content(
         {
             "status": status,
             "mechanism": "gaussian" if private else "none",
-            "neighbours": "replace one" if private else None,
+            "neighbours": "replace_one" if private else None,
             "epsilon_requested": epsilon,
             "epsilon_proved": epsilon if status == "proved" else "inf",
             "delta": 1e-5 if private else None,
@@ -44,7 +44,8 @@ def result_content(
             "accountant": "closed form",
             "assumptions": [],
             "reason": None if status == "proved" else "the scale is taken from the data",
-            "reference": None,
+            "noise_source": None,
+            "reference": "",
             "witness": None,
         }
         for epsilon in epsilons
@@ -55,11 +56,11 @@ def result_content(
         "implementation": "privsvm",
         "dataset": dataset,
         "parameters": parameters or {"C": 1.0, "kernel": "linear"},
-        "protocol": "holdout, 2 splits",
+        "protocol": {"kind": "holdout", "repeats": 2},
         "condense": "none",
         "status": status,
         "delta": 1e-5 if private else None,
-        "neighbours": "replace one" if private else None,
+        "neighbours": "replace_one" if private else None,
         "epsilons": list(epsilons),
         "repeats": REPEATS,
         "n_splits": N_SPLITS,
@@ -75,6 +76,7 @@ def result_content(
         "n_test": 58,
         "n_features": 13,
         "n_classes": 3,
+        "attacks": [],
     }
 
 

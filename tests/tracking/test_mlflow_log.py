@@ -23,7 +23,7 @@ from servers import free_port, running_server
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
 from privsvm.tracking.mlflow_log import log_results
-from privsvm.tracking.records import collect_records
+from privsvm.tracking.runs import collect_runs
 from privsvm.tracking.store import open_client
 from privsvm.tracking.views import VIEW_KEY, view_links
 
@@ -155,9 +155,16 @@ def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_res
 
 def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: Any) -> None:
     result = write_result("ci_svm", status="none", epsilons=["inf"])
-    split = {"label_purity": 0.9, "linkage_rate": 0.5, "membership_auc": None, "certain_members": None}
-    by_stage = {"method": None, "splits": [{**split, "size_ratio": 0.34}]}
-    by_method = {"method": "ci_svm", "splits": [{**split, "size_ratio": 0.4}, {**split, "size_ratio": 0.5}]}
+    split = {
+        "n_rows": 100, "n_condensed": 34, "label_purity": 0.9, "lost_classes": 0, "groups_of_three": 33,
+        "third_member_error": 0.0, "linkage_rate": 0.5, "guessing_rate": 0.03, "membership_auc": None,
+        "certain_members": None, "nearest_row": 0.3, "linked_rows": 100, "other_rows": 0,
+    }  # fmt: skip
+    common = {"dataset": "wine", "attack": "condensed_rows", "condense": "ci"}
+    by_stage = {**common, "method": None, "splits": [{**split, "size_ratio": 0.34}]}
+    by_method = {
+        **common, "method": "ci_svm", "splits": [{**split, "size_ratio": 0.4}, {**split, "size_ratio": 0.5}],
+    }  # fmt: skip
     write_json(result[0], {**read_json(result[0]), "attacks": [by_stage, by_method]})
     log_results([result], uri, "abc")
     metrics = only(runs_of(uri), "ci_svm").data.metrics
@@ -172,12 +179,16 @@ def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: 
 
 def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     path, _ = write_result("weak", status="none", epsilons=[0.1, 1.0])
-    assert collect_records([(path, [])])[0].parameters["curve"] == "weak (no guarantee)"
+    assert collect_runs([(path, [])])[0].parameters["curve"] == "weak (no guarantee)"
     path, _ = write_result("mixed")
     content = read_json(path)
-    content["guarantees"][3]["status"] = "claimed"
+    content["guarantees"][3] |= {
+        "status": "claimed",
+        "epsilon_proved": "inf",
+        "reason": "the scale is taken from the data",
+    }
     write_json(path, content)
-    assert collect_records([(path, [])])[0].parameters["curve"] == "mixed (CLAIMED, does not hold)"
+    assert collect_runs([(path, [])])[0].parameters["curve"] == "mixed (CLAIMED, does not hold)"
 
 
 def test_logging_twice_adds_nothing(uri: str, wine_results: Any) -> None:
@@ -411,11 +422,11 @@ def test_one_experiment_and_one_link_for_each_data_set(uri: str, write_result: A
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"status": "private"}, "status: 'private'"),
-        ({"epsilons": []}, "epsilons"),
-        ({"epsilons": [1.0]}, "8 values for 1 epsilons"),
-        ({"method": None}, "method"),
-        ({"summary": []}, "summary"),
+        ({"status": "private"}, "status is 'private': must be 'proved', 'claimed' or 'none'"),
+        ({"epsilons": []}, r"epsilons is \[\]"),
+        ({"epsilons": [1.0]}, "8 guarantees for 1 epsilons"),
+        ({"method": None}, "method is None: must be a valid string"),
+        ({"summary": []}, r"summary is \[\]: must be an object"),
     ],
 )
 def test_a_malformed_result_is_named_before_anything_is_logged(

@@ -19,6 +19,7 @@ from privsvm.methods.ppsvm import train_on_blocks
 from privsvm.numerics.streams import job_seed, seeded_stream
 from privsvm.pipeline.model_files import load_paths
 from privsvm.pipeline.sources import compiled_code_key
+from privsvm.records import ModelRecord
 from privsvm.solvers import MARKER
 
 from . import test_two_graphs_agree
@@ -286,6 +287,7 @@ def test_the_jobs_compute_what_one_process_does(done_once, method):
     paths, record = load_paths(
         done_once.folder / f"data/models/{method}/{dataset}.npz",
         done_once.folder / f"data/models/{method}/{dataset}.json",
+        ModelRecord,
     )
     for split, path in enumerate(paths):
         rows = prepared.split(split)
@@ -308,8 +310,8 @@ def test_the_jobs_compute_what_one_process_does(done_once, method):
     # Better than the most frequent class, and nothing is claimed.
     assert min(min(results["metrics"]["accuracy"]))[0] > 0.8
     assert results["status"] == "none"
-    assert record["guarantees"][0]["noise_source"] == "seeded stream"
-    assert record["n_features"] == prepared.X.shape[1]
+    assert record.guarantees[0].noise_source == "seeded stream"
+    assert record.n_features == prepared.X.shape[1]
 
 
 @pytest.mark.parametrize("method", JOBS)

@@ -511,7 +511,7 @@ def train_on_messages(
     stream: Callable[[int], np.random.Generator],
     digests: Sequence[str] | None = None,
     seeded: bool = False,
-) -> tuple[list[BlockPath], dict[str, list[float]]]:
+) -> list[BlockPath]:
     """Train on the messages of all entities: blocks and labels are all that the trainer has.
 
     Parameters
@@ -535,9 +535,7 @@ def train_on_messages(
 
     Returns
     -------
-    paths : list of BlockPath (S)
-    seconds : dict of str to list (S)
-        ``fit_seconds`` and ``release_seconds`` of the trainer.
+    list of BlockPath (S)
 
     Raises
     ------
@@ -579,10 +577,7 @@ def train_on_messages(
             power=arrays["power"],
         )
         paths.append(dataclasses.replace(path, fit_seconds=time.perf_counter() - started))
-    return paths, {
-        "fit_seconds": [path.fit_seconds for path in paths],
-        "release_seconds": [path.release_seconds for path in paths],
-    }
+    return paths
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,31 +14,10 @@ from privsvm.data.prepared import PreparedData, Split, arrays_of_rows, rows_of_a
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.attacks.condensation_attacks import audit_condensation
+from privsvm.records import Condense, CondensedRowsAttack, CondensedSplit, CondenseTimings
 from privsvm.solvers.condense import warm_up
 
-__all__ = ["attack_record", "attack_split", "condense_splits", "rows_not_condensed", "training_rows"]
-
-
-def attack_record(kind: str, method: str | None, dataset: str, splits: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put together what attacks on condensed rows found, as the report reads it.
-
-    Parameters
-    ----------
-    kind : {"ci", "fcm"}
-        How the rows were condensed.
-    method : str or None
-        Name of the method's entry that did it; None for the workflow's stage, which does it for all methods.
-    dataset : str
-        Name of the dataset.
-    splits : list of dict (S)
-        See `attack_split`.
-
-    Returns
-    -------
-    dict
-        For JSON, see docs/files.md.
-    """
-    return {"method": method, "dataset": dataset, "attack": "condensed_rows", "condense": kind, "splits": splits}
+__all__ = ["attack_split", "condense_splits", "rows_not_condensed", "training_rows"]
 
 
 def attack_split(
@@ -48,7 +27,7 @@ def attack_split(
     condensed: tuple[Any, np.ndarray, np.ndarray],
     X_test,
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> CondensedSplit:
     """Attack the condensed rows of one split, whose test rows were not condensed.
 
     Parameters
@@ -68,20 +47,18 @@ def attack_split(
 
     Returns
     -------
-    dict
-        ``n_rows, n_condensed, size_ratio, label_purity``, ``lost_classes`` (number of classes that no condensed row
-        has), and what `audit_condensation` returns.
+    CondensedSplit
     """
     rows, condensed_codes, group_of = condensed
     n, n_condensed = X.shape[0], rows.shape[0]
-    return {
-        "n_rows": n,
-        "n_condensed": n_condensed,
-        "size_ratio": n_condensed / n,
-        "label_purity": float(np.mean(codes == condensed_codes[group_of])),
-        "lost_classes": int(np.setdiff1d(codes, condensed_codes).size),
+    return CondensedSplit(
+        n_rows=n,
+        n_condensed=n_condensed,
+        size_ratio=n_condensed / n,
+        label_purity=float(np.mean(codes == condensed_codes[group_of])),
+        lost_classes=int(np.setdiff1d(codes, condensed_codes).size),
         **audit_condensation(X, rows, group_of, X_test, rng, means=kind == "ci"),
-    }
+    )
 
 
 def rows_not_condensed(split: Split) -> Any:
@@ -90,8 +67,8 @@ def rows_not_condensed(split: Split) -> Any:
 
 
 def condense_splits(
-    prepared: PreparedData, kind: str, experiment: str, seed: int
-) -> tuple[dict[str, np.ndarray], dict[str, Any], list[float]]:
+    prepared: PreparedData, kind: Condense, experiment: str, seed: int
+) -> tuple[dict[str, np.ndarray], CondensedRowsAttack, CondenseTimings]:
     """Condense the training rows of every split of a dataset, and attack what comes of it.
 
     Parameters
@@ -109,9 +86,9 @@ def condense_splits(
     -------
     arrays : dict of str to ndarray
         What `training_rows` reads.
-    record : dict
-        See `attack_record`.
-    seconds : list of float
+    record : CondensedRowsAttack
+        What attacks on the condensed rows found.
+    timings : CondenseTimings
         Time to condense each split; empty for "none".
 
     Raises
@@ -141,7 +118,8 @@ def condense_splits(
         condensed = found.rows, found.codes, found.group_of
         others = rows_not_condensed(rows)
         splits.append(attack_split(kind, rows.X_train, rows.y_train, condensed, others, attacker))
-    return arrays, attack_record(kind, None, dataset, splits), seconds
+    record = CondensedRowsAttack(method=None, dataset=dataset, condense=kind, splits=tuple(splits))
+    return arrays, record, CondenseTimings(dataset=dataset, condense=kind, condense_seconds=tuple(seconds))
 
 
 def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], split: int) -> tuple[Any, np.ndarray]:

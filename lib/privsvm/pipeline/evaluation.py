@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,14 @@ import numpy as np
 from privsvm.base.released import ReleasedPath
 from privsvm.data.prepared import PreparedData
 from privsvm.metrics import METRICS, Predictions, compute_metrics
+from privsvm.records import EvaluateTimings, ModelRecord, Result, Summary
 
-__all__ = ["evaluate_paths", "result_record", "summarise"]
+__all__ = ["evaluate_paths", "summarise"]
 
 
-def evaluate_paths(prepared: PreparedData, paths: Sequence[ReleasedPath]) -> tuple[dict[str, Any], dict[str, Any]]:
+def evaluate_paths(
+    prepared: PreparedData, paths: Sequence[ReleasedPath], models: ModelRecord
+) -> tuple[Result, EvaluateTimings]:
     """Predict the test rows of every split with every released model.
 
     Parameters
@@ -26,22 +29,23 @@ def evaluate_paths(prepared: PreparedData, paths: Sequence[ReleasedPath]) -> tup
         The dataset and its S splits.
     paths : sequence of ReleasedPath (S)
         The models of each split.
+    models : ModelRecord
+        The models' record.
 
     Returns
     -------
-    outcome : dict
-        ``metrics`` (name to nested list (S, E, R)), ``summary``, ``predictions_sha256``, ``n_test``.
-    seconds : dict
-        ``predict_seconds`` and ``rows_predicted``, one entry a split.
+    result : Result
+    timings : EvaluateTimings
     """
-    metrics: dict[str, list] = {name: [] for name in METRICS}
+    metrics: dict[str, list[list[list[float]]]] = {name: [] for name in METRICS}
     predictions = hashlib.sha256()
     predict_seconds, rows_predicted, n_test = [], [], 0
     for index, path in enumerate(paths):
         split = prepared.split(index)
         n_test = max(n_test, split.y_test.size)
         spent = 0.0
-        values: dict[str, list] = {name: [] for name in METRICS}
+        for values in metrics.values():
+            values.append([])
         for epsilon_index in range(len(path.epsilons)):
             started = time.perf_counter()
             scores = path.scores(split.X_test, epsilon_index)
@@ -50,46 +54,32 @@ def evaluate_paths(prepared: PreparedData, paths: Sequence[ReleasedPath]) -> tup
             predictions.update(np.ascontiguousarray(codes, dtype="<i4").tobytes())
             found = compute_metrics(Predictions(split.y_test, codes, scores, path.n_classes))
             for name, column in found.items():
-                values[name].append(column.tolist())
-        for name in METRICS:
-            metrics[name].append(values[name])
+                metrics[name][-1].append(column.tolist())
         predict_seconds.append(spent)
         rows_predicted.append(int(split.y_test.size * len(path.epsilons) * path.n_repeats))
-    outcome = {
-        "metrics": metrics,
-        "summary": {name: summarise(np.array(metrics[name], dtype=float)) for name in METRICS},
-        "predictions_sha256": predictions.hexdigest(),
-        "n_test": n_test,
-    }
-    return outcome, {"predict_seconds": predict_seconds, "rows_predicted": rows_predicted}
+    private = math.isfinite(models.epsilons[0])
+    result = Result.of_models(
+        models,
+        status=models.guarantees[0].status,
+        delta=models.delta if private else None,
+        neighbours=models.neighbours if private else None,
+        n_test=n_test,
+        predictions_sha256=predictions.hexdigest(),
+        metrics={name: _undefined_as_none(values) for name, values in metrics.items()},
+        summary={name: summarise(np.array(values, dtype=float)) for name, values in metrics.items()},
+    )
+    timings = EvaluateTimings(predict_seconds=tuple(predict_seconds), rows_predicted=tuple(rows_predicted))
+    return result, timings
 
 
-def result_record(record: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """Put together what is said about the models of one job and what they achieved.
-
-    Parameters
-    ----------
-    record : mapping
-        The models' record.
-    outcome : mapping
-        From `evaluate_paths`.
-
-    Returns
-    -------
-    dict
-        A results record, see docs/files.md.
-    """
-    private = math.isfinite(float(record["epsilons"][0]))
-    return {
-        **{name: value for name, value in record.items() if name not in ("kind", "classes")},
-        **outcome,
-        "status": record["guarantees"][0]["status"],
-        "delta": record["delta"] if private else None,
-        "neighbours": record["neighbours"] if private else None,
-    }
+def _undefined_as_none(values: Any) -> Any:
+    """Turn nested lists into nested tuples, with None in place of NaN."""
+    if isinstance(values, list):
+        return tuple(_undefined_as_none(value) for value in values)
+    return None if math.isnan(values) else values
 
 
-def summarise(values: np.ndarray) -> dict[str, list[float]]:
+def summarise(values: np.ndarray) -> Summary:
     """Mean and spread over splits and repeats.
 
     Parameters
@@ -99,17 +89,17 @@ def summarise(values: np.ndarray) -> dict[str, list[float]]:
 
     Returns
     -------
-    dict of str to list (E)
+    Summary
         ``mean``; ``sd``, standard deviation (n - 1) over all runs, 0 for a single one; ``low`` and
-        ``high``, 2.5 and 97.5 percentiles.
+        ``high``, 2.5 and 97.5 percentiles. None where no run is defined.
     """
-    summary: dict[str, list[float]] = {"mean": [], "sd": [], "low": [], "high": []}
+    columns: dict[str, list[float | None]] = {"mean": [], "sd": [], "low": [], "high": []}
     for epsilon_index in range(values.shape[1]):
         runs = values[:, epsilon_index].ravel()
         runs = runs[~np.isnan(runs)]
         undefined = runs.size == 0
-        summary["mean"].append(float("nan") if undefined else float(runs.mean()))
-        summary["sd"].append(float("nan") if undefined else float(runs.std(ddof=1)) if runs.size > 1 else 0.0)
+        columns["mean"].append(None if undefined else float(runs.mean()))
+        columns["sd"].append(None if undefined else float(runs.std(ddof=1)) if runs.size > 1 else 0.0)
         for name, percentile in (("low", 2.5), ("high", 97.5)):
-            summary[name].append(float("nan") if undefined else float(np.percentile(runs, percentile)))
-    return summary
+            columns[name].append(None if undefined else float(np.percentile(runs, percentile)))
+    return Summary(**{name: tuple(column) for name, column in columns.items()})

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from privsvm.base.released import ReleasedPath, path_from_arrays
-from privsvm.files import read_json, read_npz, write_json, write_npz
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_npz, write_npz
+from privsvm.records import CondensedRowsAttack, ModelRecord, SavedModels, TrainTimings, read, write
 
-__all__ = ["load_paths", "record_header", "save_paths"]
+__all__ = ["load_paths", "model_record", "released", "save_paths", "train_timings"]
+
+_Saved = TypeVar("_Saved", bound=SavedModels)
 
 
-def record_header(
+def released(paths: Sequence[ReleasedPath]) -> dict[str, Any]:
+    """Collect what a record says of the paths of all splits, as fields of `SavedModels`."""
+    first = paths[0]
+    return {
+        "kind": first.kind,
+        "epsilons": first.epsilons,
+        "repeats": first.n_repeats,
+        "n_splits": len(paths),
+        "n_classes": first.n_classes,
+        # Those of split 0, where the witness is computed. Where another split has another number of rows, its
+        # sensitivity, its noise, its sample rate and the gap among its assumptions may differ a little.
+        "guarantees": first.guarantees,
+        "objective": tuple(path.objective for path in paths),
+        "n_support": tuple(path.n_support for path in paths),
+        "n_iter": tuple(path.n_iter for path in paths),
+    }
+
+
+def model_record(
     method: str,
     job: Mapping[str, Any],
     description: Mapping[str, Any],
     n_train: int,
-    attacks: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Say what the models of one job are of: the part of their record that is known beforehand.
+    paths: Sequence[ReleasedPath],
+    attacks: Sequence[CondensedRowsAttack] = (),
+) -> ModelRecord:
+    """Say what the models of one job are.
 
     Parameters
     ----------
@@ -32,89 +56,107 @@ def record_header(
         Of the prepared data: ``dataset, digest, protocol, classes, n_features``.
     n_train : int
         Training rows, of the largest split.
-    attacks : sequence of mapping, default=()
-        What attacks on the condensed rows that it was trained on found.
+    paths : sequence of ReleasedPath (S)
+        The models of each split.
+    attacks : sequence of CondensedRowsAttack, default=()
+        What attacks on the condensed rows that they were trained on found.
 
     Returns
     -------
-    dict
+    ModelRecord
     """
-    return {
-        "experiment": job["experiment"],
-        "method": method,
-        "implementation": job["implementation"],
-        "parameters": job["parameters"],
-        "condense": job["condense"],
-        "delta": job["privacy"]["delta"],
-        "neighbours": job["privacy"]["neighbours"],
-        "dataset": description["dataset"],
-        "dataset_digest": description["digest"],
-        "protocol": description["protocol"],
-        "classes": description["classes"],
-        "n_features": description["n_features"],
-        "n_train": n_train,
-        "attacks": list(attacks),
-    }
+    return ModelRecord(
+        experiment=job["experiment"],
+        method=method,
+        implementation=job["implementation"],
+        parameters=job["parameters"],
+        condense=job["condense"],
+        delta=job["privacy"]["delta"],
+        neighbours=job["privacy"]["neighbours"],
+        dataset=description["dataset"],
+        dataset_digest=description["digest"],
+        protocol=description["protocol"],
+        classes=tuple(description["classes"]),
+        n_features=description["n_features"],
+        n_train=n_train,
+        attacks=tuple(attacks),
+        **released(paths),
+    )
 
 
-def save_paths(paths: list[ReleasedPath], models: str | Path, record: str | Path, header: Mapping[str, Any]) -> None:
+def train_timings(paths: Sequence[ReleasedPath]) -> TrainTimings:
+    """Collect the seconds that the paths of all splits took."""
+    return TrainTimings(
+        fit_seconds=tuple(path.fit_seconds for path in paths),
+        release_seconds=tuple(path.release_seconds for path in paths),
+    )
+
+
+def save_paths(
+    paths: Sequence[ReleasedPath],
+    models: str | os.PathLike[str],
+    record_path: str | os.PathLike[str],
+    record: SavedModels,
+) -> None:
     """Store the paths of all splits as arrays and a record.
 
     Parameters
     ----------
-    paths : list of ReleasedPath (S)
-        One per split.
-    models, record : path-like
+    paths : sequence of ReleasedPath (S)
+        One for each split.
+    models, record_path : path-like
         The ``.npz`` and ``.json`` to write.
-    header : mapping
-        What the record says besides, see `record_header`.
+    record : SavedModels
+        Of these paths, see `model_record`.
     """
     arrays = {f"{split}.{name}": array for split, path in enumerate(paths) for name, array in path.arrays().items()}
-    first = paths[0]
     write_npz(models, arrays)
-    write_json(
-        record,
-        {
-            **header,
-            "kind": first.kind,
-            "epsilons": first.epsilons,
-            "repeats": first.n_repeats,
-            "n_splits": len(paths),
-            "n_classes": first.n_classes,
-            # Those of split 0, where the witness is computed. Where another split has another number of rows, its
-            # sensitivity, its noise, its sample rate and the gap among its assumptions may differ a little.
-            "guarantees": [guarantee.to_dict() for guarantee in first.guarantees],
-            "objective": [path.objective for path in paths],
-            "n_support": [path.n_support for path in paths],
-            "n_iter": [path.n_iter for path in paths],
-        },
-    )
+    write(record_path, record)
 
 
-def load_paths(models: str | Path, record: str | Path) -> tuple[list[ReleasedPath], dict[str, Any]]:
+def load_paths(
+    models: str | os.PathLike[str], record_path: str | os.PathLike[str], form: type[_Saved]
+) -> tuple[list[ReleasedPath], _Saved]:
     """Read what `save_paths` wrote.
+
+    Parameters
+    ----------
+    models, record_path : path-like
+        The ``.npz`` and ``.json``.
+    form : type
+        `ModelRecord` for a job of the benchmark.
 
     Returns
     -------
     paths : list of ReleasedPath (S)
-    record : dict
+    record : SavedModels
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing or broken, or the two do not belong together.
     """
-    arrays, header = read_npz(models), read_json(record)
-    guarantees = tuple(Guarantee.from_dict(item) for item in header["guarantees"])
-    paths = []
-    for split in range(header["n_splits"]):
-        prefix = f"{split}."
-        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        paths.append(
-            path_from_arrays(
-                header["kind"],
-                own,
-                epsilons=tuple(float(epsilon) for epsilon in header["epsilons"]),
-                guarantees=guarantees,
-                n_classes=header["n_classes"],
-                objective=header["objective"][split],
-                n_support=header["n_support"][split],
-                n_iter=header["n_iter"][split],
+    record = read(form, record_path)
+    arrays: dict[str, dict[str, np.ndarray]] = {str(split): {} for split in range(record.n_splits)}
+    for key, array in read_npz(models).items():
+        split, _, name = key.partition(".")
+        if split not in arrays:
+            raise PrivSVMError(
+                f"{models}: array {key!r} is of none of the {record.n_splits} splits in {record_path}; delete both "
+                "files and run again"
             )
+        arrays[split][name] = array
+    paths = [
+        path_from_arrays(
+            record.kind,
+            own,
+            epsilons=record.epsilons,
+            guarantees=record.guarantees,
+            n_classes=record.n_classes,
+            objective=record.objective[index],
+            n_support=record.n_support[index],
+            n_iter=record.n_iter[index],
         )
-    return paths, header
+        for index, own in enumerate(arrays.values())
+    ]
+    return paths, record

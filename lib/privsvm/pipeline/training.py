@@ -15,9 +15,10 @@ from privsvm.base.validation import INFERRED_CLASSES
 from privsvm.data.prepared import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.streams import seeded_stream
-from privsvm.pipeline.condensing import attack_record, attack_split, rows_not_condensed, training_rows
+from privsvm.pipeline.condensing import attack_split, rows_not_condensed, training_rows
 from privsvm.pipeline.methods import estimator_class
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.records import CondensedRowsAttack, CondensedSplit
 
 __all__ = ["train_paths"]
 
@@ -87,7 +88,7 @@ def train_paths(
     condensed: Mapping[str, np.ndarray],
     method: str,
     job: Mapping[str, Any],
-) -> tuple[list[ReleasedPath], list[dict[str, Any]], dict[str, list[float]]]:
+) -> tuple[list[ReleasedPath], list[CondensedRowsAttack]]:
     """Train one method on every split.
 
     Parameters
@@ -105,10 +106,8 @@ def train_paths(
     Returns
     -------
     paths : list of ReleasedPath (S)
-    attacks : list of dict
-        On the rows of a method that condenses them, see `attack_record`; else none.
-    seconds : dict of str to list (S)
-        ``fit_seconds`` and ``release_seconds``, as the paths carry them.
+    attacks : list of CondensedRowsAttack
+        On the rows of a method that condenses them; else none.
 
     Raises
     ------
@@ -121,7 +120,7 @@ def train_paths(
     broken = _broken_assumptions(prepared, str(condensed["condense"]))
     n_classes = len(prepared.description["classes"])
     paths: list[ReleasedPath] = []
-    attacked: list[dict[str, Any]] = []
+    attacked: list[CondensedSplit] = []
     kind = None
     for split in range(prepared.n_splits):
         X, y = training_rows(prepared, condensed, split)
@@ -147,12 +146,6 @@ def train_paths(
             others = others if whole else others[:0]
             published = estimator.condensed_rows_, estimator.condensed_codes_, estimator.group_of_
             attacked.append(attack_split(kind, X, y, published, others, attacker))
-    attacks = [] if kind is None else [attack_record(kind, method, dataset, attacked)]
-    return (
-        paths,
-        attacks,
-        {
-            "fit_seconds": [path.fit_seconds for path in paths],
-            "release_seconds": [path.release_seconds for path in paths],
-        },
-    )
+    if kind is None:
+        return paths, []
+    return paths, [CondensedRowsAttack(method=method, dataset=dataset, condense=kind, splits=tuple(attacked))]

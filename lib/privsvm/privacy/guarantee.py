@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Collection
+from typing import Literal, get_args
 
-__all__ = ["NEIGHBOURS", "Guarantee", "Neighbours", "Status", "Witness"]
+from privsvm.files import ExtendedFloat
+
+__all__ = ["NEIGHBOURS", "STATUSES", "Guarantee", "Neighbours", "Status", "Witness", "weakest_status"]
 
 Status = Literal["proved", "claimed", "none"]
+STATUSES: tuple[Status, ...] = get_args(Status)
 Neighbours = Literal["replace_one", "add_remove"]
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 
@@ -30,7 +33,7 @@ class Witness:
         Probability that the bound holds, if it was estimated from sampled releases; None if it is exact.
     """
 
-    epsilon: float
+    epsilon: ExtendedFloat
     neighbours: Neighbours
     description: str
     confidence: float | None = None
@@ -88,8 +91,8 @@ class Guarantee:
     mechanism: str
     reference: str
     neighbours: Neighbours | None = None
-    epsilon_requested: float = math.inf
-    epsilon_proved: float = math.inf
+    epsilon_requested: ExtendedFloat = math.inf
+    epsilon_proved: ExtendedFloat = math.inf
     delta: float | None = None
     sensitivity: float | None = None
     noise_scale: float | None = None
@@ -100,28 +103,42 @@ class Guarantee:
     witness: Witness | None = None
 
     def __post_init__(self) -> None:
-        proved = self.status == "proved"
-        if proved != math.isfinite(self.epsilon_proved):
+        for name, known in (("status", STATUSES), ("neighbours", (*NEIGHBOURS, None))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} is {getattr(self, name)!r}: must be one of {', '.join(map(str, known))}")
+        if not self.epsilon_requested > 0:
+            raise ValueError(f"epsilon_requested is {self.epsilon_requested}: must be positive")
+        if self.status != "proved" and self.epsilon_proved != math.inf:
             raise ValueError(
-                f"a guarantee with status={self.status!r} cannot have epsilon_proved={self.epsilon_proved}"
+                f"epsilon_proved is {self.epsilon_proved} but status is {self.status!r}: must be inf where nothing is "
+                "proved"
             )
-        if proved and (self.neighbours is None or self.delta is None or self.accountant is None):
-            raise ValueError("a proved guarantee must name neighbours, delta and accountant")
-        if proved and self.epsilon_proved > self.epsilon_requested:
-            raise ValueError(f"epsilon_proved={self.epsilon_proved} exceeds epsilon_requested={self.epsilon_requested}")
+        if self.status == "claimed" and not self.reason:
+            raise ValueError(f"reason is {self.reason!r} but status is 'claimed': must say why the claim does not hold")
         if self.delta is not None and not 0 <= self.delta < 1:
-            raise ValueError(f"delta={self.delta}: must be 0 or lie strictly between 0 and 1")
+            raise ValueError(f"delta is {self.delta}: must be 0 or lie strictly between 0 and 1")
         for name in ("sensitivity", "noise_scale"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name}={value}: must be positive and finite")
+                raise ValueError(f"{name} is {value}: must be positive and finite")
+        if self.status == "proved":
+            self._check_proof()
+
+    def _check_proof(self) -> None:
+        if not 0 <= self.epsilon_proved < math.inf:
+            raise ValueError(f"epsilon_proved is {self.epsilon_proved} but status is 'proved': must be finite")
+        for name in ("neighbours", "delta", "accountant"):
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} is None but status is 'proved': a proved guarantee must name it")
+        if self.epsilon_proved > self.epsilon_requested:
+            raise ValueError(
+                f"epsilon_proved is {self.epsilon_proved}: must not exceed epsilon_requested, {self.epsilon_requested}"
+            )
         witness = self.witness
         # A sampled bound may be wrong, and refutes nothing by itself.
         exact = witness is not None and witness.confidence is None and witness.neighbours == self.neighbours
-        if proved and exact and witness and witness.epsilon > self.epsilon_proved:
-            raise ValueError(f"a witness refutes epsilon_proved={self.epsilon_proved}: {witness.description}")
-        if self.status == "claimed" and not self.reason:
-            raise ValueError("a claimed guarantee must give the reason why the claim does not hold")
+        if exact and witness is not None and witness.epsilon > self.epsilon_proved:
+            raise ValueError(f"epsilon_proved is {self.epsilon_proved}: a witness refutes it ({witness.description})")
 
     def with_broken_assumption(self, broken: str) -> Guarantee:
         """Return the record for the case that one of its assumptions does not hold.
@@ -145,28 +162,21 @@ class Guarantee:
         """Return the record with one more assumption."""
         return dataclasses.replace(self, assumptions=(*self.assumptions, assumption))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as a plain mapping (see `from_dict`)."""
-        return dataclasses.asdict(self)
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Guarantee:
-        """Rebuild a record from its JSON form.
+def weakest_status(statuses: Collection[Status]) -> Status | None:
+    """Find the one word for several guarantees: a single claim that does not hold decides.
 
-        Parameters
-        ----------
-        record : mapping
-            As written by `to_dict` through `privsvm.files.write_json`.
+    Parameters
+    ----------
+    statuses : collection of {"proved", "claimed", "none"}
+        At least one.
 
-        Returns
-        -------
-        Guarantee
-        """
-        values = dict(record)
-        for name in ("epsilon_requested", "epsilon_proved"):
-            values[name] = float(values[name])
-        values["assumptions"] = tuple(values.get("assumptions") or ())
-        if values.get("witness"):
-            witness = dict(values["witness"])
-            values["witness"] = Witness(**{**witness, "epsilon": float(witness["epsilon"])})
-        return cls(**values)
+    Returns
+    -------
+    {"proved", "claimed", "none"} or None
+        None where some say ``proved`` and some ``none``: no method can mean that.
+    """
+    found = set(statuses)
+    if "claimed" in found:
+        return "claimed"
+    return found.pop() if len(found) == 1 else None

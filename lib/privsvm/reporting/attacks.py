@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privsvm.reporting.records import as_number
+from privsvm.records import CondensedRowsAttack, KnownSampleAttack
 
 __all__ = [
     "NEARLY",
@@ -42,13 +42,13 @@ _SPLIT_COLUMNS = (
 )
 
 
-def known_sample_table(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def known_sample_table(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
     """Sum up what the known-sample attack recovers from every entity.
 
     Parameters
     ----------
-    attacks : sequence of mapping
-        Records of ``known_sample``, from `read_attacks`.
+    attacks : sequence of KnownSampleAttack
+        Records.
 
     Returns
     -------
@@ -58,33 +58,33 @@ def known_sample_table(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, A
     shown = []
     for attack in attacks:
         rows = []
-        for entity in attack["entities"]:
-            error = as_number(entity["error_at_rows_needed"])
-            rows.append({**entity, "error_at_rows_needed": error, "broken": error is not None and error <= RECOVERED})
-        broken = [row for row in rows if row["broken"]]
+        for entity in attack.entities:
+            error = entity.error_at_rows_needed
+            rows.append({**vars(entity), "broken": error is not None and error <= RECOVERED})
+        needed = [row["rows_needed"] for row in rows if row["broken"]]
         shown.append(
             {
-                "method": attack["method"],
-                "dataset": attack["dataset"],
-                "kernel": attack["kernel"],
-                "mbar": attack["mbar"],
-                "n_rows": attack["n_rows"],
+                "method": attack.method,
+                "dataset": attack.dataset,
+                "kernel": attack.kernel,
+                "mbar": attack.mbar,
+                "n_rows": attack.n_rows,
                 "entities": rows,
-                "broken": len(broken),
-                "fewest": min((row["rows_needed"] for row in broken), default=None),
-                "most": max((row["rows_needed"] for row in broken), default=None),
+                "broken": len(needed),
+                "fewest": min(needed, default=None),
+                "most": max(needed, default=None),
             }
         )
     return shown
 
 
-def known_sample_figures(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def known_sample_figures(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
     """Curves of the known-sample attack: largest error against the number of known rows, one curve an entity.
 
     Parameters
     ----------
-    attacks : sequence of mapping
-        Records of ``known_sample``, from `read_attacks`.
+    attacks : sequence of KnownSampleAttack
+        Records.
 
     Returns
     -------
@@ -93,30 +93,30 @@ def known_sample_figures(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str,
     """
     return [
         {
-            "rows": attack["n_rows"],
+            "rows": attack.n_rows,
             "curves": [
                 {
-                    "name": entity["entity"],
-                    "features": entity["features"],
-                    "needed": entity["rows_needed"],
-                    "known": entity["curve"]["known"],
-                    "error": [float(f"{as_number(value) or 0.0:.3g}") for value in entity["curve"]["max_error"]],
-                    "share": [float(f"{as_number(value) or 0.0:.3g}") for value in entity["curve"]["recovered_share"]],
+                    "name": entity.entity,
+                    "features": entity.features,
+                    "needed": entity.rows_needed,
+                    "known": entity.curve.known,
+                    "error": [float(f"{value or 0.0:.3g}") for value in entity.curve.max_error],
+                    "share": [float(f"{value or 0.0:.3g}") for value in entity.curve.recovered_share],
                 }
-                for entity in attack["entities"]
+                for entity in attack.entities
             ],
         }
         for attack in attacks
     ]
 
 
-def condensed_rows_table(attacks: Sequence[Mapping[str, Any]], condensed: bool = False) -> list[dict[str, Any]]:
+def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool = False) -> list[dict[str, Any]]:
     """Sum up over the splits what condensed rows give away.
 
     Parameters
     ----------
-    attacks : sequence of mapping
-        Records of ``condensed_rows``, from `read_attacks`.
+    attacks : sequence of CondensedRowsAttack
+        Records.
     condensed : bool, default=False
         Whether the rows were condensed for all methods: one that condenses then has only such rows to give away.
 
@@ -128,20 +128,20 @@ def condensed_rows_table(attacks: Sequence[Mapping[str, Any]], condensed: bool =
     """
     shown = []
     for attack in attacks:
-        columns = {key: [as_number(split[key]) for split in attack["splits"]] for key in _SPLIT_COLUMNS}
+        columns = {key: [getattr(split, key) for split in attack.splits] for key in _SPLIT_COLUMNS}
         over_splits = {key: _median_and_range(values) for key, values in columns.items()}
         error, nearest = over_splits["third_member_error"], over_splits["nearest_row"]
         shares = zip(columns["groups_of_three"], columns["n_rows"], strict=True)
-        lost = [int(count) for count in columns["lost_classes"] if count]
+        lost = [count for count in columns["lost_classes"] if count]
         shown.append(
             {
-                "dataset": attack["dataset"],
-                "method": attack["method"],
-                "label": attack["method"] or "the stage condense",
-                "kind": attack["condense"],
+                "dataset": attack.dataset,
+                "method": attack.method,
+                "label": attack.method or "the stage condense",
+                "kind": attack.condense,
                 # What it condensed stands for nobody's row, so that nothing is said about people.
-                "twice": attack["method"] is not None and condensed,
-                "splits": len(attack["splits"]),
+                "twice": attack.method is not None and condensed,
+                "splits": len(attack.splits),
                 "third_member": error["high"] if error else None,
                 "third_member_known": error is not None and error["high"] <= RECOVERED,
                 "grouped": _median_and_range(

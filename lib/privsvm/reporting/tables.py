@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm.metrics import METRICS
-from privsvm.reporting.records import Result, as_number
+from privsvm.records import Result
 
 __all__ = ["curve_columns", "curve_rows", "curves_csv", "epsilon_grids", "metrics_record", "nearest_epsilon"]
 
@@ -95,7 +95,7 @@ def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) ->
         if math.isfinite(result.epsilons[index]):
             entry["epsilon"] = _rounded(result.epsilons[index])
         if result.status == "proved":
-            entry["epsilon_proved"] = _rounded(as_number(result.guarantees[index].get("epsilon_proved")))
+            entry["epsilon_proved"] = _rounded(result.guarantees[index].epsilon_proved)
         for metric in METRICS:
             mean = result.value(metric, "mean", index)
             if mean is not None:
@@ -138,30 +138,29 @@ def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> lis
             points = [(epsilon, 0) for epsilon in grids[result.dataset]]
         else:
             points = [(epsilon, index) for index, epsilon in enumerate(result.epsilons) if math.isfinite(epsilon)]
-        for epsilon, index in sorted(points):
-            guarantee = result.guarantees[index]
-            delta = as_number(guarantee.get("delta", result.record.get("delta")))
-            row: dict[str, Any] = {
-                "dataset": result.dataset,
-                "method": result.method,
-                "status": result.status,
-                "epsilon": _rounded(epsilon),
-                "log10_epsilon": _rounded(math.log10(epsilon)),
-                "epsilon_proved": None,
-                # Never rounded to decimals: a delta of 1e-7 would become 0, which is a stronger claim.
-                "delta": delta if result.status != "none" else None,
-                "neighbours": guarantee.get("neighbours") or result.record.get("neighbours"),
-            }
-            if result.status == "proved":
-                row["epsilon_proved"] = _rounded(as_number(guarantee.get("epsilon_proved")))
-            elif result.status == "claimed":
-                row["epsilon_proved"] = math.inf
-            for metric in METRICS:
-                row[metric] = _rounded(result.value(metric, "mean", index))
-                for statistic in ("sd", "low", "high"):
-                    row[f"{metric}_{statistic}"] = _rounded(result.value(metric, statistic, index))
-            rows.append(row)
+        rows += [_curve_row(result, epsilon, index) for epsilon, index in sorted(points)]
     return rows
+
+
+def _curve_row(result: Result, epsilon: float, index: int) -> dict[str, Any]:
+    guarantee = result.guarantees[index]
+    proved = {"proved": _rounded(guarantee.epsilon_proved), "claimed": math.inf, "none": None}
+    row: dict[str, Any] = {
+        "dataset": result.dataset,
+        "method": result.method,
+        "status": result.status,
+        "epsilon": _rounded(epsilon),
+        "log10_epsilon": _rounded(math.log10(epsilon)),
+        "epsilon_proved": proved[result.status],
+        # Never rounded to decimals: a delta of 1e-7 would become 0, which is a stronger claim.
+        "delta": guarantee.delta if result.status != "none" else None,
+        "neighbours": guarantee.neighbours or result.neighbours,
+    }
+    for metric in METRICS:
+        row[metric] = _rounded(result.value(metric, "mean", index))
+        for statistic in ("sd", "low", "high"):
+            row[f"{metric}_{statistic}"] = _rounded(result.value(metric, statistic, index))
+    return row
 
 
 def _cell(value: Any) -> Any:

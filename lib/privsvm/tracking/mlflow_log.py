@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, ViewType
 from mlflow.tracking import MlflowClient
 
-from privsvm.tracking.records import MetricPoint, Record, ResultFiles, collect_records
+from privsvm.tracking.runs import CurveRun, MetricPoint, ResultFiles, collect_runs
 from privsvm.tracking.store import is_server, one_line_errors, only_one_process, open_client
 from privsvm.tracking.views import experiment_tags
 
@@ -47,17 +47,17 @@ def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: s
     PrivSVMError
         If a file is missing or malformed, or the store cannot be used.
     """
-    records = collect_records(results)
-    by_experiment: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        by_experiment[record.experiment_name].append(record)
+    curves = collect_runs(results)
+    by_experiment: dict[str, list[CurveRun]] = defaultdict(list)
+    for curve in curves:
+        by_experiment[curve.experiment_name].append(curve)
     with only_one_process(tracking_uri):
         client = open_client(tracking_uri)
         with one_line_errors(tracking_uri):
             for name, members in sorted(by_experiment.items()):
                 experiment_id = _experiment(client, name, tracking_uri)
                 _log_experiment(client, experiment_id, members, git_commit)
-    return [record.key for record in records]
+    return [curve.key for curve in curves]
 
 
 def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
@@ -78,8 +78,8 @@ def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
     return str(experiment_id)
 
 
-def _log_experiment(client: MlflowClient, experiment_id: str, records: Iterable[Record], git_commit: str) -> None:
-    """Update the runs of one MLflow experiment to the records."""
+def _log_experiment(client: MlflowClient, experiment_id: str, curves: Iterable[CurveRun], git_commit: str) -> None:
+    """Update the runs of one MLflow experiment to the curves."""
     finished: dict[str, Run] = {}
     # Oldest first, so that of two equal runs (two machines logging at once) the first is kept.
     for run in sorted(_runs(client, experiment_id), key=lambda run: (run.info.start_time, run.info.run_id)):
@@ -90,13 +90,13 @@ def _log_experiment(client: MlflowClient, experiment_id: str, records: Iterable[
             # Left by a killed attempt: it may be incomplete, so it is logged again.
             client.delete_run(run.info.run_id)
     current = set()
-    for record in records:
-        known = finished.get(record.key)
+    for curve in curves:
+        known = finished.get(curve.key)
         if known is None:
-            current.add(_log_run(client, experiment_id, record, git_commit))
+            current.add(_log_run(client, experiment_id, curve, git_commit))
             continue
         current.add(known.info.run_id)
-        missing = [point for point in record.timings if point.name not in known.data.metrics]
+        missing = [point for point in curve.timings if point.name not in known.data.metrics]
         if missing:  # logged when the timing files were not at hand
             _log_metrics(client, known.info.run_id, known.info.start_time, missing)
     # First the runs that are not current any more: a chart that lacks a curve for a moment is better than one that
@@ -120,11 +120,11 @@ def _runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
             return
 
 
-def _log_run(client: MlflowClient, experiment_id: str, record: Record, git_commit: str) -> str:
+def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_commit: str) -> str:
     """Add one run. Until its last line it counts as unfinished, and the next call would log it again."""
     tags = {
-        **record.tags,
-        _KEY_TAG: record.key,
+        **curve.tags,
+        _KEY_TAG: curve.key,
         _CURRENT_TAG: "no",
         "git_commit": git_commit,
         # Instead of the login name and the path of the script.
@@ -133,19 +133,19 @@ def _log_run(client: MlflowClient, experiment_id: str, record: Record, git_commi
         "mlflow.source.type": "JOB",
     }
     # The key is written together with the run: there is no moment at which a run exists without it.
-    run = client.create_run(experiment_id, tags=tags, run_name=record.parameters["curve"])
+    run = client.create_run(experiment_id, tags=tags, run_name=curve.parameters["curve"])
     run_id = str(run.info.run_id)
-    parameters = [Param(name, value) for name, value in sorted(record.parameters.items())]
+    parameters = [Param(name, value) for name, value in sorted(curve.parameters.items())]
     for start in range(0, len(parameters), _PARAMETERS_IN_A_BATCH):
         client.log_batch(run_id, params=parameters[start : start + _PARAMETERS_IN_A_BATCH])
     dataset = Dataset(
-        name=record.dataset,
-        digest=record.dataset_digest[:_LONGEST_DIGEST],
+        name=curve.dataset,
+        digest=curve.dataset_digest[:_LONGEST_DIGEST],
         source_type="local",
-        source=f"data/prepared/{record.dataset}.npz",
+        source=f"data/prepared/{curve.dataset}.npz",
     )
     client.log_inputs(run_id, datasets=[DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
-    _log_metrics(client, run_id, run.info.start_time, [*record.metrics, *record.timings])
+    _log_metrics(client, run_id, run.info.start_time, [*curve.metrics, *curve.timings])
     client.set_terminated(run_id, "FINISHED")
     return run_id
 

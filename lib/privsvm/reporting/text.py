@@ -1,0 +1,110 @@
+"""Numbers, counts and lists as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+__all__ = ["counted", "names_text", "percent", "score_text", "short_number", "unique"]
+
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+_Value = TypeVar("_Value", bound=Hashable)
+
+
+def short_number(value: Any, digits: int = 3) -> str:
+    """Write a number for people.
+
+    Parameters
+    ----------
+    value : object
+        A number, ``"inf"``, None, or anything else, which is written as it is.
+    digits : int
+        Significant digits.
+
+    Returns
+    -------
+    str
+        ``"∞"`` for infinity, an en dash for None.
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {short_number(item, digits)}" for key, item in sorted(value.items()))
+    if isinstance(value, (list, tuple)):
+        return ", ".join(short_number(item, digits) for item in value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    if math.isnan(number):
+        return str(value)
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    return _significant(number, digits)
+
+
+def _significant(number: float, digits: int) -> str:
+    if number and (abs(number) < 1e-3 or abs(number) >= 1e6):
+        mantissa, _, exponent = f"{number:.{digits - 1}e}".partition("e")
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        return f"{mantissa}e{int(exponent)}"
+    if abs(number) >= 10 ** (digits - 1):
+        return f"{number:.0f}"
+    return f"{number:.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Write a share for people: never 100 % where it is less.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        Such as ``"33.8 %"``, with a space that does not break.
+    """
+    return f"{short_number(100 * share if share in (0, 1) else min(100 * share, 99.9))}\N{NO-BREAK SPACE}%"
+
+
+def counted(count: int, word: str) -> str:
+    """Write a count of things as in a sentence.
+
+    Parameters
+    ----------
+    count : int
+        Not negative.
+    word : str
+        The singular.
+
+    Returns
+    -------
+    str
+        Such as ``"one method"`` or ``"25 datasets"``.
+    """
+    return f"{_COUNTS[count] if count < len(_COUNTS) else count} {word}{'' if count == 1 else 's'}"
+
+
+def score_text(mean: float | None, spread: float | None = None) -> str:
+    """Write a mean with its standard deviation; an en dash where it is undefined."""
+    if mean is None:
+        return "–"
+    return f"{mean:.3f}" if spread is None else f"{mean:.3f} ± {spread:.3f}"
+
+
+def names_text(names: Sequence[str], most: int = 4) -> str:
+    """List a few names and count the rest."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+
+
+def unique(values: Iterable[_Value | None]) -> list[_Value]:
+    """Drop repeats, None and empty text, keeping the order."""
+    return [value for value in dict.fromkeys(values) if value is not None and value != ""]
