@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from privsvm.numerics.jit import jit_step
 from privsvm.numerics.vector_code import INDEX, VECTOR, WIDTH, ZEROS, VectorCode, lane_numbers
 
 __all__ = ["ROWS", "add_tiles", "score_tiles"]
@@ -161,7 +162,7 @@ _fetch_1, _fetch_2, _fetch_3 = (_tile(_add_tile(count, fetches=True)) for count 
 _COLUMNS = 256
 
 
-@njit(cache=True, nogil=True)
+@jit_step()
 def score_tiles(X, starts, W, n_vectors, n_features, z):
     """Add the products of eight rows with vectors to `z`.
 
@@ -202,7 +203,7 @@ def score_tiles(X, starts, W, n_vectors, n_features, z):
         low = high
 
 
-@njit(cache=True, nogil=True)
+@jit_step()
 def add_tiles(X, starts, h, n_vectors, n_features, low, high, G):
     """Add products of eight rows with numbers to vectors: the reverse of `score_tiles`.
 

@@ -14,6 +14,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from privsvm.numerics.jit import jit_step
 from privsvm.numerics.row_tiles import ROWS
 from privsvm.numerics.vector_code import INDEX, WIDTH, ZEROS, VectorCode
 
@@ -184,7 +185,7 @@ def square_rows(data, indptr):
     return squares
 
 
-@njit(cache=True)
+@jit_step()
 def padded_width(n_classes):
     """Return the number of classes up to a whole number of machine vectors."""
     return (n_classes + WIDTH - 1) // WIDTH * WIDTH
@@ -242,7 +243,7 @@ def sum_rows(data, indices, indptr, alpha, weights):
             add_row(data, indices, indptr[i], indptr[i + 1], numbers, padded, start, lanes)
 
 
-@njit(cache=True, nogil=True)
+@jit_step()
 def score_entries(data, indices, first, end, weights, n_vectors, lanes, z, row):
     """Set the scores of one of eight CSR rows, for weights that are not padded.
 
@@ -270,7 +271,7 @@ def score_entries(data, indices, first, end, weights, n_vectors, lanes, z, row):
         z[k * ROWS + row] = lanes[k]
 
 
-@njit(cache=True, nogil=True)
+@jit_step()
 def add_entries(data, indices, first, end, h, n_vectors, high, lanes, G, row):
     """Add products of one of eight CSR rows with numbers to vectors: the reverse of `score_entries`.
 

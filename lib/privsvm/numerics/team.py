@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from privsvm.numerics.jit import jit_step
 
 __all__ = ["meet", "run_team"]
 
@@ -71,7 +73,7 @@ _rest: Any = intrinsic(_pause)
 _yield: Any = intrinsic(_give_way)
 
 
-@njit(cache=True, nogil=True)
+@jit_step()
 def meet(meetings, n_members):
     """Wait until all members have come here as often as this one.
 

@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
+
+from privsvm.numerics.jit import jit_step
 
 __all__ = [
     "BUFFER",
@@ -67,22 +70,26 @@ def _chacha_blocks(rounds: int):
         start += [spread(builder.load(builder.gep(key, [word(i)])), vector) for i in range(8)]
         start += [builder.trunc(counters, vector), builder.trunc(upper, vector)]
         start += [ir.Constant(vector, [0] * _LANES)] * 2
-        state = list(start)
+        kept = [cgutils.alloca_once_value(builder, value) for value in start]
 
-        def quarter(a, b, c, d):
+        def quarter(state, a, b, c, d):
             for first, second, third, count in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
                 state[first] = builder.add(state[first], state[second])
                 state[third] = rotated(builder.xor(state[third], state[first]), count)
 
-        for _ in range(rounds // 2):
+        # A loop: written out, the rounds would be most of what there is to compile.
+        with cgutils.for_range(builder, ir.IntType(64)(rounds // 2)):
+            state = [builder.load(value) for value in kept]
             for i in range(4):
-                quarter(i, 4 + i, 8 + i, 12 + i)
+                quarter(state, i, 4 + i, 8 + i, 12 + i)
             for i in range(4):
-                quarter(i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
+                quarter(state, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
+            for value, place in zip(state, kept, strict=True):
+                builder.store(value, place)
         for i in range(16):
             place = builder.add(arguments[3], arguments[3].type(i * _LANES // 2))
             target = builder.bitcast(builder.gep(out, [place]), vector.as_pointer())
-            builder.store(builder.add(state[i], start[i]), target, align=8)
+            builder.store(builder.add(builder.load(kept[i]), start[i]), target, align=8)
         return context.get_dummy_value()
 
     def typed(typingctx, key, counter, out, start):
@@ -222,22 +229,20 @@ def open_stream(rng: np.random.Generator) -> RandomStream:
     return key, position, np.empty(BUFFER, dtype=np.uint64), np.empty(BUFFER)
 
 
-@njit(cache=True, nogil=True)
-def _refill(key, position, bits, numbers, normal):
+@jit_step()
+def _next_bits(key, position, bits):
+    """Fill `bits` with the next blocks of the key stream."""
     random_bits(key, position[0], bits)
     position[0] += np.uint64(bits.shape[0] // 8)
     position[1] = np.uint64(0)
-    if normal:
-        fill_normals(bits, numbers)
-    else:
-        fill_exponentials(bits, numbers)
 
 
 @njit(cache=True, nogil=True)
 def next_exponentials(stream):
     """Fill the buffer with the next numbers, of a stream that gives exponential numbers only; none of them is used."""
     key, position, bits, numbers = stream
-    _refill(key, position, bits, numbers, False)
+    _next_bits(key, position, bits)
+    fill_exponentials(bits, numbers)
 
 
 @njit(cache=True, nogil=True)
@@ -262,5 +267,6 @@ def load_normals(stream, index):
     block = np.uint64(buffer * (BUFFER // 8))
     if position[0] != block + np.uint64(BUFFER // 8):
         position[0] = block
-        _refill(key, position, bits, numbers, True)
+        _next_bits(key, position, bits)
+        fill_normals(bits, numbers)
     return place
