@@ -10,7 +10,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.stage import die_with_parent, run
-from privsvm.solvers import JIT_MODULES, LOCK, compile_once
+from privsvm.solvers import JIT_GROUPS, JIT_MODULES, MARKER, compile_once
 
 # Names of cache folders (`privsvm.pipeline.sources.compiled_code_key`).
 _KEY = re.compile("[0-9a-f]{16}")
@@ -27,7 +27,8 @@ def remove_older_caches(cache: Path) -> None:
     if not _KEY.fullmatch(cache.name):
         return
     for folder in cache.parent.iterdir():
-        if folder != cache and _KEY.fullmatch(folder.name) and (folder / LOCK).is_file():
+        ours = _KEY.fullmatch(folder.name) and any((folder / f"{group}.lock").is_file() for group in JIT_GROUPS)
+        if ours and folder != cache:
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -39,9 +40,10 @@ def main(arguments: list[str] | None = None) -> None:
         raise PrivSVMError("NUMBA_CACHE_DIR: not set; run `snakemake compile`, which sets it")
     cache = Path(os.environ["NUMBA_CACHE_DIR"])
 
-    compiled = compile_once()
+    compiled = compile_once(*JIT_MODULES)
+    (cache / MARKER).touch()
     remove_older_caches(cache)
-    print(f"compile: {'compiled' if compiled else 'already compiled'}: {', '.join(JIT_MODULES)}")
+    print(f"compile: {', '.join(compiled) or 'nothing left'} compiled here, the rest by others")
 
 
 if __name__ == "__main__":

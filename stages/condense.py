@@ -24,11 +24,12 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.condensing import condense_splits
     from privsvm.records import write
-    from privsvm.solvers import compile_once
 
     job = options.parameters
     if job["condense"] != "none":
-        compile_once()
+        from privsvm.solvers import compile_once
+
+        compile_once("condense")
     prepared = load_prepared(options.prepared)
     arrays, record, timings = condense_splits(prepared, job["condense"], job["experiment"], job["seed"])
     # For ``none`` the train stage reads the prepared rows themselves: no copy of them.

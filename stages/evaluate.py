@@ -22,11 +22,13 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.pipeline.evaluation import evaluate_paths
     from privsvm.pipeline.model_files import load_paths
     from privsvm.records import ModelRecord, write
-    from privsvm.solvers import compile_once
 
-    compile_once()
     prepared = load_prepared(options.prepared)
     paths, record = load_paths(options.models, options.record, ModelRecord)
+    if paths[0].jit_module is not None:
+        from privsvm.solvers import compile_once
+
+        compile_once(paths[0].jit_module)
     result, timings = evaluate_paths(prepared, paths, record)
     write(options.results, result, indent=None)
     write(options.timings, timings)

@@ -29,13 +29,16 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     from privsvm.data.prepared import load_prepared
+    from privsvm.pipeline.methods import estimator_class
     from privsvm.pipeline.model_files import model_record, save_paths, train_timings
     from privsvm.pipeline.training import train_paths
     from privsvm.records import CondensedRowsAttack, read, write
     from privsvm.solvers import compile_once
 
-    compile_once()
     job = options.parameters
+    # What the method imports of jit functions is compiled before any time is taken.
+    estimator_class(job["implementation"])
+    compile_once()
     prepared = load_prepared(options.prepared)
     paths, attacks = train_paths(prepared, read_npz(options.condensed), options.method, job)
     description = prepared.description

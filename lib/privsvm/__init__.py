@@ -6,7 +6,6 @@ The public names are imported when they are first used, so that ``import privsvm
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,8 +60,6 @@ __all__ = [
     "WestonWatkinsClassifier",
 ]
 
-__version__ = importlib.metadata.version("privsvm")
-
 _HOMES = {
     "CISVMClassifier": "privsvm.methods.ci_svm",
     "CondensedInformation": "privsvm.methods.ci_svm",
@@ -92,6 +89,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("privsvm")
     if name not in _HOMES:
         raise AttributeError(f"module 'privsvm' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

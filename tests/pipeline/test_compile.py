@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from privsvm.solvers import LOCK
+LOCK = "gradient.lock"
 
 SCRIPT = Path(__file__).parents[2] / "stages" / "compile.py"
 

@@ -1,5 +1,6 @@
 """Compiled code belongs to the present sources, and many processes compile once."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 from privsvm.pipeline.sources import compiled_code_key
+from privsvm.solvers import JIT_GROUPS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -38,38 +40,49 @@ def test_a_changed_callee_in_another_file_is_noticed(tmp_path):
 
 
 def test_of_eight_processes_one_compiles(tmp_path):
-    """All start at once on a cold cache: one compiles, the others load what it left, for every module."""
+    """All start at once on a cold cache: each group is compiled by one, and loaded by the others."""
     code = textwrap.dedent("""
-        import importlib
-        from privsvm.solvers import JIT_MODULES, compile_once, warm_up
-        compiled = compile_once()
-        if not compiled:
-            warm_up()
-        hits, misses = 0, 0
-        for name in JIT_MODULES:
-            module = importlib.import_module(f"privsvm.solvers.{name}")
-            for function in vars(module).values():
-                stats = getattr(function, "stats", None)
-                if hasattr(stats, "cache_hits"):
-                    hits += sum(stats.cache_hits.values())
-                    misses += sum(stats.cache_misses.values())
-        print(int(compiled), hits, misses)
+        import importlib, json
+        from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, warm_up
+        compiled = compile_once(*JIT_MODULES)
+        found = {}
+        for group, names in JIT_GROUPS.items():
+            if group in compiled:
+                continue
+            warm_up(group)
+            own = [f"privsvm.solvers.{name}" for name in names]
+            functions = [f for name in own for f in vars(importlib.import_module(name)).values()]
+            stats = [f.stats for f in functions if hasattr(f, "stats") and f.__module__ in own]
+            counts = [[sum(s.cache_hits.values()), sum(s.cache_misses.values())] for s in stats]
+            found[group] = [sum(column) for column in zip(*counts)]
+        print(json.dumps([compiled, found]))
     """)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
     processes = [
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(8)
     ]
-    answers = [[int(word) for word in process.communicate(timeout=500)[0].split()] for process in processes]
-    assert sorted(compiled for compiled, _, _ in answers) == [0] * 7 + [1]
-    for compiled, hits, misses in answers:
-        if not compiled:
-            assert hits > 20
-            assert misses == 0
+    answers = [json.loads(process.communicate(timeout=500)[0]) for process in processes]
+    assert sorted(group for compiled, _ in answers for group in compiled) == sorted(JIT_GROUPS)
+    for compiled, found in answers:
+        assert set(found) == set(JIT_GROUPS) - set(compiled)
+        assert sum(hits for hits, _ in found.values()) > 20 or len(compiled) > 1
+        assert all(hits > 0 and misses == 0 for hits, misses in found.values())
+
+
+def test_a_process_compiles_what_it_has_imported(tmp_path):
+    code = """
+import privsvm.solvers.hinge, os
+from privsvm.solvers import compile_once
+print(*compile_once(), *sorted(name for name in os.listdir(os.environ["NUMBA_CACHE_DIR"]) if name.endswith(".lock")))
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["linear_svm", "linear_svm.lock"]
 
 
 def test_without_a_cache_folder_nothing_is_done(monkeypatch):
     from privsvm.solvers import compile_once
 
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    assert compile_once() is False
+    assert compile_once("hinge") == []

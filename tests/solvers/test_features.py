@@ -3,8 +3,9 @@ import pytest
 import scipy.sparse
 
 from privsvm.numerics.streams import seeded_stream
-from privsvm.solvers.features import fourier_features, fourier_frequencies, landmark_features, landmark_map
+from privsvm.solvers.features import fourier_features, fourier_frequencies
 from privsvm.solvers.kernels import kernel_matrix
+from privsvm.solvers.landmarks import landmark_features, landmark_map
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(60, 6))
 

@@ -134,10 +134,12 @@ class Workspace:
         Numba files it under a hash of their folder. Should that change, all is compiled once more, which tests
         only take longer for.
         """
-        names = [hashlib.sha1(str(item.folder / "lib/privsvm/solvers").encode()).hexdigest() for item in (other, self)]
-        for source in (other.folder / ".cache/numba").glob(f"*/solvers_{names[0]}"):
-            target = self.folder / ".cache/numba" / source.parent.name
-            shutil.copytree(source, target / f"solvers_{names[1]}", dirs_exist_ok=True)
+        for package in ("numerics", "solvers"):
+            folders = [item.folder / "lib/privsvm" / package for item in (other, self)]
+            names = [f"{package}_{hashlib.sha1(str(folder).encode()).hexdigest()}" for folder in folders]
+            for source in (other.folder / ".cache/numba").glob(f"*/{names[0]}"):
+                target = self.folder / ".cache/numba" / source.parent.name
+                shutil.copytree(source, target / names[1], dirs_exist_ok=True)
 
 
 def new_workspace(folder: Path, params: dict | None = None) -> Workspace:

@@ -53,6 +53,8 @@ class ReleasedPath(abc.ABC):
 
     kind: ClassVar[str]
     array_names: ClassVar[tuple[str, ...]]
+    # What predicting needs of `privsvm.solvers.JIT_MODULES`.
+    jit_module: ClassVar[str | None] = None
 
     epsilons: tuple[float, ...]
     guarantees: tuple[Guarantee, ...]
@@ -309,6 +311,7 @@ class KernelPath(ReleasedPath):
     """
 
     kind: ClassVar[str] = "kernel"
+    jit_module: ClassVar[str | None] = "kernel_rows"
     array_names: ClassVar[tuple[str, ...]] = ("support_vectors", "pair_coef", "intercept", "kernel_parameters")
 
     support_vectors: np.ndarray

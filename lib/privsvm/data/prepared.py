@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -77,7 +78,7 @@ def rows_of_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> Features:
 
 @dataclass(frozen=True)
 class Split:
-    """One split, scaled.
+    """One split. Rows are scaled when they are first asked for: training needs no test rows, and the other way round.
 
     Attributes
     ----------
@@ -89,12 +90,19 @@ class Split:
         Row numbers in the prepared set.
     """
 
-    X_train: Features
     y_train: np.ndarray
-    X_test: Features
     y_test: np.ndarray
     train_index: np.ndarray
     test_index: np.ndarray
+    _scaled: Callable[[np.ndarray], Features]
+
+    @functools.cached_property
+    def X_train(self) -> Features:  # noqa: N802 - a matrix
+        return self._scaled(self.train_index)
+
+    @functools.cached_property
+    def X_test(self) -> Features:  # noqa: N802 - a matrix
+        return self._scaled(self.test_index)
 
 
 @dataclass(frozen=True)
@@ -172,9 +180,8 @@ class PreparedData:
                 f"dataset {self.description['dataset']}: no split {s}; there are {self.n_splits}, counted from 0"
             )
         train, test = self._arrays[f"train_{s}"], self._arrays[f"test_{s}"]
-        return Split(
-            self.scaled(train, s), self.y[train], self.scaled(test, s), self.y[test], train.copy(), test.copy()
-        )
+        scaled = functools.partial(self.scaled, s=s)
+        return Split(self.y[train], self.y[test], train.copy(), test.copy(), scaled)
 
 
 def load_prepared(npz_path: str | os.PathLike[str]) -> PreparedData:

@@ -29,8 +29,8 @@ from privsvm.base.validation import (
 from privsvm.numerics.rows import row_norms
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
-from privsvm.solvers.features import landmark_features, landmark_map
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
+from privsvm.solvers.landmarks import landmark_features, landmark_map
 
 __all__ = ["ESTIMATOR", "LandmarkDualClassifier"]
 

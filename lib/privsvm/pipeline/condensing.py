@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.condensation import KINDS, condense_rows
 from privsvm.base.validation import check_choice
 from privsvm.data.prepared import PreparedData, Split, arrays_of_rows, rows_of_arrays
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.streams import seeded_stream
-from privsvm.privacy.attacks.condensation_attacks import audit_condensation
 from privsvm.records import Condense, CondensedRowsAttack, CondensedSplit, CondenseTimings
-from privsvm.solvers.condense import warm_up
 
 __all__ = ["attack_split", "condense_splits", "rows_not_condensed", "training_rows"]
 
@@ -49,6 +46,9 @@ def attack_split(
     -------
     CondensedSplit
     """
+    # Imported late, here and below: most jobs read rows that nobody condensed.
+    from privsvm.privacy.attacks.condensation_attacks import audit_condensation
+
     rows, condensed_codes, group_of = condensed
     n, n_condensed = X.shape[0], rows.shape[0]
     return CondensedSplit(
@@ -96,11 +96,16 @@ def condense_splits(
     PrivSVMError
         If the condensed rows of a split are all of one class, so that no method can be trained on them.
     """
-    check_choice("condense", kind, ("none", *KINDS))
     dataset = prepared.description["dataset"]
-    arrays, splits, seconds = {"condense": np.array(kind)}, [], []
-    # Loading the kernels is no part of the first split's time.
+    arrays: dict[str, np.ndarray] = {"condense": np.array(kind)}
+    splits: list[CondensedSplit] = []
+    seconds: list[float] = []
     if kind != "none":
+        from privsvm.base.condensation import KINDS, condense_rows
+        from privsvm.solvers.condense import warm_up
+
+        check_choice("condense", kind, ("none", *KINDS))
+        # Loading the compiled code is no part of the first split's time.
         warm_up()
     for number in range(prepared.n_splits if kind != "none" else 0):
         rows = prepared.split(number)

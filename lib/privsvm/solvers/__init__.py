@@ -5,50 +5,78 @@ from __future__ import annotations
 import fcntl
 import importlib
 import os
+import sys
 from pathlib import Path
 
-__all__ = ["JIT_MODULES", "LOCK", "compile_once", "warm_up"]
+__all__ = ["JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "warm_up"]
 
-# Modules with jit functions; each has a ``warm_up`` that calls them on a tiny problem.
-JIT_MODULES = (
-    "crammer_singer",
-    "hinge",
-    "kernels",
-    "kernel_rows",
-    "gram_rows",
-    "block_smo",
-    "smo",
-    "noisy_gradient",
-    "condense",
-)
+# Modules with jit functions; each has a ``warm_up`` that calls them on a tiny problem. Those of a group call each
+# other's functions and are compiled by one process, while another one may compile another group. The longest first.
+JIT_GROUPS = {
+    "gradient": ("noisy_gradient",),
+    "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "block_smo"),
+    "linear_svm": ("crammer_singer", "hinge"),
+    "condense": ("condense",),
+    "smo": ("smo",),
+}
+JIT_MODULES = tuple(name for names in JIT_GROUPS.values() for name in names)
 
-MARKER, LOCK = "warm", "lock"
+# In the cache folder: all is compiled. A group's own marker lies beside it.
+MARKER = "warm"
 
 
-def warm_up() -> None:
-    """Compile every jit function for the argument types that the library calls it with."""
-    for name in JIT_MODULES:
+def warm_up(group: str) -> None:
+    """Compile every jit function of a group for the argument types that the library calls it with on dense rows.
+
+    Parameters
+    ----------
+    group : str
+        Key of `JIT_GROUPS`.
+    """
+    for name in JIT_GROUPS[group]:
         importlib.import_module(f"privsvm.solvers.{name}").warm_up()
 
 
-def compile_once() -> bool:
-    """Fill the folder ``NUMBA_CACHE_DIR`` with all compiled functions, unless it is filled already.
+def compile_once(*modules: str) -> list[str]:
+    """Fill the folder ``NUMBA_CACHE_DIR`` with compiled functions, unless they are there already.
 
-    Of many processes that start on an empty folder, the first compiles and the others wait for it.
+    Of many processes that need the same, one compiles it and the others wait, or compile something else that they need.
+    What only sparse rows or rare parameters need, Numba compiles on first use.
+
+    Parameters
+    ----------
+    *modules : str
+        Names from `JIT_MODULES`, whose groups are compiled. None: those that this process has imported.
 
     Returns
     -------
-    bool
-        Whether this call compiled. False without ``NUMBA_CACHE_DIR``: Numba then compiles on first use.
+    list of str
+        The groups that this call has compiled. None without ``NUMBA_CACHE_DIR``: Numba then compiles on first use.
     """
-    folder = os.environ.get("NUMBA_CACHE_DIR")
-    if not folder or (Path(folder) / MARKER).exists():
-        return False
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with open(Path(folder) / LOCK, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if (Path(folder) / MARKER).exists():
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        return []
+    folder = Path(os.environ["NUMBA_CACHE_DIR"])
+    needed = modules or [name for name in JIT_MODULES if f"{__name__}.{name}" in sys.modules]
+    waiting = [group for group, names in JIT_GROUPS.items() if set(needed) & set(names)]
+    compiled: list[str] = []
+    while waiting := [group for group in waiting if not (folder / group).exists()]:
+        # What nobody else compiles; if there is nothing left of that, wait for the first.
+        if any(_compile(folder, group, wait=False, compiled=compiled) for group in waiting):
+            continue
+        _compile(folder, waiting[0], wait=True, compiled=compiled)
+    return compiled
+
+
+def _compile(folder: Path, group: str, *, wait: bool, compiled: list[str]) -> bool:
+    """Compile a group, unless another process does; whether it is compiled now."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{group}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             return False
-        warm_up()
-        (Path(folder) / MARKER).touch()
+        if not (folder / group).exists():
+            warm_up(group)
+            (folder / group).touch()
+            compiled.append(group)
         return True
