@@ -52,7 +52,7 @@ def test_of_eight_processes_one_compiles(tmp_path):
             warm_up(group)
             own = [f"privsvm.solvers.{name}" for name in names]
             functions = [f for name in own for f in vars(importlib.import_module(name)).values()]
-            stats = [f.stats for f in functions if hasattr(f, "stats") and f.__module__ in own]
+            stats = [f.stats for f in functions if getattr(f, "__module__", None) in own and hasattr(f, "stats")]
             counts = [[sum(s.cache_hits.values()), sum(s.cache_misses.values())] for s in stats]
             found[group] = [sum(column) for column in zip(*counts)]
         print(json.dumps([compiled, found]))
