@@ -25,9 +25,9 @@ WHAT = {
     "tracking": "MLflow",
     "recommended": "the one to choose",
     "records": "results and models",
-    "metrics": "one entry a metric",
+    "metrics": "one entry per metric",
     "data": "catalogue, splits",
-    "methods": "one file a method",
+    "methods": "one file per method",
     "model_selection": "searches",
     "base": "shared by methods",
     "solvers": "no privacy",
@@ -35,7 +35,7 @@ WHAT = {
     "numerics": "compiled helpers",
 }
 # At the bottom, a bar in place of arrows.
-FOR_ALL = {"files": "atomic reading and writing", "errors": "errors that are one line"}
+FOR_ALL = {"files": "atomic writes", "digests": "canonical text, hashes", "errors": "one-line errors"}
 # The pipeline finds methods by the name that params.yaml gives, which no import shows.
 BY_NAME = {("pipeline", "methods")}
 WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 80

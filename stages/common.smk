@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 
 from privsvm.errors import PrivSVMError
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.pipeline.params import (
     check_params,
     method_parameters,

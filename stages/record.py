@@ -10,8 +10,9 @@ from pathlib import Path
 
 import yaml
 
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.files import sha256_of_file, write_text
+from privsvm.files import write_text
 from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 LOCK_FILE = Path("dvc.lock")

@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
+from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.files import atomic_path, canonical_json, read_json, read_npz, write_json, write_npz, write_text
+from privsvm.files import atomic_path, read_json, read_npz, write_json, write_npz, write_text
 from privsvm.pipeline.stage import json_argument
 from privsvm.pipeline.workflow import clear_stale_locks, source_files
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import hashlib
 import json
 import math
 import os
@@ -16,16 +14,15 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 
 __all__ = [
     "ExtendedFloat",
     "atomic_path",
-    "canonical_json",
     "missing_file",
     "read_json",
     "read_npz",
-    "sha256_of_file",
     "write_json",
     "write_npz",
     "write_text",
@@ -65,46 +62,6 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.close(folder)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _plain(value: Any) -> Any:
-    """Convert dataclasses, NumPy scalars, arrays, tuples and infinities to JSON values."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return value
-
-
-def canonical_json(value: Any, indent: int | None = None, spaced: bool = False) -> str:
-    """Serialise to JSON text that depends on the content alone.
-
-    Parameters
-    ----------
-    value : object
-        Dataclasses, mappings, sequences, strings, numbers, booleans, None; NumPy scalars and arrays too.
-    indent : int or None
-        Spaces per level, or None for one line.
-    spaced : bool, default=False
-        Put spaces into one line too, as people write it.
-
-    Returns
-    -------
-    str
-        Keys sorted; infinities as the text ``"inf"`` / ``"-inf"``, NaN as null.
-    """
-    separators = (",", ":") if indent is None and not spaced else None
-    return json.dumps(_plain(value), sort_keys=True, indent=indent, separators=separators, allow_nan=False)
 
 
 def _number_or_infinity(value: Any) -> float:
@@ -200,9 +157,3 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         raise missing_file(path) from None
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise PrivSVMError(f"{path}: not a readable .npz file ({error}); delete it and run again") from None
-
-
-def sha256_of_file(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

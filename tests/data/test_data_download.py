@@ -17,8 +17,9 @@ from privsvm.data import download
 from privsvm.data.catalogue import DataFile, load_catalogue, resolve
 from privsvm.data.download import availability, catalogue_table, download_raw, fetch_file
 from privsvm.data.readers import read_part
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.files import read_npz, sha256_of_file
+from privsvm.files import read_npz
 
 BODY = bytes(range(256)) * 2000
 HASH = hashlib.sha256(BODY).hexdigest()

@@ -17,8 +17,8 @@ from privsvm.data.catalogue import Bounds, DataFile, DataPart, DatasetEntry, res
 from privsvm.data.download import download_raw
 from privsvm.data.prepare import prepare, write_prepared
 from privsvm.data.prepared import load_prepared
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.files import sha256_of_file
 
 STAGE = Path(__file__).resolve().parents[2] / "stages" / "prepare.py"
 HOLDOUT = {"kind": "holdout", "repeats": 3, "test_size": 0.25, "stratified": True}

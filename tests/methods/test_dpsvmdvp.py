@@ -7,7 +7,7 @@ import scipy.stats
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from privsvm import DPSVMDVPClassifier
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.methods import dpsvmdvp
 from privsvm.methods.dpsvmdvp import laplace_scales
 from privsvm.privacy.audit import verbatim_row_witness

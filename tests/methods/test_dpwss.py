@@ -10,7 +10,7 @@ from tests.table_3 import table_3_rows
 
 from privsvm import DPWSSClassifier
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, path_from_arrays
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import parse

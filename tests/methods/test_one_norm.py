@@ -12,7 +12,7 @@ from privsvm import OneNormSVMClassifier, ReducedSVMClassifier
 from privsvm.base import one_norm_training
 from privsvm.base.one_norm_training import count_kernel_rows, gamma_range, train_one_norm
 from privsvm.base.released import path_from_arrays
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.numerics.rows import squared_distances
 
 

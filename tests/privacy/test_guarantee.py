@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.records import parse
 

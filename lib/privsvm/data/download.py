@@ -25,8 +25,9 @@ from privsvm.data.catalogue import (
     resolve,
 )
 from privsvm.data.packing import is_html, is_packed, unpack
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.files import atomic_path, sha256_of_file, write_npz
+from privsvm.files import atomic_path, write_npz
 
 __all__ = [
     "availability",

@@ -12,8 +12,9 @@ import numpy as np
 from privsvm.data.catalogue import DatasetEntry, _label_order, normalise_protocol
 from privsvm.data.prepared import arrays_of_rows
 from privsvm.data.readers import _count_not_finite, _stack, read_part
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.files import sha256_of_file, write_json, write_npz
+from privsvm.files import write_json, write_npz
 from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.streams import seeded_stream
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.files import read_json, read_npz, sha256_of_file
+from privsvm.files import read_json, read_npz
 from privsvm.numerics.rows import is_sparse
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import hashlib
 
 import numpy as np
 
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 
 __all__ = ["job_seed", "seeded_stream", "system_stream"]
 

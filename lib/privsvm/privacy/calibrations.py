@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from privsvm.files import canonical_json, write_json
+from privsvm.digests import canonical_json
+from privsvm.files import write_json
 
 __all__ = ["cache_folder", "stored_calibration"]
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.privacy.guarantee import Guarantee, Status
 from privsvm.records import CondenseTimings, Result, Timing
 from privsvm.reporting.claims import finite_guarantees

@@ -11,8 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from privsvm.digests import sha256_of_file
 from privsvm.errors import without_absolute_paths
-from privsvm.files import sha256_of_file
 
 __all__ = ["PACKAGES", "provenance", "without_absolute_paths"]
 

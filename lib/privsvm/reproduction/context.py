@@ -15,8 +15,9 @@ from privsvm.data.catalogue import resolve
 from privsvm.data.download import download_raw
 from privsvm.data.prepare import treat_missing
 from privsvm.data.readers import read_part
+from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError, without_absolute_paths
-from privsvm.files import canonical_json, read_json, write_json
+from privsvm.files import read_json, write_json
 from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.streams import seeded_stream
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from privsvm.files import canonical_json, read_json, write_json
+from privsvm.digests import canonical_json
+from privsvm.files import read_json, write_json
 from privsvm.pipeline.methods import implementations
 from privsvm.pipeline.sources import closure_digest
 from privsvm.reproduction.context import Context, MissingError

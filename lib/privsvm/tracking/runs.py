@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.records import Result, Timing, read_results, read_timings
 
 __all__ = ["CurveRun", "MetricPoint", "ResultFiles", "collect_runs"]

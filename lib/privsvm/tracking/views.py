@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Collection
 from typing import Any
 
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.metrics import METRICS
 from privsvm.tracking.store import one_line_errors, only_one_process, open_client
 
