@@ -9,6 +9,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from setuptools import Distribution
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -23,6 +24,27 @@ def locked(lock: str = LOCK) -> dict[str, list[Requirement]]:
             pin = Requirement(line.rstrip("\\").strip())
             pins.setdefault(canonicalize_name(pin.name), []).append(pin)
     return pins
+
+
+def test_the_wheel_holds_the_library_alone(monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    # What `pip wheel` packs: modules and package data.
+    distribution = Distribution({"script_name": "setup.py", "include_package_data": False})
+    distribution.parse_config_files(["pyproject.toml"])
+    build = distribution.get_command_obj("build_py")
+    build.ensure_finalized()
+    files = [file for *_, file in build.find_all_modules()]
+    files += [f"{folder}/{name}" for _, folder, _, names in build.data_files for name in names]
+    inside = {Path(file).relative_to("lib/privsvm").as_posix() for file in files}
+    assert {"py.typed", "data/catalogue.json", "reproduction/templates/index.html.jinja"} <= inside
+    engine = {Path(name).stem for name in inside if name.startswith("reproduction/") and name.endswith(".py")}
+    assert engine == {path.stem for path in (REPOSITORY / "lib/privsvm/reproduction").glob("*.py")}
+    papers = {path.parent.name for path in (REPOSITORY / "reproduce").glob("*/experiments.py")}
+    assert len(papers) >= 5
+    # Nothing of a paper: neither its folder nor files named after it, but for the methods.
+    named = [name for name in inside if not name.startswith("methods/") and any(paper in name for paper in papers)]
+    assert [name for name in named if "protocol" not in name] == []
+    assert not any(name.endswith(("runs.py", "experiments.py", ".csv")) for name in inside)
 
 
 def test_every_requirement_is_locked_at_an_allowed_version():

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from privsvm.reproduction.comparison import read_rows
+
 from ..workflow.conftest import new_workspace
 from .conftest import HEART, REPOSITORY
 
@@ -27,6 +29,78 @@ def test_snakemake_runs_what_is_missing(tmp_path):
     # The benchmark knows nothing of it.
     assert "reproduce" not in workspace.snakemake("--dry-run")
     assert workspace.git("ls-files", "--others", "--exclude-standard").split() == ["reports/reproduce/dpwss_table3.csv"]
+
+
+TOY = {
+    "__init__.py": '"""A paper of one table."""\n',
+    "experiments.py": """from privsvm.reproduction.experiment import Experiment
+
+
+def jobs(settings):
+    return {name: {"dataset": name, "source": source} for name, source in settings["datasets"].items()}
+
+
+TABLE1 = Experiment(
+    package=__package__,
+    name="toy_table1",
+    title="Toy, Table 1",
+    compares="The number of rows.",
+    settings={"datasets": {"wine": ["wine", "all"]}},
+    jobs=jobs,
+    run="runs:count",
+    report="report:table1",
+)
+EXPERIMENTS = {TABLE1.name: TABLE1}
+""",
+    "runs.py": """from privsvm.metrics import METRICS  # noqa: F401 - a file that the result depends on
+
+
+def count(parameters, context):
+    return {"n_rows": len(context.class_rows(*parameters["source"]).codes)}
+""",
+    "report.py": """from privsvm.reproduction.comparison import compare, within
+from privsvm.reproduction.experiment import Report, Table, missing_result
+
+
+def table1(experiment, results):
+    rows = []
+    for name, result in results.items():
+        printed = experiment.published()[name, "", "", "rows"]
+        place = {"table": "rows", "dataset": name, "metric": "rows"}
+        missing = missing_result(result)
+        rows.append(compare(place, printed, None if missing else result["n_rows"], within(0), missing=missing))
+    return Report(tables=[Table(name="rows", title="Rows", caption="Agrees where it is equal.", rows=rows)])
+""",
+    "published.csv": "source,dataset,method,setting,metric,value\nTable 1,wine,,,rows,178\n",
+}
+
+
+def test_a_new_paper_is_one_folder(tmp_path):
+    workspace = new_workspace(tmp_path / "fresh")
+    folder = workspace.folder / "reproduce/toy"
+    folder.mkdir()
+    for name, text in TOY.items():
+        (folder / name).write_text(text)
+
+    def snakemake(*arguments: str) -> str:
+        return workspace.snakemake("-s", "reproduce/Snakefile", *arguments, "--config", "experiments=toy")
+
+    snakemake()
+    changed = workspace.git("status", "--short", "--untracked-files").split()[1::2]
+    assert changed == ["reports/reproduce/toy_table1.csv", *sorted(f"reproduce/toy/{name}" for name in TOY)]
+    (row,) = read_rows(workspace.folder / "reports/reproduce/toy_table1.csv")
+    assert (row.ours, row.verdict) == (178.0, "agrees")
+    assert 'href="toy_table1.html"' in (workspace.folder / "reports/reproduce/index.html").read_text()
+    assert "Nothing to be done" in snakemake("--dry-run")
+
+    # What a changed file makes stale: the report alone, or what the run imports.
+    result = "data/reproduce/toy_table1/wine.json"
+    for name, stale in (("reproduce/toy/report.py", False), ("lib/privsvm/metrics.py", True)):
+        with (workspace.folder / name).open("a") as file:
+            file.write("# changed\n")
+        output = snakemake("--dry-run")
+        assert (f"output: {result}" in output) == stale
+        assert "output: reports/reproduce/toy_table1.csv" in output
 
 
 def test_an_unknown_experiment_is_one_line(tmp_path):

@@ -14,6 +14,8 @@ from typing import Any
 __all__ = [
     "COLUMNS",
     "VERDICTS",
+    "Missing",
+    "Published",
     "Row",
     "Rule",
     "claim",
@@ -26,6 +28,11 @@ __all__ = [
     "within_either",
     "within_share",
 ]
+
+# Dataset, method, setting and metric, to the number as printed.
+Published = Mapping[tuple[str, str, str, str], str]
+# Verdict and reason of rows without a number of ours.
+Missing = tuple[str, str]
 
 # All verdicts, and what they mean.
 VERDICTS: Mapping[str, str] = {
@@ -132,7 +139,7 @@ def compare(
     ours: float | None,
     rule: Rule,
     explanation: str | Callable[[], str] = "",
-    missing: tuple[str, str] | None = None,
+    missing: Missing | None = None,
 ) -> Row:
     """Compare one of our numbers with the printed one.
 
@@ -173,7 +180,7 @@ def claim(
     ours: float | None,
     holds: bool,
     explanation: str | Callable[[], str] = "",
-    missing: tuple[str, str] | None = None,
+    missing: Missing | None = None,
 ) -> Row:
     """Check a statement in the paper's text; the arguments are those of `compare`."""
     if missing is not None or ours is None:
@@ -221,7 +228,7 @@ def read_rows(path: str | Path) -> list[Row]:
     return rows
 
 
-def read_published(path: str | Path) -> dict[tuple[str, str, str, str], str]:
+def read_published(path: str | Path) -> Published:
     """Read the numbers a paper prints.
 
     Parameters

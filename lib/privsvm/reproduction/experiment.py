@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from privsvm.reproduction.comparison import Row
+from privsvm.reproduction.comparison import Published, Row, read_published
 
 __all__ = ["Experiment", "Figure", "Report", "Table", "missing_result"]
 
@@ -111,6 +112,11 @@ class Experiment:
     def make_report(self, results: Results) -> Report:
         """Compare the results of all jobs (None for a job that has not run) with what the paper prints."""
         return self.function(self.report)(self, results)
+
+    def published(self) -> Published:
+        """Read the numbers that the paper prints, from the ``published.csv`` of its folder."""
+        package = importlib.import_module(self.package)
+        return read_published(Path(package.__path__[0]) / "published.csv")
 
     def with_settings(self, changes: Settings) -> Experiment:
         """Return the experiment with some settings changed, also in a borrowed experiment that has them."""
