@@ -59,16 +59,15 @@ def count(parameters, context):
     return {"n_rows": len(context.class_rows(*parameters["source"]).codes)}
 """,
     "report.py": """from privsvm.reproduction.comparison import compare, within
-from privsvm.reproduction.experiment import Report, Table, missing_result
+from privsvm.reproduction.experiment import Report, Table
 
 
 def table1(experiment, results):
     rows = []
-    for name, result in results.items():
+    for name, (result, missing) in results.items():
         printed = experiment.published()[name, "", "", "rows"]
         place = {"table": "rows", "dataset": name, "metric": "rows"}
-        missing = missing_result(result)
-        rows.append(compare(place, printed, None if missing else result["n_rows"], within(0), missing=missing))
+        rows.append(compare(place, printed, None if result is None else result["n_rows"], within(0), missing=missing))
     return Report(tables=[Table(name="rows", title="Rows", caption="Agrees where it is equal.", rows=rows)])
 """,
     "published.csv": "source,dataset,method,setting,metric,value\nTable 1,wine,,,rows,178\n",

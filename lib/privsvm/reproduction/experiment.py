@@ -6,14 +6,33 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from privsvm.reproduction.comparison import Published, Row, read_published
+from privsvm.reproduction.comparison import Missing, Published, Row, read_published
 
-__all__ = ["Experiment", "Figure", "Report", "Table", "missing_result"]
+__all__ = ["Experiment", "Figure", "Outcome", "Report", "Result", "Results", "Table", "outcome"]
 
 Settings = Mapping[str, Any]
-Results = Mapping[str, Mapping[str, Any] | None]
+Result = Mapping[str, Any]
+
+
+class Outcome(NamedTuple):
+    """What a job gave: numbers, or else the verdict and reason that its rows get."""
+
+    numbers: Result | None
+    missing: Missing | None
+
+
+Results = Mapping[str, Outcome]
+
+
+def outcome(result: Result | None) -> Outcome:
+    """Tell a job's stored numbers from the reason why there are none; None: it has not run."""
+    if result is None:
+        return Outcome(None, ("not run", ""))
+    if "missing" in result:
+        return Outcome(None, (str(result["missing"]["verdict"]), str(result["missing"]["reason"])))
+    return Outcome(result, None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,8 +99,8 @@ class Experiment:
     run : str
         ``module:function`` of the package, with ``(parameters, context) -> result``; imported when a job runs.
     report : str
-        ``module:function`` of the package, with ``(experiment, results of all jobs, or None where one has not run) ->
-        Report``; imported when a report is written.
+        ``module:function`` of the package, with ``(experiment, outcomes of all jobs) -> Report``; imported when a
+        report is written.
     borrows : Experiment or None
         Another experiment whose results the report also reads.
     """
@@ -109,9 +128,9 @@ class Experiment:
         """Import the function that ``module:function`` names."""
         return getattr(importlib.import_module(self.module(place)), place.partition(":")[2])
 
-    def make_report(self, results: Results) -> Report:
-        """Compare the results of all jobs (None for a job that has not run) with what the paper prints."""
-        return self.function(self.report)(self, results)
+    def make_report(self, results: Mapping[str, Result | None]) -> Report:
+        """Compare the stored results of all jobs (None for a job that has not run) with what the paper prints."""
+        return self.function(self.report)(self, {job: outcome(result) for job, result in results.items()})
 
     def published(self) -> Published:
         """Read the numbers that the paper prints, from the ``published.csv`` of its folder."""
@@ -128,12 +147,3 @@ class Experiment:
         """All jobs that the report reads: name to the experiment they belong to, and parameters."""
         borrowed = self.borrows.all_jobs() if self.borrows else {}
         return {**borrowed, **{job: (self, parameters) for job, parameters in self.jobs(self.settings).items()}}
-
-
-def missing_result(result: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """Return verdict and reason for a job without numbers; None for one that has them."""
-    if result is None:
-        return "not run", ""
-    if "missing" in result:
-        return str(result["missing"]["verdict"]), str(result["missing"]["reason"])
-    return None
