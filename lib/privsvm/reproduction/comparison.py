@@ -21,6 +21,7 @@ __all__ = [
     "claim",
     "compare",
     "count_verdicts",
+    "explained",
     "read_published",
     "read_rows",
     "rows_csv",
@@ -190,6 +191,11 @@ def claim(
         return Row(**place, published=statement, ours=ours, verdict="agrees")
     reason = explanation() if callable(explanation) else explanation
     return Row(**place, published=statement, ours=ours, verdict="differs", explanation=reason)
+
+
+def explained(row: Row, text: str) -> Row:
+    """Add to what a row says."""
+    return dataclasses.replace(row, explanation="; ".join(part for part in (row.explanation, text) if part))
 
 
 def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:

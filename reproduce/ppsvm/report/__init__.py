@@ -1,0 +1,1 @@
+"""Tables and figures, a file for each experiment."""
