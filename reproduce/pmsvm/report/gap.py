@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from privsvm.reproduction.comparison import Row, claim, compare, within
-from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
-from reproduce.pmsvm.experiments import GRADIENT_METHODS, gap_jobs
-from reproduce.pmsvm.report.shared import COLOURS, WEIGHT_METHODS
+from privsvm.reproduction.drawing import axis, scatter
+from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Settings, Table
+from reproduce.pmsvm.experiments import (
+    GRADIENT_METHODS,
+    gap_jobs,
+)
+from reproduce.pmsvm.report.shared import (
+    COLOURS,
+    WEIGHT_METHODS,
+)
 
 
 def _private_means(settings: Settings, results: Results, dataset: str, method: str) -> list[float] | None:
     """Mean accuracy of Table 2 at each epsilon."""
     job = f"{dataset}.OPERA-PrivateSVM" if method in ("OPERA", "PrivateSVM") else f"{dataset}.{method}"
-    result = results.get(job)
-    if result is None or missing_result(result):
+    result = results[job].numbers if job in results else None
+    if result is None:
         return None
     name = {
         "PMSVM-WP": "as published",
@@ -34,26 +42,14 @@ def gap_report(experiment: Experiment, results: Results) -> Report:
     rows: list[Row] = []
     gaps: dict[str, dict[str, list[float]]] = {}
     for job, parameters in gap_jobs(settings).items():
-        result, dataset = results[job], parameters["dataset"]
-        missing = missing_result(result)
         for method in (*WEIGHT_METHODS, *GRADIENT_METHODS):
-            plain = None
-            if result is not None and not missing:
-                plain = statistics.fmean(result["accuracies"][method])
+            dataset = parameters["dataset"]
             private = _private_means(settings, results, dataset, method)
-            place = {"table": "gaps", "dataset": dataset, "method": method}
-            rows.append(
-                compare({**place, "setting": "epsilon=infinity", "metric": "accuracy"}, None, plain, within(0.0),
-                        missing=missing)
-            )  # fmt: skip
-            for index, epsilon in enumerate(settings["epsilons"]):
-                gap = None if plain is None or private is None else plain - private[index]
-                rows.append(
-                    compare({**place, "setting": f"epsilon={epsilon:g}", "metric": "gap"}, None, gap, within(0.0),
-                            missing=missing)
-                )  # fmt: skip
-            if plain is not None and private is not None:
-                gaps.setdefault(method, {})[dataset] = [plain - value for value in private]
+            own = _gap_rows(settings, dataset, method, results[job], private)
+            rows += own
+            found = [row.ours for row in own if row.metric == "gap" and row.ours is not None]
+            if found:
+                gaps.setdefault(method, {})[dataset] = found
     statements = _gap_statements(settings, gaps)
     return Report(
         tables=[
@@ -79,6 +75,22 @@ def gap_report(experiment: Experiment, results: Results) -> Report:
     )
 
 
+def _gap_rows(
+    settings: Settings, dataset: str, method: str, outcome: Outcome, private: Sequence[float] | None
+) -> list[Row]:
+    """Accuracy without noise, and the gap at each epsilon."""
+    result, missing = outcome
+    plain = None if result is None else statistics.fmean(result["accuracies"][method])
+    place = {"table": "gaps", "dataset": dataset, "method": method}
+    infinite = {**place, "setting": "epsilon=infinity", "metric": "accuracy"}
+    rows = [compare(infinite, None, plain, within(0.0), missing=missing)]
+    for index, epsilon in enumerate(settings["epsilons"]):
+        gap = None if plain is None or private is None else plain - private[index]
+        at_epsilon = {**place, "setting": f"epsilon={epsilon:g}", "metric": "gap"}
+        rows.append(compare(at_epsilon, None, gap, within(0.0), missing=missing))
+    return rows
+
+
 def _gap_statements(settings: Settings, gaps: Mapping[str, Mapping[str, list[float]]]) -> list[Row]:
     means = {
         method: [statistics.fmean(values) for values in zip(*own.values(), strict=True)] for method, own in gaps.items()
@@ -87,24 +99,23 @@ def _gap_statements(settings: Settings, gaps: Mapping[str, Mapping[str, list[flo
     rows = []
     for method in (*WEIGHT_METHODS, *GRADIENT_METHODS):
         own = means.get(method)
-        place = {"table": "statements", "dataset": "mean", "method": method}
         worst = ""
         if own:
             name = max(gaps[method], key=lambda dataset: gaps[method][dataset][-1])
             worst = f"largest on {name}: {gaps[method][name][-1]:.3f}"
-        rows.append(
-            claim({**place, "setting": f"epsilon={high:g}", "metric": "gap"}, "under 0.15", own[-1] if own else None,
-                  bool(own) and own[-1] < 0.15, worst or "not run")
-        )  # fmt: skip
-    for method, others in (("PMSVM-WP", ("PrivateSVM", "OPERA")), ("PMSVM-GP", ("GRPUA",)), ("PMSVM-AGP", ("GRPUA",))):
-        for other in others:
-            pair = means.get(method), means.get(other)
-            difference = pair[0][0] - pair[1][0] if pair[0] and pair[1] else None
-            place = {"table": "statements", "dataset": "mean", "method": method, "setting": f"epsilon={low:g}"}
-            rows.append(
-                claim({**place, "metric": f"gap minus that of {other}"}, "smaller", difference,
-                      difference is not None and difference < 0.0, "it is not smaller")
-            )  # fmt: skip
+        place = {"table": "statements", "dataset": "mean", "method": method, "setting": f"epsilon={high:g}",
+                 "metric": "gap"}  # fmt: skip
+        largest = own[-1] if own else None
+        rows.append(claim(place, "under 0.15", largest, largest is not None and largest < 0.15, worst or "not run"))
+    for method, other in (
+        ("PMSVM-WP", "PrivateSVM"), ("PMSVM-WP", "OPERA"), ("PMSVM-GP", "GRPUA"), ("PMSVM-AGP", "GRPUA")
+    ):  # fmt: skip
+        ours, theirs = means.get(method), means.get(other)
+        difference = ours[0] - theirs[0] if ours and theirs else None
+        place = {"table": "statements", "dataset": "mean", "method": method, "setting": f"epsilon={low:g}",
+                 "metric": f"gap minus that of {other}"}  # fmt: skip
+        smaller = difference is not None and difference < 0.0
+        rows.append(claim(place, "smaller", difference, smaller, "it is not smaller"))
     return rows
 
 
@@ -113,25 +124,29 @@ def _gap_figures(settings: Settings, gaps: Mapping[str, Mapping[str, list[float]
     for title, methods in (("Weight perturbation", WEIGHT_METHODS), ("Gradient perturbation", GRADIENT_METHODS)):
         names = list(dict.fromkeys(name for method in methods for name in gaps.get(method, {})))
         for dataset in (None, *names):
-            data = []
-            for method in methods:
-                own = gaps.get(method, {})
-                values = list(own.values()) if dataset is None else [own[dataset]] if dataset in own else []
-                if values:
-                    data.append(
-                        {"type": "scatter", "mode": "lines+markers", "name": method, "x": settings["epsilons"],
-                         "y": [statistics.fmean(column) for column in zip(*values, strict=True)],
-                         "line": {"color": COLOURS[method]}}
-                    )  # fmt: skip
+            data = _gap_traces(settings, {method: gaps.get(method, {}) for method in methods}, dataset)
             if data:
                 figures.append(
                     Figure(
                         title=f"{title}: accuracy gap, {dataset or 'mean over the datasets'}",
                         caption="Accuracy without noise minus accuracy with noise.",
                         data=data,
-                        layout={"xaxis": {"title": {"text": "epsilon as stated"}, "type": "log",
-                                          "tickvals": settings["epsilons"]},
-                                "yaxis": {"title": {"text": "gap"}}, "height": 340},
+                        layout={"xaxis": axis("epsilon as stated", type="log", tickvals=settings["epsilons"]),
+                                "yaxis": axis("gap"), "height": 340},
                     )
                 )  # fmt: skip
     return figures
+
+
+def _gap_traces(
+    settings: Settings, gaps: Mapping[str, Mapping[str, list[float]]], dataset: str | None
+) -> list[dict[str, Any]]:
+    """Lines of all methods on one dataset; None: of their means over all."""
+    data = []
+    for method, own in gaps.items():
+        values = [gap for name, gap in own.items() if dataset in (None, name)]
+        if values:
+            means = [statistics.fmean(column) for column in zip(*values, strict=True)]
+            line = {"color": COLOURS[method]}
+            data.append(scatter("lines+markers", method, settings["epsilons"], means, line=line))
+    return data

@@ -4,52 +4,52 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from privsvm.reproduction.comparison import Row, Rule, claim, compare, read_published
-from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table, missing_result
+from privsvm.reproduction.comparison import Missing, Published, Row, Rule, claim, compare
+from privsvm.reproduction.drawing import axis, scatter
+from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table
 from reproduce.pmsvm.experiments import sound_jobs
 from reproduce.pmsvm.report.shared import (
-    PUBLISHED,
     WEIGHT_METHODS,
-    Published,
-    _against_published,
-    _colour,
-    _printed,
-    _range,
-    _spread,
+    against_published,
+    colour_of,
+    printed_accuracy,
+    range_text,
+    spread_of,
 )
+
+BOTH = ("PMSVM-GP", "PMSVM-AGP")
+
+# Dataset and setting, to the accuracies of each method.
+_Cells = dict[tuple[str, str], dict[str, list[float]]]
 
 
 def sound_report(experiment: Experiment, results: Results) -> Report:
     """Accuracies at proved epsilons beside the printed ones."""
-    settings, published = experiment.settings, read_published(PUBLISHED)
+    settings, published = experiment.settings, experiment.published()
     rows: list[Row] = []
-    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
-    fixed: dict[tuple[str, str], dict[str, list[float]]] = {}
-    gone: dict[str, tuple[str, str]] = {}
-    proofs: list[tuple[float, float]] = []
+    cells: _Cells = {}
+    fixed: _Cells = {}
+    gone: dict[str, Missing] = {}
+    n_proofs = 0
     for job, parameters in sound_jobs(settings).items():
-        result, dataset, method = results[job], parameters["dataset"], parameters["method"]
-        missing = missing_result(result)
+        result, missing = results[job]
+        dataset, method = parameters["dataset"], parameters["method"]
         if missing and method in BOTH:
             gone[dataset] = missing
         for index, epsilon in enumerate(settings["epsilons"]):
             setting = f"epsilon={epsilon:g}"
-            values = None
-            if result is not None and not missing:
-                values = result["accuracies"][index]
-                cells.setdefault((dataset, setting), {})[method] = values
+            if result is not None:
+                _check_proof(result["proved"][index], epsilon, f"{dataset}, {method}, {setting}")
+                n_proofs += 1
+                cells.setdefault((dataset, setting), {})[method] = result["accuracies"][index]
                 fixed.setdefault((dataset, setting), {})[method] = result["paper split"][index]
-                status, _, proved, _ = result["proved"][index]
-                if status != "proved":
-                    raise ValueError(f"{dataset}, {method}, {setting}: status {status}, and not proved")
-                proofs.append((epsilon, proved))
+            values = None if result is None else result["accuracies"][index]
             name = method.removesuffix(" (naive)")
             rows.append(_sound_row(published, (dataset, name, setting), method, values, missing))
     better, summary = _better_rows("better", settings, published, cells, gone)
     alike, alike_summary = _better_rows("paper's split", settings, published, fixed, gone)
-    if any(proved > asked * (1 + 1e-9) for asked, proved in proofs):
-        raise ValueError("a proved epsilon exceeds the requested one")
     return Report(
         tables=[
             Table(
@@ -82,10 +82,10 @@ def sound_report(experiment: Experiment, results: Results) -> Report:
                 rows=rows,
             ),
         ],
-        figures=[*_sound_figures(settings, cells), *_against_published("Sound methods", rows)],
+        figures=[*_sound_figures(settings, cells), *against_published("Sound methods", rows)],
         notes=[
-            f"{len(proofs)} records were checked: all say proved, and the proved epsilon is at most the requested one."
-            if proofs
+            f"{n_proofs} records were checked: all say proved, and the proved epsilon is at most the requested one."
+            if n_proofs
             else "No record was checked.",
             "Dermatology is used in grades and years, scaled by public bounds. The gradient methods and Linear take "
             "Vehicle as it was measured and pay for the scale of its features out of the budget; the others take the "
@@ -102,7 +102,13 @@ def sound_report(experiment: Experiment, results: Results) -> Report:
     )  # fmt: skip
 
 
-BOTH = ("PMSVM-GP", "PMSVM-AGP")
+def _check_proof(record: Sequence[Any], epsilon: float, where: str) -> None:
+    """Refuse a result that is not proved, or not at the epsilon that was asked for."""
+    status, _, proved, _ = record
+    if status != "proved":
+        raise ValueError(f"{where}: status {status}, and not proved")
+    if proved > epsilon * (1 + 1e-9):
+        raise ValueError(f"{where}: the proved epsilon {proved:g} exceeds the requested one")
 
 
 def _at_least(spread: float) -> Rule:
@@ -117,20 +123,20 @@ def _sound_row(
     key: tuple[str, str, str],
     method: str,
     values: Sequence[float] | None,
-    missing: tuple[str, str] | None,
+    missing: Missing | None,
 ) -> Row:
-    printed, spread = _printed(published, *key)
+    printed, spread = printed_accuracy(published, *key)
     place = {"table": "methods", "dataset": key[0], "method": method, "setting": key[2], "metric": "accuracy"}
 
     def why() -> str:
         if key[1] in WEIGHT_METHODS:
             return (
                 "the printed epsilon does not hold: here rows have norm 1 and the noise is what epsilon needs; "
-                f"{_range(values or [])}"
+                f"{range_text(values or [])}"
             )
         return (
             "one split, features scaled by private rows and other constants in the paper; "
-            f"{_range(values or [])} over splits"
+            f"{range_text(values or [])} over splits"
         )
 
     return compare(
@@ -139,80 +145,73 @@ def _sound_row(
 
 
 def _better_rows(
-    table: str,
-    settings: Settings,
-    published: Published,
-    cells: Mapping[tuple[str, str], Mapping[str, Sequence[float]]],
-    gone: Mapping[str, tuple[str, str]],
+    table: str, settings: Settings, published: Published, cells: _Cells, gone: Mapping[str, Missing]
 ) -> tuple[list[Row], list[Row]]:
     """Rows of the better of the two gradient methods, and how many are at least equal."""
-    rows = []
-    for dataset in settings["datasets"]:
-        for epsilon in settings["epsilons"]:
-            setting = f"epsilon={epsilon:g}"
-            printed = [_printed(published, dataset, method, setting) for method in BOTH]
-            best, spread = max(printed, key=lambda pair: float(pair[0] or "-1"))
-            found = {name: own for name, own in cells.get((dataset, setting), {}).items() if name in BOTH}
-            means = {name: statistics.fmean(own) for name, own in found.items()}
-            ours = max(means, key=means.__getitem__) if means else ""
-            values = found.get(ours, [])
-            rows.append(
-                compare(
-                    {"table": table, "dataset": dataset, "method": ours or "better of both", "setting": setting,
-                     "metric": "accuracy"},
-                    best, means.get(ours), _at_least(spread),
-                    f"lower by more than the printed standard deviation of {spread:g}, which is that of the noise on "
-                    f"one split; over our {len(values)} runs it is {_spread(values) if values else 0:.3f}",
-                    gone.get(dataset),
-                )
-            )  # fmt: skip
+    rows = [
+        _better_row(table, published, dataset, f"epsilon={epsilon:g}", cells, gone)
+        for dataset in settings["datasets"]
+        for epsilon in settings["epsilons"]
+    ]
     compared = [row for row in rows if row.difference is not None]
     equal = sum((row.difference or 0.0) >= -0.0005 for row in compared)
-    place = {
-        "table": "summary",
-        "dataset": "all",
-        "method": "better of both",
-        "setting": f"{table}, {len(compared)} cells",
-    }
     share = equal / len(compared) if compared else None
-    return rows, [
-        claim({**place, "metric": "share at least equal"}, "most", share, share is not None and share > 0.5,
-              f"{equal} of {len(compared)}")
-    ]  # fmt: skip
+    place = {"table": "summary", "dataset": "all", "method": "better of both",
+             "setting": f"{table}, {len(compared)} cells", "metric": "share at least equal"}  # fmt: skip
+    most = share is not None and share > 0.5
+    return rows, [claim(place, "most", share, most, f"{equal} of {len(compared)}")]
 
 
-def _sound_figures(settings: Settings, cells: Mapping[tuple[str, str], Mapping[str, Sequence[float]]]) -> list[Figure]:
+def _better_row(
+    table: str, published: Published, dataset: str, setting: str, cells: _Cells, gone: Mapping[str, Missing]
+) -> Row:
+    printed = [printed_accuracy(published, dataset, method, setting) for method in BOTH]
+    best, spread = max(printed, key=lambda pair: float(pair[0] or "-1"))
+    found = {name: own for name, own in cells.get((dataset, setting), {}).items() if name in BOTH}
+    means = {name: statistics.fmean(own) for name, own in found.items()}
+    ours = max(means, key=means.__getitem__) if means else ""
+    values = found.get(ours, [])
+    return compare(
+        {"table": table, "dataset": dataset, "method": ours or "better of both", "setting": setting,
+         "metric": "accuracy"},
+        best,
+        means.get(ours),
+        _at_least(spread),
+        f"lower by more than the printed standard deviation of {spread:g}, which is that of the noise on "
+        f"one split; over our {len(values)} runs it is {spread_of(values) if values else 0:.3f}",
+        gone.get(dataset),
+    )  # fmt: skip
+
+
+def _sound_figures(settings: Settings, cells: _Cells) -> list[Figure]:
     """Accuracy against epsilon of all methods, for each dataset."""
     figures = []
     for dataset in settings["datasets"]:
-        data = []
-        for method in settings["methods"]:
-            points = [
-                (epsilon, cells[dataset, f"epsilon={epsilon:g}"][method])
-                for epsilon in settings["epsilons"]
-                if method in cells.get((dataset, f"epsilon={epsilon:g}"), {})
-            ]
-            if points:
-                data.append(
-                    {
-                        "type": "scatter", "mode": "lines+markers", "name": method,
-                        "x": [epsilon for epsilon, _ in points],
-                        "y": [statistics.fmean(values) for _, values in points],
-                        "error_y": {"type": "data", "array": [_spread(values) for _, values in points], "thickness": 1,
-                                    "width": 2},
-                        "line": {"color": _colour(method), "dash": "dot" if "(naive)" in method else "solid"},
-                    }
-                )  # fmt: skip
+        data = [trace for method in settings["methods"] for trace in _sound_trace(settings, cells, dataset, method)]
         if data:
             figures.append(
                 Figure(
                     title=f"{dataset}: accuracy against proved epsilon",
                     caption=f"Mean and standard deviation over {len(settings['splits'])} splits.",
                     data=data,
-                    layout={"xaxis": {"title": {"text": "epsilon (add_remove)"}, "type": "log",
-                                      "tickvals": settings["epsilons"]},
-                            "yaxis": {"title": {"text": "accuracy"}, "range": [0, 1]}, "height": 420,
+                    layout={"xaxis": axis("epsilon (add_remove)", type="log", tickvals=settings["epsilons"]),
+                            "yaxis": axis("accuracy", range=[0, 1]), "height": 420,
                             "legend": {"orientation": "h", "y": -0.28}},
                 )
             )  # fmt: skip
     return figures
+
+
+def _sound_trace(settings: Settings, cells: _Cells, dataset: str, method: str) -> list[dict[str, Any]]:
+    """Draw one method on one dataset, where it has run."""
+    points = {
+        epsilon: cells[dataset, f"epsilon={epsilon:g}"][method]
+        for epsilon in settings["epsilons"]
+        if method in cells.get((dataset, f"epsilon={epsilon:g}"), {})
+    }
+    if not points:
+        return []
+    bars = {"type": "data", "array": [spread_of(values) for values in points.values()], "thickness": 1, "width": 2}
+    line = {"color": colour_of(method), "dash": "dot" if "(naive)" in method else "solid"}
+    means = [statistics.fmean(values) for values in points.values()]
+    return [scatter("lines+markers", method, points, means, error_y=bars, line=line)]

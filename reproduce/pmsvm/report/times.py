@@ -5,49 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Row, claim, compare, read_published, within
-from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Table, missing_result
+from privsvm.reproduction.comparison import Published, Row, claim, compare, within
+from privsvm.reproduction.drawing import axis
+from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Table
 from reproduce.pmsvm.experiments import time_jobs
-from reproduce.pmsvm.report.shared import PUBLISHED
+
+# Metric to the methods that it is measured of.
+_MEASURED = {
+    "fit_seconds": ("OPERA", "OPERA, LIBLINEAR", "PMSVM-WP", "PMSVM-WP, LIBLINEAR"),
+    "ms_per_iteration": ("GRPUA", "GRPUA, Opacus", "PMSVM-GP", "PMSVM-GP, Opacus"),
+}
+# Metric to pairs whose times are divided, the second by the first, and what the paper says of them.
+_PAIRS: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "fit_seconds": (
+        ("PMSVM-WP", "PMSVM-WP, LIBLINEAR", ""),
+        ("OPERA", "OPERA, LIBLINEAR", ""),
+    ),
+    "ms_per_iteration": (
+        ("PMSVM-GP", "GRPUA", "several times longer"),
+        ("PMSVM-GP, Opacus", "GRPUA, Opacus", "several times longer"),
+        ("PMSVM-GP", "PMSVM-GP, Opacus", ""),
+    ),
+}
 
 
 def time_report(experiment: Experiment, results: Results) -> Report:
     """Seconds and milliseconds beside the printed ones, and ratios."""
-    published = read_published(PUBLISHED)
+    published = experiment.published()
     rows: list[Row] = []
     ratios: list[Row] = []
     for job, parameters in time_jobs(experiment.settings).items():
-        result, dataset = results[job], parameters["dataset"]
-        missing = missing_result(result)
-        for metric, methods in (
-            ("fit_seconds", ("OPERA", "OPERA, LIBLINEAR", "PMSVM-WP", "PMSVM-WP, LIBLINEAR")),
-            ("ms_per_iteration", ("GRPUA", "GRPUA, Opacus", "PMSVM-GP", "PMSVM-GP, Opacus")),
-        ):
-            found = {} if missing or result is None else result[metric]
-            for method in methods:
-                gone = missing
-                if result is not None and not missing and method not in found:
-                    gone = ("not available", result["absent"].get(method, ""))
-                place = {"table": "times", "dataset": dataset, "method": method, "metric": metric}
-                printed = published.get((dataset, method.partition(",")[0], "", metric), "")
-                if gone or method not in found:
-                    rows.append(compare(place, printed, None, within(0.0), missing=gone))
-                else:
-                    rows.append(Row(**place, published=printed, ours=found[method], verdict="no number",
-                                    explanation="measured on another machine than the paper's"))  # fmt: skip
-            for base, other, statement in _TIME_PAIRS[metric]:
-                place = {"table": "ratios", "dataset": dataset, "method": other, "setting": f"over {base}",
-                         "metric": f"ratio of {metric}"}  # fmt: skip
-                if base in found and other in found:
-                    ratio = found[other] / found[base]
-                    if statement:
-                        c = result["n_classes"] if result else 0
-                        ratios.append(claim(place, statement, ratio, ratio > 2.0,
-                                            f"less than twice as long; there are {c} classes"))  # fmt: skip
-                    else:
-                        ratios.append(Row(**place, ours=ratio, verdict="no number"))
-                elif missing or result is None:
-                    ratios.append(claim(place, statement, None, False, missing=missing))
+        for metric in _MEASURED:
+            rows += _time_rows(published, parameters["dataset"], metric, results[job])
+            ratios += _ratio_rows(parameters["dataset"], metric, results[job])
     return Report(
         tables=[
             Table(
@@ -75,17 +65,44 @@ def time_report(experiment: Experiment, results: Results) -> Report:
     )
 
 
-_TIME_PAIRS: Mapping[str, Sequence[tuple[str, str, str]]] = {
-    "fit_seconds": (
-        ("PMSVM-WP", "PMSVM-WP, LIBLINEAR", ""),
-        ("OPERA", "OPERA, LIBLINEAR", ""),
-    ),
-    "ms_per_iteration": (
-        ("PMSVM-GP", "GRPUA", "several times longer"),
-        ("PMSVM-GP, Opacus", "GRPUA, Opacus", "several times longer"),
-        ("PMSVM-GP", "PMSVM-GP, Opacus", ""),
-    ),
-}
+def _time_rows(published: Published, dataset: str, metric: str, outcome: Outcome) -> list[Row]:
+    """Our times beside the printed ones, without a verdict."""
+    result, missing = outcome
+    rows = []
+    for method in _MEASURED[metric]:
+        place: dict[str, Any] = {"table": "times", "dataset": dataset, "method": method, "metric": metric}
+        printed = published.get((dataset, method.partition(",")[0], "", metric), "")
+        if result is None:
+            rows.append(compare(place, printed, None, within(0.0), missing=missing))
+        elif method not in result[metric]:
+            absent = ("not available", result["absent"].get(method, ""))
+            rows.append(compare(place, printed, None, within(0.0), missing=absent))
+        else:
+            rows.append(Row(**place, published=printed, ours=result[metric][method], verdict="no number",
+                            explanation="measured on another machine than the paper's"))  # fmt: skip
+    return rows
+
+
+def _ratio_rows(dataset: str, metric: str, outcome: Outcome) -> list[Row]:
+    """Ratios of two times of one run, where both were measured."""
+    result, missing = outcome
+    rows = []
+    for base, other, statement in _PAIRS[metric]:
+        place: dict[str, Any] = {"table": "ratios", "dataset": dataset, "method": other, "setting": f"over {base}",
+                 "metric": f"ratio of {metric}"}  # fmt: skip
+        if result is None:
+            rows.append(claim(place, statement, None, False, missing=missing))
+            continue
+        found = result[metric]
+        if base not in found or other not in found:
+            continue
+        ratio = found[other] / found[base]
+        if statement:
+            why = f"less than twice as long; there are {result['n_classes']} classes"
+            rows.append(claim(place, statement, ratio, ratio > 2.0, why))
+        else:
+            rows.append(Row(**place, ours=ratio, verdict="no number"))
+    return rows
 
 
 def _time_figures(rows: Sequence[Row]) -> list[Figure]:
@@ -104,7 +121,7 @@ def _time_figures(rows: Sequence[Row]) -> list[Figure]:
                     title=title,
                     caption="Logarithmic scale.",
                     data=data,
-                    layout={"yaxis": {"title": {"text": title}, "type": "log"}, "height": 380},
+                    layout={"yaxis": axis(title, type="log"), "height": 380},
                 )
             )
     return figures
