@@ -102,11 +102,13 @@ TIME_SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _slug(dataset: str) -> str:
+def job_name(dataset: str) -> str:
+    """Write a dataset's name as its files have it."""
     return dataset.replace(" ", "-")
 
 
-def _kinds(settings: Settings) -> dict[str, dict[str, list[str]]]:
+def kinds_of(settings: Settings) -> dict[str, dict[str, list[str]]]:
+    """Sort the datasets into two-class and multi-class ones; a kind without any is left out."""
     kinds = {"two-class": settings["two_class"], "multi-class": settings["multi_class"]}
     return {classes: datasets for classes, datasets in kinds.items() if datasets}
 
@@ -118,11 +120,11 @@ def _job(settings: Settings, kind: str, dataset: str, source: Sequence[str], **c
 
 def _dataset_jobs(settings: Settings, kind: str, changes: Callable[[str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
     jobs = {}
-    for classes, datasets in _kinds(settings).items():
+    for classes, datasets in kinds_of(settings).items():
         for dataset, source in datasets.items():
             methods = {name: how for name, how in settings["methods"].items()
                        if classes == "two-class" or name not in settings["two_class_only"]}  # fmt: skip
-            jobs[_slug(dataset)] = _job(
+            jobs[job_name(dataset)] = _job(
                 settings, kind, dataset, source, methods=methods, repeats=settings["repeats"],
                 Cs=settings["Cs"], gammas=settings["gammas"], **changes(dataset),
             )  # fmt: skip
@@ -137,7 +139,7 @@ def accuracy_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     def searches(dataset: str) -> dict[str, Any]:
         return {"search": "every fold" if dataset in settings["every_fold"] else "once a repeat"}
 
-    return {**_dataset_jobs(settings, "accuracies", searches), f"{_slug(own['dataset'])}.picture": shown}
+    return {**_dataset_jobs(settings, "accuracies", searches), f"{job_name(own['dataset'])}.picture": shown}
 
 
 def time_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -146,11 +148,11 @@ def time_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     growth = _job(settings, "growth", own["dataset"], own["source"], sizes=own["sizes"], repeats=own["repeats"],
                   most_rows=None)  # fmt: skip
     large = {
-        f"{_slug(dataset)}.large": _job(settings, "large", dataset, how["source"], C=how["C"], gamma=how["gamma"])
+        f"{job_name(dataset)}.large": _job(settings, "large", dataset, how["source"], C=how["C"], gamma=how["gamma"])
         for dataset, how in settings["large"].items()
     }
     datasets = _dataset_jobs(settings, "times", lambda dataset: {"scratch": settings["scratch"]})
-    return {**datasets, f"{_slug(own['dataset'])}.growth": growth, **large}
+    return {**datasets, f"{job_name(own['dataset'])}.growth": growth, **large}
 
 
 _experiment = functools.partial(Experiment, package=__package__, run="runs:run")

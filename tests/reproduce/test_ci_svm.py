@@ -367,7 +367,7 @@ def test_paired_differences():
     assert mean == pytest.approx(0.05)
     assert error == pytest.approx(math.sqrt((1 / 4 + 1 / 4) * np.var(differences, ddof=1)))
     # Datasets are independent.
-    assert shared._average([(0.1, 0.03), (0.3, 0.04)]) == (pytest.approx(0.2), pytest.approx(0.025))
+    assert shared.average_of([(0.1, 0.03), (0.3, 0.04)]) == (pytest.approx(0.2), pytest.approx(0.025))
 
 
 def verdicts_with(errors, searched=None):

@@ -8,8 +8,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Row, claim, compare, read_published, within
-from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Table, missing_result
+from privsvm.reproduction.comparison import Published, Row, claim, compare, explained, within
+from privsvm.reproduction.drawing import axis, scatter
+from privsvm.reproduction.experiment import Experiment, Figure, Report, Result, Results, Table
 from reproduce.ci_svm.experiments import (
     BY_CLASS,
     BY_DISTANCE,
@@ -20,25 +21,22 @@ from reproduce.ci_svm.experiments import (
     RSVM,
     THIRD,
     VARIANTS,
-    _kinds,
-    _slug,
+    job_name,
+    kinds_of,
 )
 from reproduce.ci_svm.report.shared import (
-    _FIGURES,
+    FIGURE_NUMBERS,
     NAMED,
-    PUBLISHED,
     RATIO_TOLERANCE,
-    Result,
-    _average,
-    _dots,
-    _explained,
-    _Found,
-    _place,
-    _signed,
-    _wide,
+    Found,
+    average_of,
+    dots,
+    in_points,
     mean_of,
     paired_difference,
+    place_of,
     repeat_accuracies,
+    wide_figure,
 )
 
 # What counts as the same accuracy: three points.
@@ -49,7 +47,7 @@ ERRORS = 2.0
 
 def accuracy_report(experiment: Experiment, results: Results) -> Report:
     """Accuracies of Figures 3 and 4, CI-SVM's difference to LIBSVM, the paper's words, and what explains them."""
-    found = _Found(experiment.settings, results)
+    found = Found(experiment.settings, results)
     close = _close_rows(found)
     claims = _claim_rows(found)
     tables = [
@@ -94,7 +92,7 @@ def accuracy_report(experiment: Experiment, results: Results) -> Report:
                 "copy lacks.",
                 rows=_accuracy_rows(found, classes),
             )
-            for classes, number in _FIGURES.items()
+            for classes, number in FIGURE_NUMBERS.items()
             if classes in found.of
         ),
         Table(
@@ -103,7 +101,7 @@ def accuracy_report(experiment: Experiment, results: Results) -> Report:
             caption="Size ratio: condensed rows per training row; the paper says 33 %, agrees within "
             f"{RATIO_TOLERANCE:g}. Label purity: share of the training rows whose class is that of their condensed "
             "row.",
-            rows=_condensed_rows(found),
+            rows=_condensed_rows(found, experiment.published()),
         ),
     ]
     return Report(
@@ -121,18 +119,18 @@ _VARIANT_TEXT = (
 )
 
 
-def _accuracy_rows(found: _Found, classes: str) -> list[Row]:
+def _accuracy_rows(found: Found, classes: str) -> list[Row]:
     rows = []
-    for dataset in _kinds(found.settings)[classes]:
+    for dataset in kinds_of(found.settings)[classes]:
         result = found.of[classes].get(dataset)
         for method in found.methods(classes):
             values = repeat_accuracies(result, method) if result else []
-            place = _place(classes, dataset, method, "accuracy")
+            place = place_of(classes, dataset, method, "accuracy")
             row = compare(place, None, statistics.fmean(values) if values else None, within(0.0),
                           missing=found.missing[dataset])  # fmt: skip
             if values and result:
                 spread = statistics.stdev(values) if len(values) > 1 else 0.0
-                row = _explained(
+                row = explained(
                     row,
                     f"sd {spread:.4f} over {len(values)} repeats; {result['n_rows']} x {result['n_features']}, "
                     f"{result['n_classes']} classes",
@@ -141,41 +139,48 @@ def _accuracy_rows(found: _Found, classes: str) -> list[Row]:
     return rows
 
 
-def _close_rows(found: _Found) -> list[Row]:
-    rows = []
-    place = functools.partial(
-        _place, "within three points", method="CI-SVM less LIBSVM", metric="difference of accuracies"
+def _close_place(dataset: str) -> dict[str, Any]:
+    return place_of("within three points", dataset, "CI-SVM less LIBSVM", "difference of accuracies")
+
+
+def _close_rows(found: Found) -> list[Row]:
+    """Rows of the means of each group first, then of each dataset."""
+    return [
+        *(_close_mean(found, classes) for classes in found.groups),
+        *(
+            _close_row(found, classes, dataset)
+            for classes, datasets in found.groups.items()
+            if classes != NAMED
+            for dataset in datasets
+        ),
+    ]
+
+
+def _close_mean(found: Found, classes: str) -> Row:
+    pairs, place = found.differences(classes, CI, LIBSVM), _close_place(f"{classes}, mean")
+    if not pairs:
+        return compare(place, None, None, within(0.0), missing=found.absent(classes))
+    mean, error = average_of(list(pairs.values()))
+    median = statistics.median(own for own, _ in pairs.values())
+    low = [dataset for dataset, (own, _) in pairs.items() if own < -POINTS]
+    text = (
+        f"se {error:.4f}; median {in_points(median)} points; more than three points below on {len(low)} of "
+        f"{len(pairs)}{': ' if low else ''}{', '.join(low)}"
     )
-    for classes, datasets in found.groups.items():
-        pairs = found.differences(classes, CI, LIBSVM)
-        average = place(dataset=f"{classes}, mean")
-        if pairs:
-            mean, error = _average(list(pairs.values()))
-            median = statistics.median(own for own, _ in pairs.values())
-            low = [dataset for dataset, (own, _) in pairs.items() if own < -POINTS]
-            text = (
-                f"se {error:.4f}; median {_signed(median)} points; more than three points below on {len(low)} of "
-                f"{len(pairs)}{': ' if low else ''}{', '.join(low)}"
-            )
-            agrees = mean >= -POINTS
-            rows.append(Row(**average, ours=mean, verdict="agrees" if agrees else "differs",
-                            explanation=text if agrees else f"{text}; {_main_cause(found, classes)}"))  # fmt: skip
-        else:
-            rows.append(compare(average, None, None, within(0.0), missing=found.absent(classes)))
-        if classes == NAMED:
-            continue
-        for dataset in datasets:
-            if dataset not in pairs:
-                rows.append(compare(place(dataset=dataset), None, None, within(0.0), missing=found.missing[dataset]))
-                continue
-            own, error = pairs[dataset]
-            text = f"se {error:.4f}; label purity {mean_of(found.of[classes][dataset], CI, 'purity'):.3f}"
-            if own < -POINTS:
-                text = f"{_why_below(found, classes, dataset)}; {text}"
-            rows.append(Row(**place(dataset=dataset), ours=own, verdict="agrees" if own >= -POINTS else "differs",
-                            explanation=text))  # fmt: skip
-    # Means first.
-    return sorted(rows, key=lambda row: not row.dataset.endswith(", mean"))
+    if mean >= -POINTS:
+        return Row(**place, ours=mean, verdict="agrees", explanation=text)
+    return Row(**place, ours=mean, verdict="differs", explanation=f"{text}; {_main_cause(found, classes)}")
+
+
+def _close_row(found: Found, classes: str, dataset: str) -> Row:
+    result, place = found.of[classes].get(dataset), _close_place(dataset)
+    if result is None:
+        return compare(place, None, None, within(0.0), missing=found.missing[dataset])
+    own, error = paired_difference(result, CI, LIBSVM)
+    text = f"se {error:.4f}; label purity {mean_of(result, CI, 'purity'):.3f}"
+    if own >= -POINTS:
+        return Row(**place, ours=own, verdict="agrees", explanation=text)
+    return Row(**place, ours=own, verdict="differs", explanation=f"{_why_below(found, classes, dataset)}; {text}")
 
 
 _CAUSES = {
@@ -185,7 +190,7 @@ _CAUSES = {
 }
 
 
-def _gains(found: _Found, classes: str, chosen: Sequence[str]) -> dict[str, float]:
+def _gains(found: Found, classes: str, chosen: Sequence[str]) -> dict[str, float]:
     """Mean accuracy of each variant less CI-SVM's, over some datasets."""
     return {
         variant: statistics.fmean(
@@ -196,10 +201,10 @@ def _gains(found: _Found, classes: str, chosen: Sequence[str]) -> dict[str, floa
 
 
 def _gain_text(gains: Mapping[str, float]) -> str:
-    return ", ".join(f"{variant.removeprefix('CI-SVM, ')} {_signed(gain)}" for variant, gain in gains.items())
+    return ", ".join(f"{variant.removeprefix('CI-SVM, ')} {in_points(gain)}" for variant, gain in gains.items())
 
 
-def _why_below(found: _Found, classes: str, dataset: str) -> str:
+def _why_below(found: Found, classes: str, dataset: str) -> str:
     """Name the variant that gives back most of what CI-SVM lacks."""
     gains = _gains(found, classes, [dataset])
     short = -paired_difference(found.of[classes][dataset], CI, LIBSVM)[0]
@@ -216,12 +221,12 @@ def _why_below(found: _Found, classes: str, dataset: str) -> str:
     return f"{cause} (points gained: {_gain_text(gains)})"
 
 
-def _main_cause(found: _Found, classes: str) -> str:
+def _main_cause(found: Found, classes: str) -> str:
     gains = _gains(found, classes, list(found.of[classes]))
     return f"points gained by changing one thing: {_gain_text(gains)}" if gains else "no variant was run"
 
 
-def _claim_rows(found: _Found) -> list[Row]:
+def _claim_rows(found: Found) -> list[Row]:
     improved = "greatly improved"
     plan: list[tuple[str, str, str]] = [
         ("two-class", RSVM, "consistent"),
@@ -237,35 +242,34 @@ def _claim_rows(found: _Found) -> list[Row]:
     ]
     rows = []
     for classes, other, statement in plan:
-        place = _place("claims", f"{classes}, mean", f"CI-SVM less {other}", "difference of accuracies")
+        place = place_of("claims", f"{classes}, mean", f"CI-SVM less {other}", "difference of accuracies")
         if classes not in found.of or other not in found.methods(classes):
             continue
         pairs = found.differences(classes, CI, other)
         if not pairs:
             rows.append(claim(place, statement, None, False, missing=found.absent(classes)))
             continue
-        mean, error = _average(list(pairs.values()))
+        mean, error = average_of(list(pairs.values()))
         above = sum(own > 0 for own, _ in pairs.values())
         text = f"se {error:.4f}; above 0 on {above} of {len(pairs)}"
         holds = mean > ERRORS * error if statement == improved else abs(mean) <= POINTS
         why = functools.partial(_why_claim, found, classes, other, statement, mean)
-        rows.append(_explained(claim(place, statement, mean, holds, why), text))
+        rows.append(explained(claim(place, statement, mean, holds, why), text))
     return rows
 
 
-def _why_claim(found: _Found, classes: str, other: str, statement: str, mean: float) -> str:
+def _why_claim(found: Found, classes: str, other: str, statement: str, mean: float) -> str:
     if statement != "greatly improved":
-        return f"{_signed(mean)} points; {_main_cause(found, classes)}"
+        return f"{in_points(mean)} points; {_main_cause(found, classes)}"
     reason = "not improved on rows that were held out" if mean <= 0 else "improved by less than can be told"
     shown = [own for own, _ in _judged(found, classes, CI, other).values()]
-    if shown and statistics.fmean(shown) > 0 >= mean:
-        reason += (
-            f"; cross-validated on its own condensed rows CI-SVM seems {_signed(statistics.fmean(shown))} points better"
-        )
+    seems = statistics.fmean(shown) if shown else 0.0
+    if seems > 0 >= mean:
+        reason += f"; cross-validated on its own condensed rows CI-SVM seems {in_points(seems)} points better"
     return reason
 
 
-def _judged(found: _Found, classes: str, method: str, other: str) -> dict[str, tuple[float, float]]:
+def _judged(found: Found, classes: str, method: str, other: str) -> dict[str, tuple[float, float]]:
     """Accuracy that the search found for a method less another's, and its standard error over the searches."""
     pairs = {}
     for dataset, result in found.of[classes].items():
@@ -282,65 +286,65 @@ def _judged(found: _Found, classes: str, method: str, other: str) -> dict[str, t
     return pairs
 
 
-def _judged_rows(found: _Found) -> list[Row]:
-    rows = []
-    for classes in found.groups:
-        for method in (CI, FCM):
-            place = _place("judged on condensed rows", f"{classes}, mean", f"{method} less LIBSVM",
-                           "difference of searched accuracies")  # fmt: skip
-            statement = "greatly improved" if method == CI else ""
-            pairs = _judged(found, classes, method, LIBSVM)
-            if not pairs:
-                rows.append(claim(place, statement, None, False, missing=found.absent(classes)))
-                continue
-            mean, error = _average(list(pairs.values()))
-            held_out, _ = _average(list(found.differences(classes, method, LIBSVM).values()))
-            text = (
-                f"se {error:.4f}; above 0 on {sum(own > 0 for own, _ in pairs.values())} of {len(pairs)}; on rows held "
-                f"out {_signed(held_out)} points"
-            )
-            if method == CI:
-                why = "not improved even when judged on condensed rows"
-                rows.append(_explained(claim(place, statement, mean, mean > ERRORS * error, why), text))
-            else:
-                rows.append(Row(**place, ours=mean, verdict="no number", explanation=text))
-    for classes in _kinds(found.settings):
+def _judged_rows(found: Found) -> list[Row]:
+    """Rows of the means, then of each dataset."""
+    rows = [_judged_mean(found, classes, method) for classes in found.groups for method in (CI, FCM)]
+    for classes in kinds_of(found.settings):
         for dataset, (mean, error) in _judged(found, classes, CI, LIBSVM).items():
             held_out, _ = paired_difference(found.of[classes][dataset], CI, LIBSVM)
-            place = _place("judged on condensed rows", dataset, "CI-SVM less LIBSVM",
-                           "difference of searched accuracies")  # fmt: skip
-            text = f"se {error:.4f}; on rows held out {_signed(held_out)} points"
-            rows.append(Row(**place, ours=mean, verdict="no number", explanation=text))
+            text = f"se {error:.4f}; on rows held out {in_points(held_out)} points"
+            rows.append(Row(**_judged_place(dataset, CI), ours=mean, verdict="no number", explanation=text))
     return rows
 
 
-def _variant_rows(found: _Found) -> list[Row]:
+def _judged_place(dataset: str, method: str) -> dict[str, Any]:
+    return place_of("judged on condensed rows", dataset, f"{method} less LIBSVM", "difference of searched accuracies")
+
+
+def _judged_mean(found: Found, classes: str, method: str) -> Row:
+    statement = "greatly improved" if method == CI else ""
+    pairs, place = _judged(found, classes, method, LIBSVM), _judged_place(f"{classes}, mean", method)
+    if not pairs:
+        return claim(place, statement, None, False, missing=found.absent(classes))
+    mean, error = average_of(list(pairs.values()))
+    held_out, _ = average_of(list(found.differences(classes, method, LIBSVM).values()))
+    text = (
+        f"se {error:.4f}; above 0 on {sum(own > 0 for own, _ in pairs.values())} of {len(pairs)}; on rows held "
+        f"out {in_points(held_out)} points"
+    )
+    if method != CI:
+        return Row(**place, ours=mean, verdict="no number", explanation=text)
+    why = "not improved even when judged on condensed rows"
+    return explained(claim(place, statement, mean, mean > ERRORS * error, why), text)
+
+
+def _variant_rows(found: Found) -> list[Row]:
     rows = []
     for classes in found.groups:
         for method in (CI, *found.methods(classes, VARIANTS)):
-            place = _place("variants", f"{classes}, mean", method, "accuracy less LIBSVM's")
+            place = place_of("variants", f"{classes}, mean", method, "accuracy less LIBSVM's")
             pairs = found.differences(classes, method, LIBSVM)
             if not pairs:
                 rows.append(compare(place, None, None, within(0.0), missing=found.absent(classes)))
                 continue
-            mean, error = _average(list(pairs.values()))
+            mean, error = average_of(list(pairs.values()))
             text = f"se {error:.4f}"
             if method != CI:
-                gain, its_error = _average(list(found.differences(classes, method, CI).values()))
-                text += f"; {_signed(gain)} points against CI-SVM (se {100 * its_error:.1f})"
+                gain, its_error = average_of(list(found.differences(classes, method, CI).values()))
+                text += f"; {in_points(gain)} points against CI-SVM (se {100 * its_error:.1f})"
             worst = min(pairs, key=lambda dataset: pairs[dataset][0])
-            text += f"; lowest on {worst}, {_signed(pairs[worst][0])}"
+            text += f"; lowest on {worst}, {in_points(pairs[worst][0])}"
             rows.append(Row(**place, ours=mean, verdict="no number", explanation=text))
     return rows
 
 
-def _condensed_rows(found: _Found) -> list[Row]:
-    printed = read_published(PUBLISHED)["all", CI, "", "size ratio"]
+def _condensed_rows(found: Found, published: Published) -> list[Row]:
+    printed = published["all", CI, "", "size ratio"]
     rows = []
-    for classes, datasets in _kinds(found.settings).items():
+    for classes, datasets in kinds_of(found.settings).items():
         for dataset in datasets:
             result, missing = found.of[classes].get(dataset), found.missing[dataset]
-            place = _place("condensed rows", dataset, CI, "size ratio")
+            place = place_of("condensed rows", dataset, CI, "size ratio")
             if result is None:
                 rows.append(compare(place, printed, None, within(0.0), missing=missing))
                 rows.append(compare({**place, "metric": "label purity"}, None, None, within(0.0), missing=missing))
@@ -356,15 +360,15 @@ def _condensed_rows(found: _Found) -> list[Row]:
     return rows
 
 
-def _accuracy_notes(experiment: Experiment, found: _Found) -> list[str]:
+def _accuracy_notes(experiment: Experiment, found: Found) -> list[str]:
     settings = experiment.settings
     notes = []
     for classes in found.groups:
         pairs = found.differences(classes, CI, LIBSVM)
         if pairs:
-            mean, _ = _average(list(pairs.values()))
+            mean, _ = average_of(list(pairs.values()))
             notes.append(
-                f"{classes.capitalize()}: CI-SVM is {_signed(mean)} points from LIBSVM on average over {len(pairs)} "
+                f"{classes.capitalize()}: CI-SVM is {in_points(mean)} points from LIBSVM on average over {len(pairs)} "
                 f"datasets; it is above on {sum(own > 0 for own, _ in pairs.values())} and more than three points "
                 f"below on {sum(own < -POINTS for own, _ in pairs.values())}."
             )
@@ -383,7 +387,7 @@ def _accuracy_notes(experiment: Experiment, found: _Found) -> list[str]:
         "Standard errors are those of repeated cross-validation (Nadeau and Bengio 2003); those of means over datasets "
         "say what other splits of the same datasets would give.",
     ]
-    seconds = sum(repeat["cpu_seconds"] for classes in _kinds(settings) for result in found.of[classes].values()
+    seconds = sum(repeat["cpu_seconds"] for classes in kinds_of(settings) for result in found.of[classes].values()
                   for repeat in result["repeats"])  # fmt: skip
     notes.append(f"CPU time of all jobs of this page: {seconds:.0f} s.")
     return notes
@@ -391,39 +395,38 @@ def _accuracy_notes(experiment: Experiment, found: _Found) -> list[str]:
 
 def _picture(experiment: Experiment, results: Results) -> list[Figure]:
     own = experiment.settings["picture"]
-    result = results[f"{_slug(own['dataset'])}.picture"]
-    if result is None or missing_result(result):
+    result = results[f"{job_name(own['dataset'])}.picture"].numbers
+    if result is None:
         return []
-    figures = []
-    for rows, codes, title, caption in (
-        ("rows", "codes", "Figure 2(a): rows", f"{own['dataset']}, features scaled to [0, 1]. Colour: class."),
-        ("condensed", "condensed_codes", "Figure 2(b): condensed rows",
-         "Means of triples with their majority's class. Lines join a mean to its rows: triples lie on rays from the "
-         "corner, since the cosine does not tell how far along its ray a row is."),
-    ):  # fmt: skip
-        data: list[dict[str, Any]] = []
-        if rows == "condensed":
-            data.append(_spokes(result))
-        for code in sorted(set(result["codes"])):
-            chosen = [row for row, label in zip(result[rows], result[codes], strict=True) if label == code]
-            if chosen:
-                data.append({"type": "scatter", "mode": "markers", "name": f"class {code}",
-                             "x": [row[0] for row in chosen], "y": [row[1] for row in chosen],
-                             "marker": {"size": 5, "color": _CLASS_COLOURS[code % len(_CLASS_COLOURS)],
-                                        "symbol": ("circle", "diamond", "square")[code % 3]}})  # fmt: skip
-        figures.append(
-            Figure(
-                title=title,
-                caption=caption,
-                data=data,
-                layout={
-                    "xaxis": {"title": {"text": "feature 1"}, "range": [-0.03, 1.03]},
-                    "height": 420,
-                    "yaxis": {"title": {"text": "feature 2"}, "range": [-0.03, 1.03]},
-                },
-            )
-        )
-    return figures
+    plain = f"{own['dataset']}, features scaled to [0, 1]. Colour: class."
+    condensed = (
+        "Means of triples with their majority's class. Lines join a mean to its rows: triples lie on rays from the "
+        "corner, since the cosine does not tell how far along its ray a row is."
+    )
+    return [
+        _square("Figure 2(a): rows", plain, _class_points(result, "rows", "codes")),
+        _square("Figure 2(b): condensed rows", condensed,
+                [_spokes(result), *_class_points(result, "condensed", "condensed_codes")]),
+    ]  # fmt: skip
+
+
+def _square(title: str, caption: str, data: list[dict[str, Any]]) -> Figure:
+    limits = [-0.03, 1.03]
+    layout = {"xaxis": axis("feature 1", range=limits), "height": 420, "yaxis": axis("feature 2", range=limits)}
+    return Figure(title=title, caption=caption, data=data, layout=layout)
+
+
+def _class_points(result: Result, rows: str, codes: str) -> list[dict[str, Any]]:
+    """Draw rows as points, a colour and a symbol for each class."""
+    data = []
+    for code in sorted(set(result["codes"])):
+        chosen = [row for row, label in zip(result[rows], result[codes], strict=True) if label == code]
+        if chosen:
+            marker = {"size": 5, "color": _CLASS_COLOURS[code % len(_CLASS_COLOURS)],
+                      "symbol": ("circle", "diamond", "square")[code % 3]}  # fmt: skip
+            x, y = [row[0] for row in chosen], [row[1] for row in chosen]
+            data.append(scatter("markers", f"class {code}", x, y, marker=marker))
+    return data
 
 
 _CLASS_COLOURS = ("#0a53c4", "#c4620a", "#2a7d4f")
@@ -445,53 +448,56 @@ def _spokes(result: Result) -> dict[str, Any]:
 _ZERO_LINE = {"zeroline": True, "zerolinecolor": "#1b1f27", "zerolinewidth": 1}
 
 
-def _accuracy_figures(found: _Found) -> list[Figure]:
-    figures = []
-    for classes, number in _FIGURES.items():
-        own = found.of.get(classes)
-        if not own:
-            continue
-        data, low = [], 1.0
-        for method in found.methods(classes):
-            values = [repeat_accuracies(result, method) for result in own.values()]
-            spread = [statistics.stdev(some) if len(some) > 1 else 0.0 for some in values]
-            means = [statistics.fmean(some) for some in values]
-            low = min(low, *(mean - deviation for mean, deviation in zip(means, spread, strict=True)))
-            data.append(_dots(method, list(own), means, spread))
-        caption = "Mean over repeats of five-fold cross-validation; bars: one standard deviation over the repeats."
-        axis = {"title": {"text": "accuracy"}, "range": [low - 0.03, 1.02]}
-        figures.append(_wide(f"Figure {number}: accuracy, {classes}", caption, data, axis))
-    names = [(classes, dataset) for classes in _kinds(found.settings) for dataset in found.of[classes]]
-    if not names:
-        return figures
-    labels = [dataset for _, dataset in names]
-    judged, held_out = [], []
-    for classes, dataset in names:
-        judged.append(100 * _judged(found, classes, CI, LIBSVM)[dataset][0])
-        held_out.append(100 * paired_difference(found.of[classes][dataset], CI, LIBSVM)[0])
-    points = {"title": {"text": "points from LIBSVM"}, **_ZERO_LINE}
-    figures.append(
-        _wide(
-            "CI-SVM less LIBSVM, judged on its own rows and on held-out ones",
-            "Open circles: cross-validation in the search, each method on the rows that it trains on (for CI-SVM "
-            "condensed rows with the majority's labels). Filled: rows that were held out.",
-            [
-                {
-                    **_dots(CI, labels, judged),
-                    "name": "judged on its own rows",
-                    "marker": {"color": "#c4620a", "size": 9, "symbol": "circle-open", "line": {"width": 2}},
-                },
-                {**_dots(CI, labels, held_out), "name": "judged on held-out rows"},
-            ],
-            points,
-        )
-    )
-    variants = [CI, *found.methods("two-class", VARIANTS)]
-    data = [
-        _dots(method, labels, [100 * paired_difference(found.of[classes][dataset], method, LIBSVM)[0]
-                               for classes, dataset in names])
-        for method in variants
-    ]  # fmt: skip
-    if len(variants) > 1:
-        figures.append(_wide("Accuracy less LIBSVM's with one thing changed", _VARIANT_TEXT, data, points))
+def _accuracy_figures(found: Found) -> list[Figure]:
+    figures = [_means_figure(found, classes, number) for classes, number in FIGURE_NUMBERS.items()
+               if found.of.get(classes)]  # fmt: skip
+    names = [(classes, dataset) for classes in kinds_of(found.settings) for dataset in found.of[classes]]
+    if names:
+        figures.append(_judged_figure(found, names))
+        figures += _variants_figure(found, names)
     return figures
+
+
+def _means_figure(found: Found, classes: str, number: int) -> Figure:
+    """Figure 3 or 4: accuracies of all methods."""
+    data, low, own = [], 1.0, found.of[classes]
+    for method in found.methods(classes):
+        values = [repeat_accuracies(result, method) for result in own.values()]
+        spread = [statistics.stdev(some) if len(some) > 1 else 0.0 for some in values]
+        means = [statistics.fmean(some) for some in values]
+        low = min(low, *(mean - deviation for mean, deviation in zip(means, spread, strict=True)))
+        data.append(dots(method, list(own), means, spread))
+    caption = "Mean over repeats of five-fold cross-validation; bars: one standard deviation over the repeats."
+    y_axis = axis("accuracy", range=[low - 0.03, 1.02])
+    return wide_figure(f"Figure {number}: accuracy, {classes}", caption, data, y_axis)
+
+
+def _points_below(found: Found, names: Sequence[tuple[str, str]], method: str) -> list[float]:
+    """Find the points between a method and LIBSVM on the same folds, for each dataset."""
+    return [100 * paired_difference(found.of[classes][dataset], method, LIBSVM)[0] for classes, dataset in names]
+
+
+def _judged_figure(found: Found, names: Sequence[tuple[str, str]]) -> Figure:
+    labels = [dataset for _, dataset in names]
+    judged = [100 * _judged(found, classes, CI, LIBSVM)[dataset][0] for classes, dataset in names]
+    hollow = {"color": "#c4620a", "size": 9, "symbol": "circle-open", "line": {"width": 2}}
+    return wide_figure(
+        "CI-SVM less LIBSVM, judged on its own rows and on held-out ones",
+        "Open circles: cross-validation in the search, each method on the rows that it trains on (for CI-SVM "
+        "condensed rows with the majority's labels). Filled: rows that were held out.",
+        [
+            {**dots(CI, labels, judged), "name": "judged on its own rows", "marker": hollow},
+            {**dots(CI, labels, _points_below(found, names, CI)), "name": "judged on held-out rows"},
+        ],
+        axis("points from LIBSVM", **_ZERO_LINE),
+    )
+
+
+def _variants_figure(found: Found, names: Sequence[tuple[str, str]]) -> list[Figure]:
+    variants = found.methods("two-class", VARIANTS)
+    if not variants:
+        return []
+    labels = [dataset for _, dataset in names]
+    data = [dots(method, labels, _points_below(found, names, method)) for method in (CI, *variants)]
+    y_axis = axis("points from LIBSVM", **_ZERO_LINE)
+    return [wide_figure("Accuracy less LIBSVM's with one thing changed", _VARIANT_TEXT, data, y_axis)]

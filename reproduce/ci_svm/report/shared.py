@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from privsvm.reproduction.comparison import Row
-from privsvm.reproduction.experiment import Figure, Results, Settings, missing_result
+from privsvm.reproduction.comparison import Missing
+from privsvm.reproduction.drawing import scatter
+from privsvm.reproduction.experiment import Figure, Result, Results, Settings
 from reproduce.ci_svm.experiments import (
     BY_CLASS,
     BY_DISTANCE,
@@ -21,11 +20,10 @@ from reproduce.ci_svm.experiments import (
     METHODS,
     RSVM,
     THIRD,
-    _kinds,
-    _slug,
+    job_name,
+    kinds_of,
 )
 
-PUBLISHED = Path(__file__).parents[1] / "published.csv"
 # The size ratio is a third, but for the last group.
 RATIO_TOLERANCE = 0.01
 COLOURS = {
@@ -35,43 +33,37 @@ COLOURS = {
 SYMBOLS = {LIBSVM: "diamond", CI: "circle", FCM: "square", RSVM: "triangle-up",
            HELD_OUT: "diamond", BY_CLASS: "triangle-up", BY_DISTANCE: "square", THIRD: "x"}  # fmt: skip
 
-_FIGURES = {"two-class": 3, "multi-class": 4}
+FIGURE_NUMBERS = {"two-class": 3, "multi-class": 4}
 NAMED = "two-class, the kinds named"
 
-Result = Mapping[str, Any]
-Missing = tuple[str, str] | None
 
-
-def _average(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Mean of differences, and its standard error."""
+def average_of(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Average differences; with the standard error."""
     return statistics.fmean(mean for mean, _ in pairs), math.hypot(*(error for _, error in pairs)) / len(pairs)
 
 
-def _explained(row: Row, text: str) -> Row:
-    return dataclasses.replace(row, explanation="; ".join(part for part in (row.explanation, text) if part))
-
-
-def _signed(value: float) -> str:
+def in_points(value: float) -> str:
+    """Write a difference of accuracies in points."""
     return f"{100 * value:+.1f}"
 
 
-class _Found:
+class Found:
     """The results of all datasets there are, by kind of dataset."""
 
     def __init__(self, settings: Settings, results: Results):
         self.settings = settings
-        self.missing: dict[str, Missing] = {}
+        # Why a dataset has no numbers.
+        self.missing: dict[str, Missing | None] = {}
         self.of: dict[str, dict[str, Result]] = {}
-        for classes, datasets in _kinds(settings).items():
+        for classes, datasets in kinds_of(settings).items():
             self.of[classes] = {}
             for dataset in datasets:
-                result = results[_slug(dataset)]
-                self.missing[dataset] = missing_result(result)
-                if result is not None and not self.missing[dataset]:
+                result, self.missing[dataset] = results[job_name(dataset)]
+                if result is not None:
                     self.of[classes][dataset] = result
         # What means are taken over, and the datasets there should be.
         self.groups: dict[str, list[str]] = {}
-        for classes, datasets in _kinds(settings).items():
+        for classes, datasets in kinds_of(settings).items():
             self.groups[classes] = list(datasets)
             named = [dataset for dataset in datasets if dataset in settings.get("named_kinds", [])]
             if classes == "two-class" and named:
@@ -94,18 +86,19 @@ class _Found:
         return {name: paired_difference(result, method, other) for name, result in self.of[classes].items()}
 
 
-def _place(table: str, dataset: str, method: str, metric: str, setting: str = "") -> dict[str, Any]:
+def place_of(table: str, dataset: str, method: str, metric: str, setting: str = "") -> dict[str, Any]:
+    """Say where a row stands."""
     return {"table": table, "dataset": dataset, "method": method, "setting": setting, "metric": metric}
 
 
-def _wide(
+def wide_figure(
     title: str,
     caption: str,
     data: list[dict[str, Any]],
     axis: Mapping[str, Any],
     levels: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Figure whose x axis has the datasets; with named levels of a logarithmic y axis."""
+    """Make a figure whose x axis has the datasets; with named levels of a logarithmic y axis."""
     layout = {"xaxis": {"tickangle": -40, "automargin": True}, "height": 460, "meta": "wide", "yaxis": dict(axis),
               "legend": {"orientation": "h", "y": 1.12}, "scattermode": "group", "scattergap": 0.55}  # fmt: skip
     if levels:
@@ -124,9 +117,9 @@ def _wide(
     return Figure(title=title, caption=caption, data=data, layout=layout)
 
 
-def _dots(name: str, x: Sequence[str], y: Sequence[float], spread: Sequence[float] | None = None) -> dict[str, Any]:
-    trace: dict[str, Any] = {"type": "scatter", "mode": "markers", "name": name, "x": list(x), "y": list(y),
-                             "marker": {"color": COLOURS[name], "size": 8, "symbol": SYMBOLS[name]}}  # fmt: skip
+def dots(name: str, x: Sequence[Any], y: Sequence[float], spread: Sequence[float] | None = None) -> dict[str, Any]:
+    """Draw a method's values as points, with bars where there is a spread."""
+    trace = scatter("markers", name, x, y, marker={"color": COLOURS[name], "size": 8, "symbol": SYMBOLS[name]})
     if spread is not None:
         trace["error_y"] = {"type": "data", "array": list(spread), "thickness": 1.1, "width": 2}
     return trace

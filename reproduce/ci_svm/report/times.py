@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Row, claim, compare, within
-from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Table, missing_result
-from reproduce.ci_svm.experiments import CI, FCM, LIBSVM, RSVM, _kinds, _slug
+from privsvm.reproduction.comparison import Row, claim, compare, explained, within
+from privsvm.reproduction.drawing import axis, scatter
+from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
+from reproduce.ci_svm.experiments import CI, FCM, LIBSVM, RSVM, job_name, kinds_of
 from reproduce.ci_svm.report.accuracy import POINTS
-from reproduce.ci_svm.report.shared import COLOURS, Result, _dots, _explained, _Found, _place, _wide
+from reproduce.ci_svm.report.shared import COLOURS, Found, dots, place_of, wide_figure
 
 # Times that differ by less than this factor are "almost flat".
 FLAT = 1.5
@@ -21,6 +22,9 @@ EXPONENT_TOLERANCE = 0.2
 
 
 # --- times ----------------------------------------------------------------------------------------------------------
+
+# Place of a row, by its dataset and setting.
+_PlaceAt = Callable[[str, str], dict[str, Any]]
 
 STEPS = ("condense", "search", "train")
 
@@ -45,10 +49,8 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 def time_report(experiment: Experiment, results: Results) -> Report:
     """Tabulate times of Tables 2 and 3, ratios, growth, and large datasets."""
-    found = _Found(experiment.settings, results)
-    growth_job = f"{_slug(experiment.settings['growth']['dataset'])}.growth"
-    growth = results[growth_job]
-    growth_rows = _growth_rows(experiment, growth)
+    found = Found(experiment.settings, results)
+    growth = results[f"{job_name(experiment.settings['growth']['dataset'])}.growth"]
     tables = [
         Table(
             name="against LIBSVM",
@@ -82,7 +84,7 @@ def time_report(experiment: Experiment, results: Results) -> Report:
             "counts n^2 (and searches the matrix of similarities again for every triple, which as printed is n^3); "
             f"ours agrees with n log n within {EXPONENT_TOLERANCE:g}. FCM-SVM: the paper counts n^3; agrees within "
             f"{EXPONENT_TOLERANCE:g}.",
-            rows=growth_rows,
+            rows=_growth_rows(experiment, growth),
         ),
         Table(
             name="large",
@@ -99,22 +101,22 @@ def time_report(experiment: Experiment, results: Results) -> Report:
                 "training together (Table 2). RSVM is a linear program, for reference only, as in the paper.",
                 rows=_time_rows(found, classes),
             )
-            for classes in _kinds(experiment.settings)
+            for classes in kinds_of(experiment.settings)
         ),
     ]
     return Report(
         tables=tables,
-        figures=_time_figures(found, experiment, growth),
+        figures=[*_growth_figure(experiment, growth.numbers), *_time_figures(found)],
         notes=_time_notes(experiment, found),
     )
 
 
-def _time_rows(found: _Found, classes: str) -> list[Row]:
+def _time_rows(found: Found, classes: str) -> list[Row]:
     rows = []
-    for dataset in _kinds(found.settings)[classes]:
+    for dataset in kinds_of(found.settings)[classes]:
         result = found.of[classes].get(dataset)
         for method in found.methods(classes):
-            place = _place(f"times, {classes}", dataset, method, "seconds of search and training")
+            place = place_of(f"times, {classes}", dataset, method, "seconds of search and training")
             if result is None:
                 rows.append(compare(place, None, None, within(0.0), missing=found.missing[dataset]))
                 continue
@@ -125,35 +127,35 @@ def _time_rows(found: _Found, classes: str) -> list[Row]:
     return rows
 
 
-def _ratio_rows(found: _Found, place_of: Callable[[str, str], dict[str, Any]], statement: str,
+def _ratio_rows(found: Found, place_at: _PlaceAt, statement: str,
                 value: Callable[[Result], float], holds: Callable[[float], bool], why: Callable[[Result], str],
                 text: Callable[[Result], str]) -> list[Row]:  # fmt: skip
     """One row for the geometric mean of each kind, and one for each dataset."""
     rows = []
-    for classes, datasets in _kinds(found.settings).items():
+    for classes, datasets in kinds_of(found.settings).items():
         own = found.of[classes]
-        place = place_of(f"{classes}, geometric mean", "")
+        place = place_at(f"{classes}, geometric mean", "")
         if own:
             ratios = [value(result) for result in own.values()]
             mean = statistics.geometric_mean(ratios)
             row = claim(place, statement, mean, holds(mean), "not so on average")
-            rows.append(_explained(row, f"{min(ratios):.3g} to {max(ratios):.3g}"))
+            rows.append(explained(row, f"{min(ratios):.3g} to {max(ratios):.3g}"))
         else:
             rows.append(claim(place, statement, None, False, missing=found.absent(classes)))
         for dataset in datasets:
             result = own.get(dataset)
-            place = place_of(dataset, "" if result is None else f"{result['n_rows']} rows")
+            place = place_at(dataset, "" if result is None else f"{result['n_rows']} rows")
             if result is None:
                 rows.append(claim(place, statement, None, False, missing=found.missing[dataset]))
                 continue
             ratio = value(result)
             row = claim(place, statement, ratio, holds(ratio), functools.partial(why, result))
-            rows.append(_explained(row, text(result)))
+            rows.append(explained(row, text(result)))
     return rows
 
 
-def _ratio_place(table: str, method: str, metric: str) -> Callable[[str, str], dict[str, Any]]:
-    return lambda dataset, setting: _place(table, dataset, method, metric, setting)
+def _ratio_place(table: str, method: str, metric: str) -> _PlaceAt:
+    return lambda dataset, setting: place_of(table, dataset, method, metric, setting)
 
 
 _LESS_TIME = "less time, 33 % of the rows"
@@ -175,7 +177,7 @@ def support_ratio(result: Result) -> float:
     return max(support_of(result, LIBSVM), 1.0) / max(support_of(result, CI), 1.0)
 
 
-def _against_libsvm(found: _Found) -> list[Row]:
+def _against_libsvm(found: Found) -> list[Row]:
     def scratch(result: Result) -> float:
         return scratch_seconds(result, LIBSVM) / scratch_seconds(result, CI)
 
@@ -183,7 +185,7 @@ def _against_libsvm(found: _Found) -> list[Row]:
         own, theirs = (seconds_of(result, method, "search", "train") for method in (LIBSVM, CI))
         return f"{own:.3g} and {theirs:.3g} s; with condensing {time_ratio(result, *STEPS):.3g}"
 
-    def place(metric: str) -> Callable[[str, str], dict[str, Any]]:
+    def place(metric: str) -> _PlaceAt:
         return _ratio_place("against LIBSVM", "LIBSVM over CI-SVM", metric)
 
     rows = []
@@ -199,7 +201,7 @@ def _against_libsvm(found: _Found) -> list[Row]:
     )  # fmt: skip
 
 
-def _support_rows(found: _Found) -> list[Row]:
+def _support_rows(found: Found) -> list[Row]:
     return _ratio_rows(
         found, _ratio_place("support vectors", "LIBSVM over CI-SVM", "ratio of support vectors"), "greatly reduced",
         support_ratio, lambda ratio: ratio > 1.0,
@@ -208,14 +210,14 @@ def _support_rows(found: _Found) -> list[Row]:
     )  # fmt: skip
 
 
-def _against_fcm(found: _Found) -> list[Row]:
+def _against_fcm(found: Found) -> list[Row]:
     def condensing(result: Result) -> float:
         return seconds_of(result, FCM, "condense") / seconds_of(result, CI, "condense")
 
     def training(result: Result) -> float:
         return seconds_of(result, FCM, "search", "train") / seconds_of(result, CI, "search", "train")
 
-    def place(metric: str) -> Callable[[str, str], dict[str, Any]]:
+    def place(metric: str) -> _PlaceAt:
         return _ratio_place("against FCM-SVM", "FCM-SVM over CI-SVM", metric)
 
     return [
@@ -232,83 +234,102 @@ def _against_fcm(found: _Found) -> list[Row]:
     ]  # fmt: skip
 
 
-def _growth_rows(experiment: Experiment, growth: Result | None) -> list[Row]:
+def _growth_rows(experiment: Experiment, growth: Outcome) -> list[Row]:
+    """Compare exponents with the paper's counts, and list the times behind them."""
     dataset = experiment.settings["growth"]["dataset"]
-    missing = missing_result(growth)
     rows: list[Row] = []
     for kind, method, statement in (("ci", CI, "n^2"), ("fcm", FCM, "n^3")):
-        place = _place("growth", dataset, method, "exponent")
-        if missing or growth is None:
+        missing = growth.missing
+        if growth.numbers is not None and len(growth.numbers[kind]["n_rows"]) < 2:
+            missing = ("no number", "one size only")
+        if growth.numbers is None or missing:
+            place = place_of("growth", dataset, method, "exponent")
             rows.append(claim(place, statement, None, False, missing=missing))
             continue
-        sizes, seconds = growth[kind]["n_rows"], growth[kind]["seconds"]
-        if len(sizes) < 2:
-            rows.append(claim(place, statement, None, False, missing=("no number", "one size only")))
-            continue
-        ours = exponent(sizes, seconds)
-        span = f"{sizes[0]} to {sizes[-1]} rows"
-        if kind == "ci":
-            log_linear = exponent(sizes, [n * math.log(n) for n in sizes])
-            why = "slower growth: ours finds neighbours in a tree, not in the matrix of all similarities"
-            close = abs(ours - log_linear) <= EXPONENT_TOLERANCE
-            rows.append(Row(**{**place, "setting": f"n log n, {span}"}, ours=ours, difference=ours - log_linear,
-                            verdict="agrees" if close else "differs",
-                            explanation=f"n log n has {log_linear:.3f} on these sizes"))  # fmt: skip
-        else:
-            turns = growth[kind]["n_iter"]
-            why = (
-                f"an iteration costs n times the n / 3 centres, and there are {min(turns)} to {max(turns)} iterations: "
-                "n^3 would take iterations in proportion to n"
-            )
-        agrees = abs(ours - int(statement[-1])) <= EXPONENT_TOLERANCE
-        rows.append(claim({**place, "setting": span}, statement, ours, agrees, why))
-        for size, own in zip(sizes, seconds, strict=True):
-            rows.append(Row(**_place("growth", dataset, method, "seconds", f"{size} rows"), ours=own,
-                            verdict="no number"))  # fmt: skip
+        own = growth.numbers[kind]
+        rows += _condensing_growth(dataset, own) if kind == "ci" else [_fuzzy_growth(dataset, own)]
+        for size, seconds in zip(own["n_rows"], own["seconds"], strict=True):
+            place = place_of("growth", dataset, method, "seconds", f"{size} rows")
+            rows.append(Row(**place, ours=seconds, verdict="no number"))
     return rows
+
+
+def _condensing_growth(dataset: str, own: Mapping[str, Any]) -> list[Row]:
+    """CI-SVM: against n log n, and against the n^2 that the paper counts."""
+    sizes = own["n_rows"]
+    ours, log_linear = exponent(sizes, own["seconds"]), exponent(sizes, [n * math.log(n) for n in sizes])
+    span = f"{sizes[0]} to {sizes[-1]} rows"
+    place = place_of("growth", dataset, CI, "exponent", span)
+    close = abs(ours - log_linear) <= EXPONENT_TOLERANCE
+    return [
+        Row(**{**place, "setting": f"n log n, {span}"}, ours=ours, difference=ours - log_linear,
+            verdict="agrees" if close else "differs", explanation=f"n log n has {log_linear:.3f} on these sizes"),
+        claim(place, "n^2", ours, abs(ours - 2) <= EXPONENT_TOLERANCE,
+              "slower growth: ours finds neighbours in a tree, not in the matrix of all similarities"),
+    ]  # fmt: skip
+
+
+def _fuzzy_growth(dataset: str, own: Mapping[str, Any]) -> Row:
+    """FCM-SVM: against the n^3 that the paper counts."""
+    sizes, turns = own["n_rows"], own["n_iter"]
+    ours = exponent(sizes, own["seconds"])
+    place = place_of("growth", dataset, FCM, "exponent", f"{sizes[0]} to {sizes[-1]} rows")
+    why = (
+        f"an iteration costs n times the n / 3 centres, and there are {min(turns)} to {max(turns)} iterations: "
+        "n^3 would take iterations in proportion to n"
+    )
+    return claim(place, "n^3", ours, abs(ours - 3) <= EXPONENT_TOLERANCE, why)
 
 
 def _large_rows(experiment: Experiment, results: Results) -> list[Row]:
     rows = []
     for dataset in experiment.settings["large"]:
-        result = results[f"{_slug(dataset)}.large"]
-        missing = missing_result(result)
-        place = functools.partial(_place, "large", dataset)
-        if missing or result is None:
+        result, missing = results[f"{job_name(dataset)}.large"]
+        if result is None:
             rows += [
-                compare(place(CI, metric), None, None, within(0.0), missing=missing)
+                compare(place_of("large", dataset, CI, metric), None, None, within(0.0), missing=missing)
                 for metric in ("seconds of condensing", "ratio of training", "difference of accuracies")
             ]
-            continue
-        seconds, accuracy, vectors = result["seconds"], result["accuracy"], result["n_support"]
-        size = f"{result['n_rows']} x {result['n_features']}, {result['n_classes']} classes"
-        memory = result["megabytes"]
-        told = "" if memory is None else f"; {memory:.0f} MB at the peak, data and library included"
-        rows.append(Row(**place(CI, "seconds of condensing", size), ours=seconds["condense"], verdict="no number",
-                        explanation=f"label purity {result['purity']:.4f}{told}"))  # fmt: skip
-        alone = seconds["all rows"] / seconds["condensed rows"]
-        whole = seconds["all rows"] / (seconds["condense"] + seconds["condensed rows"])
-        both = f"{seconds['all rows']:.3g} and {seconds['condensed rows']:.3g} s"
-        for metric, ratio, why, text in (
-            ("ratio of training", alone, "one training on all rows is as fast",
-             f"{both}; support vectors {vectors['all rows']} and {vectors['condensed rows']}"),
-            ("ratio of training, condensing counted", whole,
-             "one training with our solver takes less time than condensing: only a search pays for it",
-             f"{both}, condensing {seconds['condense']:.3g} s"),
-        ):  # fmt: skip
-            where = place("LIBSVM over CI-SVM", metric, size)
-            rows.append(_explained(claim(where, _LESS_TIME, ratio, ratio > 1.0, why), text))
-        difference = accuracy["condensed rows"] - accuracy["all rows"]
-        rows.append(
-            Row(**place("CI-SVM less LIBSVM", "difference of accuracies", size), ours=difference,
-                verdict="agrees" if difference >= -POINTS else "differs",
-                explanation=f"{accuracy['condensed rows']:.4f} and {accuracy['all rows']:.4f}; on a third of the rows, "
-                            f"drawn at random, {accuracy['a third of the rows']:.4f}")
-        )  # fmt: skip
+        else:
+            rows += _large_dataset(dataset, result)
     return rows
 
 
-def _time_notes(experiment: Experiment, found: _Found) -> list[str]:
+def _large_dataset(dataset: str, result: Result) -> list[Row]:
+    """One large dataset: condensing, training with it and without, accuracies."""
+    size = f"{result['n_rows']} x {result['n_features']}, {result['n_classes']} classes"
+
+    def place(method: str, metric: str) -> dict[str, Any]:
+        return place_of("large", dataset, method, metric, size)
+
+    seconds, accuracy, vectors = result["seconds"], result["accuracy"], result["n_support"]
+    memory = result["megabytes"]
+    told = "" if memory is None else f"; {memory:.0f} MB at the peak, data and library included"
+    alone = seconds["all rows"] / seconds["condensed rows"]
+    whole = seconds["all rows"] / (seconds["condense"] + seconds["condensed rows"])
+    both = f"{seconds['all rows']:.3g} and {seconds['condensed rows']:.3g} s"
+    difference = accuracy["condensed rows"] - accuracy["all rows"]
+    return [
+        Row(**place(CI, "seconds of condensing"), ours=seconds["condense"], verdict="no number",
+            explanation=f"label purity {result['purity']:.4f}{told}"),
+        explained(
+            claim(place("LIBSVM over CI-SVM", "ratio of training"), _LESS_TIME, alone, alone > 1.0,
+                  "one training on all rows is as fast"),
+            f"{both}; support vectors {vectors['all rows']} and {vectors['condensed rows']}",
+        ),
+        explained(
+            claim(place("LIBSVM over CI-SVM", "ratio of training, condensing counted"), _LESS_TIME, whole, whole > 1.0,
+                  "one training with our solver takes less time than condensing: only a search pays for it"),
+            f"{both}, condensing {seconds['condense']:.3g} s",
+        ),
+        Row(**place("CI-SVM less LIBSVM", "difference of accuracies"), ours=difference,
+            verdict="agrees" if difference >= -POINTS else "differs",
+            explanation=f"{accuracy['condensed rows']:.4f} and {accuracy['all rows']:.4f}; on a third of the rows, "
+                        f"drawn at random, {accuracy['a third of the rows']:.4f}"),
+    ]  # fmt: skip
+
+
+def _time_notes(experiment: Experiment, found: Found) -> list[str]:
     settings = experiment.settings
     notes = [
         "These are timings: processor time of one thread, on the machine that made this page; the paper's were taken "
@@ -318,7 +339,7 @@ def _time_notes(experiment: Experiment, found: _Found) -> list[str]:
         f"the same searches from scratch in {settings['scratch']['repeats']} of them. With few rows, and with many "
         "classes, each fit takes little more than what any fit takes: there ratios are small.",
     ]
-    whole = [result for classes in _kinds(settings) for result in found.of[classes].values()]
+    whole = [result for classes in kinds_of(settings) for result in found.of[classes].values()]
     if whole:
         shares = {step: statistics.median(seconds_of(result, CI, step) / seconds_of(result, CI, *STEPS)
                                           for result in whole) for step in STEPS}  # fmt: skip
@@ -331,67 +352,69 @@ def _time_notes(experiment: Experiment, found: _Found) -> list[str]:
     return notes
 
 
-def _time_figures(found: _Found, experiment: Experiment, growth: Result | None) -> list[Figure]:
-    figures = []
-    if growth is not None and not missing_result(growth) and len(growth["ci"]["n_rows"]) > 1:
-        figures.append(_growth_figure(experiment, growth))
-    names = [(classes, dataset) for classes in _kinds(found.settings) for dataset in found.of[classes]]
+def _time_figures(found: Found) -> list[Figure]:
+    names = [(classes, dataset) for classes in kinds_of(found.settings) for dataset in found.of[classes]]
     if not names:
-        return figures
-    labels = [dataset for _, dataset in names]
-    whole = [found.of[classes][dataset] for classes, dataset in names]
-    points = [
-        {**_dots(CI, labels, [time_ratio(result, "search", "train") for result in whole]), "name": "time, our solver"},
-        {**_dots(FCM, labels, [support_ratio(result) for result in whole]), "name": "support vectors"},
-    ]
-    if experiment.settings["scratch"]["repeats"] > 0:
-        scratch = [scratch_seconds(result, LIBSVM) / scratch_seconds(result, CI) for result in whole]
-        points.insert(0, {**_dots(LIBSVM, labels, scratch), "name": "time, LIBSVM itself"})
-    figures.append(
-        _wide(
-            "LIBSVM over CI-SVM",
-            "Ratios of processor time for search and training (by LIBSVM itself: of the search, from scratch), and of "
-            "support vectors. CI-SVM has 33 % of the rows.",
-            points,
-            {"title": {"text": "ratio"}, "type": "log", "tickvals": [0.2, 0.5, 1, 2, 3, 5, 9, 20]},
-            {"as fast": 1.0, "linear in the rows": 3.0, "quadratic": 9.0},
-        )
-    )
-    axis = {"title": {"text": "seconds"}, "type": "log", "dtick": "D2"}
+        return []
+    figures = [_ratio_figure(found, names)]
     for title, steps, methods in (
         ("Table 2: search and training", ("search", "train"), (LIBSVM, CI, FCM, RSVM)),
         ("Table 3: condensing", ("condense",), (CI, FCM)),
     ):
         data = []
         for method in methods:
-            own = [(dataset, found.of[classes][dataset]) for classes, dataset in names
-                   if method in found.methods(classes)]  # fmt: skip
+            own = {dataset: seconds_of(found.of[classes][dataset], method, *steps)
+                   for classes, dataset in names if method in found.methods(classes)}  # fmt: skip
             if own:
-                seconds = [seconds_of(result, method, *steps) for _, result in own]
-                data.append(_dots(method, [dataset for dataset, _ in own], seconds))
-        figures.append(_wide(title, "Processor time of one thread.", data, axis))
+                data.append(dots(method, list(own), list(own.values())))
+        y_axis = axis("seconds", type="log", dtick="D2")
+        figures.append(wide_figure(title, "Processor time of one thread.", data, y_axis))
     return figures
 
 
-def _growth_figure(experiment: Experiment, growth: Result) -> Figure:
-    data: list[dict[str, Any]] = []
-    for kind, method in (("ci", CI), ("fcm", FCM)):
-        own = growth[kind]
-        data.append({**_dots(method, own["n_rows"], own["seconds"]), "mode": "lines+markers",
-                     "line": {"color": COLOURS[method], "width": 1.6}})  # fmt: skip
+def _ratio_figure(found: Found, names: Sequence[tuple[str, str]]) -> Figure:
+    """Draw by how much CI-SVM is faster than LIBSVM, and has fewer support vectors."""
+    labels = [dataset for _, dataset in names]
+    whole = [found.of[classes][dataset] for classes, dataset in names]
+    points = [
+        {**dots(CI, labels, [time_ratio(result, "search", "train") for result in whole]), "name": "time, our solver"},
+        {**dots(FCM, labels, [support_ratio(result) for result in whole]), "name": "support vectors"},
+    ]
+    if found.settings["scratch"]["repeats"] > 0:
+        scratch = [scratch_seconds(result, LIBSVM) / scratch_seconds(result, CI) for result in whole]
+        points.insert(0, {**dots(LIBSVM, labels, scratch), "name": "time, LIBSVM itself"})
+    return wide_figure(
+        "LIBSVM over CI-SVM",
+        "Ratios of processor time for search and training (by LIBSVM itself: of the search, from scratch), and of "
+        "support vectors. CI-SVM has 33 % of the rows.",
+        points,
+        axis("ratio", type="log", tickvals=[0.2, 0.5, 1, 2, 3, 5, 9, 20]),
+        {"as fast": 1.0, "linear in the rows": 3.0, "quadratic": 9.0},
+    )
+
+
+def _growth_figure(experiment: Experiment, growth: Result | None) -> list[Figure]:
+    """Draw times of condensing against the number of rows, where there are several."""
+    if growth is None or len(growth["ci"]["n_rows"]) < 2:
+        return []
+    data = [
+        {**dots(method, growth[kind]["n_rows"], growth[kind]["seconds"]), "mode": "lines+markers",
+         "line": {"color": COLOURS[method], "width": 1.6}}
+        for kind, method in (("ci", CI), ("fcm", FCM))
+    ]  # fmt: skip
     sizes, last = growth["ci"]["n_rows"], growth["ci"]["seconds"][-1]
-    for name, dash, law in (
+    laws: list[tuple[str, str, Callable[[float], float]]] = [
         ("n log n", "dash", lambda n: n * math.log(n)),
         ("n<sup>2</sup>", "dot", lambda n: float(n) ** 2),
-    ):
-        data.append({"type": "scatter", "mode": "lines", "name": name, "x": sizes,
-                     "y": [last * law(n) / law(sizes[-1]) for n in sizes],
-                     "line": {"color": "#9aa1ab", "width": 1.4, "dash": dash}})  # fmt: skip
-    return Figure(
+    ]
+    for name, dash, law in laws:
+        line = {"color": "#9aa1ab", "width": 1.4, "dash": dash}
+        data.append(scatter("lines", name, sizes, [last * law(n) / law(sizes[-1]) for n in sizes], line=line))
+    figure = Figure(
         title=f"Condensing more and more rows of {experiment.settings['growth']['dataset']}",
         caption="Processor time of one thread. The grey lines meet CI-SVM's at its last point.",
         data=data,
-        layout={"xaxis": {"title": {"text": "rows"}, "type": "log", "dtick": "D2"}, "height": 440, "meta": "wide",
-                "yaxis": {"title": {"text": "seconds"}, "type": "log", "dtick": "D2"},
-                "legend": {"orientation": "h", "y": 1.12}},
+        layout={"xaxis": axis("rows", type="log", dtick="D2"), "height": 440, "meta": "wide",
+                "yaxis": axis("seconds", type="log", dtick="D2"), "legend": {"orientation": "h", "y": 1.12}},
     )  # fmt: skip
+    return [figure]
