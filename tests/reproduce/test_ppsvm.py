@@ -10,8 +10,10 @@ from privsvm.methods.ppsvm import PPSVMClassifier
 from privsvm.reproduction import context as engine
 from privsvm.reproduction import jobs
 from privsvm.reproduction.comparison import read_published
-from reproduce.ppsvm import experiments, report
+from reproduce.ppsvm import experiments
 from reproduce.ppsvm import runs as ppsvm_runs
+from reproduce.ppsvm.report import entities
+from reproduce.ppsvm.report.shared import alone_errors, ppsvm_errors, whole_errors
 
 from .conftest import PPSVM, PPSVM_KERNELS, REPOSITORY
 
@@ -58,7 +60,6 @@ def test_printed_numbers_are_all_there():
 
 def test_printed_no_sharing_errors_are_those_of_one_fold():
     """Integers only: is there a whole number of errors that is printed so?"""
-    whole_errors = report.whole_errors
     alone, shared = [], []
     for (dataset, method, setting, _), value in published().items():
         fold = SIZES[dataset] // 10
@@ -220,18 +221,18 @@ def test_means_of_folds():
             }
         ]
     }
-    assert report.ppsvm_errors(result, "main") == [pytest.approx(0.15)]
-    means, single = report.alone_errors(result, "main")
+    assert ppsvm_errors(result, "main") == [pytest.approx(0.15)]
+    means, single = alone_errors(result, "main")
     assert means == [pytest.approx(0.275)]
     assert single == pytest.approx([0.3, 0.25])
-    assert report.improvements(result) == pytest.approx([0.1, -0.1, 0.3, 0.2])
+    assert entities.improvements(result) == pytest.approx([0.1, -0.1, 0.3, 0.2])
 
 
 @pytest.mark.parametrize(
     ("values", "expected"), [([1, 2, 3], 1.0), ([3, 2, 1], -1.0), ([1, 1, 1], 0.0), ([1, 3, 3], math.sqrt(3) / 2)]
 )
 def test_rank_correlation(values, expected):
-    assert report.rank_correlation([5, 7, 9], values) == pytest.approx(expected)
+    assert entities.rank_correlation([5, 7, 9], values) == pytest.approx(expected)
 
 
 def _with_errors(error, alone):
