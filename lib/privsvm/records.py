@@ -488,7 +488,14 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
 
 
-_WANTED = {"dataclass_type": "an object", "dict_type": "an object", "tuple_type": "a list"}
+# What pydantic says in words of Python, in those of JSON.
+_RULES = {
+    "dataclass_type": "must be an object",
+    "dict_type": "must be an object",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "tuple_type": "must be a list",
+}
 
 
 def _said(error: ErrorDetails) -> str:
@@ -506,10 +513,9 @@ def _said(error: ErrorDetails) -> str:
     if kind == "value_error" and isinstance(value, dict):
         # What a record says of itself begins with the key.
         return f"{where}{'.' if where else ''}{error['ctx']['error']}"
-    wanted = _WANTED.get(kind) or (
-        error["ctx"]["error"] if kind == "value_error" else error["msg"].removeprefix("Input should be ")
-    )
-    return f"{where or 'the content'} is {_shortened(value)}: must be {wanted}"
+    wanted = error["ctx"]["error"] if kind == "value_error" else error["msg"].removeprefix("Input should be ")
+    rule = _RULES.get(kind, f"must be {wanted}")
+    return f"{where or 'the content'} is {_shortened(value)}: {rule}"
 
 
 def parse(form: type[_Form], text: str | bytes, source: str) -> _Form:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -125,7 +126,7 @@ def discrete_witness(
     return Witness(epsilon=low, neighbours=neighbours, description=description)
 
 
-def verbatim_row_witness(released: np.ndarray, X, neighbours: Neighbours) -> Witness:
+def verbatim_row_witness(released: np.ndarray, X: Any, neighbours: Neighbours) -> Witness:
     """Make the witness for a release that holds training rows verbatim.
 
     Parameters

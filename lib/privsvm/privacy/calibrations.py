@@ -103,7 +103,8 @@ def _read(
         body = {"request": stored["request"], "answer": stored["answer"]}
         intact = stored["request"] == request and stored["sha256"] == _checksum(body)
         if intact and all(type(number) is float for number in stored["answer"].values()) and valid(stored["answer"]):
-            return stored["answer"]
+            answer: dict[str, float] = stored["answer"]
+            return answer
     return None
 
 

@@ -268,7 +268,8 @@ class LaplaceMechanism:
             rounded = _grid_cells(values, self.size, self.grid)
         cells = np.clip(rounded, -_LARGEST_CELL, _LARGEST_CELL).astype(np.int64)
         noise = _discrete_laplace(self._cell_scale, self.size, rng)
-        return (cells + noise.reshape(cells.shape)) * self.grid
+        released: np.ndarray = (cells + noise.reshape(cells.shape)) * self.grid
+        return released
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -453,7 +454,8 @@ class ExponentialSelections:
         """
         if not np.isfinite(scores).all():
             raise ValueError("scores holds a number that is not finite; nothing was selected")
-        return np.argmax(scores + rng.gumbel(0.0, self.noise_scale, size=scores.shape), axis=-1)
+        chosen: np.ndarray = np.argmax(scores + rng.gumbel(0.0, self.noise_scale, size=scores.shape), axis=-1)
+        return chosen
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

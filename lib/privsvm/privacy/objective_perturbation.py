@@ -87,7 +87,8 @@ def objective_perturbation_divergence(orders: np.ndarray, signal: float) -> np.n
     moments = np.logaddexp(
         log_ndtr(-signal / 2.0), t * (t + 1.0) * signal**2 / 2.0 + log_ndtr(signal / 2.0 + t * signal)
     )
-    return moments / t
+    bounds: np.ndarray = moments / t
+    return bounds
 
 
 def objective_perturbation_epsilon(

@@ -23,6 +23,9 @@ _SLACK = 1e-6
 _LABELLED_DATASETS = 5
 _LONGEST_LABEL = 18
 
+# So many other methods with the same point are named.
+_OTHERS_NAMED = 8
+
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
@@ -145,6 +148,7 @@ def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> 
         for point in line:
             if result.status == "proved" and point.known is not None:
                 shared.setdefault((point.stated, point.known), set()).add(result.method)
+    sharing = {place: sorted(names) for place, names in shared.items()}
     n_datasets = len({result.dataset for result in results})
     of_method = grouped(results, "method")
     traces = []
@@ -153,7 +157,7 @@ def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> 
             {
                 "datasets": names_text(datasets, 6),
                 "label": _line_label(datasets, n_datasets) if status == "claimed" else "",
-                "points": [_drawn_point(point, method, status, shared) for point in points],
+                "points": [_drawn_point(point, method, status, sharing) for point in points],
             }
             for points, datasets in group.items()
         ]
@@ -163,17 +167,20 @@ def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> 
 
 
 def _drawn_point(
-    point: _Point, method: str, status: Status, shared: Mapping[tuple[float, float], set[str]]
+    point: _Point, method: str, status: Status, sharing: Mapping[tuple[float, float], Sequence[str]]
 ) -> dict[str, Any]:
-    others: list[str] = []
-    if point.known is not None:
-        others = sorted(shared.get((point.stated, point.known), set()) - {method})
+    others = ""
+    if status == "proved" and point.known is not None:
+        names = sharing[point.stated, point.known]
+        # Those beyond the first few are only counted.
+        first = [name for name in names[: _OTHERS_NAMED + 1] if name != method]
+        others = names_text(first, _OTHERS_NAMED, len(names) - 1)
     return {
         "x": point.stated,
         "y": None if point.known is None else float(f"{point.known:.6g}"),
         "place": point.place,
         "text": without_absolute_paths(list(point.details)),
-        "others": names_text(others, 8) if status == "proved" else "",
+        "others": others,
     }
 
 

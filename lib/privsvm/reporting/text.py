@@ -98,11 +98,12 @@ def score_text(mean: float | None, spread: float | None = None) -> str:
     return f"{mean:.3f}" if spread is None else f"{mean:.3f} ± {spread:.3f}"
 
 
-def names_text(names: Sequence[str], most: int = 4) -> str:
-    """List a few names and count the rest."""
-    if len(names) <= most:
+def names_text(names: Sequence[str], most: int = 4, total: int | None = None) -> str:
+    """List a few names and count the rest; `total` where `names` holds only the first of them."""
+    total = len(names) if total is None else total
+    if total <= most:
         return ", ".join(names)
-    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return f"{', '.join(names[: most - 1])} and {total - most + 1} more"
 
 
 def unique(values: Iterable[_Value | None]) -> list[_Value]:

@@ -27,7 +27,7 @@ _GROUP = 3
 _RELATIVE_TIE = 1e-9
 
 
-def third_members(rows, condensed_rows, group_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def third_members(rows: Any, condensed_rows: Any, group_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute each row of a group of three from the other two and the published mean: ``3 b - x1 - x2``.
 
     Parameters
@@ -70,7 +70,7 @@ def third_members(rows, condensed_rows, group_of: np.ndarray) -> tuple[np.ndarra
     return attacked, error[attacked]
 
 
-def nearest_condensed(rows, condensed_rows) -> tuple[np.ndarray, np.ndarray]:
+def nearest_condensed(rows: Any, condensed_rows: Any) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest condensed row of every row, and its distance.
 
     Parameters
@@ -87,7 +87,7 @@ def nearest_condensed(rows, condensed_rows) -> tuple[np.ndarray, np.ndarray]:
     distance : ndarray (n,)
     """
 
-    def closest(distances, _start):
+    def closest(distances: np.ndarray, _start: int) -> Any:
         # Round-off must not decide.
         least = distances.min(axis=1, keepdims=True)
         return np.argmax(distances <= least * (1.0 + _RELATIVE_TIE), axis=1)
@@ -148,7 +148,7 @@ def tell_members(member_distance: np.ndarray, other_distance: np.ndarray) -> tup
     return float(roc_auc_score(member, -distance)), certain
 
 
-def distance_to_rows(condensed_rows, rows) -> np.ndarray:
+def distance_to_rows(condensed_rows: Any, rows: Any) -> np.ndarray:
     """Compute how far each condensed row is from the training row nearest to it.
 
     Parameters
@@ -165,14 +165,17 @@ def distance_to_rows(condensed_rows, rows) -> np.ndarray:
     """
     nearest, _ = nearest_condensed(condensed_rows, rows)
     off = abs(condensed_rows - rows[nearest])
-    return off.max(axis=1).toarray().ravel() if scipy.sparse.issparse(off) else off.max(axis=1, initial=0.0)
+    largest: np.ndarray = (
+        off.max(axis=1).toarray().ravel() if scipy.sparse.issparse(off) else off.max(axis=1, initial=0.0)
+    )
+    return largest
 
 
 def audit_condensation(
-    rows,
-    condensed_rows,
+    rows: Any,
+    condensed_rows: Any,
     group_of: np.ndarray,
-    other_rows,
+    other_rows: Any,
     rng: np.random.Generator,
     *,
     means: bool = True,
@@ -255,7 +258,7 @@ def audit_condensation(
     }
 
 
-def _in_units(rows, centre: np.ndarray, units: np.ndarray) -> Any:
+def _in_units(rows: Any, centre: np.ndarray, units: np.ndarray) -> Any:
     """Move columns, those of sparse rows not, and divide them."""
     if scipy.sparse.issparse(rows):
         return scipy.sparse.csr_array(rows.multiply(1.0 / units[None]))
@@ -267,7 +270,7 @@ def _draw(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
 
-def _spread(rows) -> np.ndarray:
+def _spread(rows: Any) -> np.ndarray:
     """Return the standard deviations of the columns; 1 where one is 0."""
     if scipy.sparse.issparse(rows):
         mean = np.asarray(rows.mean(axis=0)).ravel()

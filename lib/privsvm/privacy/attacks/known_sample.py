@@ -444,7 +444,7 @@ def _extended(basis: np.ndarray, readable: np.ndarray, known: np.ndarray, known_
     """Combine the basis so that it fits the known rows, on all rows."""
     use = readable[known]
     coefficients = np.linalg.lstsq(basis[known[use]], known_rows[use], rcond=_RELATIVE_CUTOFF)[0]
-    recovered = basis @ coefficients
+    recovered: np.ndarray = basis @ coefficients
     recovered[known] = known_rows
     return recovered
 
@@ -470,4 +470,5 @@ def _residuals(span: np.ndarray, guesses: np.ndarray, centre: bool) -> np.ndarra
     norms = np.linalg.norm(guesses, axis=0)
     left = guesses - span @ (span.T @ guesses)
     norms[norms <= 1e-12 * math.sqrt(len(guesses)) * size] = np.nan
-    return np.linalg.norm(left, axis=0) / norms
+    residuals: np.ndarray = np.linalg.norm(left, axis=0) / norms
+    return residuals
