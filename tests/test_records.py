@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -518,3 +519,14 @@ def test_records_are_the_only_reader_of_their_files() -> None:
                 for alias in node.names
             }
             assert not imported & {"json", "read_json", "yaml"}, path
+
+
+@pytest.mark.parametrize("form", RECORDS, ids=lambda form: form.__name__)
+def test_every_key_is_documented(form: type[Any]) -> None:
+    page = (Path(__file__).parents[1] / "docs/files.md").read_text()
+    words = {word for code in re.findall(r"`([^`]+)`", page) for word in re.findall(r"\w+", code)}
+    nested = {"curve": RecoveryErrors, "membership": Membership, "witness": Witness, "summary": Summary}
+    for field in dataclasses.fields(form):
+        assert field.name in words
+        if field.name in nested:
+            assert {inner.name for inner in dataclasses.fields(nested[field.name])} <= words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import multiprocessing
 import os
 import random
@@ -22,6 +23,7 @@ from servers import free_port, running_server
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
+from privsvm.metrics import METRICS
 from privsvm.tracking.mlflow_log import log_results
 from privsvm.tracking.runs import collect_runs
 from privsvm.tracking.store import open_client
@@ -189,6 +191,15 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     }
     write_json(path, content)
     assert collect_runs([(path, [])])[0].parameters["curve"] == "mixed (CLAIMED, does not hold)"
+
+
+def test_a_metric_is_logged_because_it_is_declared(uri: str, write_result: Any, monkeypatch: Any) -> None:
+    toy = dataclasses.replace(METRICS["accuracy"], name="toy", title="Toy")
+    monkeypatch.setitem(METRICS, "toy", toy)
+    log_results([write_result("pmsvm_wp")], uri, "abc")
+    run = only(runs_of(uri), "pmsvm_wp")
+    assert history(uri, run, "toy") == history(uri, run, "accuracy")
+    assert len(history(uri, run, "toy_sd")) == 8
 
 
 def test_logging_twice_adds_nothing(uri: str, wine_results: Any) -> None:

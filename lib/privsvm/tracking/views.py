@@ -14,7 +14,7 @@ from privsvm.digests import canonical_json
 from privsvm.metrics import METRICS
 from privsvm.tracking.store import one_line_errors, only_one_process, open_client
 
-__all__ = ["VIEW_KEY", "experiment_tags", "view_links"]
+__all__ = ["VIEW_KEY", "experiment_tags", "view_links", "view_state"]
 
 VIEW_KEY = "privsvm-accuracy-epsilon"
 
@@ -81,8 +81,14 @@ def _section(identity: str, name: str, columns: int, height: int) -> dict[str, A
     }
 
 
-def _view_state() -> dict[str, Any]:
-    """Lay out the charts: the first metric large, below it the seconds of a fit and the other metrics."""
+def view_state() -> dict[str, Any]:
+    """Lay out the charts: the first metric large, below it the seconds of a fit and the other metrics.
+
+    Returns
+    -------
+    dict
+        The view as MLflow's page stores it.
+    """
     first, *others = [metric for metric in METRICS.values() if metric.drawn]
     charts = [_chart(first.name, f"{first.title} against log10 epsilon", _FIRST_SECTION)]
     charts.append(_chart("fit_seconds", "Seconds to fit", _OTHER_SECTION))
@@ -123,7 +129,7 @@ def experiment_tags() -> dict[str, str]:
     dict of str to str
         The tags as they should be.
     """
-    compressed = base64.b64encode(zlib.compress(canonical_json(_view_state()).encode())).decode("ascii")
+    compressed = base64.b64encode(zlib.compress(canonical_json(view_state()).encode())).decode("ascii")
     view = {
         "name": _VIEW_NAME,
         "createdAt": _VIEW_TIME,
