@@ -205,28 +205,29 @@ def condense_section() -> list[str]:
     return [
         "## Condensed information (CI-SVM)",
         "",
-        f"Least processor time of {REPETITIONS} runs (fewer of what takes long), one thread, on {label}, features "
-        "scaled to [0, 1]. Printed: the steps of the paper taken literally; the triples must be the same.",
+        f"Least processor time of {REPETITIONS} runs (fewer of long ones) on one thread, on {label}, with features"
+        " scaled to [0, 1]. Printed: the steps of the paper, taken literally; the triples must be the same.",
         "",
         "| rows | engine | same triples | ours, ms | printed, ms | ratio |",
         "| --- | --- | --- | --- | --- | --- |",
         *printed,
         "",
-        "Other groupings by about three. Spread: sum of squares around the groups' means, as a share of the total. "
-        "Ours takes weighted cosine similarity, as the paper does, the others Euclidean distance; ours has exactly "
-        "three rows in a group, k-means any number.",
+        "Other ways to group about three rows. Spread: the sum of squares around the groups' means, as a share of"
+        " the total. Condensing uses weighted cosine similarity, as the paper does, the others Euclidean "
+        "distance; its groups have exactly three rows, those of k-means any number.",
         "",
         "| rows | ours, s | spread | mini-batch k-means, s | spread | k-means, s | spread | MDAV, s | spread |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *rivals,
         "",
-        "Growth: the exponent from one number of rows to the next, and that of n log n.",
+        "Growth: the exponent between one number of rows and the next, beside that of n log n.",
         "",
         "| rows | seconds | exponent | of n log n |",
         "| --- | --- | --- | --- |",
         *growth,
         "",
-        "Whole sets, a process each. Memory: megabytes that condensing adds, of the process's peak.",
+        "Whole datasets, each in its own process. Memory: the megabytes that condensing adds, and the peak of the"
+        " process.",
         "",
         "| data | size | seconds | MB |",
         "| --- | --- | --- | --- |",

@@ -157,12 +157,13 @@ def crammer_singer_section() -> list[str]:
     return [
         "## Crammer-Singer solver against LIBLINEAR",
         "",
-        f"Median milliseconds of processor time of {REPETITIONS} alternating runs (of {LONG_REPETITIONS} where "
-        f"LIBLINEAR takes over {LONG_SECONDS:g} s), one thread each. Ours stops at a certified duality gap of "
-        "`2e-4 (C R)^2`, R being the largest norm of a row, which the proof of `pmsvm_wp` needs. LIBLINEAR "
-        "(`LinearSVC`) stops at the largest tolerance whose objective is as close to the optimum, and certifies "
-        "nothing; its gap is its objective less the best dual value of ours. Rows of the bundled sets have norm 1 at "
-        "most; the paper's sets are scaled to [0, 1], and their rows are used as they are and clipped to norm 1.",
+        f"Median processor time in milliseconds of {REPETITIONS} alternating runs on one thread "
+        f"({LONG_REPETITIONS} if LIBLINEAR takes over {LONG_SECONDS:g} s). PrivSVM stops at a certified duality "
+        "gap of `2e-4 (C R)^2`, as the proof of `pmsvm_wp` requires; R is the largest norm of a row. LIBLINEAR "
+        "(`LinearSVC`) certifies nothing. It gets the largest tolerance with which its objective comes as close "
+        "to the optimum; its gap is its objective minus our best dual value. Rows of the bundled sets have norm "
+        "at most 1. The paper's sets are scaled to [0, 1], and their rows are used both unchanged and clipped to "
+        "norm 1.",
         "",
         "| data | size | C | gap asked for | PrivSVM, ms | its gap | LIBLINEAR, ms | its gap | ratio |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -201,14 +201,14 @@ def gradient_section(cases: list[str] | None = None) -> list[str]:
         "## Noisy gradient steps against Opacus",
         "",
         f"Milliseconds of one step of DP-SGD for a linear model: Poisson sampling with {BATCH} expected rows, "
-        f"clipping, noise, update. {peer} trains a linear layer by torch's hinge loss in float32, on one or two "
-        "threads, whichever is faster; ours has the hinge loss of PMSVM and float64, on one thread and on two (small "
-        "steps take one whatever they are given). Rows are made up, in the shapes (rows x features, classes) of six "
-        "data sets. Cornell's rows say which words occur, and 98 % of their numbers are 0; Opacus has no sparse rows. "
-        f"Medians of {REPETITIONS} alternating processes. The last column is no step, but what NumPy's BLAS takes, on "
-        "one and on two threads, for the two float64 products that every step with dense rows has: rows by weights, "
-        "and slopes by rows. (Opacus brings torch, some gigabytes, and is not among what `make bench` installs: "
-        "`pip install opacus` first.)",
+        f"clipping, noise, update. {peer} trains a linear layer with torch's hinge loss in float32, on one or two "
+        "threads, whichever is faster. PrivSVM has the hinge loss of PMSVM and float64, on one thread and on two;"
+        " it uses one for small steps in either case. The rows are synthetic, in the shapes (rows x features, "
+        "classes) of six datasets. Cornell's rows say which words occur, and 98 % of their numbers are 0; Opacus "
+        f"has no sparse rows. Times are medians of {REPETITIONS} alternating processes. The last column is not a step: "
+        "for comparison, it is the time of NumPy's BLAS, on one and on two threads, for the two float64 products"
+        " of every step with dense rows, rows by weights and slopes by rows. (Opacus needs torch, some gigabytes,"
+        " which `make bench` does not install; run `pip install opacus` first.)",
         "",
         "| data | shape | Opacus, ms | PrivSVM, one thread, ms | ratio | two threads, ms | ratio | products, ms |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",

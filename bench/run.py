@@ -82,8 +82,9 @@ def main() -> None:
         [
             "# Benchmarks",
             "",
-            "Written by `make bench`: run it to see the ratios on your machine. A ratio above 1 means that PrivSVM is "
-            "faster. Sets that the machine cannot have (see `python stages/download.py --list`) say `no data`.",
+            "Written by `make bench`. Run it to see the ratios on your machine. A ratio above 1 means that "
+            "PrivSVM is faster. Datasets that cannot be had on a machine (see `python stages/download.py --list`)"
+            " are marked `no data`.",
             "",
             f"{datetime.date.today().isoformat()}, {platform.machine()}, {os.cpu_count()} cores, "
             f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}"
@@ -97,8 +98,9 @@ def main() -> None:
             *grid_search,
             "## Metrics of many models against scikit-learn",
             "",
-            f"Median milliseconds of processor time of {REPETITIONS} alternating runs, one thread each. "
-            "Accuracy, macro-F1 and MCC of 100 models by scikit-learn; all metrics but the AUC by one count.",
+            f"Median processor time in milliseconds of {REPETITIONS} alternating runs on one thread. scikit-learn "
+            "computes accuracy, macro-F1 and MCC of 100 models; PrivSVM computes all metrics except the AUC from "
+            "one count.",
             "",
             "| data | size | PrivSVM, ms | scikit-learn, ms | ratio |",
             "| --- | --- | --- | --- | --- |",

@@ -200,11 +200,12 @@ def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> 
     lines = [
         "## Kernel SVM against LIBSVM and oneDAL",
         "",
-        f"`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM; one thread always) and `sklearnex.svm.SVC` (oneDAL), all "
-        f"with tol {TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit in a fresh process, after a tiny one that "
-        f"compiles and loads; median of {REPETITIONS} alternating runs (fits over {LONG_SECONDS:g} s: one). cod-rna is "
-        "scaled to [-1, 1]; a9a and w8a are CSR, the rest dense. The last column is the largest relative difference "
-        "of the dual objectives, computed from the coefficients in float64.",
+        "`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM, always on one thread) and `sklearnex.svm.SVC` "
+        f"(oneDAL), all with tol {TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit runs in a new process, after a"
+        f" tiny fit that compiles and loads. Times are medians of {REPETITIONS} alternating runs; fits over "
+        f"{LONG_SECONDS:g} s run once. cod-rna is scaled to [-1, 1]. The rows of a9a and w8a are CSR, the others "
+        "dense. The last column is the largest relative difference between the dual objectives, computed from the"
+        " coefficients in float64.",
         "",
         "| case | threads | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | objectives |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
