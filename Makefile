@@ -49,6 +49,7 @@ coverage: $(VENV)/ready  ## Run all tests and write docs/coverage.md
 docs: $(VENV)/ready  ## Write the pages and pictures that are generated from the sources
 	python docs/draw_architecture.py
 	python docs/write_glossary.py
+	python docs/write_reproductions.py
 
 ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 	python stages/ui.py

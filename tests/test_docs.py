@@ -50,6 +50,13 @@ def test_the_glossary_is_current_and_the_report_uses_it():
     assert {metric.title for metric in METRICS.values()} <= set(names)
 
 
+def test_the_list_of_reproductions_is_current():
+    writer = script("write_reproductions")
+    assert writer.page() == writer.PAGE.read_text(), "run make docs"
+    names = {path.stem for path in (REPOSITORY / "reports/reproduce").glob("*.csv")}
+    assert names == set(re.findall(r"^\| \[`(\w+)`\]", writer.table(), re.MULTILINE))
+
+
 def test_the_architecture_names_every_folder():
     text = (REPOSITORY / "ARCHITECTURE.md").read_text()
     packages = [path.name for path in (REPOSITORY / "lib/privsvm").iterdir() if (path / "__init__.py").exists()]

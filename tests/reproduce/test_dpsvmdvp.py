@@ -1,0 +1,18 @@
+import pytest
+
+from reproduce.dpsvmdvp.report import knees
+
+from .conftest import DPSVMDVP
+
+
+@pytest.mark.parametrize(
+    ("curve", "expected"),
+    [
+        ([0.5, 0.52, 0.8, 0.9], (0.01, 0.5)),
+        ([0.9, 0.9, 0.9, 0.9], (None, 0.0005)),
+        ([0.5, 0.5, 0.5, 0.5], (0.5, None)),
+        ([0.7, 0.5, 0.89, 0.85], (None, None)),
+    ],
+)
+def test_knees(curve, expected):
+    assert knees(DPSVMDVP["epsilons"], curve, 0.9) == expected

@@ -1,0 +1,142 @@
+import shutil
+
+import pytest
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json
+from privsvm.pipeline.sources import closure_digest
+from privsvm.reproduction import context as engine
+from privsvm.reproduction import jobs
+from privsvm.reproduction.papers import find_experiments
+from reproduce.dpwss import runs as dpwss_runs
+
+from .conftest import DPSVMDVP, DPWSS, REPOSITORY
+
+
+def test_missing_data_is_a_verdict(bench, no_data):
+    bench.run("dpwss", settings={**DPWSS, "datasets": {"gisette": ["gisette_scale", "train", "1"]}})
+    rows = bench.rows("dpwss_table3")
+    assert {row.verdict for row in rows} == {"no data"}
+    assert all("PRIVSVM_MIRROR" in row.explanation and row.ours is None for row in rows)
+    assert any(row.published for row in rows)
+    bench.run("dpsvmdvp", settings={**DPSVMDVP, "datasets": {"splice": DPSVMDVP["datasets"]["splice"]}})
+    for name in ("dpsvmdvp_budget", "dpsvmdvp_size", "dpsvmdvp_features"):
+        assert {row.verdict for row in bench.rows(name)} == {"no data"}
+
+
+def test_a_job_without_data_is_tried_again(bench, no_data, monkeypatch):
+    settings = {**DPWSS, "datasets": {"heart": DPWSS["datasets"]["heart"]}, "columns": [], "shrinking": [1]}
+    bench.run("dpwss_table3", settings=settings)
+    assert {row.verdict for row in bench.rows("dpwss_table3")} == {"no data"}
+    monkeypatch.undo()
+    engine._read.cache_clear()
+    bench.run("dpwss_table3", settings=settings)
+    assert "no data" not in {row.verdict for row in bench.rows("dpwss_table3")}
+
+
+def test_an_interrupted_run_continues(bench, monkeypatch):
+    settings = {**DPWSS, "datasets": {"heart": DPWSS["datasets"]["heart"]}, "shrinking": [1]}
+    solved, interrupts = [], [KeyboardInterrupt()]
+    original = dpwss_runs._solve
+
+    def solve(X, signs, parameters, column, rng):
+        if len(solved) == 4 and interrupts:
+            raise interrupts.pop()
+        solved.append(column)
+        return original(X, signs, parameters, column, rng)
+
+    monkeypatch.setattr(dpwss_runs, "_solve", solve)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run("dpwss_table3", settings=settings)
+    # WSS2 and two runs of the first setting are finished, one run of the second is not stored.
+    assert not list(bench.folder.rglob(".*.part*"))
+    solved[:] = []
+    bench.run("dpwss_table3", settings=settings)
+    assert solved == [settings["columns"][1]] * 2
+    whole = bench.rows("dpwss_table3")
+
+    # Nothing is left to do, and one more setting costs its own runs only.
+    solved[:] = []
+    bench.run("dpwss_table3", settings=settings)
+    assert solved == []
+    more = {"epsilon": 0.1, "sigma": 0.7}
+    bench.run("dpwss_table3", settings={**settings, "columns": [*settings["columns"], more]})
+    assert solved == [more] * 2
+    assert [row for row in bench.rows("dpwss_table3") if "epsilon=0.1" not in row.setting] == whole
+
+
+def test_stored_results_of_other_settings_count_as_not_run(bench):
+    settings = {**DPWSS, "datasets": {"heart": DPWSS["datasets"]["heart"]}, "shrinking": [1]}
+    bench.run("dpwss_table3", settings=settings)
+    bench.run("dpwss_table3", "--tables-only", settings={**settings, "runs": 3})
+    assert {row.verdict for row in bench.rows("dpwss_table3")} == {"not run"}
+
+
+def test_chosen_datasets_only(bench):
+    settings = {**DPWSS, "columns": [], "shrinking": [1]}
+    bench.run("dpwss_table3", "--datasets", "heart", settings=settings)
+    verdicts = {row.dataset: row.verdict for row in bench.rows("dpwss_table3")}
+    assert verdicts["heart"] != "not run"
+    assert verdicts["sonar"] == "not run"
+
+
+def test_unknown_experiment_is_one_line(bench):
+    with pytest.raises(PrivSVMError, match="'dpwss_tabel3' is unknown; did you mean 'dpwss_table3'"):
+        bench.run("dpwss_tabel3", settings={})
+
+
+def test_a_result_is_stored_with_the_digest_of_its_code(finished):
+    stored = read_json(finished.folder / "data" / "dpwss_table3" / "heart.shrinking-1.json")
+    assert stored["code"] == closure_digest("reproduce.dpwss.runs", "privsvm.reproduction.context")
+    stored = read_json(finished.folder / "data" / "pmsvm_table2_sound" / "Dermatology.PMSVM-GP.json")
+    assert stored["code"] == closure_digest(
+        "reproduce.pmsvm.runs", "privsvm.reproduction.context", "privsvm.methods.pmsvm"
+    )
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """A copy of all sources; a folder of its own for each state, as a process reads a file once."""
+    for folder in ("lib", "reproduce"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("experiment", "method", "file", "stale"),
+    [
+        # Imported by what the run imports.
+        ("pmsvm_table2", "", "lib/privsvm/base/private_scaling.py", True),
+        ("pmsvm_table2", "", "lib/privsvm/data/catalogue.json", True),
+        ("pmsvm_table2", "", "lib/privsvm/solvers/one_norm_svm.py", False),
+        ("pmsvm_table2", "", "lib/privsvm/reproduction/comparison.py", False),
+        ("pmsvm_table2", "", "lib/privsvm/reporting/page.py", False),
+        ("pmsvm_table2", "", "reproduce/pmsvm/report/table2.py", False),
+        ("pmsvm_table2", "", "reproduce/pmsvm/runs.py", True),
+        ("pmsvm_table2", "", "reproduce/ppsvm/runs.py", False),
+        # Named by the job alone.
+        ("pmsvm_table2", "", "lib/privsvm/methods/objective_perturbation.py", False),
+        ("pmsvm_table2_sound", "Objective-perturbation", "lib/privsvm/methods/objective_perturbation.py", True),
+        ("pmsvm_table2_sound", "Linear", "lib/privsvm/methods/objective_perturbation.py", False),
+        ("ppsvm_table1", "", "lib/privsvm/solvers/one_norm_svm.py", True),
+        ("dpwss_table3", "", "lib/privsvm/base/private_scaling.py", False),
+    ],
+)
+def test_results_are_stale_where_an_imported_file_changes(sources, experiment, method, file, stale):
+    experiment = find_experiments("reproduce")[experiment]
+    job = next(parameters for name, parameters in experiment.jobs(experiment.settings).items() if method in name)
+    entries = jobs.code_entries(experiment, job)
+    before = closure_digest(*entries, root=sources)
+    assert before == closure_digest(*entries, root=REPOSITORY)
+    with (sources / file).open("a") as handle:
+        handle.write("\n")
+    assert (closure_digest(*entries, root=sources) != before) == stale
+
+
+def test_seeds_depend_on_what_they_are_for(tmp_path):
+    context = engine.Context("one", tmp_path, "0")
+    other = engine.Context("another", tmp_path, "0")
+    draws = [stream.random() for stream in (context.stream(1, "a", 2), context.stream(1, "a", 2),
+                                            context.stream(1, "a", 3), other.stream(1, "a", 2))]  # fmt: skip
+    assert draws[0] == draws[1]
+    assert len(set(draws)) == 3
