@@ -35,7 +35,13 @@ WHAT = {
     "numerics": "compiled helpers",
 }
 # At the bottom, a bar in place of arrows.
-FOR_ALL = {"files": "atomic writes", "digests": "canonical text, hashes", "errors": "one-line errors"}
+FOR_ALL = {
+    "files": "atomic writes",
+    "models": "typed input",
+    "constraints": "values allowed",
+    "digests": "canonical text, hashes",
+    "errors": "one-line errors",
+}
 # The pipeline finds methods by the name that params.yaml gives, which no import shows.
 BY_NAME = {("pipeline", "methods")}
 WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 80

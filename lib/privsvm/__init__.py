@@ -1,102 +1,48 @@
 """PrivSVM: privacy-preserving support vector machines, honestly accounted.
 
-The public names are imported when they are first used, so that ``import privsvm`` stays fast.
+The public names are the classes that the files of `privsvm.methods` list in their ``__all__``, and a few more. They are
+found in the files without importing them, and imported when they are first used, so that ``import privsvm`` stays fast.
+``__init__.pyi`` names them for type checkers.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from privsvm.base.kernel_svm import SVMClassifier
-    from privsvm.errors import PrivSVMError
-    from privsvm.methods.ci_svm import CISVMClassifier, CondensedInformation
-    from privsvm.methods.crammer_singer import CrammerSingerClassifier
-    from privsvm.methods.dp_frank_wolfe import DPFrankWolfeClassifier
-    from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier
-    from privsvm.methods.dpwss import DPWSSClassifier
-    from privsvm.methods.fcm_svm import FCMSVMClassifier
-    from privsvm.methods.grpua import GRPUAClassifier
-    from privsvm.methods.landmark_dual import LandmarkDualClassifier
-    from privsvm.methods.m3_svm import M3SVMClassifier
-    from privsvm.methods.majority import MajorityClassifier
-    from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier
-    from privsvm.methods.one_norm_svm import OneNormSVMClassifier
-    from privsvm.methods.opera import OPERAClassifier
-    from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier
-    from privsvm.methods.pmsvm import PMSVMClassifier
-    from privsvm.methods.ppsvm import PPSVMClassifier
-    from privsvm.methods.private_svm import PrivateSVMClassifier
-    from privsvm.methods.rsvm import ReducedSVMClassifier
-    from privsvm.methods.softmax_dpsgd import SoftmaxDPSGDClassifier
-    from privsvm.methods.weston_watkins import WestonWatkinsClassifier
-    from privsvm.privacy.guarantee import Guarantee
+_OTHERS = {"Guarantee": "privsvm.privacy.guarantee", "PrivSVMError": "privsvm.errors"}
 
-__all__ = [
-    "CISVMClassifier",
-    "CondensedInformation",
-    "CrammerSingerClassifier",
-    "DPFrankWolfeClassifier",
-    "DPSVMDVPClassifier",
-    "DPWSSClassifier",
-    "FCMSVMClassifier",
-    "GRPUAClassifier",
-    "Guarantee",
-    "LandmarkDualClassifier",
-    "M3SVMClassifier",
-    "MajorityClassifier",
-    "OPERAClassifier",
-    "ObjectivePerturbationClassifier",
-    "OneNormSVMClassifier",
-    "OvRJointGaussianClassifier",
-    "PMSVMClassifier",
-    "PPSVMClassifier",
-    "PrivSVMError",
-    "PrivateSVMClassifier",
-    "ReducedSVMClassifier",
-    "SVMClassifier",
-    "SoftmaxDPSGDClassifier",
-    "WestonWatkinsClassifier",
-]
 
-_HOMES = {
-    "CISVMClassifier": "privsvm.methods.ci_svm",
-    "CondensedInformation": "privsvm.methods.ci_svm",
-    "CrammerSingerClassifier": "privsvm.methods.crammer_singer",
-    "DPFrankWolfeClassifier": "privsvm.methods.dp_frank_wolfe",
-    "DPSVMDVPClassifier": "privsvm.methods.dpsvmdvp",
-    "DPWSSClassifier": "privsvm.methods.dpwss",
-    "FCMSVMClassifier": "privsvm.methods.fcm_svm",
-    "GRPUAClassifier": "privsvm.methods.grpua",
-    "Guarantee": "privsvm.privacy.guarantee",
-    "LandmarkDualClassifier": "privsvm.methods.landmark_dual",
-    "M3SVMClassifier": "privsvm.methods.m3_svm",
-    "MajorityClassifier": "privsvm.methods.majority",
-    "OPERAClassifier": "privsvm.methods.opera",
-    "ObjectivePerturbationClassifier": "privsvm.methods.objective_perturbation",
-    "OneNormSVMClassifier": "privsvm.methods.one_norm_svm",
-    "OvRJointGaussianClassifier": "privsvm.methods.ovr_joint_gaussian",
-    "PMSVMClassifier": "privsvm.methods.pmsvm",
-    "PPSVMClassifier": "privsvm.methods.ppsvm",
-    "PrivSVMError": "privsvm.errors",
-    "PrivateSVMClassifier": "privsvm.methods.private_svm",
-    "ReducedSVMClassifier": "privsvm.methods.rsvm",
-    "SVMClassifier": "privsvm.base.kernel_svm",
-    "SoftmaxDPSGDClassifier": "privsvm.methods.softmax_dpsgd",
-    "WestonWatkinsClassifier": "privsvm.methods.weston_watkins",
-}
+@functools.cache
+def _homes() -> dict[str, str]:
+    """Find the module of every public name."""
+    # Imported here: whoever names no class need not wait for them.
+    import ast
+    import re
+
+    found = dict(_OTHERS)
+    for path in sorted(Path(__file__).with_name("methods").glob("*.py")):
+        listed = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        names = ast.literal_eval(listed[1]) if listed else []
+        # Classes, and no constants: "PPSVMClassifier", not "ESTIMATOR".
+        classes = [name for name in names if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name)]
+        found |= dict.fromkeys(classes, f"privsvm.methods.{path.stem}")
+    return dict(sorted(found.items()))
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return list(_homes())
     if name == "__version__":
         from importlib.metadata import version
 
         return version("privsvm")
-    if name not in _HOMES:
+    if name.startswith("_") or name not in _homes():
         raise AttributeError(f"module 'privsvm' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_homes()[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_homes()})

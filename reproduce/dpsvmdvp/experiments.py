@@ -15,7 +15,7 @@ EPSILONS = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 # The formula to the letter first; then what it would be if the budgets added up to epsilon.
 VARIANTS: dict[str, dict[str, str]] = {
     "signed, free": {"weights": "signed", "perturb": "free"},
-    "signed, free, double": {"weights": "signed", "perturb": "free", "precision": "double"},
+    "signed, free, double": {"weights": "signed_double", "perturb": "free"},
     "signed, all": {"weights": "signed", "perturb": "all"},
     "abs, free": {"weights": "abs", "perturb": "free"},
     "uniform, free": {"weights": "uniform", "perturb": "free"},
@@ -36,7 +36,7 @@ SHARED: dict[str, Any] = {
     "tol": 1e-3,
     "repeats": 3,
     # The paper maps to two dimensions. Its mechanism is Rubinstein's: Laplace noise on the weights.
-    "private_svm": {"kernel": "rbf", "n_components": 1, "mechanism": "laplace", "C": 1.0},
+    "private_svm": {"n_components": 1, "C": 1.0},
     "seed": 20260,
 }
 

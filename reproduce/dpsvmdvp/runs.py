@@ -90,10 +90,10 @@ def _private_svm(
 ) -> tuple[ReleasedPath | None, str]:
     """PrivateSVM's path, or why there is none."""
     try:
-        from privsvm import PrivateSVMClassifier
+        from privsvm import PrivateSVMRBFLaplaceClassifier
     except (ImportError, AttributeError):
-        return None, "this version has no PrivateSVMClassifier"
-    estimator = PrivateSVMClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
+        return None, "this version has no PrivateSVMRBFLaplaceClassifier"
+    estimator = PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
     path = estimator.release_path(X, (signs > 0).astype(int), parameters["epsilons"], parameters["repeats"], stream)
     return path, ""
 

@@ -116,9 +116,9 @@ SOUND_DATA: dict[str, dict[str, Any]] = {
 # Class and parameters of each method; SOUND_RECIPES change them by dataset. C, the weight of a row's loss, was selected
 # as in the paper: on the test rows, at epsilon 4, from the paper's grid.
 SOUND_METHODS: dict[str, dict[str, Any]] = {
-    "PMSVM-WP": {"estimator": "pmsvm:PMSVMClassifier", "settings": {"perturbation": "weight", "C": 0.1}},
-    "PMSVM-GP": {"estimator": "pmsvm:PMSVMClassifier", "settings": {"perturbation": "gradient", "scaling": "centre"}},
-    "PMSVM-AGP": {"estimator": "pmsvm:PMSVMClassifier", "settings": {"perturbation": "adaptive", "scaling": "centre"}},
+    "PMSVM-WP": {"estimator": "pmsvm_wp:PMSVMWPClassifier", "settings": {"C": 0.1}},
+    "PMSVM-GP": {"estimator": "pmsvm_gp:PMSVMGPClassifier", "settings": {"scaling": "centre"}},
+    "PMSVM-AGP": {"estimator": "pmsvm_agp:PMSVMAGPClassifier", "settings": {"scaling": "centre"}},
     "Linear": {"estimator": "softmax_dpsgd:SoftmaxDPSGDClassifier", "settings": {"scaling": "centre"}},
     "GRPUA (naive)": {"estimator": "grpua:GRPUAClassifier", "settings": {"composition": "naive"}},
     "GRPUA (joint)": {"estimator": "grpua:GRPUAClassifier", "settings": {"composition": "joint"}},

@@ -21,8 +21,8 @@ import scipy.sparse
 
 from privsvm.data.catalogue import resolve
 from privsvm.data.readers import SPARSE_DENSITY, SPARSE_FEATURES
-from privsvm.methods.opera import OPERAClassifier
-from privsvm.methods.pmsvm import PMSVMClassifier
+from privsvm.methods.opera_as_published import OPERAAsPublishedClassifier
+from privsvm.methods.pmsvm_wp_as_published import PMSVMWPAsPublishedClassifier
 from privsvm.numerics.rows import row_norms
 from privsvm.privacy.accounting import gaussian_epsilon, sampled_gaussian_noise_multiplier
 from privsvm.reproduction.context import ClassRows, Context, MissingError
@@ -134,11 +134,11 @@ class _Remembering:
         return self.memory[key]
 
 
-class _PMSVM(_Remembering, PMSVMClassifier):
+class _PMSVM(_Remembering, PMSVMWPAsPublishedClassifier):
     pass
 
 
-class _OPERA(_Remembering, OPERAClassifier):
+class _OPERA(_Remembering, OPERAAsPublishedClassifier):
     pass
 
 
@@ -185,7 +185,7 @@ def _weight(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     def compute(C: float, factor: float, n_audited: int) -> dict[str, Any]:
         # Rows are not clipped here, so that data_norm does nothing but scale the noise.
         make = functools.partial(
-            _PMSVM, memory=memory, variant="as_published", C=C, data_norm=factor, delta=parameters["delta"],
+            _PMSVM, memory=memory, C=C, data_norm=factor, delta=parameters["delta"],
             allow_unsound=True,
         )  # fmt: skip
         return _releases(parameters, context, rows, X, make, ["PMSVM-WP", C, factor], n_audited)
@@ -218,7 +218,7 @@ def _one_vs_rest(parameters: Mapping[str, Any], context: Context) -> dict[str, A
 
     def compute(method: str, C: float, factor: float, n_audited: int) -> dict[str, Any]:
         make = functools.partial(
-            _OPERA, memory=memory, variant="as_published", C=C, constant=factor, delta=parameters["delta"],
+            _OPERA, memory=memory, C=C, constant=factor, delta=parameters["delta"],
             calibration="analytic" if method == "OPERA" else "classic", allow_unsound=True,
         )  # fmt: skip
         return _releases(parameters, context, rows, X, make, [method, C, factor], n_audited)
@@ -637,7 +637,7 @@ def _times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         _estimator(name)(epsilon=1.0, C=C, classes=classes, random_state=0, **settings).fit(train, y_train)
 
     candidates: dict[str, Callable[[], object]] = {
-        "PMSVM-WP": lambda: fit("pmsvm:PMSVMClassifier"),
+        "PMSVM-WP": lambda: fit("pmsvm_wp:PMSVMWPClassifier"),
         "PMSVM-WP, LIBLINEAR": lambda: _liblinear(train, y_train, C, "crammer_singer", split),
         "OPERA, LIBLINEAR": lambda: _liblinear(train, y_train, C, "ovr", split),
     }

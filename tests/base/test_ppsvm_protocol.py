@@ -20,8 +20,8 @@ from privsvm.base.ppsvm_protocol import (
     train_on_messages,
     write_private,
 )
+from privsvm.base.ppsvm_training import train_on_blocks
 from privsvm.errors import PrivSVMError
-from privsvm.methods.ppsvm import train_on_blocks
 from privsvm.numerics.streams import job_seed, seeded_stream
 
 ROWS, COUNTS = [30, 28], {"north": 3, "south": 2, "west": 1}

@@ -9,7 +9,7 @@ from scipy.stats import kstest
 from sklearn.datasets import load_wine
 from tests.adversarial import KINDS, Silence, neighbours
 
-from privsvm import PMSVMClassifier, SoftmaxDPSGDClassifier
+from privsvm import PMSVMAGPClassifier, PMSVMGPClassifier, SoftmaxDPSGDClassifier
 from privsvm.base import private_scaling
 from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale
 from privsvm.numerics.rows import unit_rows
@@ -89,9 +89,9 @@ def test_releases_take_their_share_of_the_budget(scaling, share, relation):
     signal = factor * math.sqrt(sum(m**-2 for m in multipliers))
     assert gaussian_epsilon(math.sqrt(share) / signal, 1e-5) == pytest.approx(2.0, rel=1e-6)
     X, y = load_wine(return_X_y=True)
-    model = PMSVMClassifier(
-        perturbation="gradient", scaling=scaling, epsilon=2.0, neighbours=relation, n_rows=178, classes=[0, 1, 2]
-    ).fit(X, y)
+    model = PMSVMGPClassifier(scaling=scaling, epsilon=2.0, neighbours=relation, n_rows=178, classes=[0, 1, 2]).fit(
+        X, y
+    )
     steps = factor * math.sqrt(model.n_steps_) / model.noise_multiplier_
     # Everything together is one Gaussian release of the whole budget.
     assert gaussian_epsilon(1 / math.hypot(signal, steps), 1e-5) == pytest.approx(2.0, rel=1e-6)
@@ -128,14 +128,12 @@ def test_whitening_decorrelates_and_forgets_units():
         assert np.abs(covariance / np.diag(covariance).mean() - np.eye(4)).max() < 0.25
 
 
-@pytest.mark.parametrize("perturbation", ["gradient", "adaptive"])
+@pytest.mark.parametrize("method", [PMSVMGPClassifier, PMSVMAGPClassifier])
 @pytest.mark.parametrize("scaling", PAID)
-def test_released_model_reads_rows_as_they_are(scaling, perturbation):
+def test_released_model_reads_rows_as_they_are(scaling, method):
     """Its scores are those of the scaled rows, but for one positive factor a row."""
     X, y = load_wine(return_X_y=True)
-    model = PMSVMClassifier(
-        perturbation=perturbation, scaling=scaling, epsilon=50.0, classes=[0, 1, 2], random_state=3
-    ).fit(X, y)
+    model = method(scaling=scaling, epsilon=50.0, classes=[0, 1, 2], random_state=3).fit(X, y)
     assert model.score(X, y) > 0.8
     sparse = scipy.sparse.csr_array(X)
     assert np.array_equal(model.predict(sparse), model.predict(X))
@@ -156,7 +154,7 @@ def test_released_model_reads_rows_as_they_are(scaling, perturbation):
 @pytest.mark.parametrize("scaling", PAID)
 def test_rows_of_all_sizes_give_finite_models(scaling):
     X = np.abs(rows_of_all_sizes())
-    model = PMSVMClassifier(perturbation="gradient", scaling=scaling, classes=[0, 1], random_state=0)
+    model = PMSVMGPClassifier(scaling=scaling, classes=[0, 1], random_state=0)
     model.fit(X, np.arange(len(X)) % 2)
     assert np.isfinite(model.coef_).all()
     assert np.isfinite(model.decision_function(X)).all()
@@ -168,5 +166,7 @@ def test_other_methods_scale_too_and_refuse_offsets():
     assert model.score(X, y) > 0.9
     with pytest.raises(ValueError, match="fit_intercept=True"):
         SoftmaxDPSGDClassifier(scaling="centre", fit_intercept=True, classes=[0, 1, 2]).fit(X, y)
+    with pytest.raises(ValueError, match="data_norm="):
+        SoftmaxDPSGDClassifier(scaling="centre", data_norm=1.0, classes=[0, 1, 2]).fit(X, y)
     with pytest.raises(ValueError, match="scaling='center'"):
-        PMSVMClassifier(perturbation="gradient", scaling="center", classes=[0, 1, 2]).fit(X, y)
+        PMSVMGPClassifier(scaling="center", classes=[0, 1, 2]).fit(X, y)

@@ -1,5 +1,7 @@
 """What every method owes its users: the scikit-learn contract, and errors that name the argument."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -8,30 +10,54 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privsvm
 from privsvm import (
-    CISVMClassifier,
-    CrammerSingerClassifier,
     DPFrankWolfeClassifier,
     DPSVMDVPClassifier,
     DPWSSClassifier,
-    FCMSVMClassifier,
+    GivenLandmarkDualClassifier,
     GRPUAClassifier,
     LandmarkDualClassifier,
-    M3SVMClassifier,
-    MajorityClassifier,
-    ObjectivePerturbationClassifier,
     OneNormSVMClassifier,
-    OPERAClassifier,
-    OvRJointGaussianClassifier,
-    PMSVMClassifier,
+    OPERAAsPublishedClassifier,
+    PMSVMAGPClassifier,
+    PMSVMGPClassifier,
+    PMSVMWPAsPublishedClassifier,
+    PMSVMWPClassifier,
     PPSVMClassifier,
     PrivateSVMClassifier,
+    PrivateSVMLaplaceClassifier,
+    PrivateSVMRBFClassifier,
     ReducedSVMClassifier,
+    SMOSVMClassifier,
+    SoftmaxDPAdamClassifier,
     SoftmaxDPSGDClassifier,
     SVMClassifier,
-    WestonWatkinsClassifier,
 )
 from privsvm.base.estimators import noise_streams
 from privsvm.base.validation import check_training_data
+from privsvm.pipeline.methods import estimator_class, implementations
+
+# Every method there is, so that none can fall out.
+METHODS = [estimator_class(implementation) for implementation in implementations()]
+PRIVATE = [method for method in METHODS if "epsilon" in method.declared]
+# Their epsilon does not hold.
+UNSOUND = [DPSVMDVPClassifier, DPWSSClassifier, OPERAAsPublishedClassifier, PMSVMWPAsPublishedClassifier]
+SOUND = [method for method in PRIVATE if method not in UNSOUND]
+# Sound ones whose noise does not follow the number of rows by its next power of two.
+NOISY_STEPS = [
+    DPFrankWolfeClassifier,
+    GRPUAClassifier,
+    PMSVMAGPClassifier,
+    PMSVMGPClassifier,
+    SoftmaxDPAdamClassifier,
+    SoftmaxDPSGDClassifier,
+]
+
+
+def ready(method, **chosen):
+    """An estimator that fits whatever it is given, with the same noise every time."""
+    common = {"allow_unsound": True, "random_state": 0}
+    return method(**{name: value for name, value in common.items() if name in method.declared}, **chosen)
+
 
 X = np.array([[0.0, 0.1], [0.2, 0.0], [1.0, 0.9], [0.8, 1.0]] * 5)
 Y = np.array(["no", "no", "yes", "yes"] * 5)
@@ -39,29 +65,10 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
 
 @parametrize_with_checks(
     [
-        SVMClassifier(),
-        MajorityClassifier(),
-        DPSVMDVPClassifier(allow_unsound=True, random_state=0),
-        DPWSSClassifier(allow_unsound=True, random_state=0),
-        DPWSSClassifier(allow_unsound=True, kernel="rbf", random_state=0),
-        PMSVMClassifier(allow_unsound=True, random_state=0),
-        PMSVMClassifier(allow_unsound=True, variant="as_published", random_state=0),
-        PMSVMClassifier(allow_unsound=True, perturbation="gradient", random_state=0),
-        PMSVMClassifier(allow_unsound=True, perturbation="adaptive", learning_rate=0.1, random_state=0),
-        SoftmaxDPSGDClassifier(allow_unsound=True, random_state=0),
-        GRPUAClassifier(allow_unsound=True, random_state=0),
-        PrivateSVMClassifier(allow_unsound=True, random_state=0),
-        PrivateSVMClassifier(allow_unsound=True, kernel="rbf", mechanism="laplace", random_state=0),
-        LandmarkDualClassifier(allow_unsound=True, random_state=0),
-        DPFrankWolfeClassifier(allow_unsound=True, random_state=0),
-        OneNormSVMClassifier(),
-        OneNormSVMClassifier(kernel="gaussian"),
-        ReducedSVMClassifier(random_state=0),
-        ReducedSVMClassifier(kernel="gaussian", random_state=0),
-        PPSVMClassifier(random_state=0),
-        PPSVMClassifier(kernel="gaussian", random_state=0),
-        CISVMClassifier(),
-        FCMSVMClassifier(random_state=0),
+        *[ready(method) for method in METHODS],
+        ready(DPWSSClassifier, kernel="rbf"),
+        ready(PMSVMAGPClassifier, learning_rate=0.1),
+        *[ready(method, kernel="gaussian") for method in (OneNormSVMClassifier, ReducedSVMClassifier, PPSVMClassifier)],
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -75,30 +82,38 @@ def test_public_names_exist():
         privsvm.NoSuchClassifier  # noqa: B018
 
 
-ESTIMATORS = [
-    SVMClassifier(),
-    MajorityClassifier(),
-    DPSVMDVPClassifier(allow_unsound=True, random_state=0),
-    DPWSSClassifier(allow_unsound=True, random_state=0),
-    PMSVMClassifier(classes=["no", "yes"], random_state=0),
-    PrivateSVMClassifier(classes=["no", "yes"], random_state=0),
-    LandmarkDualClassifier(classes=["no", "yes"], random_state=0),
-    DPFrankWolfeClassifier(classes=["no", "yes"], random_state=0),
-    PMSVMClassifier(classes=["no", "yes"], perturbation="gradient", random_state=0),
-    SoftmaxDPSGDClassifier(classes=["no", "yes"], random_state=0),
-    GRPUAClassifier(classes=["no", "yes"], random_state=0),
-    OPERAClassifier(classes=["no", "yes"], random_state=0),
-    OvRJointGaussianClassifier(classes=["no", "yes"], random_state=0),
-    ObjectivePerturbationClassifier(classes=["no", "yes"], random_state=0),
-    CrammerSingerClassifier(),
-    WestonWatkinsClassifier(),
-    M3SVMClassifier(),
-    OneNormSVMClassifier(),
-    ReducedSVMClassifier(random_state=0),
-    PPSVMClassifier(random_state=0),
-    CISVMClassifier(),
-    FCMSVMClassifier(random_state=0),
-]
+ESTIMATORS = [ready(method, classes=["no", "yes"]) for method in METHODS]
+
+
+def test_every_public_estimator_is_a_method():
+    named = {name for name in privsvm.__all__ if name.endswith("Classifier")}
+    assert named == {method.__name__ for method in METHODS}
+    assert set(dir(privsvm)) >= named
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_the_declaration_is_the_constructor(method):
+    signature = inspect.signature(method)
+    assert set(signature.parameters) == set(method.declared) == set(method().get_params())
+    for name, item in method.declared.items():
+        assert signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert signature.parameters[name].default is item.default
+        assert signature.parameters[name].annotation != inspect.Parameter.empty
+        assert item.constraint.accepts(item.default), name
+        assert f"\n{name} : " in method.__doc__
+    with pytest.raises(TypeError, match=r"has no parameter 'epsilom'"):
+        method(epsilom=1.0)
+    with pytest.raises(TypeError, match="positional"):
+        method(1.0)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_every_parameter_is_checked(method):
+    for name in method.declared:
+        for value in ({1: 2} if name != "class_weight" else 3.0, object):
+            with pytest.raises(ValueError, match=f"^{name}=") as caught:
+                ready(method, classes=["no", "yes"]).set_params(**{name: value}).fit(X, Y)
+            assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -154,15 +169,15 @@ class TestBadInput:
                 {"allow_unsound": False},
             )
         ],
-        (PMSVMClassifier(), {"epsilon": 0}),
-        (PMSVMClassifier(), {"epsilon": -2.0}),
-        (PMSVMClassifier(), {"delta": 1.0}),
-        (PMSVMClassifier(), {"C": -1.0}),
-        (PMSVMClassifier(), {"data_norm": 0.0}),
+        (PMSVMWPClassifier(), {"epsilon": 0}),
+        (PMSVMWPClassifier(), {"epsilon": -2.0}),
+        (PMSVMWPClassifier(), {"delta": 1.0}),
+        (PMSVMWPClassifier(), {"C": -1.0}),
+        (PMSVMWPClassifier(), {"data_norm": 0.0}),
         *[
             (estimator, {name: value})
             for estimator, name in (
-                (PMSVMClassifier(), "data_norm"),
+                (PMSVMWPClassifier(), "data_norm"),
                 (PrivateSVMClassifier(), "data_norm"),
                 (DPFrankWolfeClassifier(), "data_bound"),
             )
@@ -171,7 +186,7 @@ class TestBadInput:
         *[
             (estimator, {"allow_unsound": value})
             for estimator in (
-                PMSVMClassifier(),
+                PMSVMWPClassifier(),
                 PrivateSVMClassifier(),
                 LandmarkDualClassifier(),
                 DPFrankWolfeClassifier(),
@@ -180,11 +195,10 @@ class TestBadInput:
             )
             for value in (1, "false", None)
         ],
-        (PMSVMClassifier(), {"gap": 0.0}),
-        (PMSVMClassifier(), {"variant": "as_publishd"}),
-        (PMSVMClassifier(), {"neighbours": "replace"}),
-        (PMSVMClassifier(), {"classes": None}),
-        (PMSVMClassifier(), {"variant": "as_published"}),
+        (PMSVMWPClassifier(), {"gap": 0.0}),
+        (PMSVMWPClassifier(), {"neighbours": "replace"}),
+        (PMSVMWPClassifier(), {"classes": None}),
+        *[(method(), {"allow_unsound": False}) for method in UNSOUND],
         *[
             (estimator, changes)
             for estimator in (PrivateSVMClassifier(), LandmarkDualClassifier(), DPFrankWolfeClassifier())
@@ -198,7 +212,7 @@ class TestBadInput:
         ],
         *[
             (estimator, changes)
-            for estimator in (PrivateSVMClassifier(), LandmarkDualClassifier())
+            for estimator in (PrivateSVMRBFClassifier(), LandmarkDualClassifier())
             for changes in (
                 {"C": 0},
                 {"C": True},
@@ -209,17 +223,16 @@ class TestBadInput:
             )
         ],
         (PrivateSVMClassifier(), {"data_norm": 0.0}),
-        (PrivateSVMClassifier(), {"kernel": "poly"}),
-        (PrivateSVMClassifier(), {"gamma": "sacle"}),
-        (PrivateSVMClassifier(kernel="rbf"), {"gamma": "scale"}),
-        (PrivateSVMClassifier(), {"n_components": 0}),
-        (PrivateSVMClassifier(), {"n_components": 2.5}),
-        (PrivateSVMClassifier(), {"features_seed": -1}),
-        (PrivateSVMClassifier(), {"mechanism": "laplac"}),
+        (PrivateSVMRBFClassifier(), {"gamma": "sacle"}),
+        (PrivateSVMRBFClassifier(), {"gamma": "scale"}),
+        (PrivateSVMRBFClassifier(), {"n_components": 0}),
+        (PrivateSVMRBFClassifier(), {"n_components": 2.5}),
+        (PrivateSVMRBFClassifier(), {"features_seed": -1}),
+        (PrivateSVMLaplaceClassifier(), {"constant": "publised"}),
         (LandmarkDualClassifier(), {"gamma": "scale"}),
         (LandmarkDualClassifier(), {"n_landmarks": 0}),
         (LandmarkDualClassifier(), {"normalize": 1}),
-        (LandmarkDualClassifier(), {"landmarks_public": 1}),
+        (GivenLandmarkDualClassifier(), {"landmarks_public": 1}),
         (LandmarkDualClassifier(), {"landmarks_seed": 0.5}),
         (LandmarkDualClassifier(), {"bounds": (1.0, -1.0)}),
         (LandmarkDualClassifier(), {"bounds": 1.0}),
@@ -260,18 +273,6 @@ def test_bad_parameters_are_named_with_their_value(estimator, changes):
     assert "\n" not in str(caught.value)
 
 
-# Sound ones whose noise follows the number of rows by its next power of two.
-OUTPUT_PERTURBATION = [
-    PMSVMClassifier,
-    PrivateSVMClassifier,
-    LandmarkDualClassifier,
-    OPERAClassifier,
-    OvRJointGaussianClassifier,
-    ObjectivePerturbationClassifier,
-]
-SOUND = [*OUTPUT_PERTURBATION, DPFrankWolfeClassifier, SoftmaxDPSGDClassifier, GRPUAClassifier]
-
-
 @pytest.mark.parametrize("estimator_class", SOUND)
 def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
     def assumptions(**chosen):
@@ -287,7 +288,7 @@ def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
     assert source == "system"
     assert "seed is secret" not in stated
     assert "others are refused" in stated
-    assert ("same next power of two" in stated) == (estimator_class in OUTPUT_PERTURBATION)
+    assert ("same next power of two" in stated) == (estimator_class not in NOISY_STEPS)
 
 
 @pytest.mark.parametrize("estimator_class", SOUND)
@@ -301,7 +302,7 @@ def test_a_model_keeps_no_times(estimator_class):
 def test_two_methods_with_one_seed_share_no_noise():
     streams = [noise_streams(0, estimator_class()) for estimator_class in SOUND]
     assert len({stream(1.0, 0).bytes(16) for stream in streams}) == len(SOUND)
-    assert streams[0](1.0, 0).bytes(16) == noise_streams(0, PMSVMClassifier())(1.0, 0).bytes(16)
+    assert streams[0](1.0, 0).bytes(16) == noise_streams(0, SOUND[0]())(1.0, 0).bytes(16)
 
 
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
@@ -309,7 +310,7 @@ def test_a_stale_flag_does_not_hide_entries_stored_twice(kind):
     rows = kind((np.ones(4), np.zeros(4, dtype=int), np.array([0, 2, 4])), shape=(2, 1))
     rows.has_canonical_format = True
     rows.has_sorted_indices = True
-    checked, _, _ = check_training_data(PMSVMClassifier(), rows, [0, 1], [0, 1])
+    checked, _, _ = check_training_data(PMSVMWPClassifier(), rows, [0, 1], [0, 1])
     assert checked.toarray().tolist() == [[2.0], [2.0]]
     assert checked.data.tolist() == [2.0, 2.0]
     assert rows.nnz == 4
@@ -317,7 +318,7 @@ def test_a_stale_flag_does_not_hide_entries_stored_twice(kind):
 
 @pytest.mark.parametrize(
     "estimator",
-    [SVMClassifier(), DPSVMDVPClassifier(allow_unsound=True), DPWSSClassifier(allow_unsound=True)],
+    [SVMClassifier(), SMOSVMClassifier(), DPSVMDVPClassifier(allow_unsound=True), DPWSSClassifier(allow_unsound=True)],
     ids=lambda e: type(e).__name__,
 )
 @pytest.mark.parametrize(

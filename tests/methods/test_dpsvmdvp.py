@@ -67,7 +67,8 @@ def test_noise_is_that_of_algorithm_2(cancer, weights, perturb, precision):
     X, y = cancer
     epsilon, C = 0.1, 2.0
     support, coef, chosen, unit_scales = reference(X, y, C, weights, perturb, precision)
-    path = method(C=C, weights=weights, perturb=perturb, precision=precision).release_path(
+    name = f"{weights}_double" if precision == "double" and weights != "uniform" else weights
+    path = method(C=C, weights=name, perturb=perturb).release_path(
         X, y, [epsilon], 1, lambda *_: np.random.default_rng(5)
     )
     assert np.array_equal(path.support_vectors, X[support])
@@ -233,7 +234,7 @@ def test_rows_that_occur_twice_prove_nothing():
     "changes",
     [
         {"allow_unsound": False}, {"epsilon": 0.0}, {"epsilon": np.inf}, {"C": -1.0}, {"tol": 0.0}, {"kernel": "rfb"},
-        {"weights": "sined"}, {"perturb": "bounded"}, {"precision": "half"}, {"neighbours": "replace"},
+        {"weights": "sined"}, {"perturb": "bounded"}, {"weights": "signed_half"}, {"neighbours": "replace"},
         {"max_iter": -2}, {"gamma": -1.0}, {"cache_size": 0},
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours
 
-from privsvm import LandmarkDualClassifier
+from privsvm import GivenLandmarkDualClassifier, LandmarkDualClassifier
 from privsvm.base.released import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.landmarks import landmark_features, landmark_map
@@ -15,6 +15,11 @@ from privsvm.solvers.landmarks import landmark_features, landmark_map
 def model_for(n_classes, **changes):
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "gamma": 0.05, "n_landmarks": 30, **changes}
     return LandmarkDualClassifier(**chosen)
+
+
+def model_on(landmarks, n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.3, "gamma": 0.05, "landmarks": landmarks, **changes}
+    return GivenLandmarkDualClassifier(**chosen)
 
 
 def scaled(load):
@@ -52,7 +57,7 @@ def test_a_flipped_label_on_a_landmark_attains_the_bound():
     """On a landmark the feature vector has norm 1, so one row moves the weights by 2 C."""
     C, gamma = 1e-3, 0.7
     landmarks = [[0.0, 0.0], [1.0, 1.0]]
-    model = model_for(2, C=C, gamma=gamma, landmarks=landmarks, landmarks_public=True, gap=1e-16)
+    model = model_on(landmarks, 2, C=C, gamma=gamma, landmarks_public=True, gap=1e-16)
     paths = [model.release_path([[1.0, 1.0]], [y], [1.0], 1, lambda e, r: Silence()) for y in (0, 1)]
     distance = np.linalg.norm(weights_of(paths[0], gamma) - weights_of(paths[1], gamma))
     assert distance == pytest.approx(2 * C, rel=2e-4)
@@ -104,7 +109,7 @@ def test_landmarks_are_public():
     other = model_for(3, landmarks_seed=1, bounds=(0.0, 0.5)).fit(X, y)
     assert other.landmarks_.min() >= 0.0
     assert other.landmarks_.max() <= 0.5
-    given = model_for(3, landmarks=X[:7] * 0.5, landmarks_public=True).fit(X, y)
+    given = model_on(X[:7] * 0.5, 3, landmarks_public=True).fit(X, y)
     assert np.array_equal(given.landmarks_, X[:7] * 0.5)
     assert any("given by the user" in line for line in given.guarantee_.assumptions)
     wide = model_for(3, bounds=(np.full(13, -2.0), np.arange(13.0))).fit(X, y)
@@ -114,12 +119,12 @@ def test_landmarks_are_public():
 def test_given_landmarks_need_a_word_that_they_are_public():
     X, y = scaled(load_wine)
     with pytest.raises(ValueError, match=r"landmarks_public=False: .*landmarks_public=True"):
-        model_for(3, landmarks=X[:7]).fit(X, y)
-    guarantee = model_for(3, landmarks=X[:7], allow_unsound=True).fit(X, y).guarantee_
+        model_on(X[:7], 3).fit(X, y)
+    guarantee = model_on(X[:7], 3, allow_unsound=True).fit(X, y).guarantee_
     assert guarantee.status == "claimed"
     assert "landmarks" in guarantee.reason
-    for changes in ({"landmarks": X[:7], "landmarks_public": True}, {"allow_unsound": True}):
-        assert model_for(3, **changes).fit(X, y).guarantee_.status == "proved"
+    for model in (model_on(X[:7], 3, landmarks_public=True), model_for(3, allow_unsound=True), model_on(None, 3)):
+        assert model.fit(X, y).guarantee_.status == "proved"
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
@@ -147,7 +152,7 @@ def test_no_training_row_is_in_the_release():
 def test_bad_landmarks_are_named(landmarks):
     X, y = scaled(load_wine)
     with pytest.raises(ValueError, match="landmarks="):
-        model_for(3, landmarks=landmarks, landmarks_public=True).fit(X, y)
+        model_on(landmarks, 3, landmarks_public=True).fit(X, y)
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine])

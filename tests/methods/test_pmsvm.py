@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
 from tests.adversarial import KINDS, neighbours
 
-from privsvm import PMSVMClassifier
-from privsvm.methods.pmsvm import weight_sensitivity
+from privsvm import PMSVMWPAsPublishedClassifier, PMSVMWPClassifier
+from privsvm.base.weight_perturbation import weight_sensitivity
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.solvers.crammer_singer import solve_crammer_singer
 
 
 def sound(n_classes, **changes):
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
-    return PMSVMClassifier(**chosen)
+    return PMSVMWPClassifier(**chosen)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(2, 12),
@@ -28,7 +28,7 @@ def test_weights_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, 
     model = sound(n_classes, C=10.0**log_C, data_norm=norm)
     model.classes_ = np.arange(n_classes)
     gap, allowance = model._certifiable_gap(n, 3)
-    weights = [model._solve(model._clip(rows), labels, n_classes, gap) for rows, labels in (first, second)]
+    weights = [model._solve(model._bounded(rows), labels, n_classes, gap) for rows, labels in (first, second)]
     bound = weight_sensitivity(model.C, model.data_norm, relation, gap + allowance)
     assert np.linalg.norm(weights[0] - weights[1]) <= bound
 
@@ -47,12 +47,12 @@ def test_clipping_bounds_every_row_and_leaves_short_ones():
     X = rng.normal(size=(200, 7)) * np.logspace(-3, 8, 200)[:, None]
     model = sound(2)
     for rows in (X, scipy.sparse.csr_array(X)):
-        clipped = model._clip(rows)
+        clipped = model._bounded(rows)
         clipped = clipped.toarray() if scipy.sparse.issparse(clipped) else clipped
         assert np.linalg.norm(clipped, axis=1).max() <= model.data_norm
         short = np.linalg.norm(X, axis=1) < model.data_norm
         assert np.allclose(clipped[short], X[short], rtol=1e-11)
-    assert np.array_equal(model._clip(np.zeros((2, 3))), np.zeros((2, 3)))
+    assert np.array_equal(model._bounded(np.zeros((2, 3))), np.zeros((2, 3)))
 
 
 def test_guarantee_of_the_sound_variant():
@@ -71,7 +71,7 @@ def test_guarantee_of_the_sound_variant():
 
 def test_classes_from_the_data_are_not_proved():
     X, y = load_wine(return_X_y=True)
-    guarantee = PMSVMClassifier(allow_unsound=True).fit(X, y).guarantee_
+    guarantee = PMSVMWPClassifier(allow_unsound=True).fit(X, y).guarantee_
     assert guarantee.status == "claimed"
     assert "class set" in guarantee.reason
 
@@ -103,18 +103,18 @@ def test_published_claim_is_refuted_where_rows_are_long():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 400))
     y = np.arange(60) % 3
-    model = PMSVMClassifier(variant="as_published", allow_unsound=True, classes=[0, 1, 2], C=1e-4)
+    model = PMSVMWPAsPublishedClassifier(allow_unsound=True, classes=[0, 1, 2], C=1e-4)
     guarantee = model.release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0]
     assert guarantee.status == "claimed"
     assert guarantee.epsilon_proved == np.inf
     assert guarantee.witness.epsilon > 10 * guarantee.epsilon_requested
 
 
-@pytest.mark.parametrize("variant", ["sound", "as_published"])
-def test_the_witness_is_the_same_for_sparse_rows(variant):
+@pytest.mark.parametrize("method", [PMSVMWPClassifier, PMSVMWPAsPublishedClassifier])
+def test_the_witness_is_the_same_for_sparse_rows(method):
     X, y = load_digits(return_X_y=True)
     X, y = X[:150], y[:150]
-    model = sound(10, C=0.01, variant=variant, allow_unsound=True)
+    model = method(classes=list(range(10)), C=0.01, data_norm=1.5, allow_unsound=True)
     dense, sparse = (
         model.release_path(rows, y, [1.0], 1, 0, audit=True).guarantees[0].witness.epsilon
         for rows in (X, scipy.sparse.csr_array(X))
@@ -126,7 +126,7 @@ def test_nothing_on_the_model_is_the_exact_solution():
     X, y = load_wine(return_X_y=True)
     X = X / X.max(axis=0)
     model = sound(3, random_state=0).fit(X, y)
-    exact = model._solve(model._clip(X), y, 3, 1e-9)
+    exact = model._solve(model._bounded(X), y, 3, 1e-9)
 
     def arrays(value):
         if isinstance(value, np.ndarray):
@@ -208,6 +208,6 @@ def test_published_variant_agrees_with_liblinear_on_two_classes():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(80, 3))
     y = (X[:, 0] > 0).astype(int)
-    published = PMSVMClassifier(variant="as_published", allow_unsound=True, classes=[0, 1], C=0.1)._solve(X, y, 2, 0.0)
+    published = PMSVMWPAsPublishedClassifier(allow_unsound=True, classes=[0, 1], C=0.1)._solve(X, y, 2, 0.0)
     ours = solve_crammer_singer(X, y, 2, 0.1, gap=1e-12).coef
     assert np.allclose(published, ours, atol=1e-3)

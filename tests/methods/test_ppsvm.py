@@ -9,7 +9,8 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
 from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier
-from privsvm.methods.ppsvm import Entity, combine_blocks, deal_columns, train_on_blocks
+from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
+from privsvm.base.ppsvm_training import train_on_blocks
 from privsvm.numerics.rows import squared_distances
 
 X, Y = load_breast_cancer(return_X_y=True)

@@ -7,7 +7,12 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
 from tests.adversarial import KINDS, Silence, neighbours
 
-from privsvm import PrivateSVMClassifier
+from privsvm import (
+    PrivateSVMClassifier,
+    PrivateSVMLaplaceClassifier,
+    PrivateSVMRBFClassifier,
+    PrivateSVMRBFLaplaceClassifier,
+)
 from privsvm.base.released import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.features import fourier_features
@@ -16,9 +21,22 @@ from privsvm.solvers.hinge import hinge_objective
 MECHANISMS = ["gaussian", "laplace", "laplace_as_published"]
 
 
-def model_for(n_classes, **changes):
+CLASSES = {
+    ("linear", "gaussian"): PrivateSVMClassifier,
+    ("linear", "laplace"): PrivateSVMLaplaceClassifier,
+    ("rbf", "gaussian"): PrivateSVMRBFClassifier,
+    ("rbf", "laplace"): PrivateSVMRBFLaplaceClassifier,
+}
+
+
+def model_for(n_classes, kernel="linear", mechanism="gaussian", **changes):
+    """The class of a kernel and a mechanism, with those of the parameters that it has."""
+    noise, _, published = mechanism.partition("_as_")
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
-    return PrivateSVMClassifier(**chosen)
+    if published:
+        chosen["constant"] = published
+    method = CLASSES[kernel, noise]
+    return method(**{name: value for name, value in chosen.items() if name in method.declared})
 
 
 def silent(model, X, y, **kwargs):

@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 from tests.memory import fit_megabytes
 from tests.table_3 import TABLE_3, printed, read_training_part, table_3_rows
 
-from privsvm import SVMClassifier
+from privsvm import SMOSVMClassifier, SVMClassifier
 
 
 def scaled(load):
@@ -20,6 +20,12 @@ def pair_values(model, X):
     return values[:, 0] if values.shape[1] == 1 else values
 
 
+def solved_by(selection, **parameters):
+    if selection == "block":
+        return SVMClassifier(**parameters)
+    return SMOSVMClassifier(**parameters, selection=selection)
+
+
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_digits])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize("sparse", [False, True])
@@ -28,7 +34,7 @@ def test_decision_values_are_libsvm(load, kernel, sparse, selection):
     X, y = scaled(load)
     rows = scipy.sparse.csr_array(X) if sparse else X
     parameters = {"kernel": kernel, "gamma": 0.02, "C": 2.0, "coef0": 0.5, "tol": 1e-5}
-    ours = SVMClassifier(**parameters, selection=selection).fit(rows, y)
+    ours = solved_by(selection, **parameters).fit(rows, y)
     theirs = SVC(**parameters, decision_function_shape="ovo").fit(X, y)
     expected = theirs.decision_function(X)
     values = pair_values(ours, rows)
@@ -60,7 +66,7 @@ def test_memory_of_a_large_fit(tmp_path):
 def test_class_weights_are_libsvm(weights, selection):
     X, y = scaled(load_wine)
     X = X[:, :3]
-    ours = SVMClassifier(gamma=0.1, tol=1e-5, class_weight=weights, selection=selection).fit(X, y)
+    ours = solved_by(selection, gamma=0.1, tol=1e-5, class_weight=weights).fit(X, y)
     theirs = SVC(gamma=0.1, tol=1e-5, class_weight=weights, decision_function_shape="ovo").fit(X, y)
     assert np.allclose(pair_values(ours, X), theirs.decision_function(X), rtol=0, atol=1e-3)
 
@@ -69,7 +75,7 @@ def test_class_weights_are_libsvm(weights, selection):
 def test_sigmoid_takes_libsvms_path_with_wss2(load):
     # The kernel is not positive semi-definite: which stationary point is found depends on the path.
     X, y = scaled(load)
-    ours = SVMClassifier(kernel="sigmoid", gamma=0.02, C=2.0, coef0=0.5, selection="wss2").fit(X, y)
+    ours = SMOSVMClassifier(kernel="sigmoid", gamma=0.02, C=2.0, coef0=0.5).fit(X, y)
     theirs = SVC(kernel="sigmoid", gamma=0.02, C=2.0, coef0=0.5).fit(X, y)
     assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.999
 
@@ -78,7 +84,7 @@ def test_sigmoid_takes_libsvms_path_with_wss2(load):
 def test_objective_is_the_dual_value(selection):
     X, y = scaled(load_breast_cancer)
     C = 0.5
-    model = SVMClassifier(kernel="linear", C=C, tol=1e-6, selection=selection).fit(X, y)
+    model = solved_by(selection, kernel="linear", C=C, tol=1e-6).fit(X, y)
     w = model.dual_coef_[:, 0] @ X[model.support_]
     sign = np.where(y == 1, 1, -1)
     primal = 0.5 * w @ w + C * np.maximum(0, 1 - sign * (X @ w + model.intercept_[0])).sum()

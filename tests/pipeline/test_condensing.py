@@ -102,7 +102,7 @@ def test_an_unknown_kind_and_lost_classes_are_named():
 
 def test_no_guarantee_survives_condensation():
     prepared = prepared_wine()
-    method = job("pmsvm", variant="sound", C=0.05)
+    method = job("pmsvm_wp", C=0.05)
     (whole, _), none = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
     assert whole.guarantees[0].status == "proved"
     assert none == []
@@ -112,12 +112,11 @@ def test_no_guarantee_survives_condensation():
     assert "condensed (ci)" in path.guarantees[0].reason
 
 
-@pytest.mark.parametrize("implementation", ["dpsvmdvp", "dpwss", "pmsvm"])
+@pytest.mark.parametrize("implementation", ["dpsvmdvp", "dpwss", "pmsvm_wp_as_published"])
 def test_what_is_said_of_training_rows_is_not_said_of_condensed_ones(implementation):
     """Data sets that differ in one condensed row are no neighbours: an audit of them would prove nothing."""
     prepared = two_classes(prepared_wine())
-    variant = {"variant": "as_published"} if implementation == "pmsvm" else {}
-    method = job(implementation, allow_unsound=True, **variant)
+    method = job(implementation, allow_unsound=True)
     (whole, _), _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
     assert whole.guarantees[0].witness is not None
     condensed = condense_splits(prepared, "ci", "demo", 5)[0]

@@ -1,14 +1,19 @@
 import inspect
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import privsvm
 from privsvm.errors import PrivSVMError
+from privsvm.pipeline.generate import generated_files
 from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.pipeline.params import (
     check_params,
@@ -37,20 +42,38 @@ def test_the_default_benchmark_is_valid():
     )
 
 
+@pytest.mark.parametrize("path", generated_files(), ids=lambda path: path.name)
+def test_generated_files_are_current(path):
+    assert path.read_text() == generated_files()[path], "run python -m privsvm.pipeline.generate"
+
+
+def test_the_stub_has_the_public_names():
+    stub = (REPOSITORY / "lib/privsvm/__init__.pyi").read_text()
+    assert re.findall(r"import (\w+) as \1$", stub, re.MULTILINE) != []
+    assert set(re.findall(r"import (\w+) as \1$", stub, re.MULTILINE)) == set(privsvm.__all__)
+
+
 @pytest.mark.parametrize("implementation", implementations())
 def test_schema_and_constructor_have_the_same_parameters(implementation):
-    estimator = estimator_class(implementation)
-    assert set(implementation_parameters(implementation)) == set(inspect.signature(estimator).parameters) - COMMON
+    method = estimator_class(implementation)
+    assert set(implementation_parameters(implementation)) == set(inspect.signature(method).parameters) - COMMON
 
 
-def test_every_parameter_is_documented():
+def test_the_schema_is_a_json_schema():
+    schema = json.loads((REPOSITORY / "lib/privsvm/pipeline/params.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(coerce_numbers(default()))
+    for entry in default()["methods"].values():
+        own = {name: value for name, value in entry.items() if name not in ("implementation", "datasets")}
+        jsonschema.Draft202012Validator(schema["$implementations"][entry["implementation"]]).validate(own)
+
+
+def test_every_key_is_documented():
     page = (REPOSITORY / "docs/parameters.md").read_text()
-    for implementation in implementations():
-        for name in implementation_parameters(implementation):
-            assert name in page, f"{implementation}: {name}"
     schema = json.loads((REPOSITORY / "lib/privsvm/pipeline/params.schema.json").read_text())
     for name, section in schema["properties"].items():
-        for key in section.get("properties", {}) or [name]:
+        model = schema["$defs"].get(section.get("$ref", "").rpartition("/")[2], {})
+        for key in model.get("properties", {}) or [name]:
             assert key in page, f"{name}.{key}"
 
 
@@ -113,3 +136,60 @@ def test_the_first_mistake_is_one_line():
         check_params(params, "mine.yaml")
     assert str(caught.value).startswith("mine.yaml: ")
     assert "\n" not in str(caught.value)
+
+
+def test_thousands_of_methods_are_checked_at_once():
+    """In a process of its own: neither scikit-learn nor a method is imported."""
+    code = (
+        "import sys, time, yaml\n"
+        "from privsvm.pipeline.params import check_params\n"
+        "params = yaml.safe_load(open('params.yaml'))\n"
+        "entries = list(params['methods'].values())\n"
+        "params['methods'] = {f'm{i}': entries[i % len(entries)] for i in range(2000)}\n"
+        "own = {'path': 'params.yaml', 'format': 'csv', 'label': 'y', 'bounds': [0, 1], 'classes': [0, 1]}\n"
+        "params['datasets'] |= {f'd{i}': own for i in range(200)}\n"
+        "started = time.process_time()\n"
+        "check_params(params)\n"
+        "print(time.process_time() - started)\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('privsvm.methods.') or name == 'sklearn'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    seconds, *imported = done.stdout.split()
+    assert imported == []
+    assert float(seconds) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "part"),
+    [
+        ("methods.$(touch x)", {"implementation": "svm"}, "becomes a folder"),
+        ("methods.a;b", {"implementation": "svm"}, "becomes a folder"),
+        ("methods.a\n", {"implementation": "svm"}, "becomes a folder"),
+        ("datasets.`x`", {}, "becomes a folder"),
+        ("datasets.../up", {}, "becomes a folder"),
+        ("experiment", "a b", "letters, digits"),
+        ("experiment", "a\n", "letters, digits"),
+        ("methods.new", {"implementation": "no_such"}, "is unknown"),
+        ("methods.new", {"implementation": 3}, "must be a file of"),
+        ("methods.new", 3, "must be a mapping"),
+        ("methods.new", {"implementation": "svm", "datasets": ["wine", "wine"]}, "different datasets"),
+        ("methods.new", {"implementation": "svm", "C": "1.0"}, "positive finite number"),
+        ("methods.new", {"implementation": "svm", "epsilon": 1.0}, "not a known key"),
+        ("privacy.epsilons", [1, 1.0], "different epsilons"),
+        ("privacy.epsilons", 1, "must be a list"),
+        ("protocol.folds", 1, "at least 2"),
+        ("seed", True, "whole number"),
+        ("data", None, "must be a mapping"),
+    ],
+)
+def test_what_is_wrong_is_one_line(key, value, part):
+    params = default()
+    place, _, last = key.partition(".")
+    if last:
+        params[place][last] = value
+    else:
+        params[place] = value
+    with pytest.raises(PrivSVMError, match=part) as caught:
+        check_params(params)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"params.yaml: {place}")

@@ -45,10 +45,10 @@ PMSVM = {
     "batch": None,
     "batches": [None],
     "methods": {
-        "PMSVM-WP": {"estimator": "pmsvm:PMSVMClassifier", "settings": {"C": 0.05}},
+        "PMSVM-WP": {"estimator": "pmsvm_wp:PMSVMWPClassifier", "settings": {"C": 0.05}},
         "PMSVM-GP": {
-            "estimator": "pmsvm:PMSVMClassifier",
-            "settings": {"perturbation": "gradient", "batch_size": None, "epochs": 3},
+            "estimator": "pmsvm_gp:PMSVMGPClassifier",
+            "settings": {"batch_size": None, "epochs": 3},
         },
         "Missing": {"estimator": "no_such_file:NoSuchClassifier", "settings": {}},
     },

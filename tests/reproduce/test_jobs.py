@@ -90,7 +90,7 @@ def test_a_result_is_stored_with_the_digest_of_its_code(finished):
     assert stored["code"] == closure_digest("reproduce.dpwss.runs", "privsvm.reproduction.context")
     stored = read_json(finished.folder / "data" / "pmsvm_table2_sound" / "Dermatology.PMSVM-GP.json")
     assert stored["code"] == closure_digest(
-        "reproduce.pmsvm.runs", "privsvm.reproduction.context", "privsvm.methods.pmsvm"
+        "reproduce.pmsvm.runs", "privsvm.reproduction.context", "privsvm.methods.pmsvm_gp"
     )
 
 
@@ -106,7 +106,9 @@ def sources(tmp_path):
     ("experiment", "method", "file", "stale"),
     [
         # Imported by what the run imports.
-        ("pmsvm_table2", "", "lib/privsvm/base/private_scaling.py", True),
+        ("pmsvm_table2", "", "lib/privsvm/base/weight_perturbation.py", True),
+        ("pmsvm_table2", "", "lib/privsvm/base/private_scaling.py", False),
+        ("pmsvm_table2_sound", "PMSVM-GP", "lib/privsvm/base/private_scaling.py", True),
         ("pmsvm_table2", "", "lib/privsvm/data/catalogue.json", True),
         ("pmsvm_table2", "", "lib/privsvm/solvers/one_norm_svm.py", False),
         ("pmsvm_table2", "", "lib/privsvm/reproduction/comparison.py", False),

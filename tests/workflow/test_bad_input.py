@@ -16,12 +16,16 @@ pytestmark = pytest.mark.workflow
     ("key", "value", "parts"),
     [
         ("datasets.wien", {}, ["wien", "did you mean 'wine'"]),
-        ("methods.pmsvm_wp.implementation", "pmsmv", ["pmsmv", "did you mean 'pmsvm'"]),
+        ("methods.pmsvm_wp.implementation", "pmsmv_wp", ["pmsmv_wp", "did you mean 'pmsvm_wp'"]),
         ("methods.pmsvm_wp.epsilom", 1, ["methods.pmsvm_wp.epsilom", "not a known key"]),
         ("methods.pmsvm_wp.data_nrom", 1, ["data_nrom", "did you mean 'data_norm'"]),
-        ("methods.pmsvm_wp.C", -1, ["methods.pmsvm_wp.C", "-1", "above 0"]),
+        ("methods.pmsvm_wp.C", -1, ["methods.pmsvm_wp.C", "-1", "must be a positive finite number"]),
         ("methods.pmsvm_wp.per_dataset", {"wien": {"C": 1}}, ["wien", "did you mean 'wine'"]),
-        ("methods.pmsvm_wp.per_dataset", {"wine": {"C": 0}}, ["per_dataset.wine.C", "above 0"]),
+        (
+            "methods.pmsvm_wp.per_dataset",
+            {"wine": {"C": 0}},
+            ["per_dataset.wine.C", "0", "must be a positive finite number"],
+        ),
         ("methods.new", {}, ["methods.new", "'implementation' is missing"]),
         ("privacy.epsilons", [0.5, 0], ["privacy.epsilons.1", "0", "above 0"]),
         ("privacy.epsilons", [-1], ["privacy.epsilons.0", "-1", "above 0"]),
@@ -132,7 +136,7 @@ def test_disk_full(finished, stage):
         " --output-metrics out/m.json --output-curves out/c.csv",
     }[stage]
     job = (
-        '{"condense":"none","experiment":"e","implementation":"pmsvm","parameters":{"C":0.1},"privacy":{"delta":1e-5,'
+        '{"condense":"none","experiment":"e","implementation":"pmsvm_wp","parameters":{"C":0.1},"privacy":{"delta":1e-5,'
         '"epsilons":[1.0],"neighbours":"replace_one","repeats":50},"seed":1}'
     )
     parameters = job if stage == "train" else "{}"

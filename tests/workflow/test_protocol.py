@@ -13,9 +13,9 @@ import pytest
 from dvc.repo import Repo
 
 from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
+from privsvm.base.ppsvm_training import train_on_blocks
 from privsvm.data.prepared import load_prepared
 from privsvm.files import read_json, read_npz
-from privsvm.methods.ppsvm import train_on_blocks
 from privsvm.numerics.streams import job_seed, seeded_stream
 from privsvm.pipeline.model_files import load_paths
 from privsvm.pipeline.sources import compiled_code_key
@@ -359,8 +359,8 @@ class TestChanges:
         assert for_dvc == stale_for_snakemake(done)
         assert {"train@ppsvm_linear", "train@ppsvm_gaussian", "report"} <= for_dvc
 
-    def test_dvc_compares_what_snakemake_compares(self, done_once):
-        test_two_graphs_agree.check_that_dvc_compares_what_snakemake_compares(done_once)
+    def test_every_source_file_has_the_same_readers(self, done_once):
+        test_two_graphs_agree.test_every_source_file_has_the_same_readers(done_once)
 
 
 def agree(workspace, folder, **changes):

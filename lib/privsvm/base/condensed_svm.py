@@ -6,15 +6,15 @@ import abc
 import dataclasses
 import math
 import warnings
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.base.condensation import Condensed
 from privsvm.base.estimators import NoiseStreams, SingleModelClassifier
-from privsvm.base.kernel_svm import SVMClassifier
+from privsvm.base.kernel_svm import CLASS_WEIGHT, SVMClassifier
+from privsvm.base.one_vs_one import KernelSVMParameters
+from privsvm.base.parameters import N_JOBS, parameter
 from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_training_data
 from privsvm.numerics.threads import count_threads
@@ -24,22 +24,16 @@ from privsvm.solvers.kernels import KERNELS, resolve_gamma
 __all__ = ["CondensedClassifier"]
 
 
-class CondensedClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
+class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
     """A support vector machine that is trained on condensed rows; a base."""
 
-    C: float
-    kernel: str
-    gamma: float | str
-    degree: int
-    coef0: float
-    tol: float
-    max_iter: int
-    cache_size: float
-    shrinking: bool
-    class_weight: dict | str | None
-    n_jobs: int | None
-    classes: Sequence | None
-    n_features_in_: int
+    class_weight: dict | str | None = parameter(
+        None,
+        CLASS_WEIGHT,
+        'Factor of C for each label; "balanced" is inversely proportional to the number of condensed rows.',
+    )
+    n_jobs: int | None = N_JOBS
+
     condense: ClassVar[str]
 
     @abc.abstractmethod
@@ -54,12 +48,12 @@ class CondensedClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator)
 
     def _svm(self) -> SVMClassifier:
         """Return the classifier that is trained on the condensed rows."""
-        names = set(SVMClassifier().get_params()) & set(self.get_params())
+        names = set(SVMClassifier.declared) & set(self.declared)
         return SVMClassifier(**{name: getattr(self, name) for name in names})
 
     def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+        self.check_declared()
         svm = self._svm()
-        svm._settings()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         resolve_gamma(self.gamma, X)
         condensed = self._condense(X, codes, count_threads(self.n_jobs), rng)

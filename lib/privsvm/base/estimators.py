@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privsvm.base.parameters import ALLOW_UNSOUND, CLASSES, EPSILON, LABELS, NEIGHBOURS, RANDOM_STATE, DeclaredEstimator
 from privsvm.base.validation import common_tags
 from privsvm.numerics.streams import seeded_stream, system_stream
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import Guarantee, Neighbours
 
 __all__ = [
     "NoiseStreams",
@@ -86,6 +88,8 @@ class ReleasedClassifier:
     """Prediction of an estimator that keeps its one released model as ``_path``; a mixin."""
 
     classes_: np.ndarray
+    n_features_in_: int
+    guarantee_: Guarantee
     _path: Any
 
     def decision_function(self, X) -> np.ndarray:
@@ -121,8 +125,10 @@ class ReleasedClassifier:
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
 
 
-class SingleModelClassifier(ReleasedClassifier, abc.ABC):
-    """An estimator without epsilon, which trains one model; a base, with a scikit-learn classifier beside it."""
+class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):
+    """A classifier without epsilon, which trains one model; a base."""
+
+    classes: Sequence | None = LABELS
 
     def fit(self, X, y) -> Self:
         """Train on rows and labels.
@@ -166,15 +172,17 @@ class SingleModelClassifier(ReleasedClassifier, abc.ABC):
         """Train and keep the model, with streams from `rng` where it draws anything."""
 
     def __sklearn_tags__(self):
-        return common_tags(super().__sklearn_tags__())  # type: ignore[misc]
+        return common_tags(super().__sklearn_tags__())
 
 
-class PrivateClassifier(ReleasedClassifier, abc.ABC):
-    """An estimator that trains and releases one private model; a base, with a scikit-learn classifier beside it."""
+class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):
+    """A classifier that trains and releases one private model; a base."""
 
-    epsilon: float
-    random_state: int | np.random.Generator | None
-    guarantee_: Guarantee
+    epsilon: float = EPSILON
+    classes: Sequence | None = CLASSES
+    neighbours: Neighbours = NEIGHBOURS
+    allow_unsound: bool = ALLOW_UNSOUND
+    random_state: int | np.random.Generator | None = RANDOM_STATE
 
     def fit(self, X, y) -> Self:
         """Train, and release one noisy model.
@@ -197,6 +205,7 @@ class PrivateClassifier(ReleasedClassifier, abc.ABC):
             If a parameter is out of range, an assumption of the proof fails, or the model would be
             unsound without ``allow_unsound=True``.
         """
+        self.check_declared()
         self._keep(self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds())
         return self
 
@@ -239,7 +248,7 @@ class PrivateClassifier(ReleasedClassifier, abc.ABC):
         self.guarantee_ = path.guarantees[0]
 
     def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())  # type: ignore[misc]
+        tags = common_tags(super().__sklearn_tags__())
         # Noise is the point: accuracy on tiny data sets is not.
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None

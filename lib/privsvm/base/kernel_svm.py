@@ -2,125 +2,48 @@
 
 from __future__ import annotations
 
+import abc
 import math
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from privsvm.base.estimators import SingleModelClassifier
-from privsvm.base.one_vs_one import SELECTIONS, c_svc_settings, class_pairs, solve_pairs
+from privsvm.base.one_vs_one import KernelSVMParameters, class_pairs, solve_pairs
+from privsvm.base.parameters import N_JOBS, parameter
 from privsvm.base.released import KernelPath
-from privsvm.base.validation import check_choice, check_training_data
+from privsvm.base.validation import check_training_data
+from privsvm.constraints import Constraint
 from privsvm.numerics.threads import count_threads
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
 
-__all__ = ["SVMClassifier"]
+__all__ = ["KernelSVM", "SVMClassifier"]
+
+CLASS_WEIGHT = Constraint(
+    {"anyOf": [{"enum": ["balanced"]}, {"type": "null"}]},
+    'must be "balanced", None or a mapping from labels to factors',
+    'dict, "balanced" or None',
+    (dict,),
+)
 
 
-class SVMClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
-    """Support vector machine with LIBSVM's problem, stopping rule and vote. Not private.
+class KernelSVM(KernelSVMParameters, SingleModelClassifier):
+    """Training and prediction of a kernel support vector machine, whatever the solver; a base."""
 
-    Solves ``min 1/2 a'Qa - e'a, 0 <= a <= C, y'a = 0`` for each pair of classes, until the largest
-    violation of optimality is at most `tol`.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Upper bound of a dual variable: weight of one row's hinge loss.
-    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
-        Kernel function.
-    gamma : float, "scale" or "auto", default="scale"
-        Kernel coefficient of rbf, poly and sigmoid.
-    degree : int, default=3
-        Degree of poly.
-    coef0 : float, default=0.0
-        Constant of poly and sigmoid.
-    tol : float, default=1e-3
-        Stopping tolerance.
-    max_iter : int, default=-1
-        Most iterations of the solver for each pair of classes; -1 for no limit.
-    cache_size : float, default=200
-        Megabytes for kernel values.
-    shrinking : bool, default=True
-        Whether to set bounded variables aside while solving.
-    selection : {"block", "wss1", "wss2", "wss3", "wss4"}, default="block"
-        Which variables are moved together: a working set of many (the fast solver), or one of the published rules
-        for two (`privsvm.solvers.smo`); "wss2" takes LIBSVM's path.
-    class_weight : dict, "balanced" or None, default=None
-        Factor of C for each label; "balanced" is inversely proportional to the number of rows.
-    n_jobs : int or None, default=None
-        Threads of "block"; None means 1, -1 all cores. The model does not depend on it.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
-
-    Attributes
-    ----------
-    classes_ : ndarray (c,)
-        Labels.
-    support_ : ndarray of int (m,)
-        Training rows with a nonzero dual variable.
-    dual_coef_ : ndarray (m, p)
-        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
-    intercept_ : ndarray (p,)
-        Offsets.
-    objective_ : float
-        Dual objective ``1/2 a'Qa - e'a``, summed over the pairs.
-    n_iter_ : int
-        Iterations (pairs of variables moved) of the solver, summed over the pairs of classes.
-    n_support_ : ndarray of int (c,)
-        Support vectors of each class.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
-
-    Examples
-    --------
-    >>> from privsvm import SVMClassifier
-    >>> SVMClassifier(kernel="linear").fit([[-1.0], [1.0]], ["no", "yes"]).predict([[3.0]])
-    array(['yes'], dtype='<U3')
-    """
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        cache_size: float = 200,
-        shrinking: bool = True,
-        selection: str = "block",
-        class_weight: dict | str | None = None,
-        n_jobs: int | None = None,
-        classes: Sequence | None = None,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.shrinking = shrinking
-        self.selection = selection
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.classes = classes
+    class_weight: dict | str | None = parameter(
+        None,
+        CLASS_WEIGHT,
+        'Factor of C for each label; "balanced" is inversely proportional to the number of rows.',
+    )
 
     def _train(self, X, y, rng: Any) -> None:
-        settings = self._settings()
+        self.check_declared()
+        settings = {**self._c_svc_settings(), **self._solver()}
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         n_classes = len(self.classes_)
         settings["gamma"] = gamma = resolve_gamma(self.gamma, X)
@@ -170,11 +93,9 @@ class SVMClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
         )
 
-    def _settings(self) -> dict[str, Any]:
-        """Check the parameters; return the solver's."""
-        settings = c_svc_settings(self)
-        check_choice("selection", self.selection, SELECTIONS)
-        return {**settings, "selection": self.selection, "n_threads": count_threads(self.n_jobs)}
+    @abc.abstractmethod
+    def _solver(self) -> dict[str, Any]:
+        """Keywords of `solve_pairs` that choose the solver."""
 
     def _weights(self, codes: np.ndarray) -> np.ndarray:
         """Return the factor of C for each class code, (c,)."""
@@ -192,3 +113,43 @@ class SVMClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
                         f"class_weight={self.class_weight!r}: the weight of {label!r} must be positive and finite"
                     )
         return weights
+
+
+class SVMClassifier(KernelSVM):
+    """Support vector machine with LIBSVM's problem, stopping rule and vote. Not private.
+
+    Solves ``min 1/2 a'Qa - e'a, 0 <= a <= C, y'a = 0`` for each pair of classes, until the largest violation of
+    optimality is at most `tol`. The solver moves working sets of many variables; `SMOSVMClassifier` has LIBSVM's.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c,)
+        Labels.
+    support_ : ndarray of int (m,)
+        Training rows with a nonzero dual variable.
+    dual_coef_ : ndarray (m, p)
+        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
+    intercept_ : ndarray (p,)
+        Offsets.
+    objective_ : float
+        Dual objective ``1/2 a'Qa - e'a``, summed over the pairs.
+    n_iter_ : int
+        Iterations (pairs of variables moved) of the solver, summed over the pairs of classes.
+    n_support_ : ndarray of int (c,)
+        Support vectors of each class.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+
+    Examples
+    --------
+    >>> from privsvm import SVMClassifier
+    >>> SVMClassifier(kernel="linear").fit([[-1.0], [1.0]], ["no", "yes"]).predict([[3.0]])
+    array(['yes'], dtype='<U3')
+    """
+
+    n_jobs: int | None = N_JOBS
+
+    def _solver(self) -> dict[str, Any]:
+        return {"selection": "block", "n_threads": count_threads(self.n_jobs)}

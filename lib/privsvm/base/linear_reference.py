@@ -5,22 +5,22 @@ from __future__ import annotations
 import abc
 import math
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from privsvm.base.estimators import SingleModelClassifier
+from privsvm.base.parameters import parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import check_count, check_flag, check_positive, check_training_data
+from privsvm.base.validation import check_training_data
+from privsvm.constraints import COUNT, FLAG, POSITIVE, optional
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.all_in_one import AllInOneProblem, solve_all_in_one
 
 __all__ = ["LinearReference", "SmoothedReference"]
 
 
-class LinearReference(SingleModelClassifier, ClassifierMixin, BaseEstimator):
+class LinearReference(SingleModelClassifier):
     """A classifier that keeps its one exact linear model; a base. Two classes keep two weight vectors."""
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray, objective: float, n_iter: int, reference: str) -> None:
@@ -45,17 +45,19 @@ class LinearReference(SingleModelClassifier, ClassifierMixin, BaseEstimator):
 
 
 class SmoothedReference(LinearReference):
-    """A reference whose problem `privsvm.solvers.all_in_one` solves; a base.
+    """A reference whose problem `privsvm.solvers.all_in_one` solves; a base."""
 
-    Its parameters include `C`, `smoothing`, `tol`, `max_iter` and `fit_intercept`.
-    """
-
-    C: float
-    smoothing: float
-    tol: float
-    fit_intercept: bool
-    max_iter: int | None
-    classes: Sequence | None
+    C: float = parameter(1.0, POSITIVE, "Weight of one row's loss (the PMSVM paper's C/n).")
+    smoothing: float = parameter(
+        0.01, POSITIVE, "s of the hinge, in units of the margin: it exceeds the plain hinge by at most s / 2."
+    )
+    tol: float = parameter(
+        1e-5,
+        POSITIVE,
+        "Stop once the norm of the objective's gradient is at most this share of its norm at zero weights.",
+    )
+    max_iter: int | None = parameter(None, optional(COUNT), "Most Newton steps; None for no limit.")
+    fit_intercept: bool = parameter(False, FLAG, "Whether to train offsets, which are not regularised.")
 
     @abc.abstractmethod
     def _problem(self, X, codes: np.ndarray, n_classes: int) -> AllInOneProblem:
@@ -63,11 +65,7 @@ class SmoothedReference(LinearReference):
 
     def _solve(self, X, y, reference: str) -> None:
         """Check, solve and keep."""
-        for name in ("C", "smoothing", "tol"):
-            check_positive(name, getattr(self, name))
-        check_flag("fit_intercept", self.fit_intercept)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
+        self.check_declared()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         problem = self._problem(X, codes, len(self.classes_))
         at_zero = float(np.linalg.norm(problem.gradient(np.zeros((len(self.classes_), problem.X.shape[1])))))

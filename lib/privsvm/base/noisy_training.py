@@ -7,7 +7,6 @@ Algorithm 1). The rows are read through these sums alone, so what the optimizer 
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import math
@@ -17,29 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
-from privsvm.base.perturbation import REFUSED_DATA, clip_rows, one_vs_rest_signs
-from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale, scale_rows
+from privsvm.base.estimators import NoiseStreams, disclose_noise
+from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
+from privsvm.base.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.base.released import LinearPath, StandardizedLinearPath, UnitLinearPath
 from privsvm.base.validation import (
     INFERRED_CLASSES,
-    check_bound,
-    check_budgets,
     check_choice,
-    check_count,
-    check_flag,
-    check_positive,
-    check_public_classes,
-    check_training_data,
 )
 from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.privacy.audit import sampled_witness
-from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import COMPOSITIONS, SampledGaussianSteps
 from privsvm.solvers.noisy_gradient import (
-    AVERAGES,
-    SCHEDULES,
     GradientSteps,
     clipped_gradient_sum,
     noisy_gradient_steps,
@@ -47,10 +37,8 @@ from privsvm.solvers.noisy_gradient import (
 )
 
 __all__ = [
-    "NoisyGradientClassifier",
     "NoisyGradientRelease",
     "TrainingPlan",
-    "check_share_kept",
     "release_noisy_gradient",
     "training_plan",
 ]
@@ -115,14 +103,6 @@ def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epoc
         n_steps=int(epochs) * steps,
         expected_batch=rows / steps,
     )
-
-
-def check_share_kept(name: str, value: Any) -> None:
-    """Raise ValueError with name and value if a parameter is no number of at least 0 and below 1."""
-    if value != 0:
-        check_positive(name, value)
-    if not value < 1:
-        raise ValueError(f"{name}={value!r}: must be at least 0 and below 1")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -462,146 +442,3 @@ def _witness(
         neighbours,
         f"{pair}, with the same public numbers{given}; {_AUDIT_RUNS} models trained on each",
     )
-
-
-class NoisyGradientClassifier(PrivateClassifier):
-    """Training of an estimator by noisy gradient steps; a base. What it declares are the estimator's parameters."""
-
-    delta: float
-    data_norm: float | None
-    classes: Sequence | None
-    neighbours: Neighbours
-    n_rows: int | None
-    batch_size: int | None
-    epochs: int
-    learning_rate: float | str
-    schedule: str
-    momentum: float
-    average: str
-    max_grad_norm: float
-    ridge: float
-    fit_intercept: bool | None
-    n_jobs: int | None
-    allow_unsound: bool
-    # Not every method has these.
-    composition: str = "joint"
-    margin_weight: float = 0.0
-    scaling: str = "none"
-
-    @abc.abstractmethod
-    def _check_own(self) -> None:
-        """Refuse parameters of this method that mean nothing."""
-
-    @abc.abstractmethod
-    def _gradient_steps(self) -> GradientSteps:
-        """Loss and optimizer; `_common_steps` has what all methods share."""
-
-    @abc.abstractmethod
-    def _words(self) -> tuple[str, str]:
-        """Say for the privacy record what is trained, and after which paper."""
-
-    def _common_steps(self) -> dict[str, Any]:
-        return {
-            "ridge": float(self.ridge),
-            "fit_intercept": self.scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept),
-            "max_grad_norm": float(self.max_grad_norm),
-            "momentum": float(self.momentum),
-            # For "auto" it is filled in for every epsilon.
-            "learning_rate": 1.0 if self.learning_rate == "auto" else float(self.learning_rate),
-            "schedule": self.schedule,
-            "average": self.average,
-        }
-
-    def release_path(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
-    ) -> LinearPath:
-        streams = noise_streams(rng, self)
-        check_public_classes(self.classes, self.allow_unsound)
-        if self.data_norm is not None:
-            check_bound("data_norm", self.data_norm)
-        self._check_own()
-        self._check_gradient_parameters()
-        budgets, delta = check_budgets(epsilons, self.delta)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        return self._train(X, codes, budgets, delta, repeats, streams, rng, audit)
-
-    def _check_gradient_parameters(self) -> None:
-        """Refuse parameters of the steps that mean nothing."""
-        check_bound("max_grad_norm", self.max_grad_norm)
-        if isinstance(self.learning_rate, str):
-            check_choice("learning_rate", self.learning_rate, ("auto",))
-        else:
-            check_positive("learning_rate", self.learning_rate)
-        for name in ("margin_weight", "ridge"):
-            value = getattr(self, name)
-            if value != 0:
-                check_positive(name, value)
-        check_share_kept("momentum", self.momentum)
-        check_count("epochs", self.epochs)
-        for name in ("batch_size", "n_rows"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("average", self.average, AVERAGES)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        check_choice("scaling", self.scaling, SCALINGS)
-        if self.fit_intercept is not None:
-            check_flag("fit_intercept", self.fit_intercept)
-            if self.fit_intercept and self.scaling != "none":
-                raise ValueError(
-                    f"fit_intercept={self.fit_intercept!r}: scaling={self.scaling!r} leaves no room for offsets; use "
-                    "None"
-                )
-        count_threads(self.n_jobs)
-        if self.n_rows is None and self.neighbours == "add_remove" and not self.allow_unsound:
-            raise ValueError(
-                "n_rows=None: the sample rate would follow from the private number of rows; give a public number of "
-                "rows, or consent with allow_unsound=True"
-            )
-
-    def _train(
-        self, X, codes: np.ndarray, epsilons: list[float], delta: float, repeats: int, streams: NoiseStreams, rng, audit
-    ) -> LinearPath:
-        """Models of checked parameters and rows."""
-        norm = math.inf if self.data_norm is None else float(self.data_norm)
-        plan = training_plan(self.n_rows, X.shape[0], self.batch_size, self.epochs)
-        self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
-        release = release_noisy_gradient(
-            X if self.data_norm is None or self.scaling != "none" else clip_rows(X, norm),
-            codes,
-            len(self.classes_),
-            plan=plan,
-            steps=self._gradient_steps(),
-            epsilons=epsilons,
-            delta=delta,
-            neighbours=self.neighbours,
-            repeats=repeats,
-            streams=streams,
-            n_jobs=self.n_jobs,
-            composition=self.composition,
-            scaling=self.scaling,
-            automatic_rate=self.learning_rate == "auto",
-            audit=audit,
-            data_norm=norm,
-        )
-        what, reference = self._words()
-        guarantees = release.guarantees(what, rng, reference, inferred_classes=self.classes is None)
-        return release.path(guarantees, len(self.classes_))
-
-    def _keep(self, path: LinearPath) -> None:
-        super()._keep(path)
-        self.intercept_ = path.intercept[0, 0]
-        if isinstance(path, StandardizedLinearPath):
-            self.centre_, self.spread_, self.bound_ = path.centre[0, 0], path.spread[0, 0], float(path.bound[0])
-        self.privacy_ = self.guarantee_
-        self.noise_multiplier_ = self._noise_multiplier(path.guarantees[0])
-
-    def _noise_multiplier(self, guarantee: Any) -> float:
-        """Noise of a record over what it is measured in."""
-        return guarantee.noise_scale / float(self.max_grad_norm)

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.base.estimators import NoiseStreams, SingleModelClassifier, noise_streams
+from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.base.released import ReleasedPath
-from privsvm.base.validation import check_choice, check_positive, check_training_data, is_number
+from privsvm.base.validation import check_training_data, is_number
+from privsvm.constraints import POSITIVE, either, one_of, real, whole
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS
 from privsvm.solvers.one_norm_svm import OneNormProblem
@@ -25,6 +26,7 @@ from privsvm.solvers.uniform_design import nested_search
 
 __all__ = [
     "KERNEL_NAMES",
+    "MBAR",
     "TUNE",
     "OneNormClassifier",
     "OneNormModel",
@@ -41,6 +43,11 @@ __all__ = [
 
 TUNE = "tune"
 KERNEL_NAMES = ("linear", "gaussian")
+MBAR = either(
+    "must be a share of the training rows between 0 and 1, or a whole number of rows",
+    real("", above=0, below=1),
+    whole(1),
+)
 
 # Section 4.1 of the paper.
 _EXPONENTS = tuple(range(-7, 8))
@@ -81,23 +88,10 @@ class OneNormModel:
     n_iter: int
 
 
-def check_tuning(kernel: Any, C: Any, gamma: Any) -> None:
-    """Raise ValueError for a kernel that is unknown, or C and gamma that are neither numbers nor to be chosen.
-
-    Parameters
-    ----------
-    kernel, C, gamma
-        Parameters of an estimator.
-    """
-    check_choice("kernel", kernel, KERNEL_NAMES)
-    if not isinstance(C, str) or C != TUNE:
-        check_positive("C", C)
-    if isinstance(gamma, str):
-        check_choice("gamma", gamma, ("auto", TUNE))
-    else:
-        check_positive("gamma", gamma)
-    if kernel == "gaussian" and isinstance(gamma, str) and gamma == TUNE and C != TUNE:
-        raise ValueError(f"gamma={gamma!r}: chosen together with C only, which is {C!r}; set both to {TUNE!r}")
+def check_tuning(kernel: str, C: float | str, gamma: float | str) -> None:
+    """Raise ValueError where gamma is to be chosen and C is not."""
+    if kernel == "gaussian" and gamma == TUNE and C != TUNE:
+        raise ValueError(f"gamma={TUNE!r}: chosen together with C only, which is {C!r}; set both to {TUNE!r}")
 
 
 def count_kernel_rows(mbar: Any, n_rows: int) -> int:
@@ -174,7 +168,7 @@ def train_one_norm(
     kernel : {"linear", "gaussian"}
         What the columns are.
     C, gamma : float or "tune"
-        See `check_tuning`; gamma is of no effect for "linear".
+        As of `OneNormClassifier`; gamma is of no effect for "linear".
     rng : numpy.random.Generator
         Draws the tuning set, or the folds.
 
@@ -324,15 +318,24 @@ def expansion_arrays(vectors, model: OneNormModel, coef: np.ndarray) -> dict[str
     }
 
 
-class OneNormClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
+class OneNormClassifier(SingleModelClassifier):
     """A classifier whose model is one linear program a class; a base."""
 
-    C: float | str
-    kernel: str
-    gamma: float | str
-    classes: Sequence | None
-    n_features_in_: int
-    random_state: int | np.random.Generator | None
+    C: float | str = parameter(
+        1.0,
+        either('must be a positive finite number, or "tune"', POSITIVE, one_of(TUNE)),
+        "Weight of a row's slack; the paper's nu. \"tune\" chooses it as the paper does, on rows held back.",
+    )
+    kernel: str = parameter(
+        "linear", one_of(*KERNEL_NAMES), '"gaussian" is ``exp(-gamma ||x - z||^2)``, called rbf elsewhere.'
+    )
+    gamma: float | str = parameter(
+        "auto",
+        either('must be a positive finite number, "auto" or "tune"', POSITIVE, one_of("auto", TUNE)),
+        'Kernel coefficient; the paper\'s mu. "auto" is ``1 / d``; "tune", with a C of "tune", chooses both as the '
+        "paper does.",
+    )
+    random_state: int | np.random.Generator | None = RANDOM_STATE
 
     @abc.abstractmethod
     def _model(
@@ -344,15 +347,13 @@ class OneNormClassifier(SingleModelClassifier, ClassifierMixin, BaseEstimator):
     def _guarantee(self, rng: NoiseStreams | np.random.Generator | int | None) -> Guarantee:
         """Return the record of a model that was just trained with streams from `rng`."""
 
-    def _check_parameters(self) -> None:
-        check_tuning(self.kernel, self.C, self.gamma)
-
     def _start_gamma(self) -> float | str:
         """Return gamma as a number, or "tune"."""
         return 1.0 / self.n_features_in_ if self.gamma == "auto" else self.gamma
 
     def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
-        self._check_parameters()
+        self.check_declared()
+        check_tuning(self.kernel, self.C, self.gamma)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         model, path, arrays = self._model(X, codes, noise_streams(rng, self)(0.0, 0))
         self.C_, self.gamma_ = model.C, model.gamma

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from privsvm.base.validation import check_choice, check_flag, check_positive, check_whole_number, is_number
+from privsvm.base.parameters import DeclaredEstimator, parameter
+from privsvm.constraints import ANY_NUMBER, COUNT, FLAG, POSITIVE, either, one_of, whole
 from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.solvers.block_smo import solve_prepared
 from privsvm.solvers.c_svc import CSVCSolution
@@ -17,10 +17,9 @@ from privsvm.solvers.kernel_rows import KernelRows
 from privsvm.solvers.kernels import KERNELS
 from privsvm.solvers.smo import solve_smo
 
-__all__ = ["SELECTIONS", "ClassPair", "c_svc_settings", "class_pairs", "solve_pairs"]
+__all__ = ["GAMMA", "ClassPair", "KernelSVMParameters", "class_pairs", "solve_pairs"]
 
-# Solvers of the C-SVC dual: working sets of many variables, or one of LIBSVM's rules for two.
-SELECTIONS = ("block", "wss1", "wss2", "wss3", "wss4")
+GAMMA = either('must be a positive finite number, "scale" or "auto"', POSITIVE, one_of("scale", "auto"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,39 +81,32 @@ def class_pairs(codes: np.ndarray, n_classes: int) -> list[ClassPair]:
     return pairs
 
 
-def c_svc_settings(estimator) -> dict[str, Any]:
-    """Check the parameters of a C-SVC problem, and turn them into the solvers' keywords.
+class KernelSVMParameters(DeclaredEstimator):
+    """The parameters of LIBSVM's C-SVC problem and its solver; a base."""
 
-    Parameters
-    ----------
-    estimator : estimator
-        With ``C, kernel, degree, coef0, tol, max_iter, cache_size, shrinking``.
+    C: float = parameter(1.0, POSITIVE, "Upper bound of a dual variable: weight of one row's hinge loss.")
+    kernel: str = parameter("rbf", one_of(*KERNELS), "Kernel function.")
+    gamma: float | str = parameter(
+        "scale", GAMMA, 'Kernel coefficient of rbf, poly and sigmoid. "scale" takes the variance of the training rows.'
+    )
+    degree: int = parameter(3, COUNT, "Degree of poly.")
+    coef0: float = parameter(0.0, ANY_NUMBER, "Constant of poly and sigmoid.")
+    tol: float = parameter(1e-3, POSITIVE, "Stopping tolerance of the solver.")
+    max_iter: int = parameter(-1, whole(-1), "Most iterations of the solver for each pair of classes; -1 for no limit.")
+    cache_size: float = parameter(200, POSITIVE, "Megabytes for kernel values.", effect="time")
+    shrinking: bool = parameter(True, FLAG, "Whether to set bounded variables aside while solving.", effect="time")
 
-    Returns
-    -------
-    dict
-        All but C, which is a bound for each row, and gamma: see `privsvm.solvers.kernels.resolve_gamma`.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter and its value.
-    """
-    for name in ("C", "tol", "cache_size"):
-        check_positive(name, getattr(estimator, name))
-    check_choice("kernel", estimator.kernel, KERNELS)
-    check_flag("shrinking", estimator.shrinking)
-    if not is_number(estimator.coef0) or not math.isfinite(estimator.coef0):
-        raise ValueError(f"coef0={estimator.coef0!r}: must be a finite number")
-    return {
-        "kernel": estimator.kernel,
-        "degree": check_whole_number("degree", estimator.degree, 1),
-        "coef0": float(estimator.coef0),
-        "tol": float(estimator.tol),
-        "shrinking": bool(estimator.shrinking),
-        "cache_size": float(estimator.cache_size),
-        "max_iter": check_whole_number("max_iter", estimator.max_iter, -1),
-    }
+    def _c_svc_settings(self) -> dict[str, Any]:
+        """Keywords of the solvers: all but C, which is a bound for each row, and gamma, which may need the rows."""
+        return {
+            "kernel": self.kernel,
+            "degree": int(self.degree),
+            "coef0": float(self.coef0),
+            "tol": float(self.tol),
+            "shrinking": bool(self.shrinking),
+            "cache_size": float(self.cache_size),
+            "max_iter": int(self.max_iter),
+        }
 
 
 def solve_pairs(
@@ -141,7 +133,7 @@ def solve_pairs(
     upper : ndarray (n,)
         Upper bound C of each row's variable.
     selection : {"block", "wss1", "wss2", "wss3", "wss4"}
-        Which variables are moved together.
+        Working sets of many variables, or one of LIBSVM's rules for two.
     n_threads : int
         Threads of "block".
     kernel, gamma, degree, coef0
@@ -154,7 +146,6 @@ def solve_pairs(
     (int, ClassPair, CSVCSolution)
         Index of the pair, the pair, its solution.
     """
-    check_choice("selection", selection, SELECTIONS)
     parameters: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
     present = [(index, pair) for index, pair in enumerate(pairs) if pair.offset is None]
     if selection != "block":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from privsvm.base.validation import check_choice, check_flag, is_number
+from privsvm.base.validation import check_choice, is_number
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz, write_npz
 from privsvm.numerics.rows import squared_distances
@@ -250,17 +250,20 @@ def kernel_agreement(
         For a parameter out of range, more random rows than training rows, or an entity with no column.
     """
     from privsvm.base.one_norm_training import check_tuning, count_kernel_rows
+    from privsvm.base.parameters import check_values
+    from privsvm.base.ppsvm_training import PPSVMParameters
 
-    kernel, gamma = parameters.get("kernel", "linear"), parameters.get("gamma", "auto")
-    standardize = parameters.get("standardize", True)
+    declared = PPSVMParameters.declared
+    values = {name: parameters.get(name, item.default) for name, item in declared.items()}
+    kernel, gamma, standardize = values["kernel"], values["gamma"], values["standardize"]
     for name, count in columns.items():
         if count < 1:
             raise PrivSVMError(f"{name} has no column; have fewer entities, or give it one")
     n_features = sum(columns.values())
     try:
-        check_tuning(kernel, parameters.get("C", 1.0), gamma)
-        check_flag("standardize", standardize)
-        mbar = [count_kernel_rows(parameters.get("mbar", 0.1), rows) for rows in train_rows]
+        check_values(declared, values)
+        check_tuning(kernel, values["C"], gamma)
+        mbar = [count_kernel_rows(values["mbar"], rows) for rows in train_rows]
     except ValueError as error:
         raise PrivSVMError(str(error)) from None
     published = 1.0 / n_features if isinstance(gamma, str) else float(gamma)
@@ -542,8 +545,8 @@ def train_on_messages(
     PrivSVMError
         As `combine_messages`, and for labels that do not fit the blocks.
     """
+    from privsvm.base.ppsvm_training import ppsvm_guarantee, train_on_blocks
     from privsvm.base.released import BlockPath
-    from privsvm.methods.ppsvm import ppsvm_guarantee, train_on_blocks
 
     kernel = agreement["kernel"]
     kernels = combine_messages(messages, agreement, "train", digests)

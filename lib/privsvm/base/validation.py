@@ -16,6 +16,7 @@ __all__ = [
     "check_bound",
     "check_budgets",
     "check_choice",
+    "check_consent",
     "check_count",
     "check_flag",
     "check_positive",
@@ -97,6 +98,12 @@ def check_public_classes(classes: Sequence | None, allow_unsound: bool) -> None:
         raise ValueError(
             "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
         )
+
+
+def check_consent(allow_unsound: bool, problem: str) -> None:
+    """Raise ValueError where nobody consented to a method whose epsilon does not hold."""
+    if not allow_unsound:
+        raise ValueError(f"allow_unsound={allow_unsound!r}: {problem}; consent with allow_unsound=True")
 
 
 def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any, np.ndarray, np.ndarray]:

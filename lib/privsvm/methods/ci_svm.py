@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from privsvm.base.condensation import Condensed, condense_rows
+from privsvm.base.condensation import SCALES, Condensed, condense_rows
 from privsvm.base.condensed_svm import CondensedClassifier
+from privsvm.base.parameters import N_JOBS, DeclaredEstimator, parameter
 from privsvm.base.validation import check_training_data, common_tags
+from privsvm.constraints import one_of
 from privsvm.numerics.threads import count_threads
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "CISVMClassifier", "CondensedInformation"]
 
 
-class CondensedInformation(BaseEstimator):
+class CondensedInformation(DeclaredEstimator):
     """Replace rows by the means of triples of similar rows, as CI-SVM does. Not private.
 
     Features are weighted by their coefficients of variation. Again and again the most similar pair of the rows that are
     left (cosine) is taken, and the row that is most similar to both. Where similarities are equal the smallest row
     numbers are taken; rows of zeros have the similarity 0 to all. One or two rows that are left in the end form the
     last group.
-
-    Parameters
-    ----------
-    scale : {"min_max", "none"}, default="min_max"
-        Similarities are those of features scaled to [0, 1], or of the rows as they are. Coefficients of variation mean
-        nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest
-        absolute value instead. The means are those of the rows as they are.
-    engine : {"auto", "tree", "blocks"}, default="auto"
-        How similar rows are found; the result does not depend on it.
-    n_jobs : int or None, default=None
-        Threads; None means 1, -1 all cores. The result does not depend on it.
 
     Attributes
     ----------
@@ -65,10 +54,20 @@ class CondensedInformation(BaseEstimator):
     array(['up', 'right'], dtype='<U5')
     """
 
-    def __init__(self, *, scale: str = "min_max", engine: str = "auto", n_jobs: int | None = None):
-        self.scale = scale
-        self.engine = engine
-        self.n_jobs = n_jobs
+    scale: str = parameter(
+        "min_max",
+        one_of(*SCALES),
+        "Similarities are those of features scaled to [0, 1], or of the rows as they are. Coefficients of "
+        "variation mean nothing for features around 0. Sparse rows, whose zeros must stay, are divided by "
+        "each feature's largest absolute value instead. The means are those of the rows as they are.",
+    )
+    engine: str = parameter(
+        "auto",
+        one_of("auto", "tree", "blocks"),
+        "How similar rows are found; the result does not depend on it.",
+        effect="time",
+    )
+    n_jobs: int | None = N_JOBS
 
     def fit_resample(self, X, y) -> tuple[Any, np.ndarray]:
         """Condense rows and labels.
@@ -93,6 +92,7 @@ class CondensedInformation(BaseEstimator):
         ValueError
             For rows that are not finite, one class only, or a parameter out of range.
         """
+        self.check_declared()
         n_threads = count_threads(self.n_jobs)
         X, codes, self.classes_ = check_training_data(self, X, y, None)
         condensed = condense_rows(
@@ -111,37 +111,6 @@ class CISVMClassifier(CondensedClassifier):
 
     Rows are condensed as `CondensedInformation` does, then `SVMClassifier` is trained on them. A class that is not the
     label of any condensed row is never predicted; where one class is left alone the model is constant, with a warning.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Upper bound of a dual variable: weight of a condensed row's hinge loss.
-    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
-        Kernel function.
-    gamma : float, "scale" or "auto", default="scale"
-        Kernel coefficient of rbf, poly and sigmoid; "scale" takes the variance of the condensed rows.
-    degree : int, default=3
-        Degree of poly.
-    coef0 : float, default=0.0
-        Constant of poly and sigmoid.
-    tol : float, default=1e-3
-        Stopping tolerance.
-    max_iter : int, default=-1
-        Most iterations of the solver for each pair of classes; -1 for no limit.
-    cache_size : float, default=200
-        Megabytes for kernel values.
-    shrinking : bool, default=True
-        Whether to set bounded variables aside while solving.
-    class_weight : dict, "balanced" or None, default=None
-        Factor of C for each label; "balanced" is inversely proportional to the number of condensed rows.
-    scale : {"min_max", "none"}, default="min_max"
-        Features by which similarities are measured: see `CondensedInformation`.
-    engine : {"auto", "tree", "blocks"}, default="auto"
-        How similar rows are found; the model does not depend on it.
-    n_jobs : int or None, default=None
-        Threads; None means 1, -1 all cores. The model does not depend on it.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
 
     Attributes
     ----------
@@ -188,38 +157,17 @@ class CISVMClassifier(CondensedClassifier):
     array(['up'], dtype='<U5')
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        cache_size: float = 200,
-        shrinking: bool = True,
-        class_weight: dict | str | None = None,
-        scale: str = "min_max",
-        engine: str = "auto",
-        n_jobs: int | None = None,
-        classes: Sequence | None = None,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.shrinking = shrinking
-        self.class_weight = class_weight
-        self.scale = scale
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.classes = classes
+    scale: str = parameter(
+        "min_max",
+        one_of(*SCALES),
+        "Features by which similarities are measured: see `CondensedInformation`.",
+    )
+    engine: str = parameter(
+        "auto",
+        one_of("auto", "tree", "blocks"),
+        "How similar rows are found; the model does not depend on it.",
+        effect="time",
+    )
 
     condense = "ci"
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privsvm.base.linear_reference import LinearReference
-from privsvm.base.validation import check_count, check_positive, check_training_data
+from privsvm.base.parameters import parameter
+from privsvm.base.validation import check_training_data
+from privsvm.constraints import COUNT, POSITIVE, optional
 from privsvm.numerics.rows import row_norms
 from privsvm.solvers.crammer_singer import CrammerSingerSolution, round_off_allowance, solve_crammer_singer
 
@@ -28,17 +29,6 @@ class CrammerSingerClassifier(LinearReference):
 
     Solves ``min 1/2 sum_k ||w_k||^2 + C sum_i max_k (1 - [k = y_i] + (w_k - w_{y_i}) . x_i)`` to a certified duality
     gap.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Weight of one row's loss (the PMSVM paper's C/n).
-    gap : float, default=1e-4
-        Target of the duality gap, as a share of the objective; or what float64 can certify, if that is more.
-    max_epochs : int or None, default=None
-        Most passes over the rows; None for no limit. Features of very different scales take many.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
 
     Attributes
     ----------
@@ -66,24 +56,20 @@ class CrammerSingerClassifier(LinearReference):
     array(['yes'], dtype='<U3')
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        gap: float = 1e-4,
-        max_epochs: int | None = None,
-        classes: Sequence | None = None,
-    ):
-        self.C = C
-        self.gap = gap
-        self.max_epochs = max_epochs
-        self.classes = classes
+    C: float = parameter(1.0, POSITIVE, "Weight of one row's loss (the PMSVM paper's C/n).")
+    gap: float = parameter(
+        1e-4,
+        POSITIVE,
+        "Target of the duality gap, as a share of the objective; or what float64 can certify, if that is more.",
+    )
+    max_epochs: int | None = parameter(
+        None,
+        optional(COUNT),
+        "Most passes over the rows; None for no limit. Features of very different scales take many.",
+    )
 
     def _train(self, X, y, rng: Any) -> None:
-        check_positive("C", self.C)
-        check_positive("gap", self.gap)
-        if self.max_epochs is not None:
-            check_count("max_epochs", self.max_epochs)
+        self.check_declared()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         solution, n_epochs = self._solve(X, codes)
         if not solution.converged:

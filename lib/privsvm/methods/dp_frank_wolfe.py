@@ -14,24 +14,20 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
+from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
     INFERRED_CLASSES,
-    check_bound,
     check_budgets,
-    check_choice,
-    check_count,
-    check_flag,
-    check_positive,
     check_public_classes,
     check_training_data,
 )
+from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
 from privsvm.privacy.audit import discrete_witness
-from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import ExponentialSelections
 from privsvm.solvers.hinge import smoothed_hinge_slopes
 
@@ -69,35 +65,8 @@ def score_sensitivity(radius: float, data_bound: float, n_rows: int, n_features:
     return 2.0 * largest / n_rows + 4.0 * relative * np.finfo(np.float64).eps * largest
 
 
-class DPFrankWolfeClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
+class DPFrankWolfeClassifier(PrivateClassifier):
     """Private sparse linear SVM: Frank-Wolfe with selections by the exponential mechanism.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget of one release.
-    delta : float, default=1e-5
-        Probability that goes with it.
-    radius : float, default=10.0
-        B, the bound on the L1 norm of the weights. Public.
-    n_steps : int, default=80
-        T, the number of steps, and so the largest number of features in use. Public.
-    data_bound : float, default=1.0
-        Features beyond it, in size, are set to it.
-    smoothing : float, default=0.5
-        Width h of the margin over which the hinge loss is smoothed: quadratic from ``1 - h`` to 1. Public.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of size `data_bound`; its weight counts in the radius.
-    classes : sequence or None, default=None
-        The public label set. Taking it from the training labels (None) reveals which labels occur: that
-        needs ``allow_unsound=True``, and the status falls to ``claimed``.
-    neighbours : {"replace_one"}, default="replace_one"
-        The relation between data sets. The number of rows is public, so no row can be added or removed.
-    allow_unsound : bool, default=False
-        Consent to a model whose epsilon is not proved.
-    random_state : int, numpy.random.Generator or None, default=None
-        Noise source. None takes fresh entropy of the operating system: the only choice for a release, since whoever
-        knows a seed can draw the same noise and take it off. The guarantee says which it was.
 
     Attributes
     ----------
@@ -129,32 +98,34 @@ class DPFrankWolfeClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     'proved'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        radius: float = 10.0,
-        n_steps: int = 80,
-        data_bound: float = 1.0,
-        smoothing: float = 0.5,
-        fit_intercept: bool = True,
-        classes: Sequence | None = None,
-        neighbours: Neighbours = "replace_one",
-        allow_unsound: bool = False,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.n_steps = n_steps
-        self.data_bound = data_bound
-        self.smoothing = smoothing
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.neighbours = neighbours
-        self.allow_unsound = allow_unsound
-        self.random_state = random_state
+    delta: float = DELTA
+    radius: float = parameter(10.0, POSITIVE, "B, the bound on the L1 norm of the weights. Public.")
+    n_steps: int = parameter(
+        80,
+        COUNT,
+        "T, the number of steps, and so the largest number of features in use. Public.",
+    )
+    data_bound: float = parameter(1.0, BOUND, "Features beyond it, in size, are set to it.")
+    smoothing: float = parameter(
+        0.5,
+        POSITIVE,
+        "Width h of the margin over which the hinge loss is smoothed: quadratic from ``1 - h`` to 1. Public.",
+    )
+    fit_intercept: bool = parameter(
+        True,
+        FLAG,
+        "Whether to add a constant feature of size `data_bound`; its weight counts in the radius.",
+    )
+    neighbours: Neighbours = parameter(
+        "replace_one",
+        Constraint(
+            {"enum": ["replace_one"]},
+            "the number of rows is public here; only replace_one is proved",
+            '{"replace_one"}',
+        ),
+        "The relation between data sets. The number of rows is public, so no row can be added or removed.",
+        common=True,
+    )
 
     def _keep(self, path: LinearPath) -> None:
         super()._keep(path)
@@ -243,16 +214,7 @@ class DPFrankWolfeClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
-        for name in ("radius", "smoothing"):
-            check_positive(name, getattr(self, name))
-        check_bound("data_bound", self.data_bound)
-        check_count("n_steps", self.n_steps)
-        check_flag("fit_intercept", self.fit_intercept)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        if self.neighbours != "replace_one":
-            raise ValueError(
-                f"neighbours={self.neighbours!r}: the number of rows is public here; only replace_one is proved"
-            )
+        self.check_declared()
         check_public_classes(self.classes, self.allow_unsound)
         return check_budgets(epsilons, self.delta)
 

@@ -9,31 +9,36 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
-from privsvm.base.one_vs_one import c_svc_settings, class_pairs
+from privsvm.base.one_vs_one import KernelSVMParameters, class_pairs
+from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath
-from privsvm.base.validation import (
-    check_choice,
-    check_flag,
-    check_positive,
-    check_training_data,
-)
+from privsvm.base.validation import check_consent, check_positive, check_training_data
+from privsvm.constraints import FLAG, one_of
 from privsvm.privacy.audit import verbatim_row_witness
-from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.kernels import KERNELS, kernel_matrix, resolve_gamma
 
 __all__ = ["ESTIMATOR", "DPSVMDVPClassifier", "laplace_scales"]
 
-WEIGHTS = ("signed", "abs", "uniform")
+# Weights of the errors, and the precision of the kernel values from which the errors' offset is taken.
+WEIGHTS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "signed": ("signed", "single"),
+        "signed_double": ("signed", "double"),
+        "abs": ("abs", "single"),
+        "abs_double": ("abs", "double"),
+        "uniform": ("uniform", "double"),
+    }
+)
 PERTURBED = ("free", "all")
-PRECISIONS = ("single", "double")
 
 # An error below the round-off of 1 counts as this much, so that every scale is finite.
 _SMALLEST_ERROR = float(np.finfo(np.float64).eps)
@@ -82,50 +87,10 @@ class _Pair:
     n_iter: int = 0
 
 
-class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
+class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
     """Support vector machine with Laplace noise on its dual variables. Its epsilon does not hold.
 
     Trains once by an exact solver, for each pair of classes; noise is all that differs between the releases.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Budget that the paper states for one release.
-    C : float, default=1.0
-        Upper bound of a dual variable: weight of one row's hinge loss.
-    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
-        Kernel function.
-    gamma : float, "scale" or "auto", default="scale"
-        Kernel coefficient of rbf, poly and sigmoid.
-    degree : int, default=3
-        Degree of poly.
-    coef0 : float, default=0.0
-        Constant of poly and sigmoid.
-    tol : float, default=1e-3
-        Stopping tolerance of the solver. With ``signed`` and ``abs`` the noise depends on it.
-    max_iter : int, default=-1
-        Most iterations of the solver; -1 for no limit.
-    cache_size : float, default=200
-        Kernel cache in MB.
-    shrinking : bool, default=True
-        Whether to set bounded variables aside while solving.
-    weights : {"signed", "abs", "uniform"}, default="signed"
-        How the budget is divided, see `laplace_scales`. ``signed`` is the paper's formula to the letter.
-    perturb : {"free", "all"}, default="free"
-        Which support vectors get noise: those below C (the paper's loop; the others keep C), or all.
-    precision : {"single", "double"}, default="single"
-        Precision of the kernel values from which the offset inside E_i is taken. LIBSVM, on which the paper's program
-        is built, keeps them in single precision.
-    use_intercept : bool, default=True
-        Release the offset b. The paper's decision rule leaves it out.
-    neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        The relation that the guarantee and its witness name; the paper names none.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
-    allow_unsound : bool, default=False
-        Consent to a model whose epsilon is not proved: `fit` raises without it.
-    random_state : int, numpy.random.Generator or None, default=None
-        Noise source; None takes fresh entropy of the operating system.
 
     Attributes
     ----------
@@ -150,7 +115,7 @@ class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     of b, which is their mean. ``signed`` divides by that sum: the individual budgets exceed epsilon hundreds of times,
     almost no noise is added, and how much depends on the solver's tolerance and on round-off. With ``abs`` or
     ``uniform`` the noise is what the formula promises; on the paper's two datasets the model is then at chance for
-    every epsilon up to 1 (docs/reproductions.md). ``precision="double"`` leaves a sum of about 1e-13 and no noise to
+    every epsilon up to 1 (docs/reproductions.md). ``signed_double`` leaves a sum of about 1e-13 and no noise to
     speak of.
 
     Corrected misprints of Algorithm 2: line 7 means ``a_i > 0``, line 13 ``>``, eta is ``k11 + k22 - 2 k12``, and the
@@ -164,46 +129,30 @@ class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
     'claimed'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        cache_size: float = 200,
-        shrinking: bool = True,
-        weights: str = "signed",
-        perturb: str = "free",
-        precision: str = "single",
-        use_intercept: bool = True,
-        neighbours: Neighbours = "replace_one",
-        classes: Sequence | None = None,
-        allow_unsound: bool = False,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.epsilon = epsilon
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.shrinking = shrinking
-        self.weights = weights
-        self.perturb = perturb
-        self.precision = precision
-        self.use_intercept = use_intercept
-        self.neighbours = neighbours
-        self.classes = classes
-        self.allow_unsound = allow_unsound
-        self.random_state = random_state
+    weights: str = parameter(
+        "signed",
+        one_of(*WEIGHTS),
+        "How the budget is divided, see `laplace_scales`. ``signed`` is the paper's formula to the letter. The offset "
+        "inside E_i is taken from kernel values in single precision, as in LIBSVM, on which the paper's program is "
+        "built; for ``signed_double`` and ``abs_double`` in double precision.",
+    )
+    perturb: str = parameter(
+        "free",
+        one_of(*PERTURBED),
+        "Which support vectors get noise: those below C (the paper's loop; the others keep C), or all.",
+    )
+    use_intercept: bool = parameter(
+        True,
+        FLAG,
+        "Release the offset b. The paper's decision rule leaves it out.",
+    )
+    neighbours: Neighbours = parameter(
+        "replace_one",
+        one_of("replace_one", "add_remove"),
+        "The relation that the guarantee and its witness name; the paper names none.",
+        common=True,
+    )
+    classes: Sequence | None = LABELS
 
     def fit(self, X, y) -> DPSVMDVPClassifier:
         """Train, and release one noisy model.
@@ -225,6 +174,7 @@ class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
         ValueError
             Without ``allow_unsound=True``, for rows that are not finite, one class only, or a parameter out of range.
         """
+        self.check_declared()
         self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state)
         self.support_vectors_ = self._path.support_vectors
         self.dual_coef_ = self._path.pair_coef[0, 0]
@@ -252,7 +202,7 @@ class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
         repeats : int
             Noise draws R per epsilon.
         rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.released.noise_streams`.
+            See `privsvm.base.estimators.noise_streams`.
         audit : bool, default=False
             Put a witness into the guarantees: a support vector that one neighbouring data set lacks.
 
@@ -301,21 +251,8 @@ class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
         """Refuse what means nothing, and what nobody consented to."""
-        c_svc_settings(self)
-        for name, known in (
-            ("weights", WEIGHTS),
-            ("perturb", PERTURBED),
-            ("precision", PRECISIONS),
-            ("neighbours", NEIGHBOURS),
-        ):
-            check_choice(name, getattr(self, name), known)
-        check_flag("use_intercept", self.use_intercept)
-        check_flag("allow_unsound", self.allow_unsound)
-        if not self.allow_unsound:
-            raise ValueError(
-                f"allow_unsound={self.allow_unsound!r}: the epsilon of DPSVMDVP does not hold; "
-                "consent with allow_unsound=True"
-            )
+        self.check_declared()
+        check_consent(self.allow_unsound, "the epsilon of DPSVMDVP does not hold")
         return [check_positive("epsilon", epsilon) for epsilon in epsilons]
 
     def _solve_pairs(self, X, codes: np.ndarray, gamma: float) -> list[_Pair]:
@@ -335,14 +272,15 @@ class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
         alpha = solution.alpha[support]
         perturbed = (alpha < C) if self.perturb == "free" else np.ones(support.size, dtype=bool)
         errors = signs * solution.gradient - solution.rho
-        if self.precision == "single":
+        weights, precision = WEIGHTS[self.weights]
+        if precision == "single":
             errors = self._errors_by_single_precision(X, signs, solution, gamma)
         return _Pair(
             rows=rows[support],
             coef=alpha,
             signs=signs[support],
             perturbed=perturbed,
-            unit_scales=laplace_scales(errors[support][perturbed], C, 1.0, self.weights),
+            unit_scales=laplace_scales(errors[support][perturbed], C, 1.0, weights),
             offset=-solution.rho if self.use_intercept else 0.0,
             n_iter=solution.n_iter,
         )
@@ -370,7 +308,7 @@ class DPSVMDVPClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
         from privsvm.solvers.smo import solve_smo
 
         upper = np.full(signs.size, float(self.C))
-        return solve_smo(X, signs, upper, gamma=gamma, **c_svc_settings(self))
+        return solve_smo(X, signs, upper, gamma=gamma, **self._c_svc_settings())
 
     def _guarantee(self, epsilon: float, pairs: list[_Pair], witness: Witness | None) -> Guarantee:
         which = "free support vectors" if self.perturb == "free" else "all support vectors"

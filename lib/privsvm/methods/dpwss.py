@@ -15,22 +15,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
 from privsvm.base.estimators import NoiseStreams, ReleasedClassifier, disclose_noise, noise_streams
-from privsvm.base.one_vs_one import c_svc_settings
+from privsvm.base.one_vs_one import KernelSVMParameters
+from privsvm.base.parameters import ALLOW_UNSOUND, EPSILON, LABELS, RANDOM_STATE, parameter
 from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, ReleasedPath
-from privsvm.base.validation import (
-    check_choice,
-    check_flag,
-    check_positive,
-    check_training_data,
-    common_tags,
-)
+from privsvm.base.validation import check_consent, check_positive, check_training_data, common_tags
+from privsvm.constraints import SHARE, one_of
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.audit import sampled_witness, verbatim_row_witness
-from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
 
 __all__ = ["ESTIMATOR", "DPWSSClassifier"]
@@ -52,46 +48,10 @@ class _Training:
     n_selected: int
 
 
-class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
+class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
     """Support vector machine whose training draws its pairs of variables at random. Its epsilon does not hold.
 
     Every release is a training of its own, for each pair of classes.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Budget that the paper states for one training.
-    sigma : float, default=0.7
-        Least share of the largest violation that a drawn pair has, between 0 and 1; `1 - sigma` is the sensitivity that
-        the paper gives the score. The larger, the earlier no pair is left.
-    C : float, default=1.0
-        Upper bound of a dual variable: weight of one row's hinge loss.
-    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="linear"
-        Kernel function. ``linear`` releases weights and offset, the others release training rows in the clear.
-    gamma : float, "scale" or "auto", default="scale"
-        Kernel coefficient of rbf, poly and sigmoid.
-    degree : int, default=3
-        Degree of poly.
-    coef0 : float, default=0.0
-        Constant of poly and sigmoid.
-    tol : float, default=1e-3
-        Stopping tolerance.
-    max_iter : int, default=-1
-        Most steps for each pair of classes; -1 for LIBSVM's limit.
-    cache_size : float, default=200
-        Kernel cache in MB.
-    shrinking : bool, default=True
-        Whether to set bounded variables aside while solving. The memory of drawn pairs then goes by places, and
-        variables change places, so that a pair of rows may come again (see `privsvm.solvers.smo.solve_smo`).
-    neighbours : {"add_remove", "replace_one"}, default="add_remove"
-        The relation that the guarantee and its witness name. The paper's words are "adding or removing a single
-        element".
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
-    allow_unsound : bool, default=False
-        Consent to a model whose epsilon is not proved: `fit` raises without it.
-    random_state : int, numpy.random.Generator or None, default=None
-        Source of the draws; None takes fresh entropy of the operating system.
 
     Attributes
     ----------
@@ -126,40 +86,23 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
     'claimed'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        sigma: float = 0.7,
-        C: float = 1.0,
-        kernel: str = "linear",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        cache_size: float = 200,
-        shrinking: bool = True,
-        neighbours: Neighbours = "add_remove",
-        classes: Sequence | None = None,
-        allow_unsound: bool = False,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.epsilon = epsilon
-        self.sigma = sigma
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.shrinking = shrinking
-        self.neighbours = neighbours
-        self.classes = classes
-        self.allow_unsound = allow_unsound
-        self.random_state = random_state
+    epsilon: float = EPSILON
+    sigma: float = parameter(
+        0.7,
+        SHARE,
+        "Least share of the largest violation that a drawn pair has, between 0 and 1; `1 - sigma` is the "
+        "sensitivity that the paper gives the score. The larger, the earlier no pair is left.",
+    )
+    kernel: str = parameter("linear", one_of(*KERNELS), "Kernel function.")
+    neighbours: Neighbours = parameter(
+        "add_remove",
+        one_of("replace_one", "add_remove"),
+        "The relation that the guarantee and its witness name.",
+        common=True,
+    )
+    classes: Sequence | None = LABELS
+    allow_unsound: bool = ALLOW_UNSOUND
+    random_state: int | np.random.Generator | None = RANDOM_STATE
 
     def fit(self, X, y) -> DPWSSClassifier:
         """Train once.
@@ -181,6 +124,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         ValueError
             Without ``allow_unsound=True``, for rows that are not finite, one class only, or a parameter out of range.
         """
+        self.check_declared()
         path, training = self._release(X, y, [self.epsilon], 1, self.random_state, audit=False)
         self._path = path
         if isinstance(path, LinearPath):
@@ -213,7 +157,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         repeats : int
             Trainings R per epsilon.
         rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.released.noise_streams`.
+            See `privsvm.base.estimators.noise_streams`.
         audit : bool, default=False
             Put a witness into the guarantees. Kernel ``linear``: a lower bound on epsilon from a thousand trainings on
             each of two neighbouring data sets of a few dozen rows. Others: a released row that a neighbour lacks.
@@ -227,16 +171,8 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
         """Refuse what means nothing, and what nobody consented to."""
-        c_svc_settings(self)
-        if not 0 < check_positive("sigma", self.sigma) < 1:
-            raise ValueError(f"sigma={self.sigma!r}: must lie strictly between 0 and 1")
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        check_flag("allow_unsound", self.allow_unsound)
-        if not self.allow_unsound:
-            raise ValueError(
-                f"allow_unsound={self.allow_unsound!r}: the epsilon of DPWSS does not hold; "
-                "consent with allow_unsound=True"
-            )
+        self.check_declared()
+        check_consent(self.allow_unsound, "the epsilon of DPWSS does not hold")
         return [check_positive("epsilon", epsilon) for epsilon in epsilons]
 
     def _release(
@@ -299,7 +235,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, BaseEstimator):
         # Imported here: other methods need no compiled solver.
         from privsvm.solvers.smo import solve_smo
 
-        settings = c_svc_settings(self)
+        settings = self._c_svc_settings()
         linear = self.kernel == "linear"
         n_pairs = n_classes * (n_classes - 1) // 2
         coef = np.zeros((n_pairs, X.shape[1]) if linear else (codes.size, n_pairs))

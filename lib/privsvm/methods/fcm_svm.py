@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from privsvm.base.condensation import Condensed, condense_rows
 from privsvm.base.condensed_svm import CondensedClassifier
 from privsvm.base.estimators import NoiseStreams, noise_streams
+from privsvm.base.parameters import RANDOM_STATE, parameter
+from privsvm.constraints import COUNT, POSITIVE, optional, real
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "FCMSVMClassifier"]
@@ -25,43 +25,6 @@ class FCMSVMClassifier(CondensedClassifier):
     Time is proportional to ``n`` times the number of centres in every iteration of the clustering, that is to the
     square of the number of rows. Centres of sparse rows are dense. In many dimensions centres of fuzzy c-means draw
     together, the more the larger q is.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Upper bound of a dual variable: weight of a centre's hinge loss.
-    kernel : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
-        Kernel function.
-    gamma : float, "scale" or "auto", default="scale"
-        Kernel coefficient of rbf, poly and sigmoid; "scale" takes the variance of the centres.
-    degree : int, default=3
-        Degree of poly.
-    coef0 : float, default=0.0
-        Constant of poly and sigmoid.
-    tol : float, default=1e-3
-        Stopping tolerance of the support vector machine.
-    max_iter : int, default=-1
-        Most iterations of the solver for each pair of classes; -1 for no limit.
-    cache_size : float, default=200
-        Megabytes for kernel values.
-    shrinking : bool, default=True
-        Whether to set bounded variables aside while solving.
-    class_weight : dict, "balanced" or None, default=None
-        Factor of C for each label; "balanced" is inversely proportional to the number of centres.
-    q : float, default=2.0
-        Fuzziness, above 1.
-    n_centres : float, int or None, default=None
-        Centres: a share of the training rows (rounded up) or a number; None for a third, as many as CI-SVM has.
-    clustering_tol : float, default=1e-5
-        Stop clustering when the objective falls by a smaller share.
-    clustering_max_iter : int, default=100
-        Most iterations of the clustering.
-    n_jobs : int or None, default=None
-        Threads of the support vector machine; None means 1, -1 all cores. The model does not depend on it.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
-    random_state : int, numpy.random.Generator or None, default=None
-        Draws the first centres among the rows.
 
     Attributes
     ----------
@@ -108,44 +71,19 @@ class FCMSVMClassifier(CondensedClassifier):
     array(['high'], dtype='<U4')
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        cache_size: float = 200,
-        shrinking: bool = True,
-        class_weight: dict | str | None = None,
-        q: float = 2.0,
-        n_centres: float | int | None = None,
-        clustering_tol: float = 1e-5,
-        clustering_max_iter: int = 100,
-        n_jobs: int | None = None,
-        classes: Sequence | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.shrinking = shrinking
-        self.class_weight = class_weight
-        self.q = q
-        self.n_centres = n_centres
-        self.clustering_tol = clustering_tol
-        self.clustering_max_iter = clustering_max_iter
-        self.n_jobs = n_jobs
-        self.classes = classes
-        self.random_state = random_state
+    q: float = parameter(2.0, real("must be a finite number above 1", above=1), "Fuzziness, above 1.")
+    n_centres: float | int | None = parameter(
+        None,
+        optional(real("must be a share of the training rows, or a number of centres", above=0)),
+        "Centres: a share of the training rows (rounded up) or a number; None for a third, as many as CI-SVM has.",
+    )
+    clustering_tol: float = parameter(
+        1e-5,
+        POSITIVE,
+        "Stop clustering when the objective falls by a smaller share.",
+    )
+    clustering_max_iter: int = parameter(100, COUNT, "Most iterations of the clustering.")
+    random_state: int | np.random.Generator | None = RANDOM_STATE
 
     condense = "fcm"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from privsvm.base.linear_reference import SmoothedReference
-from privsvm.base.validation import check_positive
+from privsvm.base.parameters import parameter
+from privsvm.constraints import FLAG, POSITIVE
 from privsvm.solvers.all_in_one import AllInOneProblem, m3_problem
 
 __all__ = ["ESTIMATOR", "M3SVMClassifier"]
@@ -19,24 +19,6 @@ class M3SVMClassifier(SmoothedReference):
 
     Solves ``min 1/2 sum_{k<l} ||w_k - w_l||^2 + C sum_i sum_{k != y_i} hinge(1 - (z_{y_i} - z_k))
     + ridge (||W||^2 + ||b||^2)`` with scores ``z_k = w_k . x_i + b_k`` and ``hinge(g) = (g + sqrt(g^2 + s^2)) / 2``.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Weight of one row's loss (the C/n of pmsvm-2025, equation 9). A weight lambda of the margins beside the mean of
-        the rows' losses, as in PMSVM's gradient steps (`margin_weight`), is ``C = 1 / (2 lambda n)``.
-    ridge : float, default=1e-3
-        mu, which makes the solution unique. A weight mu' beside the mean loss and lambda is ``mu' / (2 lambda)``.
-    smoothing : float, default=0.01
-        s of the hinge, in units of the margin: it exceeds the plain hinge by at most s / 2.
-    tol : float, default=1e-5
-        Stop once the norm of the objective's gradient is at most this share of its norm at zero weights.
-    max_iter : int or None, default=None
-        Most Newton steps; None for no limit.
-    fit_intercept : bool, default=True
-        Whether to train offsets.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
 
     Attributes
     ----------
@@ -68,27 +50,20 @@ class M3SVMClassifier(SmoothedReference):
     array(['yes'], dtype='<U3')
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        ridge: float = 1e-3,
-        smoothing: float = 0.01,
-        tol: float = 1e-5,
-        max_iter: int | None = None,
-        fit_intercept: bool = True,
-        classes: Sequence | None = None,
-    ):
-        self.C = C
-        self.ridge = ridge
-        self.smoothing = smoothing
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.classes = classes
+    C: float = parameter(
+        1.0,
+        POSITIVE,
+        "Weight of one row's loss (the C/n of pmsvm-2025, equation 9). A weight lambda of the margins beside the mean "
+        "of the rows' losses, as in PMSVM's gradient steps (`margin_weight`), is ``C = 1 / (2 lambda n)``.",
+    )
+    ridge: float = parameter(
+        1e-3,
+        POSITIVE,
+        "mu, which makes the solution unique. A weight mu' beside the mean loss and lambda is ``mu' / (2 lambda)``.",
+    )
+    fit_intercept: bool = parameter(True, FLAG, "Whether to train offsets.")
 
     def _train(self, X, y, rng: Any) -> None:
-        check_positive("ridge", self.ridge)
         self._solve(X, y, "pmsvm-2025, equations 9 and 12 (after Nie et al.)")
 
     def _problem(self, X, codes: np.ndarray, n_classes: int) -> AllInOneProblem:

@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privsvm.base.parameters import LABELS, DeclaredEstimator
 from privsvm.base.released import ConstantPath
 from privsvm.base.validation import check_training_data, common_tags
 from privsvm.privacy.guarantee import Guarantee
@@ -17,13 +18,8 @@ from privsvm.privacy.guarantee import Guarantee
 __all__ = ["ESTIMATOR", "MajorityClassifier"]
 
 
-class MajorityClassifier(ClassifierMixin, BaseEstimator):
+class MajorityClassifier(ClassifierMixin, DeclaredEstimator):
     """Answer with the most frequent class of the training rows. Not private.
-
-    Parameters
-    ----------
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
 
     Attributes
     ----------
@@ -43,8 +39,7 @@ class MajorityClassifier(ClassifierMixin, BaseEstimator):
     array(['b'], dtype='<U1')
     """
 
-    def __init__(self, *, classes: Sequence | None = None):
-        self.classes = classes
+    classes: Sequence | None = LABELS
 
     def fit(self, X, y) -> MajorityClassifier:
         """Count the classes.
@@ -61,6 +56,7 @@ class MajorityClassifier(ClassifierMixin, BaseEstimator):
         MajorityClassifier
             Itself.
         """
+        self.check_declared()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         self.class_frequencies_ = np.bincount(codes, minlength=len(self.classes_)) / codes.size
         self.guarantee_ = Guarantee(

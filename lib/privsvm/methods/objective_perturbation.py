@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtr
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
+from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.perturbation import (
     PUBLIC_ROW_COUNT,
     REFUSED_DATA,
@@ -27,16 +27,13 @@ from privsvm.base.perturbation import (
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
     INFERRED_CLASSES,
-    check_bound,
     check_budgets,
-    check_choice,
-    check_flag,
-    check_positive,
     check_public_classes,
     check_training_data,
 )
+from privsvm.constraints import POSITIVE, optional
 from privsvm.privacy.audit import discrete_witness
-from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Neighbours, Witness
+from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.solvers.hinge import smoothed_hinge_slopes
 from privsvm.solvers.smoothed_hinge import gradient_allowance, solve_smoothed_hinge
@@ -82,35 +79,8 @@ def smoothing_for(epsilon: float, C: float, data_norm: float, n_vectors: int) ->
     return max(_LEAST_SMOOTHING, C * data_norm**2 / math.expm1(_CURVATURE_SHARE * epsilon / n_vectors))
 
 
-class ObjectivePerturbationClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
+class ObjectivePerturbationClassifier(PrivateClassifier):
     """Private linear SVM by a random linear term in its objective; one-vs-rest for more than two classes.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget of one release.
-    delta : float, default=1e-5
-        Probability that goes with it.
-    C : float, default=0.01
-        Weight of one row's loss (the paper's C/n). Public: choose it without looking at the data.
-    data_norm : float, default=1.0
-        Rows longer than this are scaled down to it.
-    smoothing : float or None, default=None
-        Width h of the margin over which the hinge loss is smoothed: quadratic from ``1 - h`` to 1. Public. None: see
-        `smoothing_for`.
-    classes : sequence or None, default=None
-        The public label set. Taking it from the training labels (None) reveals which labels occur: that
-        needs ``allow_unsound=True``, and the status falls to ``claimed``.
-    neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        The relation between data sets.
-    tol : float or None, default=None
-        Public target of the gradient's norm; None means ``1e-5 C R``, or more where float64 cannot certify that. At
-        most ``C R / 10``.
-    allow_unsound : bool, default=False
-        Consent to a model whose epsilon is not proved.
-    random_state : int, numpy.random.Generator or None, default=None
-        Noise source. None takes fresh entropy of the operating system: the only choice for a release, since whoever
-        knows a seed can draw the same noise and take it off. The guarantee says which it was.
 
     Attributes
     ----------
@@ -131,36 +101,27 @@ class ObjectivePerturbationClassifier(PrivateClassifier, ClassifierMixin, BaseEs
 
     Examples
     --------
-    >>> from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier
+    >>> from privsvm import ObjectivePerturbationClassifier
     >>> model = ObjectivePerturbationClassifier(epsilon=4.0, C=0.1, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        C: float = 0.01,
-        data_norm: float = 1.0,
-        smoothing: float | None = None,
-        classes: Sequence | None = None,
-        neighbours: Neighbours = "replace_one",
-        tol: float | None = None,
-        allow_unsound: bool = False,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.C = C
-        self.data_norm = data_norm
-        self.smoothing = smoothing
-        self.classes = classes
-        self.neighbours = neighbours
-        self.tol = tol
-        self.allow_unsound = allow_unsound
-        self.random_state = random_state
+    delta: float = DELTA
+    C: float = C_PUBLIC
+    data_norm: float = DATA_NORM
+    smoothing: float | None = parameter(
+        None,
+        optional(POSITIVE),
+        "Width h of the margin over which the hinge loss is smoothed: quadratic from ``1 - h`` to 1. Public. "
+        "None: see `smoothing_for`.",
+    )
+    tol: float | None = parameter(
+        None,
+        optional(POSITIVE),
+        "Public target of the gradient's norm; None means ``1e-5 C R``, or more where float64 cannot certify "
+        "that. At most ``C R / 10``.",
+    )
 
     def release_path(
         self,
@@ -258,14 +219,8 @@ class ObjectivePerturbationClassifier(PrivateClassifier, ClassifierMixin, BaseEs
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Refuse what means nothing; return the budget as plain floats."""
-        check_positive("C", self.C)
-        check_bound("data_norm", self.data_norm)
-        for name in ("smoothing", "tol"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
+        self.check_declared()
         check_scale(self.C, self.data_norm)
-        check_flag("allow_unsound", self.allow_unsound)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_public_classes(self.classes, self.allow_unsound)
         return check_budgets(epsilons, self.delta)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,20 +27,6 @@ class OneNormSVMClassifier(OneNormClassifier):
     Solves ``min C e'y + ||u||_1, s_i (K_i u + b) + y_i >= 1, y >= 0`` exactly, where K are the features ("linear") or
     the kernel values with all training rows ("gaussian"). More than two classes: one program for each class against
     the rest.
-
-    Parameters
-    ----------
-    C : float or "tune", default=1.0
-        Weight of a row's slack; the paper's nu. "tune" chooses it as the paper does, on rows held back.
-    kernel : {"linear", "gaussian"}, default="linear"
-        "gaussian" is ``exp(-gamma ||x - z||^2)``, called rbf elsewhere.
-    gamma : float, "auto" or "tune", default="auto"
-        Kernel coefficient; the paper's mu. "auto" is ``1 / d``; "tune", with a C of "tune", chooses both as the paper
-        does.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
-    random_state : int, numpy.random.Generator or None, default=None
-        Draws the rows that parameters are chosen on.
 
     Attributes
     ----------
@@ -74,21 +59,6 @@ class OneNormSVMClassifier(OneNormClassifier):
     >>> OneNormSVMClassifier().fit([[-1.0, 0.0], [1.0, 0.0]], ["no", "yes"]).coef_
     array([[1., 0.]])
     """
-
-    def __init__(
-        self,
-        *,
-        C: float | str = 1.0,
-        kernel: str = "linear",
-        gamma: float | str = "auto",
-        classes: Sequence | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.classes = classes
-        self.random_state = random_state
 
     def _model(
         self, X, codes: np.ndarray, rng: np.random.Generator

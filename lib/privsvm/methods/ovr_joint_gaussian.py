@@ -21,29 +21,14 @@ Two classes are one binary problem and one vector.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
-from privsvm.base.perturbation import (
-    clip_rows,
-    extreme_rows,
-    release_one_vs_rest,
-    solution_sensitivity,
-    solve_one_vs_rest,
-)
-from privsvm.base.released import LinearPath
-from privsvm.base.validation import (
-    check_bound,
-    check_budgets,
-    check_choice,
-    check_positive,
-    check_public_classes,
-    check_training_data,
-)
-from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
+from privsvm.base.hinge_release import LinearRows, Noise
+from privsvm.base.parameters import DELTA
+from privsvm.base.perturbation import solution_sensitivity, solve_one_vs_rest
+from privsvm.privacy.guarantee import Neighbours
 
 __all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "solve_centred"]
 
@@ -83,32 +68,8 @@ def solve_centred(X, codes: np.ndarray, n_classes: int, C: float, gap: float) ->
     return weights if n_classes == 2 else weights - weights.mean(axis=0)
 
 
-class OvRJointGaussianClassifier(PrivateClassifier, ClassifierMixin, BaseEstimator):
+class OvRJointGaussianClassifier(LinearRows):
     """Private one-vs-rest linear SVM: Gaussian noise on all weight vectors at once, their mean taken off.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget of one release.
-    delta : float, default=1e-5
-        Probability that goes with it.
-    C : float, default=0.01
-        Weight of one row's loss (the PMSVM paper's C/n). Public: choose it without looking at the data.
-    data_norm : float, default=1.0
-        Rows longer than this are scaled down to it.
-    classes : sequence or None, default=None
-        The public label set. Taking it from the training labels (None) reveals which labels occur: that
-        needs ``allow_unsound=True``, and the status falls to ``claimed``.
-    neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        The relation between data sets.
-    gap : float or None, default=None
-        Public target of the duality gap of every binary problem; None means ``2e-4 C^2 R^2``, or more where float64
-        cannot certify that.
-    allow_unsound : bool, default=False
-        Consent to a model whose epsilon is not proved.
-    random_state : int, numpy.random.Generator or None, default=None
-        Noise source. None takes fresh entropy of the operating system: the only choice for a release, since whoever
-        knows a seed can draw the same noise and take it off. The guarantee says which it was.
 
     Attributes
     ----------
@@ -137,81 +98,25 @@ class OvRJointGaussianClassifier(PrivateClassifier, ClassifierMixin, BaseEstimat
     'proved'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        C: float = 0.01,
-        data_norm: float = 1.0,
-        classes: Sequence | None = None,
-        neighbours: Neighbours = "replace_one",
-        gap: float | None = None,
-        allow_unsound: bool = False,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.C = C
-        self.data_norm = data_norm
-        self.classes = classes
-        self.neighbours = neighbours
-        self.gap = gap
-        self.allow_unsound = allow_unsound
-        self.random_state = random_state
+    delta: float = DELTA
 
-    def release_path(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
-    ) -> LinearPath:
-        streams = noise_streams(rng, self)
-        epsilons, delta = self._check_parameters(epsilons)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+    def _noise(self) -> Noise:
+        return Noise("gaussian", "joint", float(self.delta))
+
+    def _problem(self) -> dict[str, Any]:
         C, norm, n_classes = float(self.C), float(self.data_norm), len(self.classes_)
-        release = release_one_vs_rest(
-            clip_rows(X, norm),
-            codes,
-            n_classes,
-            C=C,
-            data_norm=norm,
-            gap=self.gap,
-            epsilons=epsilons,
-            delta=delta,
-            neighbours=self.neighbours,
-            noise="gaussian",
-            composition="joint",
-            repeats=repeats,
-            streams=streams,
-            audit_pairs=[(clip_rows(row, norm), clip_rows(-row, norm)) for row in extreme_rows(X)] if audit else (),
-            solve=solve_centred,
-            together=lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
-        )
-        guarantees = release.guarantees(
+        return {
+            "solve": solve_centred,
+            "together": lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
+        }
+
+    def _words(self) -> tuple[str, str]:
+        return (
             "the weights of bias-free one-vs-rest hinge SVMs, all at once"
-            + ("" if n_classes == 2 else ", their mean over the classes taken off"),
-            [f"rows have norm at most {norm:g}: enforced by clipping"],
-            "C",
-            rng,
+            + ("" if len(self.classes_) == 2 else ", their mean over the classes taken off"),
             "output perturbation (Chaudhuri, Monteleoni, Sarwate 2011) with the joint sensitivity proved in "
             "privsvm.methods.ovr_joint_gaussian",
-            inferred_classes=self.classes is None,
         )
-        return release.path(guarantees, n_classes)
-
-    def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
-        """Refuse what means nothing; return the budget as plain floats."""
-        check_positive("C", self.C)
-        check_bound("data_norm", self.data_norm)
-        if self.gap is not None:
-            check_positive("gap", self.gap)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        check_public_classes(self.classes, self.allow_unsound)
-        return check_budgets(epsilons, self.delta)
 
 
 ESTIMATOR = OvRJointGaussianClassifier

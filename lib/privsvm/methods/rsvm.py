@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from privsvm.base.one_norm_training import (
+    MBAR,
     OneNormClassifier,
     OneNormModel,
     count_kernel_rows,
@@ -16,6 +16,7 @@ from privsvm.base.one_norm_training import (
     expansion_arrays,
     train_one_norm,
 )
+from privsvm.base.parameters import parameter
 from privsvm.base.released import LinearPath, OneVsRestKernelPath, ReleasedPath
 from privsvm.numerics.rows import squared_distances
 from privsvm.privacy.guarantee import Guarantee
@@ -28,22 +29,6 @@ class ReducedSVMClassifier(OneNormClassifier):
 
     Solves ``min C e'y + ||u||_1, s_i (K(x_i, A_R) u + b) + y_i >= 1, y >= 0`` exactly, where A_R are `mbar` rows drawn
     from the training rows. More than two classes: one program for each class against the rest, on the same rows.
-
-    Parameters
-    ----------
-    C : float or "tune", default=1.0
-        Weight of a row's slack; the paper's nu. "tune" chooses it as the paper does, on rows held back.
-    kernel : {"linear", "gaussian"}, default="linear"
-        "gaussian" is ``exp(-gamma ||x - z||^2)``, called rbf elsewhere.
-    gamma : float, "auto" or "tune", default="auto"
-        Kernel coefficient; the paper's mu. "auto" is ``1 / d``; "tune", with a C of "tune", chooses both as the paper
-        does.
-    mbar : float or int, default=0.1
-        Rows of the kernel: a share of the training rows, or a number.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
-    random_state : int, numpy.random.Generator or None, default=None
-        Draws the kernel's rows, and those that parameters are chosen on.
 
     Attributes
     ----------
@@ -80,22 +65,11 @@ class ReducedSVMClassifier(OneNormClassifier):
     array(['yes'], dtype='<U3')
     """
 
-    def __init__(
-        self,
-        *,
-        C: float | str = 1.0,
-        kernel: str = "linear",
-        gamma: float | str = "auto",
-        mbar: float | int = 0.1,
-        classes: Sequence | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.mbar = mbar
-        self.classes = classes
-        self.random_state = random_state
+    mbar: float | int = parameter(
+        0.1,
+        MBAR,
+        "Rows of the kernel: a share of the training rows, or a number.",
+    )
 
     def _model(
         self, X, codes: np.ndarray, rng: np.random.Generator

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from privsvm.base.kernel_svm import SVMClassifier
 
-__all__ = ["ESTIMATOR"]
+__all__ = ["ESTIMATOR", "SVMClassifier"]
 
 ESTIMATOR = SVMClassifier

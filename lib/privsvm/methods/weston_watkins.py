@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,21 +17,6 @@ class WestonWatkinsClassifier(SmoothedReference):
 
     Solves ``min 1/2 sum_k ||w_k||^2 + C sum_i sum_{k != y_i} hinge(1 - (z_{y_i} - z_k))`` with scores
     ``z_k = w_k . x_i + b_k`` and ``hinge(g) = (g + sqrt(g^2 + s^2)) / 2``.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Weight of one row's loss (the PMSVM paper's C/n).
-    smoothing : float, default=0.01
-        s of the hinge, in units of the margin: it exceeds the plain hinge by at most s / 2.
-    tol : float, default=1e-5
-        Stop once the norm of the objective's gradient is at most this share of its norm at zero weights.
-    max_iter : int or None, default=None
-        Most Newton steps; None for no limit.
-    fit_intercept : bool, default=False
-        Whether to train offsets, which are not regularised.
-    classes : sequence or None, default=None
-        The label set, in the order of the class codes; None takes it from the training labels.
 
     Attributes
     ----------
@@ -59,23 +43,6 @@ class WestonWatkinsClassifier(SmoothedReference):
     >>> WestonWatkinsClassifier().fit([[-1.0], [1.0]], ["no", "yes"]).predict([[3.0]])
     array(['yes'], dtype='<U3')
     """
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        smoothing: float = 0.01,
-        tol: float = 1e-5,
-        max_iter: int | None = None,
-        fit_intercept: bool = False,
-        classes: Sequence | None = None,
-    ):
-        self.C = C
-        self.smoothing = smoothing
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.classes = classes
 
     def _train(self, X, y, rng: Any) -> None:
         self._solve(X, y, "Weston and Watkins (1998); pmsvm-2025, equation 7")

@@ -6,10 +6,16 @@ import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import pydantic
+from pydantic_core import PydanticCustomError
+
+from privsvm.constraints import COUNT, FLAG, POSITIVE, SHARE, Constraint, one_of, optional, real, text, whole
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json
+from privsvm.models import Model, Obeys, check_model
+from privsvm.pipeline.methods import estimator_class, implementations, is_foreign
 
 __all__ = [
     "check_params",
@@ -17,18 +23,115 @@ __all__ = [
     "entity_names",
     "implementation_parameters",
     "method_parameters",
+    "params_schema",
     "protocol_methods",
-    "read_params",
     "train_jobs",
 ]
 
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
-# Keys of a method's entry that are not parameters of its estimator.
-_ENTRY_KEYS = ("implementation", "datasets", "per_dataset")
+# Implementations that run as a protocol between several parties, by rules of their own, and what these must be told.
+_PROTOCOLS: Mapping[str, tuple[str, ...]] = {"ppsvm": ("entities",)}
 
-# Implementations that run as a protocol between several parties, by rules of their own.
-_PROTOCOLS = ("ppsvm",)
+
+# Names become folders, and names of DVC's stages.
+_METHOD_NAME = text("the name becomes a folder; use letters, digits, - and _", "[A-Za-z0-9][A-Za-z0-9_-]*")
+_DATASET_NAME = text("the name becomes a folder; use letters, digits, _ . + and -", "[A-Za-z0-9][A-Za-z0-9._+-]*")
+_EXPERIMENT = text("must be a name of letters, digits, _ . -", "[A-Za-z0-9][A-Za-z0-9_.-]*")
+_EPSILON = real("every epsilon must be a number above 0 (from 1e-6 to 1000)", least=1e-6, most=1000)
+_FOLDER = optional(text("must be a folder"))
+_DATABASE = text(
+    "must be a database or server address such as sqlite:///mlflow.db or http://127.0.0.1:5000",
+    r"(sqlite|postgresql|mysql|http|https)[+a-z0-9]*://.*",
+)
+
+
+class Data(Model):
+    """Where raw files come from."""
+
+    mirror: Annotated[str | None, Obeys(_FOLDER)]
+
+
+class Protocol(Model):
+    """How rows are split; which keys go with which kind, `normalise_protocol` says."""
+
+    kind: Annotated[str, Obeys(one_of("holdout", "k_fold", "given", "resubstitution"))]
+    repeats: Annotated[int | None, Obeys(COUNT)] = None
+    test_size: Annotated[float | None, Obeys(SHARE)] = None
+    stratified: Annotated[bool | None, Obeys(FLAG)] = None
+    folds: Annotated[int | None, Obeys(whole(2))] = None
+
+
+class Privacy(Model):
+    """What all private methods are asked for."""
+
+    epsilons: Annotated[list[Annotated[float, Obeys(_EPSILON)]], pydantic.Field(min_length=1)]
+    delta: Annotated[float, Obeys(SHARE)]
+    neighbours: Annotated[str, Obeys(one_of("replace_one", "add_remove"))]
+    repeats: Annotated[int, Obeys(COUNT)]
+
+    @pydantic.field_validator("epsilons")
+    @classmethod
+    def _different(cls, values: list[float]) -> list[float]:
+        return _all_different(values, "must be a list of different epsilons")
+
+
+class MethodEntry(pydantic.BaseModel):
+    """A method: what it is, where it is used, and the parameters of its estimator."""
+
+    model_config = pydantic.ConfigDict(extra="allow")
+
+    implementation: Annotated[str, Obeys(text("must be a file of lib/privsvm/methods, or package.module:Class"))]
+    datasets: Annotated[list[str] | None, pydantic.Field(min_length=1)] = None
+    per_dataset: dict[str, dict[str, Any]] | None = None
+
+    @pydantic.field_validator("datasets")
+    @classmethod
+    def _different(cls, values: list[str] | None) -> list[str] | None:
+        wish = "must be a list of different datasets of the benchmark; leave it out for all"
+        return None if values is None else _all_different(values, wish)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimator."""
+        return self.model_extra or {}
+
+
+class Report(Model):
+    """What the report shows."""
+
+    reference_epsilon: Annotated[float, Obeys(POSITIVE)]
+
+
+class MLflow(Model):
+    """Where runs are logged."""
+
+    tracking_uri: Annotated[str, Obeys(_DATABASE)]
+
+
+class Params(Model):
+    """The whole of params.yaml."""
+
+    experiment: Annotated[str, Obeys(_EXPERIMENT)]
+    seed: Annotated[int, Obeys(whole(0))]
+    data: Data
+    datasets: Annotated[dict[Annotated[str, Obeys(_DATASET_NAME)], dict[str, Any] | None], pydantic.Field(min_length=1)]
+    protocol: Protocol
+    condense: Annotated[str, Obeys(one_of("none", "ci", "fcm"))]
+    privacy: Privacy
+    methods: Annotated[dict[Annotated[str, Obeys(_METHOD_NAME)], MethodEntry], pydantic.Field(min_length=1)]
+    report: Report
+    mlflow: MLflow
+
+
+def _all_different(values: list[Any], wish: str) -> list[Any]:
+    if len(set(values)) != len(values):
+        raise PydanticCustomError("constraint", "{wish}", {"wish": wish})
+    return values
+
+
+# Keys of a method's entry that are not parameters of its estimator.
+_ENTRY_KEYS = tuple(MethodEntry.model_fields)
 
 
 def coerce_numbers(value: Any) -> Any:
@@ -53,27 +156,32 @@ def coerce_numbers(value: Any) -> Any:
     return value
 
 
-def read_params(path: str | Path = "params.yaml") -> dict[str, Any]:
-    """Read params.yaml, coerce and validate it; see `check_params`."""
-    import yaml
-
-    try:
-        params = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PrivSVMError(f"{path}: cannot be read ({' '.join(str(error).split())}); correct it") from None
-    if not isinstance(params, dict):
-        raise PrivSVMError(f"{path}: holds no keys; restore it (git checkout {path})")
-    return check_params(params, str(path))
+def params_schema() -> dict[str, Any]:
+    """JSON schema of params.yaml, but for the parameters of the methods."""
+    return Params.model_json_schema()
 
 
 @functools.cache
-def _schema() -> dict[str, Any]:
-    return read_json(Path(__file__).with_name("params.schema.json"))
+def _generated() -> dict[str, Any]:
+    return read_json(Path(__file__).with_name("params.schema.json"))["$implementations"]
 
 
-def implementation_parameters(implementation: str) -> dict[str, Any]:
-    """JSON schemas of one implementation's parameters, by name."""
-    return _schema()["$defs"]["implementations"][implementation]["properties"]
+@functools.cache
+def implementation_parameters(implementation: str) -> Mapping[str, Constraint]:
+    """Constraints of one implementation's parameters, by name.
+
+    They are read from the generated schema, so that the workflow starts without importing any method; of a file that
+    the schema does not know yet, from its class.
+    """
+    if implementation in _generated():
+        properties = _generated()[implementation]["properties"]
+        return {name: Constraint.from_schema(schema) for name, schema in properties.items()}
+    return _imported_parameters(implementation)
+
+
+def _imported_parameters(implementation: str) -> Mapping[str, Constraint]:
+    declared = estimator_class(implementation).declared  # type: ignore[attr-defined]
+    return {name: item.constraint for name, item in declared.items() if not item.common}
 
 
 def check_params(params: Mapping[str, Any], source: str = "params.yaml") -> dict[str, Any]:
@@ -96,71 +204,58 @@ def check_params(params: Mapping[str, Any], source: str = "params.yaml") -> dict
     PrivSVMError
         One line with the file, the key, the value and the remedy, for the first problem found.
     """
-    import jsonschema
-
-    checked = coerce_numbers(dict(params))
-    _raise_first(jsonschema.Draft202012Validator(_schema()).iter_errors(checked), source, ())
     from privsvm.data.catalogue import resolve
 
-    for name, settings in checked["datasets"].items():
-        try:
-            resolve(name, settings or {})
-        except PrivSVMError as error:
-            raise PrivSVMError(f"{source}: {error}") from None
-    schemas = _schema()["$defs"]["implementations"]
-    for method, entry in checked["methods"].items():
-        name = entry["implementation"]
-        if name not in schemas:
-            raise PrivSVMError(
-                f"{source}: methods.{method}.implementation: {name!r} is unknown; {nearest_name(name, schemas)}"
-            )
-        schema = {**schemas[name], "additionalProperties": False, "$defs": _schema()["$defs"]}
-        validator = jsonschema.Draft202012Validator(schema)
-        own = {key: value for key, value in entry.items() if key not in _ENTRY_KEYS}
-        _raise_first(validator.iter_errors(own), source, ("methods", method))
-        # Changes need not repeat what the entry must say.
-        validator = jsonschema.Draft202012Validator({key: schema[key] for key in schema if key != "required"})
-        for dataset, changes in (entry.get("per_dataset") or {}).items():
-            _known_dataset(dataset, checked, f"{source}: methods.{method}.per_dataset")
-            _raise_first(validator.iter_errors(changes), source, ("methods", method, "per_dataset", dataset))
-        for dataset in entry.get("datasets") or ():
-            _known_dataset(dataset, checked, f"{source}: methods.{method}.datasets")
+    checked = coerce_numbers(dict(params))
     try:
+        model = check_model(Params, checked)
+        for name, settings in checked["datasets"].items():
+            resolve(name, settings or {})
+        for method, entry in model.methods.items():
+            _check_entry(method, entry, checked["datasets"])
         protocol_methods(checked)
     except PrivSVMError as error:
         raise PrivSVMError(f"{source}: {error}") from None
     return checked
 
 
-def _known_dataset(dataset: str, params: Mapping[str, Any], where: str) -> None:
-    if dataset not in params["datasets"]:
-        hint = nearest_name(dataset, params["datasets"])
-        raise PrivSVMError(f"{where}: {dataset!r} is not one of the benchmark's datasets; {hint}")
+def _check_entry(method: str, entry: MethodEntry, datasets: Mapping[str, Any]) -> None:
+    """Check what one method's entry says of its implementation and of datasets."""
+    where, name = f"methods.{method}", entry.implementation
+    if not is_foreign(name) and name not in _generated() and name not in implementations():
+        raise PrivSVMError(f"{where}.implementation: {name!r} is unknown; {nearest_name(name, implementations())}")
+    for required in _PROTOCOLS.get(name, ()):
+        if required not in entry.parameters:
+            raise PrivSVMError(f"{where}: the key {required!r} is missing; add it (see docs/parameters.md)")
+    _check_parameters(where, name, entry.parameters)
+    for dataset, changes in (entry.per_dataset or {}).items():
+        _known_dataset(dataset, datasets, f"{where}.per_dataset")
+        _check_parameters(f"{where}.per_dataset.{dataset}", name, changes)
+    for dataset in entry.datasets or ():
+        _known_dataset(dataset, datasets, f"{where}.datasets")
 
 
-def _raise_first(errors, source: str, prefix: tuple[str, ...]) -> None:
-    """Raise the first JSON-schema error as one line a user can act on."""
-    found = sorted(errors, key=lambda error: [str(part) for part in error.absolute_path])
-    if not found:
+def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
+    """Raise PrivSVMError for the first parameter that an implementation does not have, or not with this value."""
+    if is_foreign(implementation):
+        # Another package's class has the last word, in the job that imports it.
         return
-    error = found[0]
-    path = [*prefix, *(str(part) for part in error.absolute_path)]
-    where = f"{source}: {'.'.join(path)}" if path else source
-    if error.validator == "additionalProperties":
-        known = error.schema.get("properties", {})
-        unknown = sorted(set(error.instance) - set(known))[0]
-        key = ".".join([*path, str(unknown)])
-        raise PrivSVMError(f"{source}: {key} is not a known key; {nearest_name(unknown, known)}")
-    if error.validator == "required":
-        missing = sorted(set(error.validator_value) - set(error.instance))[0]
-        raise PrivSVMError(f"{where}: the key {missing!r} is missing; add it (see docs/parameters.md)")
-    if "propertyNames" in error.absolute_schema_path:
-        raise PrivSVMError(f"{where}: the name {error.instance!r} becomes a folder; use letters, digits, - and _")
-    wish = error.schema.get("description")
-    detail = wish or error.message
-    if error.validator == "enum":
-        detail = nearest_name(str(error.instance), [str(item) for item in error.validator_value])
-    raise PrivSVMError(f"{where}: {error.instance!r} is not valid; {detail}")
+    known = implementation_parameters(implementation)
+    if not all(name in known and known[name].accepts(value) for name, value in values.items()):
+        # The class has the last word: its file may be newer than the generated schema.
+        known = _imported_parameters(implementation)
+    for name, value in values.items():
+        if name not in known:
+            raise PrivSVMError(f"{where}.{name} is not a known key; {nearest_name(name, (*_ENTRY_KEYS, *known))}")
+        if not known[name].accepts(value):
+            wish = known[name].problem(value).replace("None", "null")
+            raise PrivSVMError(f"{where}.{name}: {value!r} is not valid; {wish}")
+
+
+def _known_dataset(dataset: str, known: Mapping[str, Any], where: str) -> None:
+    if dataset not in known:
+        hint = nearest_name(dataset, known)
+        raise PrivSVMError(f"{where}: {dataset!r} is not one of the benchmark's datasets; {hint}")
 
 
 def method_parameters(params: Mapping[str, Any], method: str, dataset: str) -> dict[str, Any]:

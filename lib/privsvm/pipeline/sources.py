@@ -1,7 +1,8 @@
 """What a script or a module depends on inside the repository: the closure of its imports, read from the sources.
 
 Nothing is imported to find out. An import inside a function counts like any other; one under ``if TYPE_CHECKING:``
-does not, but for a name that the package's ``__getattr__`` imports when it is first used. The ``__init__.py`` of every
+does not, but for a name that the package's ``__getattr__`` imports when it is first used; its stub ``__init__.pyi``
+tells where such a name comes from, if there is one. The ``__init__.py`` of every
 parent package counts, and so does package data that a module names (``"catalogue.json"``, a folder of templates). A
 module whose name is put together at run time is for the caller to name as a further entry.
 """
@@ -248,7 +249,9 @@ class _Sources:
 
     def lazily_imported(self, package: str, item: str, search: tuple[str, ...]) -> Iterator[str]:
         """Files behind a name that a package imports when it is first used."""
-        for level, module, names in self.facts_of(package)["lazy"]:
+        stub = f"{package}i"
+        facts = self.facts_of(package)
+        for level, module, names in self.facts_of(stub)["imports"] if self.is_file(stub) else facts["lazy"]:
             if item in names:
                 yield from self.imported(package, [(level, module, [item])], search)
 

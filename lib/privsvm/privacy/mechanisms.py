@@ -285,7 +285,7 @@ class VectorsMechanism:
         whose L1 sensitivity is k times. ``naive``: k releases, each with ``epsilon / k`` and ``delta / k``. For
         Laplace noise both are the same.
     epsilon, delta : float
-        The budget of all vectors together.
+        The budget of all vectors together. Laplace noise has no use for delta.
     sensitivity : float
         Largest L2 distance between corresponding vectors of two neighbouring datasets. The L1 distance of `size`
         numbers is at most ``sqrt(size)`` times that.
@@ -314,7 +314,8 @@ class VectorsMechanism:
         for name, known in (("noise", ("gaussian", "laplace")), ("composition", COMPOSITIONS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r}: {nearest_name(getattr(self, name), known)}")
-        check_budget(self.epsilon, self.delta)
+        # Laplace noise spends no delta.
+        check_budget(self.epsilon, self.delta if self.noise == "gaussian" else 0.5)
 
     @property
     def _releases(self) -> int:

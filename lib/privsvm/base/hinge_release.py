@@ -1,0 +1,232 @@
+"""Classifiers that release bias-free one-vs-rest hinge SVMs with noise: what they share, by rows and by noise."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
+from privsvm.base.perturbation import (
+    COMPOSITIONS,
+    OneVsRestRelease,
+    clip_rows,
+    extreme_rows,
+    release_one_vs_rest,
+)
+from privsvm.base.released import FourierPath, ReleasedPath
+from privsvm.base.validation import check_budgets, check_public_classes, check_training_data
+from privsvm.constraints import COUNT, POSITIVE, either, one_of, whole
+from privsvm.numerics.streams import seeded_stream
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.features import fourier_features, fourier_frequencies
+from privsvm.solvers.kernels import resolve_gamma
+
+__all__ = ["Features", "FourierRows", "GaussianNoise", "HingeReleaseClassifier", "LaplaceNoise", "LinearRows", "Noise"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Features:
+    """What the solver sees of rows.
+
+    Attributes
+    ----------
+    compute : callable
+        From rows to features of norm at most `norm`, in floating point too.
+    norm : float
+        Their bound.
+    bounded : tuple of str
+        Why it holds, for the record.
+    public : str
+        What is public about them and the objective, for the record.
+    broken : tuple of str
+        What takes the proof away.
+    model : object
+        What prediction needs besides the weights.
+    """
+
+    compute: Callable[[Any], Any]
+    norm: float
+    bounded: tuple[str, ...]
+    public: str = "C"
+    broken: tuple[str, ...] = ()
+    model: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Keywords of `release_one_vs_rest`."""
+
+    noise: str
+    composition: str
+    delta: float
+    published_constant: bool = False
+
+
+class HingeReleaseClassifier(PrivateClassifier):
+    """Noise on the weights of bias-free one-vs-rest hinge SVMs; a base."""
+
+    C: float = C_PUBLIC
+    gap: float | None = GAP
+
+    @abc.abstractmethod
+    def _features(self, X) -> Features:
+        """Return what the solver sees of the training rows."""
+
+    @abc.abstractmethod
+    def _noise(self) -> Noise:
+        """Noise of the release."""
+
+    @abc.abstractmethod
+    def _words(self) -> tuple[str, str]:
+        """Say for the privacy record what is released, and after which paper."""
+
+    def _check_parameters(self) -> None:
+        """Refuse what means nothing, and what nobody consented to."""
+        self.check_declared()
+        check_public_classes(self.classes, self.allow_unsound)
+
+    def _problem(self) -> dict[str, Any]:
+        """Keywords of `release_one_vs_rest` for weights that are not released as solved."""
+        return {}
+
+    def _released(self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features) -> Any:
+        """Path of the released weights."""
+        return release.path(guarantees, len(self.classes_))
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> ReleasedPath:
+        streams = noise_streams(rng, self)
+        self._check_parameters()
+        noise = self._noise()
+        # Laplace noise spends no delta, which must be a number all the same.
+        epsilons, _ = check_budgets(epsilons, noise.delta or 0.5)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        features = self._features(X)
+        release = release_one_vs_rest(
+            features.compute(X),
+            codes,
+            len(self.classes_),
+            C=float(self.C),
+            data_norm=features.norm,
+            gap=self.gap,
+            epsilons=epsilons,
+            delta=noise.delta,
+            neighbours=self.neighbours,
+            noise=noise.noise,
+            composition=noise.composition,
+            repeats=repeats,
+            streams=streams,
+            audit_pairs=[(features.compute(row), features.compute(-row)) for row in extreme_rows(X)] if audit else (),
+            published_constant=noise.published_constant,
+            **self._problem(),
+        )
+        what, reference = self._words()
+        guarantees = release.guarantees(
+            what, features.bounded, features.public, rng, reference, inferred_classes=self.classes is None
+        )
+        for reason in features.broken:
+            guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
+        return self._released(release, guarantees, features)
+
+
+class GaussianNoise(HingeReleaseClassifier):
+    """Analytic Gaussian noise for the L2 sensitivity; a base."""
+
+    delta: float = DELTA
+    composition: str = parameter(
+        "joint",
+        one_of(*COMPOSITIONS),
+        "How more than two classes share the budget: one release of all weight vectors, or ``epsilon / c`` and "
+        "``delta / c`` for each.",
+    )
+
+    def _noise(self) -> Noise:
+        return Noise("gaussian", self.composition, float(self.delta))
+
+
+class LaplaceNoise(HingeReleaseClassifier):
+    """Laplace noise for the L1 sensitivity: pure differential privacy; a base."""
+
+    constant: str = parameter(
+        "proved",
+        one_of("proved", "published"),
+        "The sensitivity: what is proved here, or the paper's, which is twice that.",
+    )
+
+    def _noise(self) -> Noise:
+        # One release of all vectors, or one of each with its share: for Laplace noise both are the same.
+        return Noise("laplace", "joint", 0.0, published_constant=self.constant == "published")
+
+
+class LinearRows(HingeReleaseClassifier):
+    """The rows themselves, clipped; a base."""
+
+    data_norm: float = DATA_NORM
+
+    def _features(self, X) -> Features:
+        norm = float(self.data_norm)
+        return Features(
+            lambda rows: clip_rows(rows, norm), norm, (f"rows have norm at most {norm:g}: enforced by clipping",)
+        )
+
+
+class FourierRows(HingeReleaseClassifier):
+    """Random Fourier features of the Gaussian kernel; a base."""
+
+    gamma: float | str = parameter(
+        "auto",
+        either('must be a positive finite number, "auto" or "scale"', POSITIVE, one_of("auto", "scale")),
+        'Coefficient of the Gaussian kernel; "auto" is 1 / d. "scale" takes the variance of the private rows: that '
+        "needs ``allow_unsound=True``, and the status falls to ``claimed``.",
+    )
+    n_components: int = parameter(250, COUNT, "Number D of random frequencies; each gives a cosine and a sine.")
+    features_seed: int = parameter(0, whole(0), "Seed of the frequencies. Public, and part of the model.")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.gamma == "scale" and not self.allow_unsound:
+            raise ValueError(
+                "gamma='scale': taken from the private rows; give a public number, or consent with allow_unsound=True"
+            )
+
+    def _features(self, X) -> Features:
+        gamma = resolve_gamma(self.gamma, X)
+        public = seeded_stream(int(self.features_seed), "fourier features")
+        frequencies = fourier_frequencies(X.shape[1], int(self.n_components), gamma, public)
+        return Features(
+            lambda rows: clip_rows(fourier_features(rows, frequencies), 1.0),
+            1.0,
+            (
+                "features have norm 1: cosine and sine of every frequency, clipped for round-off; computed in float64: "
+                "idealised numerics",
+                f"the frequencies are public: drawn from seed {int(self.features_seed)}, not from the rows",
+            ),
+            public="C, gamma",
+            broken=("gamma='scale' was taken from the private rows",) if self.gamma == "scale" else (),
+            model=frequencies,
+        )
+
+    def _released(
+        self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features
+    ) -> FourierPath:
+        return FourierPath(
+            epsilons=tuple(mechanism.epsilon for mechanism in release.mechanisms),
+            guarantees=guarantees,
+            n_classes=len(self.classes_),
+            fit_seconds=release.fit_seconds,
+            release_seconds=release.release_seconds,
+            frequencies=features.model,
+            coef=release.coef,
+        )

@@ -1,0 +1,99 @@
+"""What the private SVMs on public landmarks share: noisy dual variables of the landmarks."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.hinge_release import Features, GaussianNoise
+from privsvm.base.parameters import parameter
+from privsvm.base.perturbation import OneVsRestRelease, clip_rows
+from privsvm.base.released import OneVsRestKernelPath
+from privsvm.constraints import FLAG, POSITIVE, either, one_of
+from privsvm.numerics.rows import row_norms
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.kernels import KERNELS, resolve_gamma
+from privsvm.solvers.landmarks import landmark_features, landmark_map
+
+__all__ = ["LandmarkReleaseClassifier"]
+
+# Feature vectors shorter than this are lengthened by no more than its inverse, so that round-off in them stays small.
+_SHORTEST = 1e-3
+
+
+class LandmarkReleaseClassifier(GaussianNoise):
+    """Hinge SVMs on Nystrom features of public landmarks; a base."""
+
+    gamma: float | str = parameter(
+        "auto",
+        either('must be a positive finite number, or "auto"', POSITIVE, one_of("auto")),
+        'Coefficient of the Gaussian kernel; "auto" is 1 / d. Public.',
+    )
+    normalize: bool = parameter(
+        True,
+        FLAG,
+        "Train on feature vectors of norm 1, which puts the signal as far above the noise as it gets: rows far from "
+        "all landmarks have short ones. It multiplies a row's scores by a positive number, on which no label depends.",
+    )
+
+    @abc.abstractmethod
+    def _landmarks(self, n_features: int) -> tuple[np.ndarray, str]:
+        """Landmarks (m, d), and where they come from."""
+
+    def _unsound_landmarks(self) -> tuple[str, ...]:
+        """Why nothing is proved for the landmarks."""
+        return ()
+
+    def _features(self, X) -> Features:
+        landmarks, origin = self._landmarks(X.shape[1])
+        gamma = resolve_gamma(self.gamma, X)
+        inverse_root = landmark_map(landmarks, gamma)
+
+        def compute(rows: Any) -> Any:
+            found = landmark_features(rows, landmarks, gamma, inverse_root)
+            if self.normalize:
+                found /= np.maximum(row_norms(found), _SHORTEST)[:, None]
+            return clip_rows(found, 1.0)
+
+        return Features(
+            compute,
+            1.0,
+            (
+                "features have norm at most 1: Gaussian kernel on landmarks, clipped for round-off; computed in "
+                "float64: idealised numerics",
+                f"the landmarks are public: {origin}",
+            ),
+            public="C, gamma",
+            broken=self._unsound_landmarks(),
+            model=(landmarks, inverse_root, gamma),
+        )
+
+    def _words(self) -> tuple[str, str]:
+        return (
+            "the dual variables of public landmarks (bias-free hinge SVM on Nystrom features)",
+            "sound counterpart of dpsvmdvp-2019; output perturbation of Rubinstein et al. (2012) on Nystrom features",
+        )
+
+    def _released(
+        self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features
+    ) -> OneVsRestKernelPath:
+        landmarks, inverse_root, gamma = features.model
+        return OneVsRestKernelPath(
+            epsilons=tuple(mechanism.epsilon for mechanism in release.mechanisms),
+            guarantees=guarantees,
+            n_classes=len(self.classes_),
+            fit_seconds=release.fit_seconds,
+            release_seconds=release.release_seconds,
+            support_vectors=landmarks,
+            pair_coef=np.ascontiguousarray(np.swapaxes(release.coef @ inverse_root, -1, -2)),
+            intercept=np.zeros(release.coef.shape[:3]),
+            kernel_parameters=np.array([KERNELS.index("rbf"), gamma, 0.0, 0.0]),
+        )
+
+    def _keep(self, path: OneVsRestKernelPath) -> None:
+        self._path = path
+        self.landmarks_ = path.support_vectors
+        self.dual_coef_ = path.pair_coef[0, 0]
+        self.guarantee_ = path.guarantees[0]

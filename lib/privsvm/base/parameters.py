@@ -1,0 +1,216 @@
+"""Parameters of an estimator, declared once: its constructor, its checks, its documentation and params.yaml follow.
+
+A class that inherits from `DeclaredEstimator` declares each parameter in its body::
+
+    C: float = parameter(1.0, POSITIVE, "Weight of one row's loss.")
+
+It gets the keyword-only constructor that scikit-learn asks for, the section Parameters of its docstring, and
+`check_declared`. Parameters are inherited; what many classes have is declared here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, dataclass_transform
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either, one_of, optional, whole
+
+__all__ = [
+    "ALLOW_UNSOUND",
+    "CLASSES",
+    "C_PUBLIC",
+    "DATA_NORM",
+    "DELTA",
+    "EPSILON",
+    "GAP",
+    "LABELS",
+    "NEIGHBOURS",
+    "N_JOBS",
+    "RANDOM_STATE",
+    "DeclaredEstimator",
+    "Parameter",
+    "check_values",
+    "parameter",
+]
+
+_WIDTH = 116
+
+# What a parameter changes: the model or its record; the time that it takes; what is agreed to; which draw it is.
+Effect = Literal["model", "time", "consent", "draw"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """One parameter of an estimator.
+
+    Attributes
+    ----------
+    default : object
+        Value where none is given.
+    constraint : Constraint
+        The values it may have.
+    doc : str
+        What it means.
+    effect : {"model", "time", "consent", "draw"}
+        What it changes.
+    common : bool
+        Whether the workflow sets it for all methods, so that an entry of params.yaml does not.
+    """
+
+    default: Any
+    constraint: Constraint
+    doc: str
+    effect: Effect = "model"
+    common: bool = False
+
+
+def parameter(default: Any, constraint: Constraint, doc: str, *, effect: Effect = "model", common: bool = False) -> Any:
+    """Declare a parameter; for the type checker, the value is the default. See `Parameter`."""
+    return Parameter(default, constraint, doc, effect, common)
+
+
+@dataclass_transform(kw_only_default=True)
+class DeclaredEstimator(BaseEstimator):
+    """An estimator whose parameters are declared in its class body; a base."""
+
+    declared: ClassVar[Mapping[str, Parameter]] = {}
+    _own_parameters: ClassVar[Mapping[str, Parameter]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
+        for name in own:
+            delattr(cls, name)
+        cls._own_parameters = own
+        found: dict[str, Parameter] = {}
+        for base in cls.__mro__:
+            for name, value in vars(base).get("_own_parameters", {}).items():
+                found.setdefault(name, value)
+        cls.declared = found
+        # A constructor that somebody wrote stays.
+        if cls.__init__ is object.__init__ or hasattr(cls.__init__, "declared"):
+            cls.__init__ = _constructor(cls, found)  # type: ignore[method-assign]
+        cls.__doc__ = _documentation(vars(cls).get("__doc__"), found)
+
+    def check_declared(self) -> None:
+        """Raise ValueError, naming the parameter and its value, for the first that is not as declared."""
+        check_values(self.declared, {name: getattr(self, name) for name in self.declared})
+
+
+def check_values(declared: Mapping[str, Parameter], values: Mapping[str, Any]) -> None:
+    """Raise ValueError, naming the parameter and its value, for the first value that is not as declared."""
+    for name, value in values.items():
+        if not declared[name].constraint.accepts(value):
+            # Arrays are shown on one line, and not all of them.
+            shown = textwrap.shorten(repr(value), 100, placeholder="...")
+            raise ValueError(f"{name}={shown}: {declared[name].constraint.problem(value)}")
+
+
+def _constructor(cls: type, declared: Mapping[str, Parameter]) -> Callable[..., None]:
+    """Make a keyword-only ``__init__`` that does nothing but keep what it is given."""
+    defaults = {name: item.default for name, item in declared.items()}
+
+    def initialise(self: Any, **parameters: Any) -> None:
+        unknown = parameters.keys() - defaults.keys()
+        if unknown:
+            raise TypeError(f"{cls.__name__} has no parameter {min(unknown)!r}; it has {', '.join(defaults)}")
+        for name, value in (defaults | parameters).items():
+            setattr(self, name, value)
+
+    annotations: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        annotations |= inspect.get_annotations(base)
+    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    listed = [inspect.Parameter("self", positional)] + [
+        inspect.Parameter(name, keyword, default=default, annotation=annotations.get(name, inspect.Parameter.empty))
+        for name, default in defaults.items()
+    ]
+    initialise.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    initialise.declared = tuple(declared)  # type: ignore[attr-defined]
+    initialise.__name__, initialise.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
+    initialise.__module__ = cls.__module__
+    return initialise
+
+
+def _documentation(doc: str | None, declared: Mapping[str, Parameter]) -> str | None:
+    """Put the section Parameters before the first other section of a docstring."""
+    if doc is None or not declared:
+        return doc
+    doc = inspect.cleandoc(doc)
+    lines = ["Parameters", "----------"]
+    for name, item in declared.items():
+        default = f'"{item.default}"' if isinstance(item.default, str) else repr(item.default)
+        lines.append(f"{name} : {item.constraint.words}, default={default}")
+        lines += textwrap.wrap(item.doc, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    section = "\n".join(lines)
+    summary, underline, rest = doc.partition("\n-----")
+    if not underline:
+        return f"{doc}\n\n{section}\n"
+    before, _, title = summary.rpartition("\n")
+    return f"{before.rstrip()}\n\n{section}\n\n{title}\n-----{rest}\n"
+
+
+# What several classes have.
+
+C_PUBLIC: Any = parameter(
+    0.01, POSITIVE, "Weight of one row's loss (the papers' C/n). Public: choose it without looking at the data."
+)
+EPSILON: Any = parameter(1.0, POSITIVE, "Privacy budget of one release.", common=True)
+DELTA: Any = parameter(1e-5, SHARE, "Probability that goes with it.", common=True)
+DATA_NORM: Any = parameter(1.0, BOUND, "Rows longer than this are scaled down to it.")
+NEIGHBOURS: Any = parameter(
+    "replace_one", one_of("replace_one", "add_remove"), "The relation between data sets.", common=True
+)
+GAP: Any = parameter(
+    None,
+    optional(POSITIVE),
+    "Public target of the duality gap; None means ``2e-4 C^2 R^2`` for rows of norm at most R, or more where float64 "
+    "cannot certify that.",
+)
+ALLOW_UNSOUND: Any = parameter(
+    False, FLAG, "Consent to a model whose epsilon is not proved: `fit` raises without it.", effect="consent"
+)
+_LIST_OF_LABELS = Constraint(
+    {"anyOf": [{"type": "array"}, {"type": "null"}]},
+    "must be a list of different labels, or None",
+    "sequence or None",
+)
+CLASSES: Any = parameter(
+    None,
+    _LIST_OF_LABELS,
+    "The public label set. Taking it from the training labels (None) reveals which labels occur: that needs "
+    "``allow_unsound=True``, and the status falls to ``claimed``.",
+    common=True,
+)
+LABELS: Any = parameter(
+    None,
+    _LIST_OF_LABELS,
+    "The label set, in the order of the class codes; None takes it from the training labels.",
+    common=True,
+)
+N_JOBS: Any = parameter(
+    None,
+    either("must be a whole number, or None", whole(-(2**31)), Constraint({"type": "null"}, "", "None")),
+    "Threads; None means 1, -1 all cores. The model does not depend on it.",
+    effect="time",
+    common=True,
+)
+RANDOM_STATE: Any = parameter(
+    None,
+    Constraint(
+        {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]},
+        "must be a whole number of at least 0, a numpy.random.Generator or None",
+        "int, numpy.random.Generator or None",
+        (np.random.Generator,),
+    ),
+    "Noise source. None takes fresh entropy of the operating system: the only choice for a release, since whoever "
+    "knows a seed can draw the same noise and take it off. The guarantee says which it was.",
+    effect="draw",
+    common=True,
+)

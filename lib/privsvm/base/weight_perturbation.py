@@ -1,0 +1,163 @@
+"""What both kinds of PMSVM with weight perturbation share: Gaussian noise on the weights of a Crammer-Singer SVM."""
+
+from __future__ import annotations
+
+import abc
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA
+from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows, largest_move, solution_sensitivity
+from privsvm.base.released import LinearPath
+from privsvm.base.validation import check_budgets, check_training_data
+from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT
+from privsvm.privacy.audit import gaussian_witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.mechanisms import GaussianMechanism
+
+__all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
+
+
+def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: float = 0.0) -> float:
+    """Bound how far the released weights move between neighbouring data sets.
+
+    Parameters
+    ----------
+    C : float
+        Weight of one row's loss.
+    data_norm : float
+        Bound R on a row's L2 norm.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    gap : float, default=0.0
+        Public target of the duality gap. Each of the two solutions lies within ``sqrt(gap)`` of its
+        optimum.
+
+    Returns
+    -------
+    float
+        ``2 sqrt(2) C R`` or ``sqrt(2) C R``, plus ``2 sqrt(gap)``.
+    """
+    return solution_sensitivity(math.sqrt(2.0) * C * data_norm, neighbours, gap)
+
+
+class WeightPerturbationClassifier(PrivateClassifier):
+    """Gaussian noise on the weights of a Crammer-Singer SVM; a base."""
+
+    delta: float = DELTA
+    C: float = C_PUBLIC
+    data_norm: float = DATA_NORM
+
+    @abc.abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse what means nothing, and what nobody consented to."""
+
+    @abc.abstractmethod
+    def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:
+        """Public target of the duality gap, and what float64 may get wrong about it."""
+
+    @abc.abstractmethod
+    def _bounded(self, X) -> Any:
+        """Rows as the solver sees them."""
+
+    @abc.abstractmethod
+    def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
+        """Exact weights (c, d) of one data set: what must not leave this object."""
+
+    @abc.abstractmethod
+    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:
+        """Privacy record of one release, with the gap that counts in its sensitivity."""
+
+    def release_path(
+        self,
+        X,
+        y,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None = None,
+        audit: bool = False,
+    ) -> LinearPath:
+        streams = noise_streams(rng, self)
+        self._check_parameters()
+        epsilons, delta = check_budgets(epsilons, self.delta)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        gap, allowance = self._certifiable_gap(X.shape[0], X.shape[1])
+        rows = self._bounded(X)
+        started = time.perf_counter()
+        weights = self._solve(rows, codes, len(self.classes_), gap)
+        fit_seconds = time.perf_counter() - started
+        bound = gap + allowance
+        sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, bound)
+        mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in epsilons]
+        distance, pair = self._largest_move(X, rows, codes, weights, gap) if audit else (0.0, "")
+        guarantees = []
+        for mechanism in mechanisms:
+            witness = None
+            if audit:
+                witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
+            guarantees.append(self._guarantee(mechanism, bound, witness, rng))
+        started = time.perf_counter()
+        coef = np.stack(
+            [
+                np.stack([mechanism.release(weights, streams(mechanism.epsilon, r)) for r in range(repeats)])
+                for mechanism in mechanisms
+            ]
+        )
+        return LinearPath(
+            epsilons=tuple(epsilons),
+            guarantees=tuple(guarantees),
+            n_classes=len(self.classes_),
+            fit_seconds=fit_seconds,
+            release_seconds=time.perf_counter() - started,
+            coef=coef,
+            intercept=np.zeros(coef.shape[:3]),
+        )
+
+    def _keep(self, path: LinearPath) -> None:
+        super()._keep(path)
+        self.intercept_ = path.intercept[0, 0]
+        guarantee: Any = path.guarantees[0]
+        self.noise_multiplier_ = guarantee.noise_scale / guarantee.sensitivity
+
+    def _recorded(self, mechanism: GaussianMechanism, witness: Witness | None) -> dict[str, Any]:
+        """Return what the record of any release says."""
+        return {
+            "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
+            "neighbours": self.neighbours,
+            "epsilon_requested": mechanism.epsilon,
+            "delta": float(self.delta),
+            "sensitivity": mechanism.total_sensitivity,
+            "noise_scale": mechanism.noise_scale,
+            "accountant": GAUSSIAN_ACCOUNTANT,
+            "witness": witness,
+        }
+
+    def _largest_move(self, X, rows, codes: np.ndarray, weights: np.ndarray, gap: float) -> tuple[float, str]:
+        """How far one extreme row moves the weights: a lower bound on the sensitivity.
+
+        One training row is replaced by a row from the corners of the features' ranges, or by one of the longest rows.
+        For ``replace_one`` the pair differs in that row's label, for ``add_remove`` in its presence.
+        """
+        n_classes = weights.shape[0]
+        pairs = []
+        for row in extreme_rows(X):
+            row = self._bounded(row)
+            # The two labels that fit best: each is the other's closest rival, so the row pulls the opposite way.
+            first, second = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
+            pairs.append(((row, first), (row, second)))
+        move = largest_move(
+            rows, codes, pairs, lambda rows, codes: self._solve(rows, codes, n_classes, gap), self.neighbours
+        )
+        if move is None:
+            return 0.0, TOO_FEW_ROWS
+        largest, norm = move
+        how = "under two different labels" if self.neighbours == "replace_one" else "and that row taken away"
+        return largest, (
+            f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}) within the "
+            f"features' ranges, {how}; the two exact outputs give the bound without sampling"
+        )

@@ -1,0 +1,169 @@
+"""What a parameter may be: one declaration for the check in `fit`, for params.yaml and for the docs.
+
+Imports the standard library only, because the workflow reads params.yaml at every start.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privsvm.errors import nearest_name
+
+__all__ = [
+    "ANY_NUMBER",
+    "BOUND",
+    "COUNT",
+    "FLAG",
+    "NOT_NEGATIVE",
+    "POSITIVE",
+    "SHARE",
+    "SHARE_KEPT",
+    "Constraint",
+    "either",
+    "one_of",
+    "optional",
+    "real",
+    "text",
+    "whole",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Constraint:
+    """The values that a parameter may have.
+
+    Attributes
+    ----------
+    schema : mapping
+        JSON schema: ``type``, ``enum``, ``anyOf``, limits, ``items`` and ``minItems``.
+    wish : str
+        For messages: "must be ...".
+    words : str
+        Type for the docs.
+    types : tuple of type
+        Also allowed: Python objects of these types, which no params.yaml can hold.
+    """
+
+    schema: Mapping[str, Any]
+    wish: str
+    words: str = ""
+    types: tuple[type, ...] = ()
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a parameter may have this value."""
+        return isinstance(value, self.types) or _matches(self.schema, value)
+
+    def problem(self, value: Any) -> str:
+        """Say what would be right in place of a value that is not accepted."""
+        if len(self.schema.get("enum", ())) > 1:
+            return nearest_name(str(value), [str(word) for word in self.schema["enum"]])
+        return self.wish
+
+    def to_schema(self) -> dict[str, Any]:
+        """JSON schema with the wish as its description; `from_schema` reads it."""
+        return {**self.schema, "description": self.wish}
+
+    @classmethod
+    def from_schema(cls, schema: Mapping[str, Any]) -> Constraint:
+        """Read what `to_schema` wrote."""
+        own = {key: value for key, value in schema.items() if key not in ("description", "default")}
+        return cls(own, schema["description"])
+
+
+def _matches(schema: Mapping[str, Any], value: Any) -> bool:
+    """Whether a value obeys a JSON schema of the kinds used here."""
+    if "anyOf" in schema:
+        return any(_matches(option, value) for option in schema["anyOf"])
+    if "enum" in schema:
+        return (value is None or isinstance(value, str)) and value in schema["enum"]
+    kind = schema["type"]
+    if kind in ("number", "integer"):
+        return _is_number(value) and (kind == "number" or value == int(value)) and _within(schema, value)
+    if kind == "array":
+        # NumPy's arrays count as lists.
+        items = value.tolist() if hasattr(value, "tolist") else value
+        if not isinstance(items, Sequence) or isinstance(items, str) or len(items) < schema.get("minItems", 0):
+            return False
+        return len(items) <= schema.get("maxItems", len(items)) and all(
+            _matches(schema["items"], item) for item in items if "items" in schema
+        )
+    if kind == "boolean":
+        return isinstance(value, bool) or (str(getattr(value, "dtype", "")) == "bool" and value.ndim == 0)
+    if kind == "string":
+        return isinstance(value, str) and re.search(schema.get("pattern", ""), value) is not None
+    return value is None
+
+
+def _is_number(value: Any) -> bool:
+    # Whole numbers of any kind, and numbers of double precision.
+    return isinstance(value, (numbers.Integral, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _within(schema: Mapping[str, Any], value: Any) -> bool:
+    return (
+        value > schema.get("exclusiveMinimum", -math.inf)
+        and value >= schema.get("minimum", -math.inf)
+        and value < schema.get("exclusiveMaximum", math.inf)
+        and value <= schema.get("maximum", math.inf)
+    )
+
+
+def real(
+    wish: str,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> Constraint:
+    """Allow finite numbers, above or at least one limit, below or at most another."""
+    limits = {"exclusiveMinimum": above, "minimum": least, "exclusiveMaximum": below, "maximum": most}
+    schema = {"type": "number", **{name: limit for name, limit in limits.items() if limit is not None}}
+    return Constraint(schema, wish, "float")
+
+
+def whole(least: int) -> Constraint:
+    """Allow whole numbers."""
+    return Constraint({"type": "integer", "minimum": least}, f"must be a whole number of at least {least}", "int")
+
+
+def one_of(*words: str) -> Constraint:
+    """Allow some words."""
+    listed = ", ".join(f'"{word}"' for word in words)
+    return Constraint({"enum": list(words)}, f"must be one of {listed}", f"{{{listed}}}")
+
+
+def text(wish: str, pattern: str = "(?s:.*)") -> Constraint:
+    """Allow texts of which the whole matches a pattern."""
+    return Constraint({"type": "string", "pattern": rf"\A(?:{pattern})\Z"}, wish, "str")
+
+
+def either(wish: str, *options: Constraint) -> Constraint:
+    """Allow what one of several constraints allows."""
+    schemas = [option.schema for option in options]
+    types = tuple(known for option in options for known in option.types)
+    # {"a", "b"} among other types reads better without its braces.
+    words = [option.words.removeprefix("{").removesuffix("}") for option in options]
+    return Constraint({"anyOf": schemas}, wish, ", ".join(words[:-1]) + " or " + words[-1], types)
+
+
+def optional(constraint: Constraint) -> Constraint:
+    """Allow what a constraint allows, and None."""
+    both = either(f"{constraint.wish}, or None", constraint, Constraint({"type": "null"}, "must be None", "None"))
+    return dataclasses.replace(both, words=f"{constraint.words} or None")
+
+
+POSITIVE = real("must be a positive finite number", above=0)
+NOT_NEGATIVE = real("must be a finite number of at least 0", least=0)
+ANY_NUMBER = real("must be a finite number")
+SHARE = real("must lie strictly between 0 and 1", above=0, below=1)
+SHARE_KEPT = real("must be at least 0 and below 1", least=0, below=1)
+# Far enough from the ends of float64 for the square.
+BOUND = real("must lie between 1e-100 and 1e+100", least=1e-100, most=1e100)
+COUNT = whole(1)
+FLAG = Constraint({"type": "boolean"}, "must be true or false", "bool")

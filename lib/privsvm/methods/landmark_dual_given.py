@@ -1,0 +1,99 @@
+"""Perturbed dual variables on landmarks of the user's own, for example rows of a public data set.
+
+`privsvm.methods.landmark_dual` draws them, and tells why no training row is part of the model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.landmark_release import LandmarkReleaseClassifier
+from privsvm.base.parameters import parameter
+from privsvm.constraints import FLAG, Constraint
+
+__all__ = ["ESTIMATOR", "GivenLandmarkDualClassifier"]
+
+_POINTS = Constraint(
+    {
+        "anyOf": [
+            {"type": "array", "minItems": 1, "items": {"type": "array"}},
+            {"type": "null"},
+        ]
+    },
+    "must be a list of public rows, or None for the origin and the unit vectors",
+    "array-like (m, d) or None",
+)
+
+
+class GivenLandmarkDualClassifier(LandmarkReleaseClassifier):
+    """Private kernel SVM with noisy dual variables on given public landmarks; one-vs-rest for more than two classes.
+
+    Attributes
+    ----------
+    landmarks_ : ndarray (m, d)
+        The landmarks.
+    dual_coef_ : ndarray (m, k)
+        Noisy dual variables; k is 1 for two classes. The exact ones are not kept.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+
+    Notes
+    -----
+    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
+    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
+    covered: it depends on the rows.
+
+    Examples
+    --------
+    >>> from privsvm import GivenLandmarkDualClassifier
+    >>> model = GivenLandmarkDualClassifier(epsilon=4.0, C=0.1, classes=[0, 1])
+    >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
+    'proved'
+    """
+
+    landmarks: Any = parameter(
+        None,
+        _POINTS,
+        "Points, for example rows of a public data set; they are published as they are. They must be chosen without "
+        "looking at the training rows, which `landmarks_public` confirms. None: the origin and the unit vectors.",
+    )
+    landmarks_public: bool = parameter(
+        False,
+        FLAG,
+        "Your word that the `landmarks` you give are public. Without it they need ``allow_unsound=True``, and the "
+        "status falls to ``claimed``.",
+        effect="consent",
+    )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._unsound_landmarks() and not self.allow_unsound:
+            raise ValueError(
+                f"landmarks_public={self.landmarks_public!r}: the landmarks you give are published as they are; say "
+                "landmarks_public=True if they were chosen without looking at the training rows, or consent with "
+                "allow_unsound=True"
+            )
+
+    def _landmarks(self, n_features: int) -> tuple[np.ndarray, str]:
+        if self.landmarks is None:
+            return np.vstack([np.zeros(n_features), np.eye(n_features)]), "the origin and the unit vectors"
+        landmarks = np.array(self.landmarks, dtype=np.float64)
+        if landmarks.ndim != 2 or landmarks.shape[1] != n_features:
+            raise ValueError(f"landmarks={landmarks.shape}: must be an array of shape (m, {n_features})")
+        if not np.isfinite(landmarks).all():
+            raise ValueError("landmarks=...: holds a number that is not finite")
+        return landmarks, "given by the user, chosen without looking at the training rows"
+
+    def _unsound_landmarks(self) -> tuple[str, ...]:
+        if self.landmarks is None or self.landmarks_public:
+            return ()
+        return ("the given landmarks are published as they are, and nobody said that they are public",)
+
+
+ESTIMATOR = GivenLandmarkDualClassifier

@@ -1,0 +1,94 @@
+"""PMSVM-WP as the paper's released code runs it (pmsvm-2025): its epsilon does not hold.
+
+Rows are not clipped, and the solver stops short of the optimum by an unknown distance; the noise is that of
+`privsvm.methods.pmsvm_wp` for rows of norm `data_norm` and exact optima.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import disclose_noise
+from privsvm.base.parameters import parameter
+from privsvm.base.validation import check_consent
+from privsvm.base.weight_perturbation import WeightPerturbationClassifier
+from privsvm.constraints import BOUND
+from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.mechanisms import GaussianMechanism
+
+__all__ = ["ESTIMATOR", "PMSVMWPAsPublishedClassifier"]
+
+
+class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
+    """Multi-class SVM with weight perturbation as released with the PMSVM paper. Its epsilon does not hold.
+
+    Attributes
+    ----------
+    coef_ : ndarray (c, d)
+        Noisy weight vectors; the exact ones are not kept.
+    intercept_ : ndarray (c,)
+        Zeros: the problem has no offsets.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is claimed, and why it does not hold.
+    noise_multiplier_ : float
+        Standard deviation of the noise over the sensitivity.
+
+    Examples
+    --------
+    >>> from privsvm import PMSVMWPAsPublishedClassifier
+    >>> model = PMSVMWPAsPublishedClassifier(epsilon=4.0, allow_unsound=True)
+    >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
+    'claimed'
+    """
+
+    data_norm: float = parameter(1.0, BOUND, "The norm of rows that the noise assumes. It is not enforced.")
+
+    def _check_parameters(self) -> None:
+        self.check_declared()
+        check_consent(self.allow_unsound, "the epsilon of PMSVM-WP as published does not hold")
+
+    def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def _bounded(self, X) -> Any:
+        return X
+
+    def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
+        return self._solve_as_published(X, codes, n_classes)
+
+    def _solve_as_published(self, X, codes: np.ndarray, n_classes: int) -> np.ndarray:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.svm import LinearSVC
+
+        present = np.unique(codes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solver = LinearSVC(
+                C=self.C, multi_class="crammer_singer", fit_intercept=False, max_iter=10_000, random_state=0
+            ).fit(X, codes)
+        weights = np.zeros((n_classes, X.shape[1]))
+        # scikit-learn stores one vector for two classes: the difference of the two.
+        weights[present] = np.vstack([-solver.coef_ / 2, solver.coef_ / 2]) if present.size == 2 else solver.coef_
+        return weights
+
+    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:
+        published = Guarantee(
+            status="claimed",
+            reason=(
+                f"the noise assumes rows of norm at most {self.data_norm:g}, but scaling bounds each feature, not "
+                "the row; the solver stops short of the optimum by an unknown distance"
+            ),
+            reference="pmsvm-2025, Theorem 1 and released code",
+            **self._recorded(mechanism, witness),
+        )
+        return disclose_noise(published, rng)
+
+
+ESTIMATOR = PMSVMWPAsPublishedClassifier

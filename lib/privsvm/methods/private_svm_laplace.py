@@ -1,0 +1,50 @@
+"""PrivateSVM with Laplace noise, as in its paper (Rubinstein, Bartlett, Huang, Taft 2012, Algorithm 1).
+
+`privsvm.methods.private_svm` tells how far a replaced row moves the weights.
+"""
+
+from __future__ import annotations
+
+from privsvm.base.hinge_release import LaplaceNoise, LinearRows
+
+__all__ = ["ESTIMATOR", "PrivateSVMLaplaceClassifier"]
+
+
+class PrivateSVMLaplaceClassifier(LinearRows, LaplaceNoise):
+    """Private linear SVM by Laplace noise on its weights, with pure differential privacy; one-vs-rest.
+
+    Attributes
+    ----------
+    coef_ : ndarray (k, d)
+        Noisy weight vectors; k is 1 for two classes. The exact ones are not kept.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved, with delta 0.
+
+    Notes
+    -----
+    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
+    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
+    covered: it depends on the rows.
+
+    Examples
+    --------
+    >>> from privsvm import PrivateSVMLaplaceClassifier
+    >>> model = PrivateSVMLaplaceClassifier(epsilon=4.0, C=0.1, classes=[0, 1])
+    >>> guarantee = model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_
+    >>> guarantee.status, guarantee.delta
+    ('proved', 0.0)
+    """
+
+    def _words(self) -> tuple[str, str]:
+        noise = ", with half the noise" if self.constant == "proved" else ""
+        return (
+            "the weights of a bias-free hinge SVM (PrivateSVM)",
+            f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 1{noise}",
+        )
+
+
+ESTIMATOR = PrivateSVMLaplaceClassifier

@@ -1,0 +1,57 @@
+"""C-SVM by sequential minimal optimisation: the published rules for choosing a pair of variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privsvm.base.kernel_svm import KernelSVM
+from privsvm.base.parameters import parameter
+from privsvm.constraints import one_of
+
+__all__ = ["ESTIMATOR", "SMOSVMClassifier"]
+
+
+class SMOSVMClassifier(KernelSVM):
+    """Support vector machine that moves two dual variables at a time, as LIBSVM does. Not private.
+
+    The model is that of `SVMClassifier` up to `tol`; the path to it is LIBSVM's, for a comparison of selection rules.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c,)
+        Labels.
+    support_ : ndarray of int (m,)
+        Training rows with a nonzero dual variable.
+    dual_coef_ : ndarray (m, p)
+        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
+    intercept_ : ndarray (p,)
+        Offsets.
+    objective_ : float
+        Dual objective ``1/2 a'Qa - e'a``, summed over the pairs.
+    n_iter_ : int
+        Iterations (pairs of variables moved) of the solver, summed over the pairs of classes.
+    n_support_ : ndarray of int (c,)
+        Support vectors of each class.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+
+    Examples
+    --------
+    >>> from privsvm import SMOSVMClassifier
+    >>> SMOSVMClassifier(kernel="linear").fit([[-1.0], [1.0]], ["no", "yes"]).predict([[3.0]])
+    array(['yes'], dtype='<U3')
+    """
+
+    selection: str = parameter(
+        "wss2",
+        one_of("wss1", "wss2", "wss3", "wss4"),
+        'Which pair of variables is moved (`privsvm.solvers.smo`); "wss2" is the rule of LIBSVM.',
+    )
+
+    def _solver(self) -> dict[str, Any]:
+        return {"selection": self.selection}
+
+
+ESTIMATOR = SMOSVMClassifier

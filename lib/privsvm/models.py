@@ -1,0 +1,103 @@
+"""Typed models of what users write, with messages of one line that name the key, the value and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+import pydantic
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from privsvm.constraints import Constraint
+from privsvm.errors import PrivSVMError, nearest_name
+
+__all__ = ["Model", "Obeys", "check_model"]
+
+Checked = TypeVar("Checked", bound="Model")
+
+
+class Obeys:
+    """Makes a field obey a constraint: ``Annotated[float, Obeys(POSITIVE)]``. Nothing is converted."""
+
+    def __init__(self, constraint: Constraint):
+        self.constraint = constraint
+
+    def _check(self, value: Any) -> Any:
+        if not self.constraint.accepts(value):
+            wish = self.constraint.problem(value).replace("None", "null")
+            raise PydanticCustomError("constraint", "{wish}", {"wish": wish})
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        """Return pydantic's validator."""
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        """Return the JSON schema."""
+        return self.constraint.to_schema()
+
+
+class Model(pydantic.BaseModel):
+    """A mapping without unknown keys; a base."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+
+def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
+    """Validate a mapping.
+
+    Parameters
+    ----------
+    model : type
+        The model.
+    values : object
+        What the user wrote.
+    where : str, default=""
+        Key of the mapping, for messages: ``"datasets.wine"``.
+
+    Returns
+    -------
+    instance of `model`
+
+    Raises
+    ------
+    PrivSVMError
+        One line for the first problem: the key, the value and the remedy.
+    """
+    try:
+        return model.model_validate(values)
+    except pydantic.ValidationError as errors:
+        found = min(errors.errors(), key=lambda error: [str(part) for part in error["loc"]])
+    path = [str(part) for part in found["loc"]]
+    if path and path[-1] == "[key]":
+        # A name that cannot be one: it is the value.
+        path = path[:-2]
+    key = ".".join([*([where] if where else []), *path])
+    if found["type"] == "extra_forbidden":
+        raise PrivSVMError(f"{key} is not a known key; {nearest_name(path[-1], _fields(model, path[:-1]))}")
+    if found["type"] == "missing":
+        parent, _, last = key.rpartition(".")
+        prefix = f"{parent}: " if parent else ""
+        raise PrivSVMError(f"{prefix}the key {last!r} is missing; add it (see docs/parameters.md)")
+    raise PrivSVMError(f"{key}: {found['input']!r} is not valid; {_wish(found)}")
+
+
+def _wish(error: Mapping[str, Any]) -> str:
+    """Say what would be right."""
+    return {
+        "dict_type": "must be a mapping",
+        "model_type": "must be a mapping",
+        "list_type": "must be a list",
+        "too_short": "must not be empty",
+    }.get(error["type"], error["msg"])
+
+
+def _fields(model: Any, path: list[str]) -> list[str]:
+    """Names of the fields at a place of a model."""
+    for part in path:
+        if isinstance(model, type) and issubclass(model, pydantic.BaseModel) and part in model.model_fields:
+            model = model.model_fields[part].annotation
+        else:
+            # A value of a mapping.
+            model = getattr(model, "__args__", (None, None))[-1]
+    return list(cast(Any, model).model_fields) if hasattr(model, "model_fields") else []
