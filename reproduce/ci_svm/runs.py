@@ -395,37 +395,42 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
     def compute(repeat: int) -> dict[str, Any]:
         started = time.process_time()
         folds = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], repeat, "folds"))
-        found: dict[str, dict[str, list[Any]]] = {}
+        found = {}
         for name, how in parameters["methods"].items():
-            fields = ("errors", "C", "gamma", "n_rows", "n_support", "purity", "mixed", "searched")
-            own: dict[str, list[Any]] = {field: [] for field in fields}
-            chosen = None
-            for number in range(_FOLDS):
-                test = folds == number
-                train, judged = unit_range(X[~test], X[test])
-                if parameters["search"] == "every fold":
-                    chosen = None
-                # Methods with equal sides draw them, and the folds of their search, alike.
-                stream = functools.partial(_stream, parameters, context, how["side"], repeat, number)
-                fitted = _fit(how, train, codes[~test], n_classes, grid, stream, chosen)
-                if chosen is None:
-                    own["searched"].append(fitted.chosen.accuracy)
-                chosen = fitted.chosen
-                own["errors"].append(int((fitted.predict(judged) != codes[test]).sum()))
-                own["C"].append(chosen.C)
-                own["gamma"].append(chosen.gamma)
-                for field in ("n_rows", "n_support", "purity", "mixed"):
-                    own[field].append(getattr(fitted, field))
-            found[name] = own
+            # Methods with equal sides draw them, and the folds of their search, alike.
+            stream = functools.partial(_stream, parameters, context, how["side"], repeat)
+            every_fold = parameters["search"] == "every fold"
+            found[name] = _method_errors(how, X, codes, n_classes, folds, grid, stream, every_fold)
         seconds = time.process_time() - started
         return {"folds": np.bincount(folds).tolist(), "methods": found, "cpu_seconds": seconds}
 
-    key = {name: value for name, value in parameters.items() if name != "repeats"}
-    repeats = [
-        context.part({**key, "repeat": number}, functools.partial(compute, number))
-        for number in range(parameters["repeats"])
-    ]
+    repeats = context.parts(parameters, "repeats", "repeat", compute)
     return {"n_rows": codes.size, "n_features": X.shape[1], "n_classes": n_classes, "repeats": repeats}
+
+
+def _method_errors(
+    how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: int, folds: np.ndarray, grid: Grid,
+    stream: Callable[[int, str], np.random.Generator], every_fold: bool,
+) -> dict[str, list[Any]]:  # fmt: skip
+    """Errors of one method on the folds of one split, and what it trained with, as lists over the folds."""
+    fields = ("errors", "C", "gamma", "n_rows", "n_support", "purity", "mixed", "searched")
+    found: dict[str, list[Any]] = {field: [] for field in fields}
+    chosen = None
+    for number in range(_FOLDS):
+        test = folds == number
+        train, judged = unit_range(X[~test], X[test])
+        if every_fold:
+            chosen = None
+        fitted = _fit(how, train, codes[~test], n_classes, grid, functools.partial(stream, number), chosen)
+        if chosen is None:
+            found["searched"].append(fitted.chosen.accuracy)
+        chosen = fitted.chosen
+        found["errors"].append(int((fitted.predict(judged) != codes[test]).sum()))
+        found["C"].append(chosen.C)
+        found["gamma"].append(chosen.gamma)
+        for field in ("n_rows", "n_support", "purity", "mixed"):
+            found[field].append(getattr(fitted, field))
+    return found
 
 
 def _stream(
@@ -506,11 +511,7 @@ def times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
                 found[name]["searched"] = fitted.chosen.accuracy
         return found
 
-    key = {name: value for name, value in parameters.items() if name != "repeats"}
-    repeats = [
-        context.part({**key, "repeat": number}, functools.partial(compute, number))
-        for number in range(parameters["repeats"])
-    ]
+    repeats = context.parts(parameters, "repeats", "repeat", compute)
     n_train = int((deal_folds(codes, np.random.default_rng(0)) != 0).sum())
     return {"n_rows": n_train, "n_features": X.shape[1], "n_classes": n_classes, "repeats": repeats}
 
@@ -589,14 +590,7 @@ def large(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         ``megabytes``: the largest memory of the whole process, data and library included, while it condensed; None
         where the system does not tell.
     """
-    X, codes, _ = context.class_rows(*parameters["source"])
-    # Classes without rows would be trained against.
-    present, codes = np.unique(codes, return_inverse=True)
-    n_classes = int(present.size)
-    test = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], "folds")) == 0
-    # Sparse rows keep their zeros: those of the catalogue that are large are 0 or 1 anyway.
-    train, judged = (X[~test], X[test]) if scipy.sparse.issparse(X) else unit_range(X[~test], X[test])
-    own = codes[~test]
+    train, own, judged, judged_codes, n_classes = _large_parts(parameters, context)
     small = deal_folds(own, context.stream(parameters["seed"], parameters["dataset"], "third"), 3) == 0
     # Compiles.
     few = deal_folds(own, np.random.default_rng(0), max(3, own.size // _FEW)) == 0
@@ -616,16 +610,27 @@ def large(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         svm = _svm(parameters, n_classes)
         seconds[name], _ = _seconds(functools.partial(svm.fit, rows, labels))
         result["n_support"][name] = int(svm.support_.size)
-        result["accuracy"][name] = float(np.mean(svm.predict(judged) == codes[test]))
+        result["accuracy"][name] = float(np.mean(svm.predict(judged) == judged_codes))
     return {
         "n_rows": int(own.size),
-        "n_features": int(X.shape[1]),
+        "n_features": int(train.shape[1]),
         "n_classes": n_classes,
         "seconds": seconds,
         **result,
         "purity": found.label_purity,
         "megabytes": peak,
     }
+
+
+def _large_parts(parameters: Mapping[str, Any], context: Context) -> tuple[Any, np.ndarray, Any, np.ndarray, int]:
+    """Scaled rows and codes that are trained on (four of five), those that are not, and the number of classes."""
+    X, codes, _ = context.class_rows(*parameters["source"])
+    # Classes without rows would be trained against.
+    present, codes = np.unique(codes, return_inverse=True)
+    test = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], "folds")) == 0
+    # Sparse rows keep their zeros: those of the catalogue that are large are 0 or 1 anyway.
+    train, judged = (X[~test], X[test]) if scipy.sparse.issparse(X) else unit_range(X[~test], X[test])
+    return train, codes[~test], judged, codes[test], int(present.size)
 
 
 def _svm(parameters: Mapping[str, Any], n_classes: int) -> SVMClassifier:

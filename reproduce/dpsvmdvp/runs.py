@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -117,15 +118,43 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
         numbers of rows and support vectors, share of positive rows, sum of the errors.
     """
     X, signs, Z, Z_signs = _data(parameters, context)
-    codes = (signs > 0).astype(np.int64)
     gamma = parameters["gamma"] or 1.0 / X.shape[1]
+    solution, paths = _variant_paths(parameters, context, gamma, X, signs)
+    support = np.flatnonzero(solution.alpha > 0)
+    exact = dataclasses.replace(
+        next(iter(paths.values())),
+        pair_coef=(signs * solution.alpha)[support][None, None, :, None],
+        intercept=np.full((1, 1, 1), -solution.rho),
+    )
+    # The exact model first, then all draws of all variants.
+    scores = _accuracy(_together([exact, *paths.values()]), 0, Z, Z_signs)
+    tables = scores[1:].reshape(len(paths), len(parameters["epsilons"]), parameters["repeats"])
+    return {
+        "SVM": float(scores[0]),
+        "variants": {name: tables[index].tolist() for index, name in enumerate(paths)},
+        "n_train": int(signs.size),
+        "n_test": int(Z_signs.size),
+        "n_features": int(X.shape[1]),
+        "positive_share": float((signs > 0).mean()),
+        "test_majority": float(max((Z_signs > 0).mean(), (Z_signs < 0).mean())),
+        "n_support": int(support.size),
+        "n_free": int((solution.alpha[support] < parameters["C"]).sum()),
+        **_private_accuracies(parameters, context, gamma, X, signs, Z, Z_signs),
+    }
+
+
+def _noise(parameters: Mapping[str, Any], context: Context, name: str, epsilon: float, repeat: int):
+    """Random stream of one draw of a method."""
+    return context.stream(parameters["seed"], *_purpose(parameters), name, epsilon, repeat)
+
+
+def _variant_paths(
+    parameters: Mapping[str, Any], context: Context, gamma: float, X: np.ndarray, signs: np.ndarray
+) -> tuple[CSVCSolution, dict[str, KernelPath]]:
+    """Solve exactly once; return that solution, and what each variant of DPSVMDVP releases around it."""
     solutions: list[CSVCSolution] = []
-    paths: dict[str, KernelPath] = {}
+    paths = {}
     for name, variant in parameters["variants"].items():
-
-        def stream(epsilon: float, repeat: int, name: str = name) -> np.random.Generator:
-            return context.stream(parameters["seed"], *_purpose(parameters), name, epsilon, repeat)
-
         estimator = _OneSolve(
             solutions=solutions,
             C=parameters["C"],
@@ -136,41 +165,29 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
             classes=[0, 1],
             **variant,
         )
-        paths[name] = estimator.release_path(X, codes, parameters["epsilons"], parameters["repeats"], stream)
-    solution = solutions[0]
-    first = next(iter(paths.values()))
-    support = np.flatnonzero(solution.alpha > 0)
-    exact = dataclasses.replace(
-        first,
-        pair_coef=(signs * solution.alpha)[support][None, None, :, None],
-        intercept=np.full((1, 1, 1), -solution.rho),
-    )
-    scores = _accuracy(_together([exact, *paths.values()]), 0, Z, Z_signs)
-    shape = (len(parameters["epsilons"]), parameters["repeats"])
-    tables = scores[1:].reshape(len(paths), *shape)
-    result = {
-        "SVM": float(scores[0]),
-        "variants": {name: tables[index].tolist() for index, name in enumerate(paths)},
-        "n_train": int(signs.size),
-        "n_test": int(Z_signs.size),
-        "n_features": int(X.shape[1]),
-        "positive_share": float((signs > 0).mean()),
-        "test_majority": float(max((Z_signs > 0).mean(), (Z_signs < 0).mean())),
-        "n_support": int(support.size),
-        "n_free": int((solution.alpha[support] < parameters["C"]).sum()),
-        "PrivateSVM": None,
-        "why_no_PrivateSVM": "left out",
-    }
-    if parameters["private_svm"] is not None:
+        paths[name] = estimator.release_path(
+            X,
+            (signs > 0).astype(np.int64),
+            parameters["epsilons"],
+            parameters["repeats"],
+            functools.partial(_noise, parameters, context, name),
+        )
+    return solutions[0], paths
 
-        def own_stream(epsilon: float, repeat: int) -> np.random.Generator:
-            return context.stream(parameters["seed"], *_purpose(parameters), "PrivateSVM", epsilon, repeat)
 
-        path, reason = _private_svm(parameters, gamma, X, signs, own_stream)
-        result["why_no_PrivateSVM"] = reason
-        if path is not None:
-            result["PrivateSVM"] = [_accuracy(path, e, Z, Z_signs).tolist() for e in range(len(path.epsilons))]
-    return result
+def _private_accuracies(
+    parameters: Mapping[str, Any], context: Context, gamma: float, X: np.ndarray, signs: np.ndarray,
+    Z: np.ndarray, Z_signs: np.ndarray,
+) -> dict[str, Any]:  # fmt: skip
+    """Accuracies of PrivateSVM, or why there are none."""
+    if parameters["private_svm"] is None:
+        return {"PrivateSVM": None, "why_no_PrivateSVM": "left out"}
+    stream = functools.partial(_noise, parameters, context, "PrivateSVM")
+    path, reason = _private_svm(parameters, gamma, X, signs, stream)
+    found = None
+    if path is not None:
+        found = [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(path.epsilons))]
+    return {"PrivateSVM": found, "why_no_PrivateSVM": reason}
 
 
 def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:

@@ -296,32 +296,48 @@ def released_softmax(
     clip, noise = (training["clip"], multiplier * training["clip"]) if multiplier else (_NO_CLIPPING, 0.0)
     # The starting values of PyTorch's linear layer.
     coef = rng.uniform(-1.0, 1.0, (n_classes, d + 1)) / math.sqrt(d)
-    first, second = np.zeros_like(coef), np.zeros_like(coef)
+    adam = _Adam(coef.shape) if training["optimizer"] == "adam" else None
     records = []
     for step in range(training["epochs"] * per_epoch):
         drawn = np.flatnonzero(rng.random(n) < rate)
-        batch = rows[drawn]
-        scores = batch @ coef.T
-        scores -= scores.max(axis=1, keepdims=True, initial=-np.inf)
-        slopes = np.exp(scores)
-        slopes /= slopes.sum(axis=1, keepdims=True)
-        slopes[np.arange(drawn.size), codes[drawn]] -= 1.0
-        slopes *= weight
-        slopes *= np.minimum(1.0, clip / (np.linalg.norm(slopes, axis=1) * norms[drawn] + 1e-6))[:, None]
-        gradient = slopes.T @ batch
+        gradient = _clipped_sum(coef, rows[drawn], norms[drawn], codes[drawn], weight, clip)
         if noise:
             gradient += noise * rng.standard_normal(coef.shape)
         gradient /= expected
-        if training["optimizer"] == "adam":
-            first = 0.9 * first + 0.1 * gradient
-            second = 0.999 * second + 0.001 * gradient**2
-            gradient = first / (1.0 - 0.9 ** (step + 1))
-            gradient /= np.sqrt(second / (1.0 - 0.999 ** (step + 1))) + 1e-8
         fallen = 1.0 - (step // per_epoch) / training["epochs"] if training["schedule"] == "linear" else 1.0
-        coef -= training["learning_rate"] * fallen * gradient
+        coef -= training["learning_rate"] * fallen * (gradient if adam is None else adam.direction(gradient))
         if record_every and (step + 1) % record_every == 0:
             records.append(coef.copy())
     return coef, records
+
+
+def _clipped_sum(
+    coef: np.ndarray, rows: np.ndarray, norms: np.ndarray, codes: np.ndarray, weight: float, clip: float
+) -> np.ndarray:
+    """Sum over rows of the weighted cross-entropy's gradients (c, d + 1), each clipped as Opacus does."""
+    scores = rows @ coef.T
+    scores -= scores.max(axis=1, keepdims=True, initial=-np.inf)
+    slopes = np.exp(scores)
+    slopes /= slopes.sum(axis=1, keepdims=True)
+    slopes[np.arange(codes.size), codes] -= 1.0
+    slopes *= weight
+    slopes *= np.minimum(1.0, clip / (np.linalg.norm(slopes, axis=1) * norms + 1e-6))[:, None]
+    return slopes.T @ rows
+
+
+class _Adam:
+    """Moving averages of gradients and of their squares, with PyTorch's constants."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        self.first, self.second, self.steps = np.zeros(shape), np.zeros(shape), 0
+
+    def direction(self, gradient: np.ndarray) -> np.ndarray:
+        """Take in a gradient; return what the weights move against."""
+        self.steps += 1
+        self.first = 0.9 * self.first + 0.1 * gradient
+        self.second = 0.999 * self.second + 0.001 * gradient**2
+        mean = self.first / (1.0 - 0.9**self.steps)
+        return mean / (np.sqrt(self.second / (1.0 - 0.999**self.steps)) + 1e-8)
 
 
 def _engine_steps(

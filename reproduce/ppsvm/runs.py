@@ -6,7 +6,6 @@ standardise with all rows, as in the paper, so that a test row's blocks are thos
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -215,45 +214,63 @@ def errors(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     def compute(number: int) -> dict[str, Any]:
         started = time.process_time()
         partition = _partition(parameters, context, X, number)
-        kernel, gamma = parameters["kernel"], 1.0 / X.shape[1]
-        blocks = {
-            f"entity {position}": entity.publish(X[:, own], kernel, gamma)
-            for position, (own, entity) in enumerate(zip(partition.columns, partition.entities, strict=True))
-        }
-        public = _published_columns(combine_blocks(blocks, kernel), kernel, gamma)
-        drawn = np.arange(len(blocks))
-        if parameters["most_entities"] is not None and parameters["most_entities"] < drawn.size:
-            rng = _stream(parameters, context, "entities", number)
-            drawn = draw_rows(drawn.size, parameters["most_entities"], rng)
-
-        def validate(name: str, columns: Any, protocol: Mapping[str, Any], who: str) -> dict[str, list[float]]:
-            def stream(fold: int) -> np.random.Generator:
-                return _stream(parameters, context, "tuning", name, who, number, fold)
-
-            return _cross_validate(columns, codes, partition.folds, kernel, protocol, stream)
-
-        def alone(position: int, which: str) -> Any:
-            entity, own = partition.entities[position], X[:, partition.columns[position]]
-            rows = entity.standardized(own)
-            if which == "full":
-                return _full_columns(rows, kernel)
-            return rows if kernel == "linear" else _published_columns(blocks[f"entity {position}"], kernel, gamma)
-
-        return {
+        found = {
             "folds": np.bincount(partition.folds).tolist(),
             "columns": [own.size for own in partition.columns],
-            "PPSVM": {name: validate(name, public, protocol, "all") for name, protocol in parameters["PPSVM"].items()},
-            "alone": {
-                name: [
-                    validate(name, alone(int(position), protocol["columns"]), protocol, f"entity {position}")
-                    for position in drawn
-                ]
-                for name, protocol in parameters["alone"].items()
-            },
-            "cpu_seconds": time.process_time() - started,
+            **_partition_errors(parameters, context, X, codes, partition, number),
         }
+        return {**found, "cpu_seconds": time.process_time() - started}
 
-    return {**_size(parameters, X, codes), "partitions": _parts(parameters, context, compute)}
+    return {**_size(parameters, X, codes), "partitions": context.parts(parameters, "partitions", "partition", compute)}
+
+
+def _partition_errors(
+    parameters: Mapping[str, Any], context: Context, X: np.ndarray, codes: np.ndarray, partition: Partition, number: int
+) -> dict[str, Any]:
+    """Errors by fold of PPSVM and of the entities that are tried alone."""
+    kernel, gamma = parameters["kernel"], 1.0 / X.shape[1]
+    blocks = {
+        f"entity {position}": entity.publish(X[:, own], kernel, gamma)
+        for position, (own, entity) in enumerate(zip(partition.columns, partition.entities, strict=True))
+    }
+    public = _published_columns(combine_blocks(blocks, kernel), kernel, gamma)
+
+    def validate(name: str, columns: Any, protocol: Mapping[str, Any], who: str) -> dict[str, list[float]]:
+        def stream(fold: int) -> np.random.Generator:
+            return _stream(parameters, context, "tuning", name, who, number, fold)
+
+        return _cross_validate(columns, codes, partition.folds, kernel, protocol, stream)
+
+    def alone(who: str, position: int, which: str) -> Any:
+        """Columns of an entity that shares nothing."""
+        rows = partition.entities[position].standardized(X[:, partition.columns[position]])
+        if which == "full":
+            return _full_columns(rows, kernel)
+        return rows if kernel == "linear" else _published_columns(blocks[who], kernel, gamma)
+
+    tried = {f"entity {position}": position for position in _tried_alone(parameters, context, number, len(blocks))}
+    return {
+        "PPSVM": {name: validate(name, public, protocol, "all") for name, protocol in parameters["PPSVM"].items()},
+        "alone": {
+            name: [
+                validate(name, alone(who, position, protocol["columns"]), protocol, who)
+                for who, position in tried.items()
+            ]
+            for name, protocol in parameters["alone"].items()
+        },
+    }
+
+
+def _tried_alone(parameters: Mapping[str, Any], context: Context, number: int, n_entities: int) -> list[int]:
+    """Positions of the entities that are tried alone: all, or some that are drawn."""
+    most = parameters["most_entities"]
+    if most is None or most >= n_entities:
+        return list(range(n_entities))
+    return [int(position) for position in draw_rows(n_entities, most, _stream(parameters, context, "entities", number))]
+
+
+def _products(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return rows @ others.T
 
 
 def _full_columns(rows: np.ndarray, kernel: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -269,15 +286,6 @@ def _size(parameters: Mapping[str, Any], X: np.ndarray, codes: np.ndarray) -> di
         "majority": min(share, 1.0 - share),
         "mbar": count_kernel_rows(parameters["mbar"], X.shape[0]),
     }
-
-
-def _parts(parameters: Mapping[str, Any], context: Context, compute: Callable[[int], Any]) -> list[Any]:
-    """Results of all partitions; one more costs only itself."""
-    key = {name: value for name, value in parameters.items() if name != "partitions"}
-    return [
-        context.part({**key, "partition": number}, functools.partial(compute, number))
-        for number in range(parameters["partitions"])
-    ]
 
 
 def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -300,17 +308,17 @@ def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
     def compute(number: int) -> dict[str, Any]:
         started = time.process_time()
-        kernel = parameters["kernel"]
+        kernel, protocol = parameters["kernel"], parameters["protocol"]
         partition = _partition(parameters, context, X, number)
         (entity,) = partition.entities
         rows = entity.standardized(X)
         drawn = rows[draw_rows(len(rows), entity.random_matrix.shape[0], _stream(parameters, context, "rows", number))]
-        columns: dict[str, Any] = {}
-        for name, others in (("random", entity.random_matrix), ("reduced", drawn)):
-            columns[name] = rows @ others.T if kernel == "linear" else squared_distances(rows, others)
-        columns["full"] = _full_columns(rows, kernel)
-
-        protocol = parameters["protocol"]
+        product = _products if kernel == "linear" else squared_distances
+        columns: dict[str, Any] = {
+            "random": product(rows, entity.random_matrix),
+            "reduced": product(rows, drawn),
+            "full": _full_columns(rows, kernel),
+        }
 
         def validate(name: str, chosen: tuple[float, float] | None = None) -> dict[str, Any]:
             began = time.process_time()
@@ -331,7 +339,7 @@ def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             "cpu_seconds": time.process_time() - started,
         }
 
-    return {**_size(parameters, X, codes), "partitions": _parts(parameters, context, compute)}
+    return {**_size(parameters, X, codes), "partitions": context.parts(parameters, "partitions", "partition", compute)}
 
 
 def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:

@@ -87,6 +87,29 @@ class Context:
             write_json(path, {**identity, "result": compute()}, indent=None)
         return read_json(path)["result"]
 
+    def parts(self, parameters: Mapping[str, Any], count: str, name: str, compute: Callable[[int], Any]) -> list[Any]:
+        """Return as many partial results as a parameter says; one more costs only itself.
+
+        Parameters
+        ----------
+        parameters : mapping
+            Of the job.
+        count : str
+            The parameter that says how many.
+        name : str
+            What the number of a partial result is called in its key.
+        compute : callable
+            Gives the result of a number.
+
+        Returns
+        -------
+        list
+        """
+        key = {field: value for field, value in parameters.items() if field != count}
+        return [
+            self.part({**key, name: number}, functools.partial(compute, number)) for number in range(parameters[count])
+        ]
+
     def stream(self, seed: int, *purpose: str | int | float) -> np.random.Generator:
         """Open the random stream of one purpose of this experiment."""
         return seeded_stream(seed, "reproduce", self.experiment, *purpose)
