@@ -58,6 +58,7 @@ ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 # After `git checkout` or `dvc pull` the files are right and their times are not. Where DVC says that all is
 # current, Snakemake is told so too.
 sync: $(VENV)/ready  ## Bring data and models to the present commit
+	@python stages/dvc_stage.py --links
 	@dvc checkout --quiet && dvc status --quiet \
 		|| { echo "error: dvc.lock: the outputs are not those of this commit; see dvc status, then run dvc pull or dvc repro" >&2; exit 1; }
 	snakemake --cores 1 --quiet all -- compile
@@ -93,4 +94,4 @@ check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane an
 	python stages/check.py
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
-	rm -rf .snakemake .cache logs benchmarks dvc_plots data reports/index.html reports/reproduce/*.html
+	rm -rf .snakemake .cache logs benchmarks dvc_plots data/[!o]* reports/index.html reports/reproduce/*.html

@@ -8,11 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import yaml
-
 from privsvm.errors import PrivSVMError
 from privsvm.metrics import METRICS
-from privsvm.pipeline.params import check_params, train_jobs
+from privsvm.pipeline.params import read_params, train_jobs
 from privsvm.pipeline.stage import run
 from privsvm.records import Result, read, read_tracked
 
@@ -38,7 +36,7 @@ def check_ranges(result: Result) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Check the reports, the results of every job, dvc.lock and the tracking record."""
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
-    params = check_params(yaml.safe_load(Path("params.yaml").read_text(encoding="utf-8")))
+    params = read_params()
     jobs = train_jobs(params)
     for name in ("index.html", "metrics.json", "curves.csv", "tracking.json"):
         require((Path("reports") / name).is_file(), f"reports/{name}: file not found; run `make run`")

@@ -8,6 +8,18 @@ sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 
 from privsvm.errors import PrivSVMError
 from privsvm.digests import canonical_json
+from privsvm.pipeline.graph import (
+    condense_parameters,
+    download_parameters,
+    file_digest,
+    one_method_code,
+    own_file,
+    prepare_parameters,
+    report_parameters,
+    rule_code,
+    track_parameters,
+    train_parameters,
+)
 from privsvm.pipeline.params import (
     check_params,
     method_parameters,
@@ -21,7 +33,6 @@ from privsvm.pipeline.workflow import (
     collect_errors,
     runs_inside_dvc,
     set_environment,
-    source_files,
 )
 
 IN_DVC = runs_inside_dvc()
@@ -52,9 +63,16 @@ def one_of(names):
     return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
-# Some methods run as a protocol between several parties, by rules of their own.
+# Some methods run as a protocol between several parties, by rules of their own. The others are all that is left, so
+# that a pattern is as long as the list of the few.
 PROTOCOL_METHODS = protocol_methods(PARAMS)
-PLAIN_PATTERN = one_of(name for name in METHODS if name not in PROTOCOL_METHODS)
+PLAIN_PATTERN = f"(?!(?:{one_of(PROTOCOL_METHODS)})/)[A-Za-z0-9][A-Za-z0-9_-]*"
+
+
+def own_content(dataset):
+    """Digest of a file of one's own; nothing for any other dataset."""
+    path = own_file(PARAMS, dataset)
+    return "" if path is None else file_digest(path)
 
 
 wildcard_constraints:

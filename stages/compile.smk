@@ -15,4 +15,4 @@ rule compile:
     resources:
         mem_mb=500,
     shell:
-        "exec python stages/compile.py > {log} 2>&1"
+        "exec python stages/compile.py > {log:q} 2>&1"

@@ -3,17 +3,6 @@ rule condense:
     input:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
-        code=source_files(
-            "stages/condense.smk",
-            "stages/condense.py",
-            "lib/privsvm/data",
-            "lib/privsvm/base/condensation.py",
-            "lib/privsvm/pipeline/condensing.py",
-            "lib/privsvm/base/validation.py",
-            "lib/privsvm/privacy",
-            "lib/privsvm/numerics",
-            "lib/privsvm/solvers",
-        ),
     output:
         rows=f"data/condensed/{CONDENSE}/{{dataset}}.npz",
         record=f"data/condensed/{CONDENSE}/{{dataset}}.json",
@@ -29,13 +18,8 @@ rule condense:
     resources:
         mem_mb=4000,
     params:
-        parameters=canonical_json(
-            {
-                "condense": CONDENSE,
-                "experiment": PARAMS["experiment"],
-                "seed": PARAMS["seed"],
-            }
-        ),
+        code=rule_code("condense"),
+        parameters=condense_parameters(PARAMS),
     shell:
         "exec python stages/condense.py --prepared {input.data:q}"
         " --rows {output.rows:q} --record {output.record:q} --timings {output.timings:q}"
@@ -48,10 +32,3 @@ CONDENSING = (
     if CONDENSE != "none"
     else []
 )
-
-
-# For DVC: everything its stage `condense` owns.
-rule condensed:
-    input:
-        [f"data/condensed/{CONDENSE}/{dataset}.npz" for dataset in DATASETS],
-    localrule: True

@@ -3,10 +3,6 @@ from privsvm.data.catalogue import raw_files
 
 
 rule download:
-    input:
-        code=source_files(
-            "stages/download.smk", "stages/download.py", "lib/privsvm/data"
-        ),
     output:
         "data/raw/{dataset}/{file}",
     log:
@@ -19,9 +15,10 @@ rule download:
     resources:
         mem_mb=1000,
     params:
-        parameters=lambda wildcards: canonical_json(
-            {"settings": PARAMS["datasets"][wildcards.dataset] or {}}
-        ),
+        code=rule_code("download"),
+        # A file of one's own is known by its content, whatever its time.
+        own=lambda wildcards: own_content(wildcards.dataset),
+        parameters=lambda wildcards: download_parameters(PARAMS, wildcards.dataset),
     shell:
         "exec python stages/download.py --dataset {wildcards.dataset:q}"
         " --file {wildcards.file:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

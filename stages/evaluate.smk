@@ -5,20 +5,6 @@ rule evaluate:
         description="data/prepared/{dataset}.json",
         models="data/models/{method}/{dataset}.npz",
         record="data/models/{method}/{dataset}.json",
-        code=source_files(
-            "stages/evaluate.smk",
-            "stages/evaluate.py",
-            "lib/privsvm/data",
-            "lib/privsvm/metrics.py",
-            "lib/privsvm/pipeline/evaluation.py",
-            "lib/privsvm/base/private_scaling.py",
-            "lib/privsvm/base/released.py",
-            "lib/privsvm/pipeline/model_files.py",
-            "lib/privsvm/base/validation.py",
-            "lib/privsvm/privacy",
-            "lib/privsvm/numerics",
-            "lib/privsvm/solvers",
-        ),
     output:
         results="data/results/{method}/{dataset}.json",
         timings="data/timings/{method}/{dataset}.evaluate.json",
@@ -33,6 +19,8 @@ rule evaluate:
     threads: 1
     resources:
         mem_mb=4000,
+    params:
+        code=rule_code("evaluate"),
     shell:
         "exec python stages/evaluate.py --prepared {input.data:q}"
         " --models {input.models:q} --record {input.record:q} --results {output.results:q}"
@@ -47,19 +35,3 @@ TIMINGS = [
     for stage in ("train", "evaluate")
 ]
 PREPARED = [f"data/prepared/{dataset}.json" for dataset in DATASETS]
-
-
-# For DVC: everything its stage of one method owns.
-for METHOD in METHODS:
-
-    rule:
-        name:
-            f"results_of_{METHOD}"
-        input:
-            [
-                f"data/results/{method}/{dataset}.json"
-                for method, dataset in JOBS
-                if method == METHOD
-            ],
-            [name for name in ATTACKS if name.startswith(f"data/results/{METHOD}/")],
-        localrule: True

@@ -7,7 +7,6 @@ rule prepare:
                 wildcards.dataset, PARAMS["datasets"][wildcards.dataset] or {}
             )
         ],
-        code=source_files("stages/prepare.smk", "stages/prepare.py", "lib/privsvm/data"),
     output:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
@@ -21,22 +20,9 @@ rule prepare:
     resources:
         mem_mb=4000,
     params:
-        parameters=lambda wildcards: canonical_json(
-            {
-                "experiment": PARAMS["experiment"],
-                "protocol": PARAMS["protocol"],
-                "seed": PARAMS["seed"],
-                "settings": PARAMS["datasets"][wildcards.dataset] or {},
-            }
-        ),
+        code=rule_code("prepare"),
+        parameters=lambda wildcards: prepare_parameters(PARAMS, wildcards.dataset),
     shell:
         "exec python stages/prepare.py --dataset {wildcards.dataset:q}"
         " --raw data/raw/{wildcards.dataset:q} --output {output.data:q} --description {output.description:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
-
-
-# For DVC: everything its stage `data` owns.
-rule prepared:
-    input:
-        [f"data/prepared/{dataset}.npz" for dataset in DATASETS],
-    localrule: True

@@ -13,7 +13,9 @@ import yaml
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
+from privsvm.pipeline.params import read_params
+from privsvm.pipeline.stage import die_with_parent, run
+from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
 
 LOCK_FILE = Path("dvc.lock")
 
@@ -64,15 +66,18 @@ def remove_private_files(data: Path = Path("data")) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run `dvc commit` and write a marker with the hash of dvc.lock."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--in-use", required=True, type=json_argument, metavar="JSON", help="datasets, condense")
     parser.add_argument("--output", required=True, metavar="FILE", help="marker to write")
     options = parser.parse_args(arguments)
     die_with_parent()
 
     set_broken_lock_file_aside()
     remove_private_files()
-    for name in remove_other_outputs(**options.in_use):
+    params = read_params()
+    for name in remove_other_outputs(list(params["datasets"]), params["condense"]):
         print(f"record: removed {name}: nothing in params.yaml uses it")
+    link_outside(params)
+    write_inputs(params)
+    write_jobs(params)
     command = [sys.executable, "-m", "dvc", "commit", "--quiet", "--force"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

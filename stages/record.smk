@@ -1,8 +1,6 @@
 # After a plain `snakemake`: tell DVC that all outputs are current, so that `dvc repro` has nothing to do.
 # All final files are its inputs, so a partial or failed run is never recorded. It has no benchmark file, whose time
 # Snakemake would compare too: DVC's stage `report` only touches the marker.
-import os
-
 RECORD = not IN_DVC and Path(".dvc").is_dir()
 FINAL_FILES = [
     "reports/index.html",
@@ -10,16 +8,6 @@ FINAL_FILES = [
     "reports/curves.csv",
     "reports/tracking.json",
 ]
-
-
-# Not in `params`: DVC makes the same files without this rule, and Snakemake would then find the rule out of date.
-os.environ["PRIVSVM_IN_USE"] = canonical_json(
-    {"condense": CONDENSE, "datasets": DATASETS}
-)
-
-
-envvars:
-    "PRIVSVM_IN_USE",
 
 
 rule record:
@@ -36,4 +24,4 @@ rule record:
     resources:
         mem_mb=500,
     shell:
-        'exec python stages/record.py --in-use "$PRIVSVM_IN_USE" --output {output} > {log} 2>&1'
+        "exec python stages/record.py --output {output:q} > {log:q} 2>&1"

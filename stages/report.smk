@@ -6,9 +6,6 @@ rule report:
         attacks=ATTACKS,
         condensing=CONDENSING,
         prepared=PREPARED,
-        code=source_files(
-            "stages/report.smk", "stages/report.py", "lib/privsvm/reporting"
-        ),
     output:
         html="reports/index.html",
         metrics="reports/metrics.json",
@@ -23,9 +20,8 @@ rule report:
     resources:
         mem_mb=1000,
     params:
-        parameters=canonical_json(
-            {"experiment": PARAMS["experiment"], **PARAMS["report"]}
-        ),
+        code=rule_code("report"),
+        parameters=report_parameters(PARAMS),
     shell:
         "exec python stages/report.py --results {input.results:q}"
         " --timings {input.timings:q} --attacks {input.attacks:q} --condensing {input.condensing:q}"

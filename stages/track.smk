@@ -3,7 +3,6 @@ rule track:
     input:
         results=RESULTS,
         timings=TIMINGS,
-        code=source_files("stages/track.smk", "stages/track.py", "lib/privsvm/tracking"),
     output:
         "reports/tracking.json",
     log:
@@ -16,7 +15,8 @@ rule track:
     resources:
         mem_mb=1000,
     params:
-        parameters=canonical_json({"tracking_uri": PARAMS["mlflow"]["tracking_uri"]}),
+        code=rule_code("track"),
+        parameters=track_parameters(PARAMS),
     shell:
         "exec python stages/track.py --results {input.results:q}"
         " --timings {input.timings:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -13,7 +13,7 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import atomic_path, read_json, read_npz, write_json, write_npz, write_text
 from privsvm.pipeline.stage import json_argument
-from privsvm.pipeline.workflow import clear_stale_locks, source_files
+from privsvm.pipeline.workflow import clear_stale_locks
 
 
 def test_failed_writes_leave_the_old_file(tmp_path):
@@ -107,14 +107,3 @@ def test_stale_locks_go_and_living_ones_stay(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
     clear_stale_locks(folder).close()
     assert not list((folder / "locks").iterdir())
-
-
-def test_source_files_skip_compiled_code(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "room" / "__pycache__").mkdir(parents=True)
-    (tmp_path / "room" / "a.py").touch()
-    (tmp_path / "room" / "__pycache__" / "a.pyc").touch()
-    assert [name for name in source_files("room", "one.py") if name.startswith(("room", "one"))] == [
-        "one.py",
-        "room/a.py",
-    ]

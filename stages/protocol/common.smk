@@ -11,19 +11,6 @@ DATASET_PATTERN = one_of(DATASETS)
 ENTITY_PATTERN = "entity-[0-9]+"
 
 
-def protocol_code(script, *more):
-    """Code of one kind of job: its script and what all parties share, and no other party's."""
-    return source_files(
-        "stages/protocol/common.smk",
-        "stages/protocol/protocol.smk",
-        f"stages/protocol/{script}",
-        "lib/privsvm/base/ppsvm_protocol.py",
-        "lib/privsvm/base/validation.py",
-        "lib/privsvm/solvers/kernels.py",
-        *more,
-    )
-
-
 # What the last stages read besides results and timings.
 ATTACKS = [
     f"data/results/{method}/{dataset}.attacks.json" for method, dataset in PROTOCOL_JOBS

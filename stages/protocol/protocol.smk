@@ -12,9 +12,6 @@ rule agree:
     input:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
-        code=protocol_code(
-            "agree.py", "lib/privsvm/data", "lib/privsvm/base/one_norm_training.py"
-        ),
     output:
         agreement=f"{PUBLIC}/agreement.json",
         labels=f"{PUBLIC}/labels.npz",
@@ -32,6 +29,7 @@ rule agree:
     resources:
         mem_mb=2000,
     params:
+        code=rule_code("agree"),
         parameters=lambda wildcards: canonical_json(
             {
                 "columns_seed": seed_of("columns", wildcards.dataset),
@@ -49,7 +47,6 @@ rule partition:
     input:
         data="data/prepared/{dataset}.npz",
         description="data/prepared/{dataset}.json",
-        code=protocol_code("partition.py", "lib/privsvm/data"),
     output:
         columns=temp(f"{PRIVATE}/columns.npz"),
     log:
@@ -66,6 +63,7 @@ rule partition:
     resources:
         mem_mb=2000,
     params:
+        code=rule_code("partition"),
         parameters=lambda wildcards: canonical_json(
             {
                 "columns_seed": seed_of("columns", wildcards.dataset),
@@ -83,7 +81,6 @@ rule draw:
     input:
         columns=f"{PRIVATE}/columns.npz",
         agreement=f"{PUBLIC}/agreement.json",
-        code=protocol_code("draw.py"),
     output:
         secret=temp(f"{PRIVATE}/secret.npz"),
     log:
@@ -100,6 +97,7 @@ rule draw:
     resources:
         mem_mb=1000,
     params:
+        code=rule_code("draw"),
         parameters=lambda wildcards: canonical_json(
             {
                 "seed": seed_of(
@@ -120,7 +118,6 @@ rule publish:
         secret=f"{PRIVATE}/secret.npz",
         agreement=f"{PUBLIC}/agreement.json",
         labels=f"{PUBLIC}/labels.npz",
-        code=protocol_code("publish.py"),
     output:
         block=f"{PUBLIC}/train.{{entity}}.npz",
     log:
@@ -136,6 +133,8 @@ rule publish:
     threads: 1
     resources:
         mem_mb=1000,
+    params:
+        code=rule_code("publish"),
     shell:
         "exec python stages/protocol/publish.py --entity {wildcards.entity:q}"
         " --part train --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
@@ -148,14 +147,6 @@ rule train_on_blocks:
         blocks=of_all_entities(f"{PUBLIC}/train.{{entity}}.npz"),
         labels=f"{PUBLIC}/labels.npz",
         agreement=f"{PUBLIC}/agreement.json",
-        # DVC knows one list of code for the trainers of all methods; an entity's jobs need less.
-        code=protocol_code(
-            "train_on_blocks.py",
-            "lib/privsvm/methods/ppsvm.py",
-            "stages/train.py",
-            "stages/train.smk",
-            *SHARED_METHOD_CODE,
-        ),
     output:
         models="data/models/{method}/{dataset}.npz",
         record="data/models/{method}/{dataset}.json",
@@ -173,6 +164,7 @@ rule train_on_blocks:
     resources:
         mem_mb=4000,
     params:
+        code=rule_code("train_on_blocks"),
         parameters=lambda wildcards: canonical_json(
             {
                 "condense": CONDENSE,
@@ -199,7 +191,6 @@ rule answer:
         columns=f"{PRIVATE}/columns.npz",
         secret=f"{PRIVATE}/secret.npz",
         agreement=f"{PUBLIC}/agreement.json",
-        code=protocol_code("publish.py"),
     output:
         block=f"{PUBLIC}/test.{{entity}}.npz",
     log:
@@ -215,6 +206,8 @@ rule answer:
     threads: 1
     resources:
         mem_mb=1000,
+    params:
+        code=rule_code("answer"),
     shell:
         "exec python stages/protocol/publish.py --entity {wildcards.entity:q}"
         " --part test --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
@@ -228,16 +221,6 @@ rule evaluate_blocks:
         agreement=f"{PUBLIC}/agreement.json",
         models="data/models/{method}/{dataset}.npz",
         record="data/models/{method}/{dataset}.json",
-        code=protocol_code(
-            "evaluate_blocks.py",
-            "lib/privsvm/metrics.py",
-            "lib/privsvm/pipeline/evaluation.py",
-            "lib/privsvm/base/released.py",
-            "lib/privsvm/pipeline/model_files.py",
-            "lib/privsvm/privacy/guarantee.py",
-            "stages/evaluate.py",
-            "stages/evaluate.smk",
-        ),
     output:
         results="data/results/{method}/{dataset}.json",
         timings="data/timings/{method}/{dataset}.evaluate.json",
@@ -253,6 +236,8 @@ rule evaluate_blocks:
     threads: 1
     resources:
         mem_mb=2000,
+    params:
+        code=rule_code("evaluate_blocks"),
     shell:
         "exec python stages/protocol/evaluate_blocks.py --blocks {input.blocks:q}"
         " --labels {input.labels:q} --agreement {input.agreement:q} --models {input.models:q}"
@@ -266,7 +251,6 @@ rule attack:
         secrets=of_all_entities(f"{PRIVATE}/secret.npz"),
         blocks=of_all_entities(f"{PUBLIC}/train.{{entity}}.npz"),
         agreement=f"{PUBLIC}/agreement.json",
-        code=protocol_code("attack.py", "lib/privsvm/privacy/attacks/known_sample.py"),
     output:
         "data/results/{method}/{dataset}.attacks.json",
     log:
@@ -282,6 +266,7 @@ rule attack:
     resources:
         mem_mb=2000,
     params:
+        code=rule_code("attack"),
         parameters=lambda wildcards: canonical_json(
             {
                 "attack_seed": seed_of("attack", wildcards.dataset, wildcards.method),

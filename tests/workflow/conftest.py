@@ -31,6 +31,21 @@ REPRODUCIBLE = ("data/prepared", "data/condensed", "data/models", "data/results"
                 "reports/curves.csv", "reports/tracking.json")  # fmt: skip
 
 
+# Data of one's own beside wine, which one of the methods does not use.
+OWN_ROWS = ["x,y,label", *(f"{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(40))]
+OWN = {
+    **SMALL,
+    "datasets": {
+        "wine": {"scaling": "bounds"},
+        "patients": {"path": "patients.csv", "label": "label", "classes": ["a", "b"], "bounds": [0, 7]},
+    },
+    "methods": {
+        "svm": {**SMALL["methods"]["svm"], "datasets": ["wine"]},
+        **{name: SMALL["methods"][name] for name in ("majority", "pmsvm_wp")},
+    },
+}
+
+
 class Workspace:
     """A working copy: its folder, and how to run things in it."""
 
@@ -192,3 +207,21 @@ def finished_once(tmp_path_factory) -> Workspace:
 def finished(finished_once, tmp_path) -> Workspace:
     """A copy of the finished benchmark to play with."""
     return finished_once.copy(tmp_path / "finished")
+
+
+def run_with_own_data(folder: Path) -> None:
+    workspace = new_workspace(folder, OWN)
+    (folder / "patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
+    workspace.snakemake()
+
+
+@pytest.fixture(scope="session")
+def own_data_once(tmp_path_factory) -> Workspace:
+    """A working copy with data of one's own in which all has run once. Do not change it."""
+    return made_once(tmp_path_factory, "own_data", run_with_own_data)
+
+
+@pytest.fixture
+def own_data(own_data_once, tmp_path) -> Workspace:
+    """A copy of it to play with."""
+    return own_data_once.copy(tmp_path / "own_data")

@@ -359,8 +359,8 @@ class TestChanges:
         assert for_dvc == stale_for_snakemake(done)
         assert {"train@ppsvm_linear", "train@ppsvm_gaussian", "report"} <= for_dvc
 
-    def test_every_source_file_has_the_same_readers(self, done_once):
-        test_two_graphs_agree.test_every_source_file_has_the_same_readers(done_once)
+    def test_dvc_compares_what_snakemake_compares(self, done_once):
+        test_two_graphs_agree.check_that_dvc_compares_what_snakemake_compares(done_once)
 
 
 def agree(workspace, folder, **changes):

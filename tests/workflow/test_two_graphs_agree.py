@@ -1,10 +1,15 @@
 """Snakemake's graph and DVC's graph must call the same stages stale.
 
-Every leaf of params.yaml is changed in turn, and every source file's readers are compared. A rule that reads
-something its DVC stage does not name (or the other way round) would leave stale results behind silently.
+Every leaf of params.yaml, a file of one's own, and the files of methods and solvers are changed in turn. A rule that
+reads something its DVC stage does not depend on (or the other way round) would leave stale results behind silently.
 """
 
+import base64
 import copy
+import json
+import os
+import re
+import sys
 from pathlib import Path
 
 import networkx
@@ -12,7 +17,10 @@ import pytest
 import yaml
 from dvc.repo import Repo
 
+from privsvm.files import read_json
+from privsvm.pipeline.graph import PROTOCOL_RULES, SCRIPTS, file_digest
 from privsvm.pipeline.methods import implementations
+from privsvm.pipeline.sources import closure, compiled_modules
 
 from .conftest import REPOSITORY, SMALL
 
@@ -21,11 +29,16 @@ pytestmark = pytest.mark.workflow
 # Keys that change no output: where bytes come from (they are hash checked).
 WITHOUT_EFFECT = {"data.mirror"}
 
-# Files that no job's result depends on.
-NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/record", "stages/compile", "lib/privsvm/__init__.py",
-            "lib/privsvm/pipeline/workflow.py", "lib/privsvm/pipeline/params.schema.json",
-            "lib/privsvm/methods/__init__.py",
-            "lib/privsvm/py.typed", "lib/privsvm/reproduction/")  # fmt: skip
+# DVC's stages that only write what other stages depend on.
+BOOKKEEPING = {"inputs", "jobs"}
+
+# Scripts and modules that no job's result depends on: what starts, checks and shows the benchmark, what only compiles,
+# public names, and the engine of reproductions.
+NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/record.py", "stages/dvc_stage.py", "stages/compile.py",
+            "lib/privsvm/pipeline/workflow.py", "lib/privsvm/pipeline/versions.py", "lib/privsvm/pipeline/graph.py",
+            "lib/privsvm/pipeline/sources.py", "lib/privsvm/pipeline/params.py",
+            "lib/privsvm/pipeline/params.schema.json", "lib/privsvm/py.typed",
+            "lib/privsvm/reproduction/")  # fmt: skip
 
 
 def leaves(value, path=()):
@@ -39,7 +52,7 @@ def leaves(value, path=()):
 def bumped(path, value):
     """Another valid value for a leaf."""
     special = {
-        "kind": "k_fold", "neighbours": "add_remove", "scaling": "min_max", "variant": "as_published", "condense": "ci",
+        "kind": "k_fold", "neighbours": "add_remove", "scaling": "min_max", "condense": "ci",
         "kernel": "rbf", "tracking_uri": "sqlite:///other.db", "test_size": 0.3,
         "delta": 1e-6, "experiment": "another", "mirror": "elsewhere",
     }  # fmt: skip
@@ -89,24 +102,50 @@ def stages_of(workspace) -> dict[str, list[str]]:
         }
 
 
+def write_inputs(workspace) -> None:
+    """Run DVC's stage `inputs`, as the first one of every `dvc repro`."""
+    workspace.call(sys.executable, "stages/dvc_stage.py", DVC_STAGE="inputs")
+
+
 def stale_for_dvc(workspace) -> set[str]:
+    """Stages that `dvc repro` would run: it runs `inputs` first, and knows through `jobs` which data a method reads."""
+    write_inputs(workspace)
     with Repo(str(workspace.folder)) as repo:
-        graph = repo.index.graph
-        by_address = {stage.addressing: stage for stage in graph}
-        direct = [by_address[address] for address in repo.status()]
-        # Edges point from a stage to what it depends on.
-        return {stage.name for first in direct for stage in {first, *networkx.ancestors(graph, first)}}
+        graph = repo.index.graph.copy()
+        by_name = {stage.name: stage for stage in graph}
+        # Addresses begin with the place of dvc.yaml as seen from here.
+        direct = {address.rpartition(":")[2] for address in repo.status()} - BOOKKEEPING
+    # What both write has been compared by content: it leads from nobody to everybody.
+    graph.remove_nodes_from([by_name[name] for name in BOOKKEEPING])
+    for name, stage in by_name.items():
+        if not name.startswith("train@"):
+            continue
+        method = name.partition("@")[2]
+        inputs, jobs = (workspace.folder / f"data/{kind}/{method}.json" for kind in ("inputs/train", "jobs"))
+        if not jobs.exists() or read_json(jobs)["inputs"] != file_digest(inputs):
+            direct.add(name)
+        for dataset in read_json(inputs)["jobs"]:
+            graph.add_edges_from((stage, by_name[f"{phase}@{dataset}"]) for phase in ("prepare", "condense"))
+    # Edges point from a stage to what it depends on.
+    return {
+        stage.name for name in direct for stage in {by_name[name], *networkx.ancestors(graph, by_name[name])}
+    }  # fmt: skip
 
 
-def stale_for_snakemake(workspace) -> set[str]:
-    stages = stages_of(workspace)
+def stale_outputs(workspace) -> list[str]:
+    """Files that Snakemake would make again."""
     outputs = workspace.call("snakemake", "--cores", "1", "--dry-run", DVC_STAGE="test")
-    files = [
+    return [
         name.strip()
         for line in outputs.splitlines()
         if line.strip().startswith("output: ")
         for name in line.split("output: ", 1)[1].split(",")
     ]
+
+
+def stale_for_snakemake(workspace) -> set[str]:
+    stages = stages_of(workspace)
+    files = stale_outputs(workspace)
     owners = {owner(name, stages) for name in files if not name.startswith(".cache/")}
     assert None not in owners, f"an output without a DVC stage among {files}"
     return owners
@@ -132,8 +171,6 @@ def test_changed_parameter(workspace, path):
         place["implementation"] = "svm" if "majority" in path else "majority"
     else:
         place[path[-1]] = bumped(path, place[path[-1]])
-        if path[-1] == "variant":
-            place["allow_unsound"] = True
         if path[-1] == "kind":
             params["protocol"] = {"kind": "k_fold", "folds": 3, "repeats": 2, "stratified": True}
     workspace.write_params(params)
@@ -141,71 +178,198 @@ def test_changed_parameter(workspace, path):
         for_dvc, for_snakemake = stale_for_dvc(workspace), stale_for_snakemake(workspace)
     finally:
         (workspace.folder / "params.yaml").write_text(original)
+        write_inputs(workspace)
     assert for_dvc == for_snakemake
     assert bool(for_dvc) == (".".join(path) not in WITHOUT_EFFECT)
 
 
-def test_every_source_file_has_the_same_readers(workspace):
+def test_a_dataset_that_a_method_does_not_use(own_data):
+    """`svm` has no job on the data of one's own."""
+    own_data.change("datasets.patients.bounds", [0, 9])
+    assert stale_for_dvc(own_data) == stale_for_snakemake(own_data) == OF_PATIENTS
+
+
+OF_PATIENTS = {
+    "download@patients", "prepare@patients", "condense@patients", "train@majority", "train@pmsvm_wp", "report"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", ["one value", "one row removed", "an older file in its place", "touched"])
+def test_changed_file_of_ones_own(own_data, change):
+    file = own_data.folder / "patients.csv"
+    before = file.stat().st_mtime_ns
+    text = file.read_text()
+    if change == "one value":
+        file.write_text(text.replace("\n3,3,b", "\n3,4,b", 1))
+        assert len(file.read_text()) == len(text)
+    elif change == "one row removed":
+        file.write_text("\n".join(text.splitlines()[:-1]) + "\n")
+    elif change == "an older file in its place":
+        other = own_data.folder / "other.csv"
+        other.write_text(text.replace("\n3,3,b", "\n3,4,b", 1))
+        os.utime(other, ns=(before - 10**12, before - 10**12))
+        other.replace(file)
+    else:
+        os.utime(file, ns=(before + 10**12, before + 10**12))
+    status = own_data.call("dvc", "status", "--json").strip()
+    output = own_data.call(sys.executable, "stages/check.py", check=False)
+    if change == "touched":
+        assert status == "{}"
+        assert own_data.code == 0, output
+        assert own_data.nothing_to_do()
+        assert stale_for_dvc(own_data) == stale_for_snakemake(own_data) == set()
+        return
+    # DVC sees it before anything has run.
+    assert json.loads(status) == {"inputs": [{"changed deps": {"data/outside": "modified"}}]}
+    assert own_data.code == 1
+    assert "not up to date" in output
+    assert stale_for_snakemake(own_data) == OF_PATIENTS
+    for name in stale_outputs(own_data):
+        assert "patients" in name or name.startswith("reports/")
+    assert stale_for_dvc(own_data) == OF_PATIENTS
+
+
+def test_dvc_repro_runs_exactly_what_depends_on_the_file(own_data):
+    file = own_data.folder / "patients.csv"
+    before = own_data.times("data")
+    file.write_text("\n".join(file.read_text().splitlines()[:-1]) + "\n")
+    output = own_data.call("dvc", "repro")
+    assert set(re.findall(r"Running stage '([^']*)'", output)) == OF_PATIENTS | BOOKKEEPING
+    after = own_data.times("data")
+    rerun = {
+        name for name in after if after[name] != before.get(name) and not name.startswith(("data/inputs", "data/jobs"))
+    }
+    # DVC removes a stage's outputs: both methods run on their other datasets too, and `svm` on none.
+    assert not [name for name in rerun if "/svm/" in name]
+    assert {name.split("/")[2] for name in rerun if name.startswith("data/raw/")} == {"patients"}
+    assert own_data.nothing_to_do()
+    assert own_data.call("dvc", "status", "--json").strip() == "{}"
+    assert "in order" in own_data.call(sys.executable, "stages/check.py")
+    # Gone: one line, and nothing of it is taken for current.
+    file.rename(own_data.folder / "elsewhere.csv")
+    for command in (["snakemake", "--cores", "1", "--dry-run"], ["dvc", "repro"], ["dvc", "status", "--quiet"]):
+        output = own_data.call(*command, check=False)
+        assert own_data.code != 0
+        assert "Traceback" not in output
+    assert "patients.csv" in own_data.snakemake("--dry-run", check=False)
+
+
+def recorded_params(workspace) -> dict[str, list[str]]:
+    """What Snakemake compares of every job besides files: the values in its `params`, by output."""
+    found = {}
+    for record in (workspace.folder / ".snakemake/metadata").iterdir():
+        content = read_json(record)
+        found[base64.b64decode(record.name).decode()] = [str(value) for value in content["params"]]
+    return found
+
+
+def check_that_dvc_compares_what_snakemake_compares(workspace):
+    """Digests of code and parameters in a job's `params` stand in the file that its DVC stage depends on."""
     stages = stages_of(workspace)
-    readers: dict[str, set[str]] = {}
-    for output, inputs in inputs_of_outputs(workspace):
-        for source in inputs:
-            readers.setdefault(source, set()).add(owner(output, stages))
-    with Repo(str(workspace.folder)) as repo:
-        deps = {
-            stage.name: [
-                Path(dep.fs_path).relative_to(workspace.folder).as_posix()
-                for dep in stage.deps
-                if hasattr(dep, "fs_path")
-            ]
-            for stage in repo.index.stages
-        }
-    sources = [
-        path.relative_to(workspace.folder).as_posix()
-        for room in ("lib", "stages")
-        for path in (workspace.folder / room).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in path.as_posix()
-    ]
-    methods = yaml.safe_load((workspace.folder / "params.yaml").read_text())["methods"]
-    used = {entry["implementation"] for entry in methods.values()}
-    idle = tuple(f"lib/privsvm/methods/{name}.py" for name in implementations() if name not in used)
-    for source in sources:
-        for_dvc = {
-            name
-            for name, paths in deps.items()
-            if any(source == path or source.startswith(path + "/") for path in paths)
-        }
-        assert readers.get(source, set()) == for_dvc, source
-        assert for_dvc or source.startswith((*NOT_JOBS, *idle)), f"{source} is read by no job and is not listed as such"
+    compared = 0
+    for output, values in recorded_params(workspace).items():
+        stage = owner(output, stages)
+        if stage is None:
+            assert output.startswith((".cache/", "logs/")), output
+            continue
+        group, _, name = stage.partition("@")
+        file = {"condense": "condense", "report": "report"}.get(group, f"{group}/{name}")
+        text = (workspace.folder / f"data/inputs/{file}.json").read_text()
+        for value in values:
+            digest = value.strip("'\"")
+            if re.fullmatch(r"[0-9a-f]{32}", digest):
+                assert digest in text, (output, file)
+                compared += 1
+            elif group not in ("train", "report"):
+                # JSON inside JSON: its quotes are escaped there.
+                assert digest.replace('"', '\\"') in text or digest == "", (output, file)
+        assert any(re.fullmatch(r"[0-9a-f]{32}", value.strip("'\"")) for value in values), output
+    assert compared > 10
+
+
+def test_dvc_compares_what_snakemake_compares(workspace):
+    check_that_dvc_compares_what_snakemake_compares(workspace)
+
+
+def test_every_source_is_read_by_a_job_or_known_not_to_be():
+    read = set(closure(*SCRIPTS.values()))
+    read |= {name for implementation in implementations() for name in closure(f"privsvm.methods.{implementation}")}
+    rules = {script.replace(".py", ".smk") for rule, script in SCRIPTS.items() if rule not in PROTOCOL_RULES}
+    rules |= {"stages/protocol/common.smk", "stages/protocol/protocol.smk"}
+    # Rules that make no result, and what only hands over parameters.
+    idle_rules = {"stages/common.smk", "stages/compile.smk", "stages/record.smk"}
+    for folder in ("lib/privsvm", "stages"):
+        for path in (REPOSITORY / folder).rglob("*"):
+            name = path.relative_to(REPOSITORY).as_posix()
+            if path.is_file() and "__pycache__" not in path.parts and name not in read | rules | idle_rules:
+                assert name.startswith(NOT_JOBS) or name in compiled_modules(), (
+                    f"{name} is read by no job and is not listed as such"
+                )
 
 
 def test_files_between_stages_have_the_same_readers(workspace):
-    """Data that one DVC stage makes and another one's jobs read must be a dependency of the latter."""
+    """Data that one DVC stage makes and another one's jobs read must come before the latter."""
     stages = stages_of(workspace)
     with Repo(str(workspace.folder)) as repo:
-        edges = {(a.name, b.name) for a, b in repo.index.graph.edges}
+        graph = repo.index.graph
+        before = {stage.name: {other.name for other in networkx.descendants(graph, stage)} for stage in graph}
     for output, inputs in inputs_of_outputs(workspace):
         reader = owner(output, stages)
         for source in inputs:
             maker = owner(source, stages)
             if maker and reader and maker != reader:
-                assert (reader, maker) in edges, f"{reader} reads {source}, which {maker} makes"
+                assert maker in before[reader], f"{reader} reads {source}, which {maker} makes"
+                if reader.startswith("train@"):
+                    # Its content is compared too.
+                    method, dataset = output.split("/")[2], Path(output).name.split(".")[0]
+                    assert source in read_json(workspace.folder / f"data/jobs/{method}.json")["data"][dataset]
 
 
-@pytest.mark.parametrize(
-    "source",
-    ["lib/privsvm/methods/pmsvm_wp.py", "lib/privsvm/metrics.py", "lib/privsvm/reporting/page.py",
-     "stages/prepare.smk", "stages/track.py", "lib/privsvm/numerics/streams.py"],
-)  # fmt: skip
-def test_changed_source(workspace, source):
+def stale_after_a_comment(workspace, source):
     path = workspace.folder / source
     original = path.read_text()
     path.write_text(original + "\n# a comment\n")
     try:
+        return stale_for_dvc(workspace), stale_for_snakemake(workspace)
+    finally:
+        path.write_text(original)
+        write_inputs(workspace)
+
+
+@pytest.mark.parametrize(
+    ("source", "stale"),
+    [
+        # A method's own file, and what only one of the methods imports.
+        ("lib/privsvm/methods/pmsvm_wp.py", {"train@pmsvm_wp", "report"}),
+        ("lib/privsvm/methods/majority.py", {"train@majority", "report"}),
+        ("lib/privsvm/metrics.py", None),
+        ("lib/privsvm/reporting/page.py", {"report"}),
+        ("stages/prepare.py", None),
+        ("stages/track.py", {"report"}),
+        ("lib/privsvm/numerics/streams.py", None),
+        # Read by no job of this benchmark.
+        ("lib/privsvm/methods/rsvm.py", set()),
+        ("stages/check.py", set()),
+    ],
+)
+def test_changed_source(workspace, source, stale):
+    for_dvc, for_snakemake = stale_after_a_comment(workspace, source)
+    assert for_dvc == for_snakemake
+    assert for_dvc if stale is None else for_dvc == stale
+
+
+def test_a_rule_is_shared_and_dvc_never_finer(workspace):
+    """A comment in a rule reruns nothing in Snakemake, which compares commands; DVC compares the text."""
+    for_dvc, for_snakemake = stale_after_a_comment(workspace, "stages/prepare.smk")
+    assert for_snakemake == set()
+    assert {"prepare@wine", "prepare@breast_cancer"} <= for_dvc
+    path = workspace.folder / "stages/prepare.smk"
+    original = path.read_text()
+    path.write_text(original.replace("python stages/prepare.py", "python -B stages/prepare.py"))
+    try:
         for_dvc, for_snakemake = stale_for_dvc(workspace), stale_for_snakemake(workspace)
     finally:
         path.write_text(original)
+        write_inputs(workspace)
+    assert for_snakemake
     assert for_dvc == for_snakemake
-    assert for_dvc
-    if source.endswith("pmsvm.py"):
-        assert for_dvc == {"train@pmsvm_wp", "report"}

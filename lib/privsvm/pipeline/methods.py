@@ -15,6 +15,7 @@ from privsvm.errors import PrivSVMError, nearest_name
 __all__ = [
     "ForeignSource",
     "estimator_class",
+    "foreign_files",
     "foreign_source",
     "implementation_source",
     "implementations",
@@ -96,8 +97,18 @@ class ForeignSource:
     digest: str
 
 
-def foreign_source(implementation: str) -> ForeignSource:
-    """Identify the code behind ``package.module:Class``, without importing it.
+def foreign_files(implementation: str) -> list[tuple[Path, Path]]:
+    """List the Python files of the package behind ``package.module:Class``, without importing it.
+
+    Parameters
+    ----------
+    implementation : str
+        ``package.module:Class``.
+
+    Returns
+    -------
+    list of (Path, Path)
+        Each file's name below its package, and where it is; sorted.
 
     Raises
     ------
@@ -111,14 +122,26 @@ def foreign_source(implementation: str) -> ForeignSource:
             f"implementation: {implementation!r}: no package {package!r} is installed; install it where the workflow "
             "runs, or correct the name"
         )
-    distributions = importlib.metadata.packages_distributions().get(package, [])
-    version = importlib.metadata.version(distributions[0]) if distributions else ""
-    digest = hashlib.sha256()
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
     files = [(path.relative_to(folder), path) for folder in folders for path in folder.rglob("*.py")]
     if not folders and spec.origin is not None and Path(spec.origin).is_file():
         files = [(Path("module.py"), Path(spec.origin))]
-    for name, path in sorted(files):
+    return sorted(files)
+
+
+def foreign_source(implementation: str) -> ForeignSource:
+    """Identify the code behind ``package.module:Class``, without importing it.
+
+    Raises
+    ------
+    PrivSVMError
+        If the package is not installed.
+    """
+    package = implementation.split(":")[0].split(".")[0]
+    distributions = importlib.metadata.packages_distributions().get(package, [])
+    version = importlib.metadata.version(distributions[0]) if distributions else ""
+    digest = hashlib.sha256()
+    for name, path in foreign_files(implementation):
         digest.update(name.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return ForeignSource(package, version, digest.hexdigest())
 

@@ -25,6 +25,7 @@ __all__ = [
     "method_parameters",
     "params_schema",
     "protocol_methods",
+    "read_params",
     "train_jobs",
 ]
 
@@ -154,6 +155,19 @@ def coerce_numbers(value: Any) -> Any:
     if isinstance(value, str) and _EXPONENT.fullmatch(value):
         return float(value)
     return value
+
+
+def read_params(path: str | Path = "params.yaml") -> dict[str, Any]:
+    """Read params.yaml, coerce and validate it; see `check_params`."""
+    import yaml
+
+    try:
+        params = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PrivSVMError(f"{path}: cannot be read ({' '.join(str(error).split())}); correct it") from None
+    if not isinstance(params, dict):
+        raise PrivSVMError(f"{path}: holds no keys; restore it (git checkout {path})")
+    return check_params(params, str(path))
 
 
 def params_schema() -> dict[str, Any]:

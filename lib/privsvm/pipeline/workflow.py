@@ -1,4 +1,4 @@
-"""What the Snakefile needs besides rules: the jobs' environment, code dependencies, recovery from kills."""
+"""What the Snakefile needs besides rules: the jobs' environment, recovery from kills."""
 
 from __future__ import annotations
 
@@ -20,18 +20,7 @@ __all__ = [
     "collect_errors",
     "runs_inside_dvc",
     "set_environment",
-    "source_files",
 ]
-
-# What every stage reads; privsvm.files, errors and so on are imported by all of them.
-_COMMON_SOURCES = (
-    "stages/common.smk",
-    "lib/privsvm/errors.py",
-    "lib/privsvm/files.py",
-    "lib/privsvm/pipeline/params.py",
-    "lib/privsvm/pipeline/stage.py",
-    "lib/privsvm/numerics/streams.py",
-)
 
 
 def runs_inside_dvc() -> bool:
@@ -76,29 +65,6 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     environment["NUMBA_CACHE_DIR"] = str(Path(".cache/numba").resolve() / key)
     return key
-
-
-def source_files(*names: str) -> list[str]:
-    """List the source files that a rule depends on.
-
-    Parameters
-    ----------
-    *names : str
-        Files, and folders whose files all count.
-
-    Returns
-    -------
-    list of str
-        Sorted, with those that every stage reads.
-    """
-    found: set[str] = set()
-    for name in (*names, *_COMMON_SOURCES):
-        path = Path(name)
-        if path.is_dir():
-            found.update(str(file) for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-        else:
-            found.add(name)
-    return sorted(found)
 
 
 def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] | None:

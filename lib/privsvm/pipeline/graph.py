@@ -1,0 +1,157 @@
+"""What every job of the benchmark depends on besides the files of other jobs: code, parameters, the outside world.
+
+Snakemake's rules and DVC's stages (`privsvm.pipeline.versions`) both take it from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.files import write_json
+from privsvm.pipeline.methods import ForeignSource, foreign_source, is_foreign
+from privsvm.pipeline.params import method_parameters
+from privsvm.pipeline.sources import closure_digest
+
+__all__ = [
+    "PROTOCOL_RULES",
+    "SCRIPTS",
+    "condense_parameters",
+    "download_parameters",
+    "file_digest",
+    "foreign_code",
+    "one_method_code",
+    "own_file",
+    "prepare_parameters",
+    "report_parameters",
+    "rule_code",
+    "track_parameters",
+    "train_parameters",
+]
+
+# The script that each rule runs; what it imports is what the rule's jobs depend on.
+SCRIPTS = {
+    "download": "stages/download.py",
+    "prepare": "stages/prepare.py",
+    "condense": "stages/condense.py",
+    "train": "stages/train.py",
+    "evaluate": "stages/evaluate.py",
+    "agree": "stages/protocol/agree.py",
+    "partition": "stages/protocol/partition.py",
+    "draw": "stages/protocol/draw.py",
+    "publish": "stages/protocol/publish.py",
+    "train_on_blocks": "stages/protocol/train_on_blocks.py",
+    "answer": "stages/protocol/publish.py",
+    "evaluate_blocks": "stages/protocol/evaluate_blocks.py",
+    "attack": "stages/protocol/attack.py",
+    "track": "stages/track.py",
+    "report": "stages/report.py",
+}
+
+# Rules that take the place of `train` and `evaluate` where a method runs as a protocol.
+PROTOCOL_RULES = ("agree", "partition", "draw", "publish", "train_on_blocks", "answer", "evaluate_blocks", "attack")
+
+_KNOWN_DIGESTS = Path(".cache/digests.json")
+
+
+def rule_code(rule: str) -> str:
+    """Digest of the code that the jobs of a rule run, a method's own apart."""
+    return closure_digest(SCRIPTS[rule])
+
+
+@functools.cache
+def foreign_code(implementation: str) -> ForeignSource:
+    """Identify the code of a class of another package, once a process."""
+    return foreign_source(implementation)
+
+
+@functools.cache
+def one_method_code(implementation: str) -> str:
+    """Digest of the code that trains one method: the script's, and the method's own with all that it imports."""
+    if not is_foreign(implementation):
+        return closure_digest(SCRIPTS["train"], f"privsvm.methods.{implementation}")
+    source = foreign_code(implementation)
+    return f"{closure_digest(SCRIPTS['train'])} {source.package} {source.version} {source.digest}"
+
+
+def own_file(params: Mapping[str, Any], dataset: str) -> str | None:
+    """Path of a dataset's own file on this machine; None for any other dataset."""
+    path = (params["datasets"][dataset] or {}).get("path")
+    return None if path is None else str(path)
+
+
+@functools.cache
+def _known_digests() -> dict[str, list]:
+    with contextlib.suppress(OSError, ValueError):
+        known = json.loads(_KNOWN_DIGESTS.read_text(encoding="utf-8"))
+        if isinstance(known, dict):
+            return known
+    return {}
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file, read anew only when its time, size or place on the disk has changed.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    known, name = _known_digests(), os.path.abspath(path)
+    status = os.stat(path)
+    # The time of the last change of its entry too: an older file may have been moved here.
+    state = [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]
+    if name not in known or known[name][:-1] != state:
+        known[name] = [*state, sha256_of_file(path)]
+        # A folder that cannot be written only makes the next start slower.
+        with contextlib.suppress(OSError):
+            write_json(_KNOWN_DIGESTS, {key: value for key, value in known.items() if os.path.exists(key)}, indent=None)
+    return known[name][-1]
+
+
+def download_parameters(params: Mapping[str, Any], dataset: str) -> str:
+    """Parameters of the jobs that get a dataset's files, as canonical JSON."""
+    return canonical_json({"settings": params["datasets"][dataset] or {}})
+
+
+def prepare_parameters(params: Mapping[str, Any], dataset: str) -> str:
+    """Parameters of the job that prepares a dataset, as canonical JSON."""
+    common = {key: params[key] for key in ("experiment", "protocol", "seed")}
+    return canonical_json({**common, "settings": params["datasets"][dataset] or {}})
+
+
+def condense_parameters(params: Mapping[str, Any]) -> str:
+    """Parameters of the jobs that condense training rows, as canonical JSON."""
+    return canonical_json({key: params[key] for key in ("condense", "experiment", "seed")})
+
+
+def train_parameters(params: Mapping[str, Any], method: str, dataset: str) -> str:
+    """Parameters of the job that trains a method on a dataset, as canonical JSON."""
+    common = {key: params[key] for key in ("condense", "experiment", "privacy", "seed")}
+    return canonical_json(
+        {
+            **common,
+            "implementation": params["methods"][method]["implementation"],
+            "parameters": method_parameters(params, method, dataset),
+        }
+    )
+
+
+def report_parameters(params: Mapping[str, Any]) -> str:
+    """Parameters of the job that writes the report, as canonical JSON."""
+    return canonical_json({"experiment": params["experiment"], **params["report"]})
+
+
+def track_parameters(params: Mapping[str, Any]) -> str:
+    """Parameters of the job that logs to MLflow, as canonical JSON."""
+    return canonical_json({"tracking_uri": params["mlflow"]["tracking_uri"]})

@@ -1,0 +1,169 @@
+"""What DVC's stages depend on: small files, one for each method and dataset, and links to what lies outside.
+
+DVC sees whole files. Where a stage depends on part of params.yaml, on the closure of a script's imports, or on files
+that other stages made for many methods, one of these files holds just that part: it changes when, and only when, the
+stage is to run again. `write_inputs` holds what is known before anything runs, `write_jobs` what a method's jobs read
+of the data.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from privsvm.files import write_json, write_text
+from privsvm.pipeline.graph import (
+    PROTOCOL_RULES,
+    SCRIPTS,
+    condense_parameters,
+    download_parameters,
+    file_digest,
+    one_method_code,
+    own_file,
+    prepare_parameters,
+    report_parameters,
+    rule_code,
+    track_parameters,
+    train_parameters,
+)
+from privsvm.pipeline.methods import foreign_files, is_foreign
+from privsvm.pipeline.params import protocol_methods, train_jobs
+from privsvm.pipeline.sources import closure_digest
+
+__all__ = ["link_outside", "write_inputs", "write_jobs"]
+
+_PROTOCOL_TEXTS = ("stages/protocol/common.smk", "stages/protocol/protocol.smk")
+
+
+def _code(*rules: str) -> dict[str, str]:
+    """Digests of what the jobs of some rules run, and of the text of the rules."""
+    found = {rule: rule_code(rule) for rule in rules}
+    texts = [
+        text
+        for rule in rules
+        for text in (_PROTOCOL_TEXTS if rule in PROTOCOL_RULES else (SCRIPTS[rule].replace(".py", ".smk"),))
+    ]
+    return {**found, "rules": closure_digest(*texts)}
+
+
+def _write_exactly(folder: Path, contents: Mapping[str, Any]) -> None:
+    """Write these JSON files into a folder and remove all else; what is right already stays untouched."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(folder.rglob("*"), reverse=True):
+        name = path.relative_to(folder).as_posix()
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+        elif not path.is_dir() and name not in contents:
+            path.unlink()
+    for name, content in contents.items():
+        write_json(folder / name, content)
+
+
+def write_inputs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data/inputs") -> None:
+    """Write what every DVC stage depends on besides the outputs of other stages.
+
+    Parameters
+    ----------
+    params : mapping
+        Checked params.yaml.
+    folder : path-like
+        Where to. Nothing else is left in it.
+    """
+    contents: dict[str, Any] = {
+        "condense.json": {"code": _code("condense"), "parameters": condense_parameters(params)},
+        "report.json": {
+            "code": _code("report", "track"),
+            "parameters": [report_parameters(params), track_parameters(params)],
+            "jobs": train_jobs(params),
+        },
+    }
+    download, prepare = _code("download"), _code("prepare")
+    for dataset in params["datasets"]:
+        path = own_file(params, dataset)
+        contents[f"download/{dataset}.json"] = {
+            "code": download,
+            "own": None if path is None else file_digest(path),
+            "parameters": download_parameters(params, dataset),
+        }
+        contents[f"prepare/{dataset}.json"] = {"code": prepare, "parameters": prepare_parameters(params, dataset)}
+    protocols = set(protocol_methods(params))
+    plain, protocol = _code("train", "evaluate"), _code(*PROTOCOL_RULES)
+    for method, entry in params["methods"].items():
+        contents[f"train/{method}.json"] = {
+            "code": protocol if method in protocols else {**plain, "train": one_method_code(entry["implementation"])},
+            "jobs": {},
+        }
+    for method, dataset in train_jobs(params):
+        contents[f"train/{method}.json"]["jobs"][dataset] = train_parameters(params, method, dataset)
+    _write_exactly(Path(folder), contents)
+
+
+def write_jobs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data/jobs") -> None:
+    """Write, for each method, what its jobs depend on: its own inputs, and the data of its datasets.
+
+    Parameters
+    ----------
+    params : mapping
+        Checked params.yaml. The data must be prepared and condensed.
+    folder : path-like
+        Where to. Nothing else is left in it.
+    """
+    contents: dict[str, Any] = {
+        f"{method}.json": {"inputs": file_digest(f"data/inputs/train/{method}.json"), "data": {}}
+        for method in params["methods"]
+    }
+    for method, dataset in train_jobs(params):
+        contents[f"{method}.json"]["data"][dataset] = {
+            name: file_digest(name)
+            for folder_name in ("data/prepared", f"data/condensed/{params['condense']}")
+            for name in (f"{folder_name}/{dataset}.npz", f"{folder_name}/{dataset}.json")
+        }
+    _write_exactly(Path(folder), contents)
+
+
+def _outside(params: Mapping[str, Any]) -> Iterable[tuple[str, Path]]:
+    """Name and place of every file outside the repository, or of the user's own, that jobs depend on."""
+    for dataset in params["datasets"]:
+        path = own_file(params, dataset)
+        if path is not None:
+            yield f"datasets/{dataset}/{Path(path).name}", Path(path)
+    for implementation in sorted({entry["implementation"] for entry in params["methods"].values()}):
+        if is_foreign(implementation):
+            package = implementation.split(":")[0].split(".")[0]
+            for name, source in foreign_files(implementation):
+                yield f"packages/{package}/{name.as_posix()}", source
+
+
+def link_outside(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data/outside") -> None:
+    """Renew the links to files of one's own and to packages of other people's methods, which DVC watches through them.
+
+    Parameters
+    ----------
+    params : mapping
+        Checked params.yaml.
+    folder : path-like
+        Where to. Nothing else is left in it.
+    """
+    top = Path(folder)
+    here = Path.cwd()
+    write_text(top / ".gitignore", "*\n!.gitignore\n")
+    wanted: dict[Path, str] = {}
+    for name, path in _outside(params):
+        link = top / name
+        absolute = Path(os.path.abspath(path))
+        # A link inside the working copy stays right when all of it is copied elsewhere.
+        inside = absolute.is_relative_to(here)
+        wanted[link] = os.path.relpath(absolute, link.parent) if inside else str(absolute)
+    for path in sorted(top.rglob("*"), reverse=True):
+        if path.is_symlink() or path.is_file():
+            if path.name != ".gitignore" and not (path.is_symlink() and os.readlink(path) == wanted.get(path)):
+                path.unlink()
+        elif not any(path.iterdir()):
+            shutil.rmtree(path)
+    for link, target in wanted.items():
+        if not link.is_symlink():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)

@@ -1,0 +1,75 @@
+"""Twice as many results are twice the work, counted in steps of the interpreter, so that no clock decides."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from synthetic_results import make_result, results_of
+
+import privsvm
+from privsvm.files import write_json
+from privsvm.records import Result
+from privsvm.reporting import curve_rows, metrics_record, page_context
+from privsvm.tracking.runs import collect_runs
+
+PACKAGE = str(Path(privsvm.__file__).parent)
+STATUSES = ("proved", "claimed", "none", "proved")
+
+
+def steps(work: Callable[[], Any]) -> int:
+    """Count the lines of the package that are run, every turn of a comprehension among them."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def synthetic(n_datasets: int, n_methods: int) -> list[Result]:
+    return results_of(
+        *(
+            make_result(f"dataset_{dataset}", f"method_{method}", STATUSES[method % 4], (1.0,))
+            for dataset in range(n_datasets)
+            for method in range(n_methods)
+        )
+    )
+
+
+def tables_and_page(results: list[Result]) -> None:
+    page_context(results)
+    metrics_record(results)
+    curve_rows(results)
+
+
+@pytest.mark.parametrize(("few", "many"), [((40, 4), (80, 4)), ((1, 160), (1, 320))], ids=["datasets", "methods"])
+def test_the_report_takes_steps_in_proportion_to_the_results(few: tuple[int, int], many: tuple[int, int]) -> None:
+    small, large = synthetic(*few), synthetic(*many)
+    assert len(large) == 2 * len(small)
+    assert steps(lambda: tables_and_page(large)) < 2.2 * steps(lambda: tables_and_page(small))
+
+
+def test_tracking_takes_steps_in_proportion_to_the_results(tmp_path: Path) -> None:
+    files = []
+    for method in range(120):
+        path = tmp_path / f"method_{method}.json"
+        write_json(path, make_result("wine", f"method_{method}", STATUSES[method % 4], (1.0,)))
+        files.append((path, []))
+    collect_runs(files[:1])
+    assert steps(lambda: collect_runs(files)) < 2.2 * steps(lambda: collect_runs(files[:60]))
