@@ -70,7 +70,9 @@ def guarantees(draw: Any, status: str | None = None) -> Guarantee:
     proved = draw(st.floats(0, min(requested, 1e9))) if status == "proved" else math.inf
     bounds = st.floats(0, proved) if status == "proved" else st.floats(0, 1e6) | st.just(math.inf)
     exact = st.builds(Witness, epsilon=bounds, neighbours=NEIGHBOURS, description=TEXTS)
-    sampled = st.builds(Witness, epsilon=st.floats(0, 1e6), neighbours=NEIGHBOURS, description=TEXTS, confidence=SHARES)
+    sampled = st.builds(
+        Witness, epsilon=st.floats(0, 1e6), neighbours=NEIGHBOURS, description=TEXTS, confidence=st.floats(0.01, 1)
+    )
     return Guarantee(
         status=status,
         mechanism=draw(TEXTS),
@@ -403,6 +405,11 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
             "guarantees.0.witness",
             {"epsilon": 0.1, "neighbours": "replace_one"},
             "guarantees[0].witness: key 'description' is missing",
+        ),
+        (
+            "guarantees.0.witness",
+            {"epsilon": -1, "neighbours": "replace_one", "description": "d"},
+            "guarantees[0].witness.epsilon is -1.0: must not be negative",
         ),
     ],
 )

@@ -71,6 +71,14 @@ def test_a_witness_for_another_relation_refutes_nothing():
     assert Guarantee(**{**PROVED, "neighbours": "add_remove", "witness": witness}).status == "proved"
 
 
+@pytest.mark.parametrize(
+    "change", [{"epsilon": -0.1}, {"epsilon": math.nan}, {"neighbours": "swap"}, {"confidence": 0}, {"confidence": 2}]
+)
+def test_a_witness_of_nothing_is_refused(change):
+    with pytest.raises(ValueError, match=r"^(epsilon|neighbours|confidence) is .*: must"):
+        Witness(**{"epsilon": 0.5, "neighbours": "replace_one", "description": "d", **change})
+
+
 def test_frozen():
     with pytest.raises(AttributeError):
         Guarantee(**PROVED).status = "none"

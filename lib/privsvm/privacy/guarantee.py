@@ -38,6 +38,14 @@ class Witness:
     description: str
     confidence: float | None = None
 
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise ValueError(f"epsilon is {self.epsilon}: must not be negative")
+        if self.neighbours not in NEIGHBOURS:
+            raise ValueError(f"neighbours is {self.neighbours!r}: must be one of {', '.join(NEIGHBOURS)}")
+        if self.confidence is not None and not 0 < self.confidence <= 1:
+            raise ValueError(f"confidence is {self.confidence}: must lie between 0 and 1")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guarantee:
