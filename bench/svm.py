@@ -117,9 +117,10 @@ def measure(library: str, threads: int, case: str, predict: bool) -> dict[str, A
     X, y = load_rows(dataset, scaling)
     parameters = {"kernel": kernel, "C": C, "gamma": gamma}
     if library == "PrivSVM":
-        from privsvm.solvers import warm_up
+        from privsvm.solvers import JIT_GROUPS, warm_up
 
-        warm_up()
+        for group in JIT_GROUPS:
+            warm_up(group)
     classifier(library, threads, **parameters).fit(X[:50], np.arange(50) % 2).predict(X[:50])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     model = classifier(library, threads, **parameters)

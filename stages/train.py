@@ -36,10 +36,10 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.solvers import compile_once
 
     job = options.parameters
-    # What the method imports of jit functions is compiled before any time is taken.
-    estimator_class(job["implementation"])
-    compile_once()
     prepared = load_prepared(options.prepared)
+    # The jit functions of what the method imports, before any time is taken.
+    estimator_class(job["implementation"])
+    compile_once(sparse=prepared.description["sparse"])
     paths, attacks = train_paths(prepared, read_npz(options.condensed), options.method, job)
     description = prepared.description
     n_train = max(prepared.split(split).y_train.size for split in range(prepared.n_splits))

@@ -81,6 +81,19 @@ print(*compile_once(), *sorted(name for name in os.listdir(os.environ["NUMBA_CAC
     assert done.stdout.split() == ["linear_svm", "linear_svm.lock"]
 
 
+def test_sparse_rows_have_functions_of_their_own(tmp_path):
+    code = """
+import os
+from privsvm.solvers import compile_once
+print(*compile_once("hinge", sparse=True), *compile_once("hinge", sparse=True), *compile_once("hinge"))
+from privsvm.solvers import crammer_singer, hinge
+print(*(len(function.signatures) for function in (crammer_singer._epochs_sparse, hinge._epochs_sparse)))
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["linear_svm", "linear_svm", "1", "1"]
+
+
 def test_without_a_cache_folder_nothing_is_done(monkeypatch):
     from privsvm.solvers import compile_once
 

@@ -25,28 +25,39 @@ JIT_MODULES = tuple(name for names in JIT_GROUPS.values() for name in names)
 MARKER = "warm"
 
 
-def warm_up(group: str) -> None:
-    """Compile every jit function of a group for the argument types that the library calls it with on dense rows.
+# Modules with jit functions of their own for sparse rows: their ``warm_up(sparse=True)`` compiles those.
+_SPARSE_MODULES = ("kernel_rows", "crammer_singer", "hinge")
+
+
+def warm_up(group: str, sparse: bool = False) -> None:
+    """Compile the jit functions of a group for the argument types that the library mostly calls them with.
 
     Parameters
     ----------
     group : str
         Key of `JIT_GROUPS`.
+    sparse : bool, default=False
+        Also for sparse rows.
     """
     for name in JIT_GROUPS[group]:
-        importlib.import_module(f"privsvm.solvers.{name}").warm_up()
+        module = importlib.import_module(f"privsvm.solvers.{name}")
+        module.warm_up()
+        if sparse and name in _SPARSE_MODULES:
+            module.warm_up(sparse=True)
 
 
-def compile_once(*modules: str) -> list[str]:
+def compile_once(*modules: str, sparse: bool = False) -> list[str]:
     """Fill the folder ``NUMBA_CACHE_DIR`` with compiled functions, unless they are there already.
 
     Of many processes that need the same, one compiles it and the others wait, or compile something else that they need.
-    What only sparse rows or rare parameters need, Numba compiles on first use.
+    What only rare parameters need, Numba compiles on first use.
 
     Parameters
     ----------
     *modules : str
         Names from `JIT_MODULES`, whose groups are compiled. None: those that this process has imported.
+    sparse : bool, default=False
+        Also for sparse rows.
 
     Returns
     -------
@@ -59,15 +70,20 @@ def compile_once(*modules: str) -> list[str]:
     needed = modules or [name for name in JIT_MODULES if f"{__name__}.{name}" in sys.modules]
     waiting = [group for group, names in JIT_GROUPS.items() if set(needed) & set(names)]
     compiled: list[str] = []
-    while waiting := [group for group in waiting if not (folder / group).exists()]:
+    while waiting := [group for group in waiting if not _marker(folder, group, sparse).exists()]:
         # What nobody else compiles; if there is nothing left of that, wait for the first.
-        if any(_compile(folder, group, wait=False, compiled=compiled) for group in waiting):
-            continue
-        _compile(folder, waiting[0], wait=True, compiled=compiled)
+        for group, wait in [*((group, False) for group in waiting), (waiting[0], True)]:
+            if _compile(folder, group, sparse, wait, compiled):
+                break
     return compiled
 
 
-def _compile(folder: Path, group: str, *, wait: bool, compiled: list[str]) -> bool:
+def _marker(folder: Path, group: str, sparse: bool) -> Path:
+    """File that says that a group is compiled."""
+    return folder / (f"{group}.sparse" if sparse else group)
+
+
+def _compile(folder: Path, group: str, sparse: bool, wait: bool, compiled: list[str]) -> bool:
     """Compile a group, unless another process does; whether it is compiled now."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{group}.lock", "w") as lock:
@@ -75,8 +91,8 @@ def _compile(folder: Path, group: str, *, wait: bool, compiled: list[str]) -> bo
             fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        if not (folder / group).exists():
-            warm_up(group)
-            (folder / group).touch()
+        if not _marker(folder, group, sparse).exists():
+            warm_up(group, sparse)
+            _marker(folder, group, sparse).touch()
             compiled.append(group)
         return True

@@ -492,16 +492,14 @@ def _mostly_zeros(X: np.ndarray) -> bool:
     return bool(np.count_nonzero(sample) * _SPARSE_COST < sample.size)
 
 
-def warm_up() -> None:
-    """Compile the kernels."""
+def warm_up(sparse: bool = False) -> None:
+    """Compile predictions, and kernel values of dense rows, or of sparse ones, in single precision, the default."""
     for n_sums in (1, 2):
         kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), "rbf")
     eye = np.eye(8)
-    for X in (np.ones((8, 8)) + eye, scipy.sparse.csr_array(eye)):
-        for dtype, gram_dtype in ((np.float32, np.float32), (np.float64, np.float32), (np.float64, np.float64)):
-            rows = KernelRows(X, "poly", dtype=dtype)
-            rows.gram(np.empty(64, gram_dtype))
-            rows.subtract_expansion(np.zeros(8), rows, np.ones(8))
-            if rows.dense:
-                rows.product_cost = _STORED_COST
-                RowStore(rows, 1e3).subtract_expansion(np.zeros(8), np.arange(2), np.ones(2))
+    rows = KernelRows(scipy.sparse.csr_array(eye) if sparse else np.ones((8, 8)) + eye, "poly")
+    rows.gram(np.empty(64, np.float32))
+    rows.subtract_expansion(np.zeros(8), rows, np.ones(8))
+    if rows.dense:
+        rows.product_cost = _STORED_COST
+        RowStore(rows, 1e3).subtract_expansion(np.zeros(8), np.arange(2), np.ones(2))
