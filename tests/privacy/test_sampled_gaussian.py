@@ -453,7 +453,7 @@ def start(*arguments):
 def test_of_many_processes_on_a_cold_key_one_computes(folder, tmp_path):
     log = tmp_path / "log"
     workers = [start(log, 2.0) for _ in range(6)]
-    assert [worker.communicate(timeout=60)[0] for worker in workers] == ["1.5\n"] * 6
+    assert [worker.communicate(timeout=600)[0] for worker in workers] == ["1.5\n"] * 6
     assert log.read_text() == "computing\n"
     assert list(folder.iterdir()) == [the_file(folder)]
 

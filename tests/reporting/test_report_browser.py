@@ -71,7 +71,7 @@ def open_page(tmp_path: Path) -> Iterator[Callable[..., Any]]:
         driver.quit()
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the page did not get there in time"

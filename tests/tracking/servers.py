@@ -13,7 +13,7 @@ from pathlib import Path
 
 import requests
 
-START_SECONDS = 120
+START_SECONDS = 600
 
 
 def free_port() -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from mlflow.entities import ViewType
 from servers import free_port, running_server
 
@@ -273,7 +274,7 @@ def killed_after(seconds: float, context: Any, arguments: tuple[Any, ...]) -> bo
 KILLS = 14
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_result: Any) -> None:
     results = [write_result(f"method_{index}", level=0.9 + index / 1000) for index in range(8)]
     # Started once with everything imported, so that each kill hits the logging and not the imports.
@@ -282,7 +283,7 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
 
     def timed(rows: Any, folder: Path, name: str) -> float:
         started = time.monotonic()
-        assert not killed_after(60, context, (rows, f"sqlite:///{folder / name}", "abc"))
+        assert not killed_after(600, context, (rows, f"sqlite:///{folder / name}", "abc"))
         return time.monotonic() - started
 
     making = timed([], tmp_path, "empty.db")
@@ -291,8 +292,9 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
     logging = timed(results, tmp_path / "timed", "empty.db")
     generator = random.Random(20)
     killed = left_behind = 0
-    for attempt in range(KILLS):
-        if killed >= KILLS:
+    # On a busy machine some attempts end before they are killed, or are killed before they have begun.
+    for attempt in range(4 * KILLS):
+        if killed >= KILLS and left_behind >= 2:
             break
         database = tmp_path / f"attempt_{attempt}.db"
         uri = f"sqlite:///{database}"
@@ -300,7 +302,7 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
         fresh = attempt % 4 == 1
         if not fresh:
             shutil.copy(tmp_path / "empty.db", database)
-        for _ in range(min(5, KILLS - killed)):
+        for _ in range(5):
             seconds = generator.uniform(0, making + logging) if fresh else generator.uniform(0.05, 0.6) * logging
             if not killed_after(seconds, context, (results, uri, "abc")):
                 break  # it was quicker: what is left of this database cannot be killed any more
@@ -318,7 +320,7 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
         names = [path.name for path in tmp_path.iterdir() if database.name in path.name]
         assert sorted(names) == [database.name, f"{database.name}.lock"]
     # Unless the kills hit, and some hit between the first and the last line of a run, nothing was tested.
-    assert killed == KILLS
+    assert killed >= KILLS
     assert left_behind >= 2
 
 
@@ -384,12 +386,23 @@ def test_a_uri_that_cannot_hold_runs_is_refused(bad: str, wine_results: Any) -> 
     one_line(error)
 
 
-def test_a_server_that_does_not_answer_is_named_at_once_and_without_its_password(wine_results: Any) -> None:
-    started = time.monotonic()
+def test_a_server_that_does_not_answer_is_named_at_once_and_without_its_password(
+    wine_results: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+    send = requests.Session.send
+
+    def spy(session: requests.Session, request: Any, **options: Any) -> Any:
+        limits.append(options["timeout"])
+        return send(session, request, **options)
+
+    monkeypatch.setattr(requests.Session, "send", spy)
     with pytest.raises(PrivSVMError, match=r"no server answers.*start it") as error:
         log_results(wine_results, f"http://me:secret@127.0.0.1:{free_port()}", "abc")
     assert "secret" not in one_line(error)
-    assert time.monotonic() - started < 20
+    # Asked once, with a short limit: MLflow by itself would try for minutes.
+    assert len(limits) == 1
+    assert limits[0] < 20
 
 
 @contextlib.contextmanager
@@ -403,7 +416,7 @@ def mlflow_server(folder: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1800)
 def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:
     with mlflow_server(tmp_path) as address:
         keys = log_results(wine_results, address, "abc")

@@ -20,7 +20,7 @@ STAGES = Path(__file__).resolve().parents[2] / "stages"
 
 def call(folder: Path, script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(STAGES / script), *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200, check=False)
 
 
 def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:

@@ -27,7 +27,7 @@ pytestmark = [
         not (CHROMIUM.exists() and CHROMEDRIVER.exists()),
         reason=f"{CHROMIUM} or {CHROMEDRIVER} is missing; install the Debian packages chromium and chromium-driver",
     ),
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(1800),
 ]
 
 

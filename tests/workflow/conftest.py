@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 SMALL = {
@@ -74,7 +76,7 @@ class Workspace:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
 
-    def call(self, *command: str, check: bool = True, timeout: float = 420, **environment: str) -> str:
+    def call(self, *command: str, check: bool = True, timeout: float = 1200, **environment: str) -> str:
         """Run a command; return what it printed. With check=False the exit code stands in `code`."""
         process = self.start(*command, **environment)
         try:
@@ -140,11 +142,11 @@ class Workspace:
         """A second working copy in the same state, times and all."""
         shutil.copytree(self.folder, folder, symlinks=True)
         other = Workspace(folder)
-        other.take_kernels(self)
+        other.take_compiled(self)
         return other
 
-    def take_kernels(self, other: "Workspace") -> None:
-        """Take what Numba compiled in another working copy of the same sources.
+    def take_compiled(self, other: "Workspace") -> None:
+        """Take what Numba compiled in another working copy of the same sources, or in the repository itself.
 
         Numba files it under a hash of their folder. Should that change, all is compiled once more, which tests
         only take longer for.
@@ -155,6 +157,9 @@ class Workspace:
             for source in (other.folder / ".cache/numba").glob(f"*/{names[0]}"):
                 target = self.folder / ".cache/numba" / source.parent.name
                 shutil.copytree(source, target / names[1], dirs_exist_ok=True)
+                for group in JIT_GROUPS:
+                    if (source.parent / group).exists():
+                        (target / group).touch()
 
 
 def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
@@ -171,6 +176,9 @@ def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
             shutil.copy2(source, target)
     workspace = Workspace(folder)
     workspace.write_params({**workspace.params(), **(params or SMALL)})
+    # Compiled once for all tests and working copies.
+    compile_once(*JIT_MODULES)
+    workspace.take_compiled(Workspace(REPOSITORY))
     workspace.git("init", "--quiet", "--initial-branch", "main")
     workspace.git("add", "--all")
     workspace.git("commit", "--quiet", "--message", "small benchmark")

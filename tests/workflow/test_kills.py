@@ -73,9 +73,9 @@ def test_killed_runs_recover(fresh, finished_once):
         candidates = find(folder, victim, patience=3.0)
         if candidates and kill(rng.choice(candidates)):
             killed[victim] += 1
-        process.communicate(timeout=300)
+        process.communicate(timeout=1200)
         # Nothing of a killed run may go on in the background.
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while processes_in(folder) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert not processes_in(folder)

@@ -134,7 +134,7 @@ def test_experiments_metrics_and_plots(finished):
     assert "pmsvm_wp" in (finished.folder / "dvc_plots/index.html").read_text()
     finished.call("dvc", "params", "diff")
     # A number that YAML 1.1 takes for text.
-    finished.call("dvc", "exp", "run", "--set-param", "privacy.delta=1e-06", timeout=400)
+    finished.call("dvc", "exp", "run", "--set-param", "privacy.delta=1e-06")
     assert read_json(finished.folder / "data/results/pmsvm_wp/wine.json")["delta"] == 1e-6
 
 
