@@ -19,6 +19,8 @@ from privsvm.data.prepare import prepare, write_prepared
 from privsvm.data.prepared import load_prepared
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
+from privsvm.files import canonical_json
+from privsvm.records import Prepared, read
 
 STAGE = Path(__file__).resolve().parents[2] / "stages" / "prepare.py"
 HOLDOUT = {"kind": "holdout", "repeats": 3, "test_size": 0.25, "stratified": True}
@@ -67,6 +69,8 @@ def fails(entry, folder, protocol, *words):
 def round_trip(entry, folder, target, protocol=HOLDOUT, seed=0):
     arrays, description = prepare(entry, folder, protocol, seed, "e")
     write_prepared(target / "toy.npz", target / "toy.json", arrays, description)
+    # The report reads the record by its type.
+    assert canonical_json(read(Prepared, target / "toy.json"), indent=1) + "\n" == (target / "toy.json").read_text()
     return load_prepared(target / "toy.npz")
 
 
