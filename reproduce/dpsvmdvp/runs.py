@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from privsvm.base.released import KernelPath, ReleasedPath
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier, laplace_scales
+from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier
 from privsvm.reproduction.context import Context
 from privsvm.solvers.c_svc import CSVCSolution
 
@@ -84,19 +85,6 @@ def _together(paths: list[KernelPath]) -> KernelPath:
 def _accuracy(path: ReleasedPath, epsilon_index: int, Z: np.ndarray, signs: np.ndarray) -> np.ndarray:
     codes = path.codes(path.scores(Z, epsilon_index))
     return (codes == (signs > 0)).mean(axis=1)
-
-
-def _private_svm(
-    parameters: Mapping[str, Any], gamma: float, X: np.ndarray, signs: np.ndarray, stream: Callable
-) -> tuple[ReleasedPath | None, str]:
-    """PrivateSVM's path, or why there is none."""
-    try:
-        from privsvm import PrivateSVMRBFLaplaceClassifier
-    except (ImportError, AttributeError):
-        return None, "this version has no PrivateSVMRBFLaplaceClassifier"
-    estimator = PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
-    path = estimator.release_path(X, (signs > 0).astype(int), parameters["epsilons"], parameters["repeats"], stream)
-    return path, ""
 
 
 def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -182,12 +170,11 @@ def _private_accuracies(
     """Accuracies of PrivateSVM, or why there are none."""
     if parameters["private_svm"] is None:
         return {"PrivateSVM": None, "why_no_PrivateSVM": "left out"}
+    estimator = PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
     stream = functools.partial(_noise, parameters, context, "PrivateSVM")
-    path, reason = _private_svm(parameters, gamma, X, signs, stream)
-    found = None
-    if path is not None:
-        found = [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(path.epsilons))]
-    return {"PrivateSVM": found, "why_no_PrivateSVM": reason}
+    path = estimator.release_path(X, (signs > 0).astype(int), parameters["epsilons"], parameters["repeats"], stream)
+    found = [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(path.epsilons))]
+    return {"PrivateSVM": found, "why_no_PrivateSVM": ""}
 
 
 def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:

@@ -116,21 +116,21 @@ SOUND_DATA: dict[str, dict[str, Any]] = {
 # Class and parameters of each method; SOUND_RECIPES change them by dataset. C, the weight of a row's loss, was selected
 # as in the paper: on the test rows, at epsilon 4, from the paper's grid.
 SOUND_METHODS: dict[str, dict[str, Any]] = {
-    "PMSVM-WP": {"estimator": "pmsvm_wp:PMSVMWPClassifier", "settings": {"C": 0.1}},
-    "PMSVM-GP": {"estimator": "pmsvm_gp:PMSVMGPClassifier", "settings": {"scaling": "centre"}},
-    "PMSVM-AGP": {"estimator": "pmsvm_agp:PMSVMAGPClassifier", "settings": {"scaling": "centre"}},
-    "Linear": {"estimator": "softmax_dpsgd:SoftmaxDPSGDClassifier", "settings": {"scaling": "centre"}},
-    "GRPUA (naive)": {"estimator": "grpua:GRPUAClassifier", "settings": {"composition": "naive"}},
-    "GRPUA (joint)": {"estimator": "grpua:GRPUAClassifier", "settings": {"composition": "joint"}},
-    "OPERA (naive)": {"estimator": "opera:OPERAClassifier", "settings": {"composition": "naive", "C": 0.1}},
-    "OPERA (joint)": {"estimator": "opera:OPERAClassifier", "settings": {"composition": "joint", "C": 0.1}},
+    "PMSVM-WP": {"estimator": "pmsvm_wp", "settings": {"C": 0.1}},
+    "PMSVM-GP": {"estimator": "pmsvm_gp", "settings": {"scaling": "centre"}},
+    "PMSVM-AGP": {"estimator": "pmsvm_agp", "settings": {"scaling": "centre"}},
+    "Linear": {"estimator": "softmax_dpsgd", "settings": {"scaling": "centre"}},
+    "GRPUA (naive)": {"estimator": "grpua", "settings": {"composition": "naive"}},
+    "GRPUA (joint)": {"estimator": "grpua", "settings": {"composition": "joint"}},
+    "OPERA (naive)": {"estimator": "opera", "settings": {"composition": "naive", "C": 0.1}},
+    "OPERA (joint)": {"estimator": "opera", "settings": {"composition": "joint", "C": 0.1}},
     "PrivateSVM (joint)": {
-        "estimator": "private_svm:PrivateSVMClassifier",
+        "estimator": "private_svm",
         "settings": {"composition": "joint", "C": 0.1},
     },
-    "OvR joint Gaussian": {"estimator": "ovr_joint_gaussian:OvRJointGaussianClassifier", "settings": {"C": 0.1}},
+    "OvR joint Gaussian": {"estimator": "ovr_joint_gaussian", "settings": {"C": 0.1}},
     "Objective perturbation": {
-        "estimator": "objective_perturbation:ObjectivePerturbationClassifier",
+        "estimator": "objective_perturbation",
         "settings": {"C": 0.1},
     },
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import inspect
 import math
 import time
@@ -21,9 +20,13 @@ import scipy.sparse
 
 from privsvm.data.catalogue import resolve
 from privsvm.data.readers import SPARSE_DENSITY, SPARSE_FEATURES
+from privsvm.errors import PrivSVMError
+from privsvm.methods.opera import OPERAClassifier
 from privsvm.methods.opera_as_published import OPERAAsPublishedClassifier
+from privsvm.methods.pmsvm_wp import PMSVMWPClassifier
 from privsvm.methods.pmsvm_wp_as_published import PMSVMWPAsPublishedClassifier
 from privsvm.numerics.rows import row_norms
+from privsvm.pipeline.methods import estimator_class
 from privsvm.privacy.accounting import gaussian_epsilon, sampled_gaussian_noise_multiplier
 from privsvm.reproduction.context import ClassRows, Context, MissingError
 from privsvm.solvers.noisy_gradient import GradientSteps, noisy_gradient_steps
@@ -507,12 +510,11 @@ def _public_scaling(X, dataset: str, scaling: Sequence[str]):
 
 
 def _estimator(name: str) -> Callable[..., Any]:
-    """Find ``module:class``, with the module below ``privsvm.methods``."""
-    module, _, own = name.partition(":")
+    """Find the class of a method by its file, as params.yaml names it."""
     try:
-        return getattr(importlib.import_module(f"privsvm.methods.{module}"), own)
-    except (ImportError, AttributeError):
-        raise MissingError("not available", f"{own or name} is not in this version") from None
+        return estimator_class(name)
+    except PrivSVMError:
+        raise MissingError("not available", f"{name} is not in this version") from None
 
 
 def _sound(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -649,20 +651,16 @@ def _times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     n_classes, C, repeats = int(rows.codes.max()) + 1, parameters["C"], parameters["repeats"]
     classes = list(range(n_classes))
 
-    def fit(name: str, **settings: Any) -> None:
-        _estimator(name)(epsilon=1.0, C=C, classes=classes, random_state=0, **settings).fit(train, y_train)
+    def fit(estimator: Callable[..., Any]) -> None:
+        estimator(epsilon=1.0, C=C, classes=classes, random_state=0).fit(train, y_train)
 
     candidates: dict[str, Callable[[], object]] = {
-        "PMSVM-WP": lambda: fit("pmsvm_wp:PMSVMWPClassifier"),
+        "PMSVM-WP": lambda: fit(PMSVMWPClassifier),
         "PMSVM-WP, LIBLINEAR": lambda: _liblinear(train, y_train, C, "crammer_singer", split),
         "OPERA, LIBLINEAR": lambda: _liblinear(train, y_train, C, "ovr", split),
+        "OPERA": lambda: fit(OPERAClassifier),
     }
     missing = {}
-    try:
-        _estimator("opera:OPERAClassifier")
-        candidates["OPERA"] = lambda: fit("opera:OPERAClassifier")
-    except MissingError as error:
-        missing["OPERA"] = str(error)
     seconds = _fastest(candidates, repeats)
 
     gradient_rows = scaled(rows.X, parameters["scaling"])

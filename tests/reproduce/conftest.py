@@ -45,12 +45,12 @@ PMSVM = {
     "batch": None,
     "batches": [None],
     "methods": {
-        "PMSVM-WP": {"estimator": "pmsvm_wp:PMSVMWPClassifier", "settings": {"C": 0.05}},
+        "PMSVM-WP": {"estimator": "pmsvm_wp", "settings": {"C": 0.05}},
         "PMSVM-GP": {
-            "estimator": "pmsvm_gp:PMSVMGPClassifier",
+            "estimator": "pmsvm_gp",
             "settings": {"batch_size": None, "epochs": 3},
         },
-        "Missing": {"estimator": "no_such_file:NoSuchClassifier", "settings": {}},
+        "Missing": {"estimator": "no_such_file", "settings": {}},
     },
     "recipes": {"Dermatology": {"PMSVM-WP": {"C": 0.1}}},
     "repeats": 1,

@@ -262,7 +262,7 @@ def test_sound_rows_are_proved(finished):
     for (status, neighbours, proved, delta), epsilon in zip(stored["result"]["proved"], (1, 8), strict=True):
         assert (status, neighbours, delta) == ("proved", "add_remove", 1e-5)
         assert proved <= epsilon
-    assert stored["parameters"]["estimator"] == "pmsvm_gp:PMSVMGPClassifier"
+    assert stored["parameters"]["estimator"] == "pmsvm_gp"
     changed = read_json(finished.folder / "data" / "pmsvm_table2_sound" / "Dermatology.PMSVM-WP.json")
     assert changed["parameters"]["settings"]["C"] == 0.1
     verdicts = {row.method: row.verdict for row in finished.rows("pmsvm_table2_sound") if row.table == "methods"}

@@ -24,14 +24,14 @@ def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[
     experiment : Experiment
         The experiment of the job.
     parameters : mapping
-        Parameters of the job; ``estimator``, if given, is a file of `privsvm.methods` and a class.
+        Parameters of the job; ``estimator``, if given, is the name of a file of `privsvm.methods`.
 
     Returns
     -------
     list of str
         Dotted names, for `privsvm.pipeline.sources.closure`.
     """
-    method = str(parameters.get("estimator", "")).partition(":")[0]
+    method = parameters.get("estimator")
     named = [f"privsvm.methods.{method}"] if method in implementations() else []
     return [experiment.module(experiment.run), "privsvm.reproduction.context", *named]
 
