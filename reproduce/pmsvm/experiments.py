@@ -402,7 +402,7 @@ def time_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     }
 
 
-_experiment = functools.partial(Experiment, package=__package__, run="runs:run")
+_experiment = functools.partial(Experiment, package=__package__, run="runs.released:run")
 
 TABLE2 = _experiment(
     name="pmsvm_table2",
@@ -419,6 +419,7 @@ SOUND = _experiment(
     compares="The methods of this library, with their proofs, beside the printed numbers.",
     settings=SOUND_SETTINGS,
     jobs=sound_jobs,
+    run="runs.sound:run",
     report="report.sound:sound_report",
 )
 LR_DECAY = _experiment(
@@ -469,6 +470,7 @@ TIME = _experiment(
     compares="Fits and steps beside LIBLINEAR's and Opacus's in the same run.",
     settings=TIME_SETTINGS,
     jobs=time_jobs,
+    run="runs.times:run",
     report="report.times:time_report",
 )
 

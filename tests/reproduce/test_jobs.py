@@ -90,7 +90,7 @@ def test_a_result_is_stored_with_the_digest_of_its_code(finished):
     assert stored["code"] == closure_digest("reproduce.dpwss.runs", "privsvm.reproduction.context")
     stored = read_json(finished.folder / "data" / "pmsvm_table2_sound" / "Dermatology.PMSVM-GP.json")
     assert stored["code"] == closure_digest(
-        "reproduce.pmsvm.runs", "privsvm.reproduction.context", "privsvm.methods.pmsvm_gp"
+        "reproduce.pmsvm.runs.sound", "privsvm.reproduction.context", "privsvm.methods.pmsvm_gp"
     )
 
 
@@ -114,7 +114,9 @@ def sources(tmp_path):
         ("pmsvm_table2", "", "lib/privsvm/reproduction/comparison.py", False),
         ("pmsvm_table2", "", "lib/privsvm/reporting/page.py", False),
         ("pmsvm_table2", "", "reproduce/pmsvm/report/table2.py", False),
-        ("pmsvm_table2", "", "reproduce/pmsvm/runs.py", True),
+        ("pmsvm_table2", "", "reproduce/pmsvm/runs/weight.py", True),
+        ("pmsvm_table2", "", "reproduce/pmsvm/runs/times.py", False),
+        ("pmsvm_time", "", "reproduce/pmsvm/runs/gradient.py", True),
         ("pmsvm_table2", "", "reproduce/ppsvm/runs.py", False),
         # Named by the job alone.
         ("pmsvm_table2", "", "lib/privsvm/methods/objective_perturbation.py", False),

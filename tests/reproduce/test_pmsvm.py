@@ -13,8 +13,11 @@ from privsvm.reproduction import context as engine
 from privsvm.reproduction import jobs
 from privsvm.reproduction.comparison import read_published
 from reproduce.pmsvm import experiments
-from reproduce.pmsvm import runs as pmsvm_runs
-from reproduce.pmsvm.runs import batches_per_epoch, released_softmax, true_epsilon
+from reproduce.pmsvm.runs import released as released_runs
+from reproduce.pmsvm.runs.gradient import batches_per_epoch, released_softmax
+from reproduce.pmsvm.runs.shared import split_rows
+from reproduce.pmsvm.runs.sound import public_scaling
+from reproduce.pmsvm.runs.weight import true_epsilon
 
 from .conftest import PMSVM, REPOSITORY, WINE
 
@@ -108,19 +111,19 @@ def test_no_noise_means_no_clipping():
 
 def test_public_scaling_looks_at_no_other_row(tmp_path):
     X = engine.Context("one", tmp_path, "0").class_rows(*WINE).X
-    both = pmsvm_runs._public_scaling(X, "wine", ["bounds", "unit_rows"])
+    both = public_scaling(X, "wine", ["bounds", "unit_rows"])
     np.testing.assert_allclose(np.linalg.norm(both, axis=1), 1.0)
-    np.testing.assert_array_equal(pmsvm_runs._public_scaling(X[3:9], "wine", ["bounds", "unit_rows"]), both[3:9])
-    bounded = pmsvm_runs._public_scaling(X, "wine", ["bounds"])
+    np.testing.assert_array_equal(public_scaling(X[3:9], "wine", ["bounds", "unit_rows"]), both[3:9])
+    bounded = public_scaling(X, "wine", ["bounds"])
     assert np.abs(bounded).max() <= 1.0
     # Alcohol lies between 10 and 16 per cent.
     np.testing.assert_allclose(bounded[:, 0], (X[:, 0] - 13.0) / 3.0)
-    sparse = pmsvm_runs._public_scaling(scipy.sparse.csr_array(X), "wine", ["unit_rows"])
-    np.testing.assert_allclose(sparse.toarray(), pmsvm_runs._public_scaling(X, "wine", ["unit_rows"]))
+    sparse = public_scaling(scipy.sparse.csr_array(X), "wine", ["unit_rows"])
+    np.testing.assert_allclose(sparse.toarray(), public_scaling(X, "wine", ["unit_rows"]))
     with pytest.raises(ValueError, match="no public bounds"):
-        pmsvm_runs._public_scaling(X, "vehicle_pmsvm", ["bounds"])
+        public_scaling(X, "vehicle_pmsvm", ["bounds"])
     with pytest.raises(ValueError, match="min_max"):
-        pmsvm_runs._public_scaling(X, "wine", ["min_max"])
+        public_scaling(X, "wine", ["min_max"])
 
 
 class MadeUp(engine.Context):
@@ -151,10 +154,10 @@ def test_true_epsilon():
 def test_noise_of_the_released_baselines(tmp_path, method, multiplier):
     context = MadeUp("one", tmp_path, "0")
     X, codes, _ = context.class_rows("x")
-    split = next(split for split in range(42, 62) if 1 in pmsvm_runs.split_rows(X, codes, 0.2, split)[2])
+    split = next(split for split in range(42, 62) if 1 in split_rows(X, codes, 0.2, split)[2])
     settings = {**experiments.TABLE2_SETTINGS, "datasets": {"Cornell": ["x", "all"]}, "splits": [split]}
     parameters = experiments.table2_jobs({**settings, "epsilons": [2.0]})["Cornell.OPERA-PrivateSVM"]
-    found = pmsvm_runs.run(parameters, context)["variants"]
+    found = released_runs.run(parameters, context)["variants"]
     # Four classes share epsilon 2.
     if multiplier is None:
         multiplier = gaussian_noise_multiplier(0.5, 1e-5)
@@ -178,12 +181,12 @@ def test_released_lookup_is_wrong_where_a_class_is_missing(tmp_path):
     context = MadeUp("one", tmp_path, "0")
     parameters = experiments.table2_jobs(settings)["Cornell.PMSVM-WP"]
     X, codes, _ = context.class_rows("x")
-    found = pmsvm_runs.run(parameters, context)["variants"]["as published"]
+    found = released_runs.run(parameters, context)["variants"]["as published"]
     seen = 0
     for split, released, corrected in zip(
         settings["splits"], found["as released"][0], found["corrected"][0], strict=True
     ):
-        _, _, train, test = pmsvm_runs.split_rows(X, codes, 0.2, split)
+        _, _, train, test = split_rows(X, codes, 0.2, split)
         assert corrected == pytest.approx(np.mean(test != 1) if 1 not in train else 1.0)
         if 1 in train:
             assert released == corrected
@@ -192,7 +195,7 @@ def test_released_lookup_is_wrong_where_a_class_is_missing(tmp_path):
             assert np.mean(test == 0) - 1e-9 <= released <= np.mean(test <= 1) + 1e-9
             seen += 1
     assert 0 < seen < 20
-    other = pmsvm_runs.run(experiments.table2_jobs(settings)["Cornell.OPERA-PrivateSVM"], context)["variants"]
+    other = released_runs.run(experiments.table2_jobs(settings)["Cornell.OPERA-PrivateSVM"], context)["variants"]
     assert set(other) == {
         f"{method}, {sensitivity}"
         for method in ("OPERA", "PrivateSVM")

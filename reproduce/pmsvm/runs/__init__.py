@@ -1,0 +1,1 @@
+"""What the jobs compute: as released, with this library's methods, and times."""

@@ -1,0 +1,149 @@
+"""Weight perturbation with the released protocol: PMSVM-WP, OPERA, PrivateSVM."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.methods.opera_as_published import OPERAAsPublishedClassifier
+from privsvm.methods.pmsvm_wp_as_published import PMSVMWPAsPublishedClassifier
+from privsvm.privacy.accounting import gaussian_epsilon
+from privsvm.reproduction.context import ClassRows, Context
+from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows, without
+
+
+def true_epsilon(noise_scale: float, C: float, largest_norm: float, delta: float) -> float:
+    """Epsilon of PMSVM-WP with given noise on rows of a given norm.
+
+    Parameters
+    ----------
+    noise_scale : float
+        Standard deviation of the noise on every weight.
+    C : float
+        Weight of one row's loss.
+    largest_norm : float
+        Largest norm of a row.
+    delta : float
+        Goes with epsilon.
+
+    Returns
+    -------
+    float
+        Exact for the Gaussian mechanism with sensitivity ``2 sqrt(2) C R`` (replace_one).
+    """
+    return gaussian_epsilon(noise_scale / (2.0 * math.sqrt(2.0) * C * largest_norm), delta)
+
+
+class _Remembering:
+    """Keeps the exact solutions of one job: many releases, one solve."""
+
+    C: float
+
+    def __init__(self, *, memory: dict[tuple[float, bytes, bytes], np.ndarray], **parameters: Any):
+        super().__init__(**parameters)
+        self.memory = memory
+
+    def _solve_as_published(self, X, codes: np.ndarray, n_classes: int) -> np.ndarray:
+        key = (self.C, hashlib.sha256(np.ascontiguousarray(X).data).digest(), codes.tobytes())
+        if key not in self.memory:
+            self.memory[key] = super()._solve_as_published(X, codes, n_classes)  # type: ignore[misc]
+        return self.memory[key]
+
+
+class _PMSVM(_Remembering, PMSVMWPAsPublishedClassifier):
+    pass
+
+
+class _OPERA(_Remembering, OPERAAsPublishedClassifier):
+    pass
+
+
+def _releases(
+    parameters: Mapping[str, Any],
+    context: Context,
+    rows: ClassRows,
+    X: np.ndarray,
+    make: Callable[[], Any],
+    purpose: Sequence[str | float],
+    n_audited: int,
+) -> dict[str, Any]:
+    """Accuracies of one setting on all splits, for every epsilon; noise scales and witnesses of the first split."""
+    found: dict[str, Any] = {"as released": [], "corrected": [], "noise_scale": [], "witness": []}
+
+    def noise(split: int, epsilon: float, repeat: int) -> np.random.Generator:
+        return context.stream(parameters["seed"], parameters["dataset"], *purpose, split, epsilon, repeat)
+
+    for number, split in enumerate(parameters["splits"]):
+        train, test, y_train, y_test = split_rows(X, rows.codes, parameters["test_size"], split)
+        model = make()
+        path = model.release_path(
+            train, y_train, parameters["epsilons"], 1, functools.partial(noise, split), audit=number < n_audited
+        )
+        scores = [path.scores(test, index)[0] for index in range(len(path.epsilons))]
+        # As released: the number of the row of weights, although a class may be missing among the training rows.
+        found["as released"].append([accuracy_of(own, y_test) for own in scores])
+        found["corrected"].append([accuracy_of(own, y_test, model.classes_) for own in scores])
+        if not number:
+            found["noise_scale"] = [guarantee.noise_scale for guarantee in path.guarantees]
+            found["witness"] = [
+                guarantee.witness.epsilon if guarantee.witness else None for guarantee in path.guarantees
+            ]
+    return {**found, **{key: np.transpose(found[key]).tolist() for key in ("as released", "corrected")}}
+
+
+def run_weight(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """PMSVM-WP as released, for several settings of what the paper and its code disagree on."""
+    rows = context.class_rows(*parameters["source"])
+    X = scaled(rows.X, "min_max")
+    largest_norm = float(np.linalg.norm(X, axis=1).max())
+    memory: dict[tuple[float, bytes, bytes], np.ndarray] = {}
+
+    def compute(C: float, factor: float, n_audited: int) -> dict[str, Any]:
+        # Rows are not clipped here, so that data_norm does nothing but scale the noise.
+        make = functools.partial(
+            _PMSVM, memory=memory, C=C, data_norm=factor, delta=parameters["delta"],
+            allow_unsound=True,
+        )  # fmt: skip
+        return _releases(parameters, context, rows, X, make, ["PMSVM-WP", C, factor], n_audited)
+
+    variants = {}
+    for name, variant in parameters["variants"].items():
+        numbers = (variant["C"], variant["noise_factor"], int(name == parameters["audited"]))
+        key = {"parameters": without(parameters, "variants", "audited"), "numbers": numbers}
+        variants[name] = context.part(key, functools.partial(compute, *numbers))
+    first, C = variants[parameters["audited"]], parameters["variants"][parameters["audited"]]["C"]
+    return {
+        "variants": variants,
+        "largest_norm": largest_norm,
+        "true_epsilon": [
+            true_epsilon(noise, C, largest_norm, parameters["delta"]) for noise in first["noise_scale"]
+        ],
+        "n_rows": int(X.shape[0]),
+    }  # fmt: skip
+
+
+def run_one_vs_rest(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """OPERA and PrivateSVM as released: one program, but for how epsilon becomes noise."""
+    rows = context.class_rows(*parameters["source"])
+    X = scaled(rows.X, "min_max")
+    memory: dict[tuple[float, bytes, bytes], np.ndarray] = {}
+
+    def compute(method: str, C: float, factor: float, n_audited: int) -> dict[str, Any]:
+        make = functools.partial(
+            _OPERA, memory=memory, C=C, constant=factor, delta=parameters["delta"],
+            calibration="analytic" if method == "OPERA" else "classic", allow_unsound=True,
+        )  # fmt: skip
+        return _releases(parameters, context, rows, X, make, [method, C, factor], n_audited)
+
+    variants = {}
+    for method in parameters["methods"]:
+        for name, variant in parameters["variants"].items():
+            numbers = (method, variant["C"], variant["sensitivity_factor"], int(name == parameters["audited"]))
+            key = {"parameters": without(parameters, "variants", "methods", "audited"), "numbers": numbers}
+            variants[f"{method}, {name}"] = context.part(key, functools.partial(compute, *numbers))
+    return {"variants": variants, "n_rows": int(X.shape[0])}
