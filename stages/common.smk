@@ -63,14 +63,14 @@ def one_of(names):
     return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
-# Some methods run as a protocol between several parties, by rules of their own. The others are all that is left, so
-# that a pattern is as long as the list of the few.
+# Some methods run as a protocol between several parties, by rules of their own. The pattern for all other methods
+# excludes these few by name, and stays short with thousands of methods.
 PROTOCOL_METHODS = protocol_methods(PARAMS)
 PLAIN_PATTERN = f"(?!(?:{one_of(PROTOCOL_METHODS)})/)[A-Za-z0-9][A-Za-z0-9_-]*"
 
 
 def own_content(dataset):
-    """Digest of a file of one's own; nothing for any other dataset."""
+    """Return the digest of a dataset's own file; empty text for a dataset without one."""
     path = own_file(PARAMS, dataset)
     return "" if path is None else file_digest(path)
 

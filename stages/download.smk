@@ -16,7 +16,7 @@ rule download:
         mem_mb=1000,
     params:
         code=rule_code("download"),
-        # A file of one's own is known by its content, whatever its time.
+        # A file of one's own counts by its content, whatever its time.
         own=lambda wildcards: own_content(wildcards.dataset),
         parameters=lambda wildcards: download_parameters(PARAMS, wildcards.dataset),
     shell:

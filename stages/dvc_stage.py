@@ -33,7 +33,7 @@ def snakemake(rules: list[str] | tuple[str, ...], files: list[str]) -> None:
 
 
 def make_inputs(params: Params) -> None:
-    """Write what the other stages depend on."""
+    """Write the files that the other stages depend on."""
     link_outside(params)
     write_inputs(params)
 
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.links:
         link_outside(params)
         return
-    # Outside its own folder DVC says in which dvc.yaml the stage stands.
+    # Outside its own folder DVC names the dvc.yaml of the stage too.
     group, _, name = os.environ.get("DVC_STAGE", "").rpartition(":")[2].partition("@")
     if group in STAGES and not name:
         STAGES[group](params)

@@ -1,6 +1,6 @@
-"""What every job of the benchmark depends on besides the files of other jobs: code, parameters, the outside world.
+"""What every job of the benchmark depends on besides the files of other jobs: code, parameters, outside files.
 
-Snakemake's rules and DVC's stages (`privsvm.pipeline.versions`) both take it from here.
+Both Snakemake's rules and DVC's stages (`privsvm.pipeline.versions`) take it from here.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ _KNOWN_DIGESTS = Path(".cache/digests.json")
 
 
 def rule_code(rule: str) -> str:
-    """Digest of the code that the jobs of a rule run, a method's own apart."""
+    """Compute the digest of the code that the jobs of a rule run, without that of methods."""
     return closure_digest(SCRIPTS[rule])
 
 
 @functools.cache
 def foreign_code(implementation: str) -> ForeignSource:
-    """Identify the code of a class of another package, once a process."""
+    """Identify the code of a class of another package, once per process."""
     return foreign_source(implementation)
 
 
 @functools.cache
 def one_method_code(implementation: str) -> str:
-    """Digest of the code that trains one method: the script's, and the method's own with all that it imports."""
+    """Compute the digest of the code that trains one method: the script, the method's file, and all that they import."""
     if not is_foreign(implementation):
         return closure_digest(SCRIPTS["train"], f"privsvm.methods.{implementation}")
     source = foreign_code(implementation)
@@ -81,7 +81,7 @@ def one_method_code(implementation: str) -> str:
 
 
 def own_file(params: Mapping[str, Any], dataset: str) -> str | None:
-    """Path of a dataset's own file on this machine; None for any other dataset."""
+    """Return the path of a dataset's own file on this machine; None for a dataset without one."""
     path = (params["datasets"][dataset] or {}).get("path")
     return None if path is None else str(path)
 
@@ -96,7 +96,7 @@ def _known_digests() -> dict[str, list]:
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file, read anew only when its time, size or place on the disk has changed.
+    """Compute the SHA-256 of a file; read it only if its time, size or place on the disk has changed.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     """
     known, name = _known_digests(), os.path.abspath(path)
     status = os.stat(path)
-    # The time of the last change of its entry too: an older file may have been moved here.
+    # ctime too: an older file may have been moved here.
     state = [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]
     if name not in known or known[name][:-1] != state:
         known[name] = [*state, sha256_of_file(path)]

@@ -1,4 +1,4 @@
-"""What DVC's stages depend on: small files, one for each method and dataset, and links to what lies outside.
+"""Write what DVC's stages depend on: a small file for each method and dataset, and links to files outside.
 
 DVC sees whole files. Where a stage depends on part of params.yaml, on the closure of a script's imports, or on files
 that other stages made for many methods, one of these files holds just that part: it changes when, and only when, the
@@ -39,7 +39,7 @@ _PROTOCOL_TEXTS = ("stages/protocol/common.smk", "stages/protocol/protocol.smk")
 
 
 def _code(*rules: str) -> dict[str, str]:
-    """Digests of what the jobs of some rules run, and of the text of the rules."""
+    """Compute the digests of the code that the jobs of some rules run, and of the text of the rules."""
     found = {rule: rule_code(rule) for rule in rules}
     texts = [
         text
@@ -50,7 +50,7 @@ def _code(*rules: str) -> dict[str, str]:
 
 
 def _write_exactly(folder: Path, contents: Mapping[str, Any]) -> None:
-    """Write these JSON files into a folder and remove all else; what is right already stays untouched."""
+    """Write these JSON files into a folder and remove all others; a file with the right content is not touched."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.rglob("*"), reverse=True):
         name = path.relative_to(folder).as_posix()
@@ -70,7 +70,7 @@ def write_inputs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "da
     params : mapping
         Checked params.yaml.
     folder : path-like
-        Where to. Nothing else is left in it.
+        Folder to write to. All other files in it are removed.
     """
     contents: dict[str, Any] = {
         "condense.json": {"code": _code("condense"), "parameters": condense_parameters(params)},
@@ -109,7 +109,7 @@ def write_jobs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data
     params : mapping
         Checked params.yaml. The data must be prepared and condensed.
     folder : path-like
-        Where to. Nothing else is left in it.
+        Folder to write to. All other files in it are removed.
     """
     contents: dict[str, Any] = {
         f"{method}.json": {"inputs": file_digest(f"data/inputs/train/{method}.json"), "data": {}}
@@ -125,7 +125,7 @@ def write_jobs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data
 
 
 def _outside(params: Mapping[str, Any]) -> Iterable[tuple[str, Path]]:
-    """Name and place of every file outside the repository, or of the user's own, that jobs depend on."""
+    """List name and path of every file outside the repository, or of the user's own, that jobs depend on."""
     for dataset in params["datasets"]:
         path = own_file(params, dataset)
         if path is not None:
@@ -138,14 +138,14 @@ def _outside(params: Mapping[str, Any]) -> Iterable[tuple[str, Path]]:
 
 
 def link_outside(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data/outside") -> None:
-    """Renew the links to files of one's own and to packages of other people's methods, which DVC watches through them.
+    """Renew the links through which DVC watches the user's own data files and the packages of outside methods.
 
     Parameters
     ----------
     params : mapping
         Checked params.yaml.
     folder : path-like
-        Where to. Nothing else is left in it.
+        Folder to write to. All other links in it are removed.
     """
     top = Path(folder)
     here = Path.cwd()
@@ -154,7 +154,7 @@ def link_outside(params: Mapping[str, Any], folder: str | os.PathLike[str] = "da
     for name, path in _outside(params):
         link = top / name
         absolute = Path(os.path.abspath(path))
-        # A link inside the working copy stays right when all of it is copied elsewhere.
+        # A link within the working copy stays right when the copy is moved.
         inside = absolute.is_relative_to(here)
         wanted[link] = os.path.relpath(absolute, link.parent) if inside else str(absolute)
     for path in sorted(top.rglob("*"), reverse=True):
