@@ -73,7 +73,7 @@ def foreign_code(implementation: str) -> ForeignSource:
 
 @functools.cache
 def one_method_code(implementation: str) -> str:
-    """Compute the digest of the code that trains one method: the script, the method's file, and all that they import."""
+    """Compute the digest of the code that trains one method: the script, the method, and all that they import."""
     if not is_foreign(implementation):
         return closure_digest(SCRIPTS["train"], f"privsvm.methods.{implementation}")
     source = foreign_code(implementation)
