@@ -35,13 +35,7 @@ WHAT = {
     "numerics": "compiled helpers",
 }
 # At the bottom, a bar in place of arrows.
-FOR_ALL = {
-    "files": "atomic writes",
-    "models": "typed input",
-    "constraints": "values allowed",
-    "digests": "canonical text, hashes",
-    "errors": "one-line errors",
-}
+FOR_ALL = ("files", "models", "constraints", "digests", "errors")
 # The pipeline finds methods by the name that params.yaml gives, which no import shows.
 BY_NAME = {("pipeline", "methods")}
 WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 80
@@ -205,7 +199,7 @@ def draw() -> str:
     lines += [
         f'<rect x="60" y="{y - 8}" width="{WIDTH - 120}" height="32" rx="6" fill="#f2f3f5" stroke="#5b6472"/>',
         f'<text x="{WIDTH / 2:.0f}" y="{y + 13}" text-anchor="middle" font-size="12" fill="#3d4552">'
-        f"below all: {escape('; '.join(f'{name} ({what})' for name, what in FOR_ALL.items()))}</text>",
+        f"below all: {', '.join(FOR_ALL)}</text>",
     ]
     return "\n".join([*lines, "</svg>", ""])
 

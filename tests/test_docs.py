@@ -77,3 +77,23 @@ def test_make_targets_that_pages_name_exist(page):
     targets = set(re.findall(r"^([a-z]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     named = re.findall(r"`make ([a-z]+)|^make ([a-z]+)", (REPOSITORY / page).read_text(), re.MULTILINE)
     assert {first or second for first, second in named} <= targets
+
+
+def proof_pages():
+    return sorted((REPOSITORY / "docs/proofs").glob("*.md"))
+
+
+def test_every_proved_method_has_a_proof_page():
+    # The example in a class's docstring, which is a test too, shows the status.
+    proved = {path.stem for path in (REPOSITORY / "lib/privsvm/methods").glob("*.py") if "'proved'" in path.read_text()}
+    assert len(proved) >= 10
+    assert proved <= {path.stem for path in proof_pages()}
+
+
+@pytest.mark.parametrize("page", proof_pages(), ids=lambda path: path.stem)
+def test_code_and_tests_that_a_proof_names_exist(page):
+    named = re.findall(r"`((?:lib|tests)/[\w/]+\.py)::(\w+)`", page.read_text())
+    assert named or page.stem == "README"
+    for file, name in named:
+        text = (REPOSITORY / file).read_text()
+        assert re.search(rf"^\s*(def|class) {name}\b", text, re.MULTILINE), f"{page.name}: {file}::{name}"

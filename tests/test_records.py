@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privsvm
+from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.files import canonical_json
 from privsvm.privacy.guarantee import Guarantee, Witness, weakest_status
 from privsvm.records import (
     CondensedRowsAttack,

@@ -10,7 +10,7 @@ import pytest
 
 from privsvm.base.released import ConstantPath, FourierPath, LinearPath, StandardizedLinearPath, UnitLinearPath
 from privsvm.data.prepare import write_prepared
-from privsvm.files import canonical_json
+from privsvm.digests import canonical_json
 from privsvm.pipeline.model_files import model_record, save_paths
 from privsvm.privacy.guarantee import Guarantee
 
