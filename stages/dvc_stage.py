@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+# The library of this working copy, wherever the environment's own copy lies: its digests are compared.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+
 from privsvm.data.catalogue import raw_files
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.graph import PROTOCOL_RULES
