@@ -1,6 +1,6 @@
-"""What estimators that release models share: noise streams, fitting and predicting through a released path.
+"""Bases of estimators that release models: noise streams, and fitting and predicting through a released path.
 
-Apart from `privsvm.base.released`, so that whoever only predicts with stored models need not wait for scikit-learn.
+They are apart from `privsvm.base.released` because predicting with stored models does not need scikit-learn.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def disclose_noise(guarantee: Guarantee, rng: NoiseStreams | np.random.Generator
     guarantee : Guarantee
         Of a release with noise from `noise_streams`.
     rng : callable, numpy.random.Generator, int or None
-        What `noise_streams` was given. Whoever hands in streams answers for their seed.
+        The argument of `noise_streams`. A caller who passes streams is responsible for their seed.
 
     Returns
     -------
@@ -162,14 +162,14 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> Any:
-        """One model: a method without epsilon ignores the grid and the repeats."""
+        """Release one model; a method without epsilon ignores the grid and the repeats."""
         started = time.perf_counter()
         self._train(X, y, rng)
         return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
 
     @abc.abstractmethod
     def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
-        """Train and keep the model, with streams from `rng` where it draws anything."""
+        """Train and keep the model; random draws come from `rng`."""
 
     def __sklearn_tags__(self):
         return common_tags(super().__sklearn_tags__())
@@ -219,21 +219,21 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> Any:
-        """Release models for a grid of epsilons, from one solve where the noise comes after it. For benchmarks.
+        """Release models for a grid of epsilons, from one solution if noise is added after it. For benchmarks.
 
         Parameters
         ----------
         X, y
             As in `fit`.
         epsilons : sequence of float (E)
-            The grid. Every model is accounted alone; publishing all of them would compose.
+            The grid. Every model is accounted for on its own; publishing several would add up.
         repeats : int
             Models R per epsilon.
         rng : callable, numpy.random.Generator, int or None
             See `noise_streams`.
         audit : bool, default=False
-            Put a witness into the guarantees: a lower bound on epsilon, shown on a pair of neighbouring data sets. It
-            takes a few more solves or trainings, and may be computed from the private rows.
+            Whether guarantees get a witness: a lower bound on epsilon, shown on a pair of neighbouring datasets. It
+            takes a few more training runs, and may be computed from the private rows.
 
         Returns
         -------
@@ -249,7 +249,7 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
 
     def __sklearn_tags__(self):
         tags = common_tags(super().__sklearn_tags__())
-        # Noise is the point: accuracy on tiny data sets is not.
+        # scikit-learn's checks must not expect accuracy on tiny datasets.
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags

@@ -1,11 +1,11 @@
-"""Parameters of an estimator, declared once: its constructor, its checks, its documentation and params.yaml follow.
+"""Parameters of an estimator, declared once; constructor, checks, documentation and params.yaml follow from them.
 
 A class that inherits from `DeclaredEstimator` declares each parameter in its body::
 
     C: float = parameter(1.0, POSITIVE, "Weight of one row's loss.")
 
-It gets the keyword-only constructor that scikit-learn asks for, the section Parameters of its docstring, and
-`check_declared`. Parameters are inherited; what many classes have is declared here.
+It gets the keyword-only constructor that scikit-learn requires, the section Parameters of its docstring, and
+`check_declared`. Parameters are inherited. Those of many classes are declared here.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Parameter:
     Attributes
     ----------
     default : object
-        Value where none is given.
+        The default value.
     constraint : Constraint
-        The values it may have.
+        The allowed values.
     doc : str
         What it means.
     effect : {"model", "time", "consent", "draw"}
@@ -93,7 +93,7 @@ class DeclaredEstimator(BaseEstimator):
             for name, value in vars(base).get("_own_parameters", {}).items():
                 found.setdefault(name, value)
         cls.declared = found
-        # A constructor that somebody wrote stays.
+        # A class may write its own constructor.
         if cls.__init__ is object.__init__ or hasattr(cls.__init__, "declared"):
             cls.__init__ = _constructor(cls, found)  # type: ignore[method-assign]
         cls.__doc__ = _documentation(vars(cls).get("__doc__"), found)
@@ -113,7 +113,7 @@ def check_values(declared: Mapping[str, Parameter], values: Mapping[str, Any]) -
 
 
 def _constructor(cls: type, declared: Mapping[str, Parameter]) -> Callable[..., None]:
-    """Make a keyword-only ``__init__`` that does nothing but keep what it is given."""
+    """Make a keyword-only ``__init__`` that only stores its arguments."""
     defaults = {name: item.default for name, item in declared.items()}
 
     def initialise(self: Any, **parameters: Any) -> None:
@@ -156,25 +156,25 @@ def _documentation(doc: str | None, declared: Mapping[str, Parameter]) -> str | 
     return f"{before.rstrip()}\n\n{section}\n\n{title}\n-----{rest}\n"
 
 
-# What several classes have.
+# Parameters of several classes.
 
 C_PUBLIC: Any = parameter(
     0.01, POSITIVE, "Weight of one row's loss (the papers' C/n). Public: choose it without looking at the data."
 )
 EPSILON: Any = parameter(1.0, POSITIVE, "Privacy budget of one release.", common=True)
-DELTA: Any = parameter(1e-5, SHARE, "Probability that goes with it.", common=True)
-DATA_NORM: Any = parameter(1.0, BOUND, "Rows longer than this are scaled down to it.")
+DELTA: Any = parameter(1e-5, SHARE, "Delta of the guarantee: far below 1 divided by the number of rows.", common=True)
+DATA_NORM: Any = parameter(1.0, BOUND, "Bound on the norm of a row; longer rows are scaled down to it.")
 NEIGHBOURS: Any = parameter(
-    "replace_one", one_of("replace_one", "add_remove"), "The relation between data sets.", common=True
+    "replace_one", one_of("replace_one", "add_remove"), "The relation between neighbouring datasets.", common=True
 )
 GAP: Any = parameter(
     None,
     optional(POSITIVE),
-    "Public target of the duality gap; None means ``2e-4 C^2 R^2`` for rows of norm at most R, or more where float64 "
-    "cannot certify that.",
+    "Public target of the duality gap. None means ``2e-4 C^2 R^2`` for rows of norm at most R, or the smallest gap "
+    "that float64 can certify, if that is more.",
 )
 ALLOW_UNSOUND: Any = parameter(
-    False, FLAG, "Consent to a model whose epsilon is not proved: `fit` raises without it.", effect="consent"
+    False, FLAG, "Consent to a model whose epsilon is not proved; without it `fit` raises.", effect="consent"
 )
 _LIST_OF_LABELS = Constraint(
     {"anyOf": [{"type": "array"}, {"type": "null"}]},
@@ -184,20 +184,20 @@ _LIST_OF_LABELS = Constraint(
 CLASSES: Any = parameter(
     None,
     _LIST_OF_LABELS,
-    "The public label set. Taking it from the training labels (None) reveals which labels occur: that needs "
-    "``allow_unsound=True``, and the status falls to ``claimed``.",
+    "The public set of labels. None takes it from the training labels, which reveals which labels occur: this needs "
+    "``allow_unsound=True``, and the status becomes ``claimed``.",
     common=True,
 )
 LABELS: Any = parameter(
     None,
     _LIST_OF_LABELS,
-    "The label set, in the order of the class codes; None takes it from the training labels.",
+    "The set of labels, in the order of the class codes; None takes it from the training labels.",
     common=True,
 )
 N_JOBS: Any = parameter(
     None,
     either("must be a whole number, or None", whole(-(2**31)), Constraint({"type": "null"}, "", "None")),
-    "Threads; None means 1, -1 all cores. The model does not depend on it.",
+    "Number of threads; None means 1, -1 all cores. The model does not depend on it.",
     effect="time",
     common=True,
 )
@@ -209,8 +209,8 @@ RANDOM_STATE: Any = parameter(
         "int, numpy.random.Generator or None",
         (np.random.Generator,),
     ),
-    "Noise source. None takes fresh entropy of the operating system: the only choice for a release, since whoever "
-    "knows a seed can draw the same noise and take it off. The guarantee says which it was.",
+    "Source of the noise. None takes fresh entropy from the operating system, the only choice for a release: whoever "
+    "knows a seed can draw the same noise and subtract it. The guarantee says which source it was.",
     effect="draw",
     common=True,
 )

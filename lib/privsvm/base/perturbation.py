@@ -1,4 +1,4 @@
-"""Output perturbation: what methods share that add noise to the solution of a strongly convex problem.
+"""Output perturbation: shared by methods that add noise to the solution of a strongly convex problem.
 
 The objective ``1/2 ||w||^2 + C sum_i loss_i`` is 1-strongly convex. If one row's subgradient has norm at most G, its
 solution moves by at most G when a row is added or removed, and by 2 G when one is replaced. For the hinge loss
@@ -96,7 +96,7 @@ def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 
 
 
 def check_scale(C: float, data_norm: float) -> float:
-    """Return ``C R^2``, what a row counts at most; raise ValueError where float64 cannot certify a solution for it."""
+    """Return ``C R^2``, the most that a row counts; raise ValueError if float64 cannot certify a solution for it."""
     scale = C * data_norm**2
     if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
         raise ValueError(
@@ -107,14 +107,14 @@ def check_scale(C: float, data_norm: float) -> float:
 
 
 def public_row_count(n_rows: int) -> int:
-    """Return the number of rows rounded up to a power of two: what `PUBLIC_ROW_COUNT` takes to be public."""
+    """Round the number of rows up to a power of two, which `PUBLIC_ROW_COUNT` takes to be public."""
     return 2 ** math.ceil(math.log2(max(n_rows, 2)))
 
 
 def certifiable_gap(
     gap: float | None, C: float, data_norm: float, n_rows: int, n_features: int, n_vectors: int
 ) -> tuple[float, float]:
-    """Public target of the duality gap, and what float64 may get wrong about it.
+    """Choose a public target of the duality gap, and bound the round-off in it.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def clip_rows(X, data_norm: float):
 
 
 def extreme_rows(X) -> list[np.ndarray]:
-    """Rows (1, d) that a data set with the same feature ranges may hold, as far out as they get."""
+    """List rows (1, d) at the limits of the features' ranges, which a neighbouring dataset may hold."""
     low, high = X.min(axis=0), X.max(axis=0)
     if scipy.sparse.issparse(X):
         low, high = low.toarray().ravel(), high.toarray().ravel()
@@ -179,16 +179,16 @@ def largest_move(
     neighbours: Neighbours,
     order: int = 2,
 ) -> tuple[float, float] | None:
-    """How far replacing (or adding) one row moves the solution: a lower bound on the sensitivity.
+    """Measure how far replacing (or adding) one row moves the solution: a lower bound on the sensitivity.
 
     Parameters
     ----------
     rows : ndarray or CSR matrix (n, d)
-        Training rows as the solver sees them. The first one makes room.
+        Training rows as the solver sees them. The first one is replaced.
     codes : ndarray of int (n,)
         Their class codes.
     pairs : sequence of ((row, code), (row, code))
-        What takes its place in the two data sets; rows (1, d). For ``add_remove`` the second data set is without.
+        What takes its place in the two datasets; rows (1, d). For ``add_remove`` the second dataset has no such row.
     solve : callable
         From rows and class codes to weights.
     neighbours : {"replace_one", "add_remove"}
@@ -223,14 +223,14 @@ def largest_move(
 
 
 def one_vs_rest_signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Signs (k, n) of the binary problems: one problem for two classes, else one for each class."""
+    """Make the signs (k, n) of the binary problems: one problem for two classes, otherwise one for each class."""
     if n_classes == 2:
         return np.where(codes == 1, 1.0, -1.0)[None, :]
     return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
 
 
 def solve_one_vs_rest(X, codes: np.ndarray, n_classes: int, C: float, gap: float) -> np.ndarray:
-    """Exact weights (k, d) of the binary hinge problems; see `one_vs_rest_signs`."""
+    """Solve the binary hinge problems for their exact weights (k, d); see `one_vs_rest_signs`."""
     return np.stack([solve_hinge(X, signs, C, gap).coef for signs in one_vs_rest_signs(codes, n_classes)])
 
 

@@ -1,8 +1,8 @@
-"""Released models: what a method gives away, and all that is needed to predict with it.
+"""Released models: what a method publishes, and all that predictions need.
 
-A path holds the models that one training set released for a grid of epsilons and a number of repeats. It
-knows how to predict and how to be stored as plain arrays, and holds nothing else: no clean weights, no
-training rows beyond those a method publishes by design.
+A path holds the models released from one training set for a grid of epsilons and a number of repeats. It can predict,
+and it can be stored as plain arrays. It holds nothing else: no weights before noise, and no training rows except those
+that a method publishes by design.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class ReleasedPath(abc.ABC):
     Attributes
     ----------
     epsilons : tuple of float (E)
-        What was asked for; ``(inf,)`` for a non-private model.
+        The requested epsilons; ``(inf,)`` for a model without privacy.
     guarantees : tuple of Guarantee (E)
         One record per epsilon.
     n_classes : int
         Number of classes c.
     objective, n_support, n_iter : float, int, int or None
-        Of the solve; None where the number would be private.
+        Of the solver's run; None where the number would be private.
     fit_seconds, release_seconds : float
         Time of the exact solve, and of all E x R releases from it. Audits are not counted.
     """
@@ -72,7 +72,7 @@ class ReleasedPath(abc.ABC):
 
     @abc.abstractmethod
     def scores(self, X, epsilon_index: int) -> np.ndarray:
-        """Decision values of the R models of one epsilon.
+        """Compute the decision values of the R models of one epsilon.
 
         Parameters
         ----------
@@ -88,13 +88,13 @@ class ReleasedPath(abc.ABC):
         """
 
     def codes(self, scores: np.ndarray) -> np.ndarray:
-        """Class codes (R, n) that belong to decision values (R, n, k)."""
+        """Turn decision values (R, n, k) into class codes (R, n)."""
         if scores.shape[-1] == 1:
             return (scores[..., 0] > 0).astype(np.int64)
         return np.argmax(scores, axis=-1)
 
     def without_seconds(self) -> Self:
-        """Return the path without its times, which depend on the private rows: for a model that is given away."""
+        """Return the path without its times, which depend on the private rows, so that it can be published."""
         return dataclasses.replace(self, fit_seconds=0.0, release_seconds=0.0)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -146,16 +146,16 @@ class UnitLinearPath(LinearPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StandardizedLinearPath(LinearPath):
-    """Linear models of features that are standardised first, by numbers of each model's own.
+    """Linear models of standardised features; each model has its own centres and spreads.
 
     Attributes
     ----------
     coef, intercept
         As of `LinearPath`.
     centre, spread : ndarray (E, R, d)
-        Features are taken as ``(x - centre) / spread``,
+        The models read features as ``(x - centre) / spread``.
     bound : ndarray (1,)
-        and cut at this size.
+        Standardised features are clipped to this size.
     """
 
     kind: ClassVar[str] = "standardized_linear"
@@ -180,16 +180,16 @@ class StandardizedLinearPath(LinearPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlockPath(LinearPath):
-    """Linear models of the columns of a public kernel, which several entities make together.
+    """Linear models of the columns of a public kernel that several entities compute together.
 
-    Its rows are not those of the data, but their kernel values, which only the entities can compute.
+    The rows to predict are kernel values, which only the entities can compute from the data.
 
     Attributes
     ----------
     coef, intercept
         As of `LinearPath`.
     power : ndarray (1,)
-        Kernel values are raised to it first: a Gaussian kernel of another coefficient than was published.
+        Kernel values are raised to this power first, which gives the Gaussian kernel with another gamma.
     """
 
     kind: ClassVar[str] = "block"
@@ -239,7 +239,7 @@ class FourierPath(ReleasedPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConstantPath(ReleasedPath):
-    """A model that answers the same for every row.
+    """A model with the same answer for every row.
 
     Attributes
     ----------
@@ -304,7 +304,7 @@ class KernelPath(ReleasedPath):
     pair_coef : ndarray (E, R, m, p)
         Coefficients for the ``p = c (c - 1) / 2`` class pairs.
     intercept : ndarray (E, R, p)
-        Offsets; a pair's value is positive for its first class. For two classes the sign is turned, so
+        Offsets; the value of a pair is positive for its first class. For two classes the sign is reversed, so
         that it is positive for class 1.
     kernel_parameters : ndarray (4,)
         Index into `privsvm.solvers.kernels.KERNELS`, gamma, degree, coef0.

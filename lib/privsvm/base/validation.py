@@ -1,4 +1,4 @@
-"""Checks on training data that every method shares."""
+"""Checks of parameters and training data that all methods share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SMALLEST_BOUND, _LARGEST_BOUND = 1e-100, 1e100
 
 
 def is_number(value: Any) -> bool:
-    """Whether a parameter is a real number of double precision, and not a truth value."""
+    """Tell whether a parameter is a real number of double precision, and not a boolean."""
     return isinstance(value, (int, float, np.integer)) and not isinstance(value, (bool, np.bool_))
 
 
@@ -65,14 +65,14 @@ def check_seed(name: str, value: Any) -> int:
 
 
 def check_whole_number(name: str, value: Any, smallest: int) -> int:
-    """Return a parameter as an integer; raise ValueError with name and value if it is no whole number or too small."""
+    """Return a parameter as an integer; raise ValueError with name and value if it is not whole or too small."""
     if not is_number(value) or not math.isfinite(value) or value != int(value) or value < smallest:
         raise ValueError(f"{name}={value!r}: must be a whole number of at least {smallest}")
     return int(value)
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise ValueError with name and value if a parameter is not a truth value."""
+    """Raise ValueError with name and value if a parameter is not a boolean."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name}={value!r}: must be true or false")
 
@@ -84,7 +84,7 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
 
 
 def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], float]:
-    """Return a grid of epsilons and the delta as plain floats; raise ValueError for what means nothing."""
+    """Return a grid of epsilons and the delta as plain floats; raise ValueError if one is out of range."""
     delta = check_positive("delta", delta)
     for epsilon in epsilons:
         check_budget(check_positive("epsilon", epsilon), delta)
@@ -92,7 +92,7 @@ def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], f
 
 
 def check_public_classes(classes: Sequence | None, allow_unsound: bool) -> None:
-    """Raise ValueError where the class set would silently be taken from private labels."""
+    """Raise ValueError if the set of classes would silently be taken from private labels."""
     check_flag("allow_unsound", allow_unsound)
     if classes is None and not allow_unsound:
         raise ValueError(
@@ -101,7 +101,7 @@ def check_public_classes(classes: Sequence | None, allow_unsound: bool) -> None:
 
 
 def check_consent(allow_unsound: bool, problem: str) -> None:
-    """Raise ValueError where nobody consented to a method whose epsilon does not hold."""
+    """Raise ValueError if the user has not consented to a method whose epsilon does not hold."""
     if not allow_unsound:
         raise ValueError(f"allow_unsound={allow_unsound!r}: {problem}; consent with allow_unsound=True")
 
@@ -131,7 +131,7 @@ def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any,
     ValueError
         If a label is outside `classes`, or there are fewer than two classes.
     """
-    # Imported late: who only checks parameters need not wait for SciPy and scikit-learn.
+    # Imported late: checking parameters alone needs neither SciPy nor scikit-learn.
     import scipy.sparse
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
