@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -25,11 +26,13 @@ __all__ = [
     "LinearPath",
     "OneVsOneLinearPath",
     "OneVsRestKernelPath",
+    "PredictionsPath",
     "ReleasedPath",
     "StandardizedLinearPath",
     "UnitLinearPath",
     "one_vs_one_scores",
     "path_from_arrays",
+    "rows_digest",
 ]
 
 
@@ -379,6 +382,45 @@ class OneVsRestKernelPath(KernelPath):
         return ReleasedPath.codes(self, scores)
 
 
+def rows_digest(X) -> np.ndarray:
+    """SHA-256 (32,) of rows, a dense or CSR matrix."""
+    parts = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+    digest = hashlib.sha256(repr(X.shape).encode())
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return np.frombuffer(digest.digest(), dtype=np.uint8)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PredictionsPath(ReleasedPath):
+    """What models that are not stored said of certain rows: the test rows of one split.
+
+    Attributes
+    ----------
+    predicted_scores : ndarray (E, R, n, k)
+        Decision values of these rows.
+    digest : ndarray of uint8 (32,)
+        Of the rows, see `rows_digest`: of others nothing is known.
+    """
+
+    kind: ClassVar[str] = "predictions"
+    array_names: ClassVar[tuple[str, ...]] = ("predicted_scores", "digest")
+
+    predicted_scores: np.ndarray
+    digest: np.ndarray
+
+    @property
+    def n_repeats(self) -> int:
+        return self.predicted_scores.shape[1]
+
+    def scores(self, X, epsilon_index: int) -> np.ndarray:
+        if not np.array_equal(self.digest, rows_digest(X)):
+            raise PrivSVMError(
+                "model file: holds predictions for the test rows of its split, and these are other rows; train again"
+            )
+        return self.predicted_scores[epsilon_index]
+
+
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
     """Rebuild a path from its stored arrays.
 
@@ -402,7 +444,7 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     """
     paths = (
         LinearPath, UnitLinearPath, StandardizedLinearPath, OneVsOneLinearPath, BlockPath, FourierPath, KernelPath,
-        OneVsRestKernelPath, ConstantPath,
+        OneVsRestKernelPath, ConstantPath, PredictionsPath,
     )  # fmt: skip
     kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}
     if kind not in kinds:

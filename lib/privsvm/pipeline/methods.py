@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import re
@@ -14,6 +15,7 @@ from privsvm.errors import PrivSVMError, nearest_name
 
 __all__ = [
     "ForeignSource",
+    "check_installed",
     "estimator_class",
     "foreign_files",
     "foreign_source",
@@ -97,6 +99,24 @@ class ForeignSource:
     digest: str
 
 
+def check_installed(implementation: str) -> importlib.machinery.ModuleSpec:
+    """Find the package behind ``package.module:Class``, without importing it.
+
+    Raises
+    ------
+    PrivSVMError
+        If it is not installed.
+    """
+    package = implementation.split(":")[0].split(".")[0]
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise PrivSVMError(
+            f"implementation: {implementation!r}: no package {package!r} is installed; install it where the workflow "
+            "runs, or correct the name"
+        )
+    return spec
+
+
 def foreign_files(implementation: str) -> list[tuple[Path, Path]]:
     """List the Python files of the package behind ``package.module:Class``, without importing it.
 
@@ -115,13 +135,7 @@ def foreign_files(implementation: str) -> list[tuple[Path, Path]]:
     PrivSVMError
         If the package is not installed.
     """
-    package = implementation.split(":")[0].split(".")[0]
-    spec = importlib.util.find_spec(package)
-    if spec is None:
-        raise PrivSVMError(
-            f"implementation: {implementation!r}: no package {package!r} is installed; install it where the workflow "
-            "runs, or correct the name"
-        )
+    spec = check_installed(implementation)
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
     files = [(path.relative_to(folder), path) for folder in folders for path in folder.rglob("*.py")]
     if not folders and spec.origin is not None and Path(spec.origin).is_file():

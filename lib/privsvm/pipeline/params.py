@@ -15,7 +15,7 @@ from privsvm.constraints import COUNT, FLAG, POSITIVE, SHARE, Constraint, one_of
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json
 from privsvm.models import Model, Obeys, check_model
-from privsvm.pipeline.methods import estimator_class, implementations, is_foreign
+from privsvm.pipeline.methods import check_installed, estimator_class, implementations, is_foreign
 
 __all__ = [
     "check_params",
@@ -241,6 +241,11 @@ def _check_entry(method: str, entry: MethodEntry, datasets: Mapping[str, Any]) -
     for required in _PROTOCOLS.get(name, ()):
         if required not in entry.parameters:
             raise PrivSVMError(f"{where}: the key {required!r} is missing; add it (see docs/parameters.md)")
+    if is_foreign(name):
+        try:
+            check_installed(name)
+        except PrivSVMError as error:
+            raise PrivSVMError(f"{where}.{error}") from None
     _check_parameters(where, name, entry.parameters)
     for dataset, changes in (entry.per_dataset or {}).items():
         _known_dataset(dataset, datasets, f"{where}.per_dataset")
@@ -252,7 +257,10 @@ def _check_entry(method: str, entry: MethodEntry, datasets: Mapping[str, Any]) -
 def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
     """Raise PrivSVMError for the first parameter that an implementation does not have, or not with this value."""
     if is_foreign(implementation):
-        # Another package's class has the last word, in the job that imports it.
+        # Another package's class has the last word on its own, in the job that imports it.
+        name = values.get("states_epsilon")
+        if name is not None and (not isinstance(name, str) or not name.isidentifier()):
+            raise PrivSVMError(f"{where}.states_epsilon: {name!r} is not valid; must name a parameter of the class")
         return
     known = implementation_parameters(implementation)
     if not all(name in known and known[name].accepts(value) for name, value in values.items()):

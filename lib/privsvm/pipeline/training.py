@@ -16,7 +16,7 @@ from privsvm.data.prepared import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.streams import seeded_stream
 from privsvm.pipeline.condensing import attack_split, rows_not_condensed, training_rows
-from privsvm.pipeline.methods import estimator_class
+from privsvm.pipeline.methods import estimator_class, is_foreign
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import CondensedRowsAttack, CondensedSplit
 
@@ -47,10 +47,13 @@ def _broken_assumptions(prepared: PreparedData, condense: str) -> list[str]:
     return broken
 
 
-def _estimator(
-    implementation: str, parameters: Mapping[str, Any], privacy: Mapping[str, Any], n_classes: int, n_rows: int
-):
-    """Build the estimator of a method file, handing it those common parameters it knows."""
+def _estimator(job: Mapping[str, Any], n_classes: int, n_rows: int, X_test: Any) -> Any:
+    """Build the estimator of a method file, handing it those common parameters it knows; or another package's."""
+    implementation, parameters, privacy = job["implementation"], job["parameters"], job["privacy"]
+    if is_foreign(implementation):
+        from privsvm.pipeline.foreign import ForeignMethod
+
+        return ForeignMethod(implementation, parameters, privacy, n_classes, X_test)
     method_class = estimator_class(implementation)
     common = {
         "classes": list(range(n_classes)),
@@ -129,8 +132,8 @@ def train_paths(
             purpose = ("noise", job["experiment"], dataset, method, split, float(epsilon), repeat)
             return seeded_stream(job["seed"], *purpose)
 
-        estimator = _estimator(job["implementation"], job["parameters"], privacy, n_classes, X.shape[0])
         try:
+            estimator = _estimator(job, n_classes, X.shape[0], prepared.split(split).X_test)
             # One audit per dataset is enough, and it costs a few more solves. Condensed rows are nobody's: data sets
             # that differ in one of them are no neighbours.
             audit = whole and split == 0
