@@ -60,8 +60,13 @@ class Constraint:
 
     def problem(self, value: Any) -> str:
         """Say what would be right in place of a value that is not accepted."""
-        if len(self.schema.get("enum", ())) > 1:
-            return nearest_name(str(value), [str(word) for word in self.schema["enum"]])
+        options = self.schema.get("anyOf", [self.schema])
+        words = [str(word) for option in options for word in option.get("enum", ())]
+        if len(options) == 1 and len(words) > 1:
+            return nearest_name(str(value), words)
+        if words and isinstance(value, str):
+            hint = nearest_name(value, words)
+            return f"{self.wish}; {hint}" if hint.startswith("did you mean") else self.wish
         return self.wish
 
     def to_schema(self) -> dict[str, Any]:

@@ -11,9 +11,17 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from privsvm.constraints import Constraint
 from privsvm.errors import PrivSVMError, nearest_name
 
-__all__ = ["Model", "Obeys", "check_model"]
+__all__ = ["KeyedError", "Model", "Obeys", "check_model"]
 
 Checked = TypeVar("Checked", bound="Model")
+
+
+class KeyedError(ValueError):
+    """A problem with one key of a mapping, that a validator of the whole found."""
+
+    def __init__(self, key: str, problem: str):
+        super().__init__(problem)
+        self.key = key
 
 
 class Obeys:
@@ -79,6 +87,11 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
         parent, _, last = key.rpartition(".")
         prefix = f"{parent}: " if parent else ""
         raise PrivSVMError(f"{prefix}the key {last!r} is missing; add it (see docs/parameters.md)")
+    if found["type"] == "value_error":
+        # What a validator says is the whole message.
+        problem = found["ctx"]["error"]
+        named = ".".join([*([where] if where else []), problem.key]) if isinstance(problem, KeyedError) else key
+        raise PrivSVMError(f"{named}: {problem}" if not isinstance(problem, PrivSVMError) else f"{where}.{problem}")
     raise PrivSVMError(f"{key}: {found['input']!r} is not valid; {_wish(found)}")
 
 

@@ -1,6 +1,6 @@
 """What is known of every dataset: where its files are, how to read them, what is public about it.
 
-Imports the standard library only, because the workflow reads the catalogue at every start.
+Light, because the workflow reads the catalogue at every start.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import math
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from privsvm.data.settings import (
+    FORMATS,
+    Bounds,
+    OwnSettings,
+    Settings,
+    check_settings,
+    normalise_label,
+    normalise_protocol,
+    parse_bounds,
+)
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.models import KeyedError
 
 __all__ = [
     "Bounds",
@@ -31,34 +41,6 @@ __all__ = [
     "resolve",
 ]
 
-FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")
-MISSING_RULES = ("error", "drop_rows", "drop_columns", "zero")
-SCALINGS = ("none", "bounds", "min_max", "z_score")
-FIT_ON = ("training_rows", "all_rows")
-PROTOCOLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "holdout": {"repeats": 1, "test_size": 0.2, "stratified": True},
-        "k_fold": {"folds": 5, "repeats": 1, "stratified": True},
-        "given": {"train": "train", "test": "test"},
-        "resubstitution": {},
-    }
-)
-
-_COMMON_SETTINGS = ("scaling", "fit_on", "range", "bounds", "positive", "groups", "missing", "protocol", "parts")
-_OWN_SETTINGS = (
-    "path",
-    "url",
-    "sha256",
-    "format",
-    "label",
-    "features",
-    "classes",
-    "delimiter",
-    "header",
-    "drop_columns",
-    "member",
-    "n_features",
-)
 PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".zip", ".Z")
 _SUFFIX_FORMATS = {
     ".csv": "csv",
@@ -73,8 +55,6 @@ _SUFFIX_FORMATS = {
     ".npz": "npz",
     ".mat": "mat",
 }
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -179,20 +159,6 @@ class DataPart:
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Public lower and upper bounds of the features, in the units of the file.
-
-    Attributes
-    ----------
-    lower, upper : tuple of float
-        One number for all features, or one for each.
-    """
-
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class DatasetEntry:
     """A dataset with the settings it is used with.
 
@@ -269,28 +235,6 @@ class DatasetEntry:
     papers: tuple[str, ...] = ()
 
 
-def normalise_label(value: Any) -> str:
-    """Write a label the one way it is written everywhere here.
-
-    Parameters
-    ----------
-    value : object
-        Text, number or boolean.
-
-    Returns
-    -------
-    str
-        Whole numbers without sign ``+`` and without ``.0`` (``"+1"``, ``1.0`` and ``"1"`` are all ``"1"``);
-        other text as it is, without surrounding blanks.
-    """
-    text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value).strip()
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        if math.isfinite(number) and number == int(number) and abs(number) < 2**53:
-            return str(int(number))
-    return text
-
-
 def _label_order(labels: Sequence[str]) -> tuple[str, ...]:
     """Order labels by number if all are whole numbers, else by text."""
     try:
@@ -342,7 +286,7 @@ def _default_pool(parts: Mapping[str, DataPart]) -> tuple[str, ...]:
 
 def _catalogue_entry(name: str, record: Mapping[str, Any]) -> DatasetEntry:
     parts = {role: _catalogue_part(role, part) for role, part in record["parts"].items()}
-    bounds = None if record.get("bounds") is None else _parse_bounds(name, record["bounds"])
+    bounds = None if record.get("bounds") is None else parse_bounds(record["bounds"])
     return DatasetEntry(
         name=name,
         files={file: _catalogue_file(file, item) for file, item in record["files"].items()},
@@ -385,219 +329,83 @@ def load_catalogue() -> dict[str, DatasetEntry]:
     return dict(_cached_catalogue())
 
 
-def _number(name: str, key: str, value: Any) -> float:
-    # YAML 1.1 reads 1e-5 as text, so text that is a number counts as one.
-    try:
-        number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise PrivSVMError(f"datasets.{name}.{key}: {value!r} is not a finite number; give a number")
-    return number
-
-
-def _parse_bounds(name: str, value: Any) -> Bounds:
-    if isinstance(value, Mapping):
-        for key in value:
-            if key not in ("lower", "upper"):
-                raise PrivSVMError(
-                    f"datasets.{name}.bounds.{key}: unknown key; {nearest_name(key, ['lower', 'upper'])}"
-                )
-        pair = [value.get("lower"), value.get("upper")]
-    elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
-        pair = list(value)
-    else:
-        pair = [None, None]
-    sides: list[tuple[float, ...]] = []
-    for side in pair:
-        if side is None:
-            raise PrivSVMError(
-                f"datasets.{name}.bounds: {value!r} is not a pair; write [low, high] or {{lower: [...], upper: [...]}}"
-            )
-        numbers = side if isinstance(side, Sequence) and not isinstance(side, str) else [side]
-        sides.append(tuple(_number(name, "bounds", item) for item in numbers))
-    lower, upper = sides
-    if len(lower) != len(upper):
-        raise PrivSVMError(
-            f"datasets.{name}.bounds: {len(lower)} lower and {len(upper)} upper bounds; give one of each per feature"
-        )
-    for index, (low, high) in enumerate(zip(lower, upper, strict=True)):
-        if low > high or (low == high and len(lower) == 1):
-            raise PrivSVMError(
-                f"datasets.{name}.bounds: lower bound {low} of feature {index + 1} is not below upper bound {high}; "
-                "swap or widen them"
-            )
-    return Bounds(lower, upper)
-
-
-def _choice(name: str, key: str, value: Any, known: Sequence[str]) -> str:
-    if value not in known:
-        raise PrivSVMError(f"datasets.{name}.{key}: unknown value {value!r}; {nearest_name(str(value), known)}")
-    return str(value)
-
-
-def _parse_groups(name: str, value: Any) -> dict[str, tuple[str, ...]]:
-    if not isinstance(value, Mapping):
-        raise PrivSVMError(f"datasets.{name}.groups: {value!r} is not a mapping; write {{class: [label, label]}}")
-    groups: dict[str, tuple[str, ...]] = {}
-    seen: dict[str, str] = {}
-    for key, labels in value.items():
-        members = labels if isinstance(labels, Sequence) and not isinstance(labels, str) else [labels]
-        group = normalise_label(key)
-        groups[group] = tuple(normalise_label(label) for label in members)
-        for label in groups[group]:
-            if label in seen:
-                raise PrivSVMError(
-                    f"datasets.{name}.groups: label {label!r} is in {seen[label]!r} and {group!r}; keep it in one group"
-                )
-            seen[label] = group
-    if len(groups) == 1:
-        raise PrivSVMError(f"datasets.{name}.groups: one class only, {next(iter(groups))!r}; name at least two classes")
-    return groups
-
-
-def normalise_protocol(value: Any, key: str = "protocol") -> dict[str, Any]:
-    """Check a protocol and fill in its defaults.
-
-    Parameters
-    ----------
-    value : mapping or str
-        ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": true}``,
-        ``{"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": true}``,
-        ``{"kind": "given", "train": "train", "test": "test"}`` or ``{"kind": "resubstitution"}``; a kind alone
-        stands for its defaults.
-    key : str
-        What to call it in errors.
-
-    Returns
-    -------
-    dict
-        With every key of its kind.
-
-    Raises
-    ------
-    PrivSVMError
-        If the kind or a key is unknown, or a value makes no sense.
-    """
-    if isinstance(value, str):
-        value = {"kind": value}
-    if not isinstance(value, Mapping) or "kind" not in value:
-        raise PrivSVMError(f"{key}: {value!r} has no `kind`; known: {', '.join(PROTOCOLS)}")
-    kind = value["kind"]
-    if kind not in PROTOCOLS:
-        raise PrivSVMError(f"{key}.kind: unknown protocol {kind!r}; {nearest_name(str(kind), PROTOCOLS)}")
-    for item in value:
-        if item != "kind" and item not in PROTOCOLS[kind]:
-            known = nearest_name(str(item), PROTOCOLS[kind])
-            raise PrivSVMError(f"{key}.{item}: unknown key for protocol {kind!r}; {known}")
-    result = {"kind": kind, **PROTOCOLS[kind], **value}
-    for item, least in (("repeats", 1), ("folds", 2)):
-        if item in result and (
-            isinstance(result[item], bool) or not isinstance(result[item], int) or result[item] < least
-        ):
-            raise PrivSVMError(f"{key}.{item}: {result[item]!r} is not a whole number of at least {least}; raise it")
-    if "test_size" in result:
-        size = result["test_size"]
-        fraction = isinstance(size, float) and 0.0 < size < 1.0
-        count = isinstance(size, int) and not isinstance(size, bool) and size >= 1
-        if not fraction and not count:
-            raise PrivSVMError(f"{key}.test_size: {size!r}; give a fraction between 0 and 1 or a number of rows")
-    if "stratified" in result and not isinstance(result["stratified"], bool):
-        raise PrivSVMError(f"{key}.stratified: {result['stratified']!r}; give true or false")
-    return result
-
-
-def _own_entry(name: str, settings: Mapping[str, Any]) -> DatasetEntry:
+def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
     """Build the entry of a dataset declared in params.yaml."""
-    path, url = settings.get("path"), settings.get("url")
-    if path is not None and url is not None:
-        raise PrivSVMError(f"datasets.{name}: both `path` and `url` given; keep one")
-    where = str(path) if path is not None else str(url)
-    key = "path" if path is not None else "url"
-    if path is not None and not Path(where).is_file():
-        what = "is a folder" if Path(where).is_dir() else "no such file"
-        raise PrivSVMError(f"datasets.{name}.path: {where!r}: {what}; correct the path or use `url`")
-    if url is not None and urllib.parse.urlsplit(where).scheme not in ("http", "https"):
-        raise PrivSVMError(f"datasets.{name}.url: {where!r} is not an http(s) address; use `path` for a local file")
-    file_name = Path(where if path is not None else urllib.parse.unquote(urllib.parse.urlsplit(where).path)).name
-    if not file_name:
-        raise PrivSVMError(f"datasets.{name}.{key}: {where!r} names no file; give the address of a file")
-    member = settings.get("member")
-    format_ = settings.get("format")
-    if format_ is None:
-        bare = str(member) if member is not None else file_name
-        for suffix in PACKING_SUFFIXES:
-            bare = bare.removesuffix(suffix)
-        format_ = _SUFFIX_FORMATS.get(Path(bare).suffix.lower())
-        if format_ is None:
-            raise PrivSVMError(
-                f"datasets.{name}.format: cannot be told from {file_name!r}; set it to one of {', '.join(FORMATS)}"
-            )
-    format_ = _choice(name, "format", format_, FORMATS)
-    label = settings.get("label")
-    if isinstance(label, bool) or not isinstance(label, (int, str, type(None))):
-        raise PrivSVMError(f"datasets.{name}.label: {label!r}; give a column name or a position (0 is the first)")
-    if label is None and format_ in ("csv", "data", "arff", "parquet"):
-        raise PrivSVMError(f"datasets.{name}.label: missing; name the label column of {file_name!r} (or its position)")
-    header = settings.get("header", format_ == "csv")
-    if not isinstance(header, bool):
-        raise PrivSVMError(f"datasets.{name}.header: {header!r}; give true or false")
-    if format_ in ("csv", "data") and not header and isinstance(label, str):
-        raise PrivSVMError(f"datasets.{name}.label: {label!r} is a name but `header` is false; give the position")
-    delimiter = settings.get("delimiter")
+    where, file_name = _own_file(settings)
+    format_ = settings.format or _told_format(file_name, settings.member)
+    header = settings.header if settings.header is not None else format_ == "csv"
+    _check_label(settings.label, format_, header, file_name)
+    delimiter = settings.delimiter
     if delimiter is None and file_name.removesuffix(".gz").lower().endswith(".tsv"):
         delimiter = "tab"
-    sha256 = settings.get("sha256")
-    if sha256 is not None:
-        sha256 = str(sha256).lower().removeprefix("sha256:")
-        if not _SHA256.fullmatch(sha256):
-            raise PrivSVMError(f"datasets.{name}.sha256: {sha256!r} is not 64 hexadecimal digits; copy it again")
-    n_features = settings.get("n_features")
-    if n_features is not None and (isinstance(n_features, bool) or not isinstance(n_features, int) or n_features < 1):
-        raise PrivSVMError(f"datasets.{name}.n_features: {n_features!r}; give a whole number of at least 1")
-    drop = settings.get("drop_columns", ())
     part = DataPart(
         role="all",
         files=(file_name,),
         format=format_,
-        label=label if label is not None or format_ == "libsvm" else "y",
-        features=str(settings.get("features", "X")) if format_ in ("mat", "npz") else None,
+        label=settings.label if settings.label is not None or format_ == "libsvm" else "y",
+        features=settings.features or "X" if format_ in ("mat", "npz") else None,
         header_rows=int(header) if format_ in ("csv", "data") else 0,
-        header_assumed="header" not in settings,
+        header_assumed=settings.header is None,
         delimiter=delimiter,
-        drop_columns=tuple(drop) if isinstance(drop, Sequence) and not isinstance(drop, str) else (drop,),
-        member=None if member is None else str(member),
-        n_features=n_features,
+        drop_columns=settings.drop_columns,
+        member=settings.member,
+        n_features=settings.n_features,
     )
     file = DataFile(
         name=file_name,
-        urls=() if url is None else (where,),
-        sha256=sha256,
-        path=where if path is not None else None,
-        canonical_url=url,
+        urls=() if settings.url is None else (where,),
+        sha256=settings.sha256,
+        path=settings.path,
+        canonical_url=settings.url,
     )
-    classes = settings.get("classes")
-    if classes is not None:
-        if not isinstance(classes, Sequence) or isinstance(classes, str) or len(classes) < 2:
-            raise PrivSVMError(f"datasets.{name}.classes: {classes!r}; list every class that may occur, at least two")
-        if any(isinstance(item, bool) for item in classes):
-            raise PrivSVMError(
-                f"datasets.{name}.classes: {list(classes)!r}: YAML reads unquoted yes, no, on and off as true and "
-                "false; write them in quotes"
-            )
-        classes = tuple(normalise_label(item) for item in classes)
-        if len(set(classes)) != len(classes):
-            raise PrivSVMError(f"datasets.{name}.classes: {list(classes)!r} names a class twice; list each once")
     return DatasetEntry(
         name=name,
         files={file_name: file},
         parts={"all": part},
-        labels=None if settings.get("groups") else classes,
-        classes=classes,
+        labels=None if settings.groups else settings.classes,
+        classes=settings.classes,
         pool=("all",),
-        verified=sha256 is not None,
+        verified=settings.sha256 is not None,
         own=True,
     )
+
+
+def _own_file(settings: OwnSettings) -> tuple[str, str]:
+    """Where the file of one's own is, and its name."""
+    path, url = settings.path, settings.url
+    if path is not None and url is not None:
+        raise ValueError("both `path` and `url` given; keep one")
+    if path is not None:
+        if not Path(path).is_file():
+            what = "is a folder" if Path(path).is_dir() else "no such file"
+            raise KeyedError("path", f"{path!r}: {what}; correct the path or use `url`")
+        return path, Path(path).name
+    parts = urllib.parse.urlsplit(str(url))
+    if parts.scheme not in ("http", "https"):
+        raise KeyedError("url", f"{url!r} is not an http(s) address; use `path` for a local file")
+    file_name = Path(urllib.parse.unquote(parts.path)).name
+    if not file_name:
+        raise KeyedError("url", f"{url!r} names no file; give the address of a file")
+    return str(url), file_name
+
+
+def _told_format(file_name: str, member: str | None) -> str:
+    """Format that a file's ending tells."""
+    bare = file_name if member is None else member
+    for suffix in PACKING_SUFFIXES:
+        bare = bare.removesuffix(suffix)
+    format_ = _SUFFIX_FORMATS.get(Path(bare).suffix.lower())
+    if format_ is None:
+        raise KeyedError("format", f"cannot be told from {file_name!r}; set it to one of {', '.join(FORMATS)}")
+    return format_
+
+
+def _check_label(label: int | str | None, format_: str, header: bool, file_name: str) -> None:
+    """Refuse a label column that cannot be found."""
+    if label is None and format_ in ("csv", "data", "arff", "parquet"):
+        raise KeyedError("label", f"missing; name the label column of {file_name!r} (or its position)")
+    if format_ in ("csv", "data") and not header and isinstance(label, str):
+        raise KeyedError("label", f"{label!r} is a name but `header` is false; give the position")
 
 
 def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntry:
@@ -636,94 +444,91 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
         raise PrivSVMError(f"datasets.{name}: unknown dataset {name!r}; {hint} (own data needs `path` or `url`)")
     if own and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
         raise PrivSVMError(f"datasets.{name}: the name becomes a folder; use letters, digits, '.', '_', '-' and '+'")
-    known = _COMMON_SETTINGS + (_OWN_SETTINGS if own else ())
-    for key in settings:
-        if key not in known:
-            if key in _OWN_SETTINGS:
-                raise PrivSVMError(f"datasets.{name}.{key}: only for own data; remove it or add `path` or `url`")
-            raise PrivSVMError(f"datasets.{name}.{key}: unknown key; {nearest_name(str(key), known)}")
-    entry = _own_entry(name, settings) if own else catalogue[name]
-    return _apply(entry, settings)
+    checked = check_settings(name, settings, own)
+    try:
+        return _apply(_own_entry(name, checked) if isinstance(checked, OwnSettings) else catalogue[name], checked)
+    except KeyedError as error:
+        raise PrivSVMError(f"datasets.{name}.{error.key}: {error}") from None
+    except ValueError as error:
+        raise PrivSVMError(f"datasets.{name}: {error}") from None
 
 
-def _apply(entry: DatasetEntry, settings: Mapping[str, Any]) -> DatasetEntry:
+def _apply(entry: DatasetEntry, settings: Settings) -> DatasetEntry:
     """Put the settings that every dataset may have over an entry."""
-    name, changes = entry.name, {}  # type: tuple[str, dict[str, Any]]
-    if settings.get("groups") is not None:
-        groups = _parse_groups(name, settings["groups"])
-        changes["groups"] = groups
-        if entry.labels is not None:
-            unknown = [label for members in groups.values() for label in members if label not in entry.labels]
-            if unknown:
-                hint = nearest_name(unknown[0], entry.labels)
-                raise PrivSVMError(f"datasets.{name}.groups: no label {unknown[0]!r} in this set; {hint}")
-        changes["classes"] = _label_order(list(groups)) if groups else entry.labels
-        # A default of the catalogue may name a class that the new groups do not have.
-        if changes["classes"] is None or entry.positive not in changes["classes"] or len(changes["classes"]) != 2:
-            changes["positive"] = None
-        if entry.own and "classes" in settings:
-            if groups and set(entry.classes or ()) != set(groups):
-                raise PrivSVMError(
-                    f"datasets.{name}.classes: {list(entry.classes or ())!r} differ from the groups "
-                    f"{sorted(groups)!r}; make them agree"
-                )
-            changes["classes"] = entry.classes
-    classes = changes.get("classes", entry.classes)
-    if settings.get("positive") is not None:
-        positive = normalise_label(settings["positive"])
-        if classes is not None and positive not in classes:
-            raise PrivSVMError(f"datasets.{name}.positive: no class {positive!r}; {nearest_name(positive, classes)}")
-        if classes is not None and len(classes) != 2:
-            raise PrivSVMError(
-                f"datasets.{name}.positive: the set has {len(classes)} classes; use `groups` to make it two first"
+    changes: dict[str, Any] = {}
+    _apply_groups(entry, settings, changes)
+    _apply_positive(entry, settings, changes)
+    _apply_scaling(entry, settings, changes)
+    if settings.missing is not None:
+        changes["missing"] = settings.missing
+    if settings.protocol is not None:
+        changes["protocol"] = settings.protocol
+    for role in settings.parts or ():
+        if role not in entry.parts:
+            raise KeyedError("parts", f"the set has no part {role!r}; {nearest_name(str(role), entry.parts)}")
+    if settings.parts is not None:
+        changes["pool"] = settings.parts
+    return dataclasses.replace(entry, **changes)
+
+
+def _apply_groups(entry: DatasetEntry, settings: Settings, changes: dict[str, Any]) -> None:
+    """Merge labels into classes."""
+    groups = settings.groups
+    if groups is None:
+        return
+    changes["groups"] = groups
+    unknown = [label for members in groups.values() for label in members if label not in (entry.labels or [label])]
+    if unknown:
+        hint = nearest_name(unknown[0], entry.labels or ())
+        raise KeyedError("groups", f"no label {unknown[0]!r} in this set; {hint}")
+    changes["classes"] = _label_order(list(groups)) if groups else entry.labels
+    # A default of the catalogue may name a class that the new groups do not have.
+    if changes["classes"] is None or entry.positive not in changes["classes"] or len(changes["classes"]) != 2:
+        changes["positive"] = None
+    if isinstance(settings, OwnSettings) and "classes" in settings.model_fields_set:
+        if groups and set(entry.classes or ()) != set(groups):
+            raise KeyedError(
+                "classes",
+                f"{list(entry.classes or ())!r} differ from the groups {sorted(groups)!r}; make them agree",
             )
-        changes["positive"] = positive
-    if settings.get("missing") is not None:
-        changes["missing"] = _choice(name, "missing", settings["missing"], MISSING_RULES)
-    if settings.get("bounds") is not None:
-        changes["bounds"] = _parse_bounds(name, settings["bounds"])
-        changes["bounds_origin"] = "settings"
+        changes["classes"] = entry.classes
+
+
+def _apply_positive(entry: DatasetEntry, settings: Settings, changes: dict[str, Any]) -> None:
+    """Choose the class that gets code 1."""
+    positive, classes = settings.positive, changes.get("classes", entry.classes)
+    if positive is None:
+        return
+    if classes is not None and positive not in classes:
+        raise KeyedError("positive", f"no class {positive!r}; {nearest_name(positive, classes)}")
+    if classes is not None and len(classes) != 2:
+        raise KeyedError("positive", f"the set has {len(classes)} classes; use `groups` to make it two first")
+    changes["positive"] = positive
+
+
+def _apply_scaling(entry: DatasetEntry, settings: Settings, changes: dict[str, Any]) -> None:
+    """Choose how features are scaled."""
+    if settings.bounds is not None:
+        changes["bounds"], changes["bounds_origin"] = settings.bounds, "settings"
         if entry.own:
             changes["scaling"] = "bounds"
-    if settings.get("scaling") is not None:
-        changes["scaling"] = _choice(name, "scaling", settings["scaling"], SCALINGS)
+    if settings.scaling is not None:
+        changes["scaling"] = settings.scaling
     scaling = changes.get("scaling", entry.scaling)
     if scaling == "bounds" and changes.get("bounds", entry.bounds) is None:
-        raise PrivSVMError(
-            f"datasets.{name}.scaling: 'bounds' needs public bounds and none are declared; "
-            "add `bounds: [low, high]` or choose none, min_max or z_score"
+        raise KeyedError(
+            "scaling",
+            "'bounds' needs public bounds and none are declared; add `bounds: [low, high]` or choose none, min_max or "
+            "z_score",
         )
-    if settings.get("fit_on") is not None:
-        changes["fit_on"] = _choice(name, "fit_on", settings["fit_on"], FIT_ON)
+    if settings.fit_on is not None:
+        changes["fit_on"] = settings.fit_on
         if scaling not in ("min_max", "z_score"):
-            raise PrivSVMError(
-                f"datasets.{name}.fit_on: has no effect with scaling {scaling!r}; remove it or use min_max or z_score"
-            )
-    if settings.get("range") is not None:
-        value = settings["range"]
-        if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-            raise PrivSVMError(f"datasets.{name}.range: {value!r} is not a pair; write [low, high]")
-        low, high = (_number(name, "range", item) for item in value)
-        if low >= high:
-            raise PrivSVMError(f"datasets.{name}.range: {low} is not below {high}; swap them")
+            raise KeyedError("fit_on", f"has no effect with scaling {scaling!r}; remove it or use min_max or z_score")
+    if settings.range is not None:
+        changes["target_range"] = settings.range
         if scaling not in ("bounds", "min_max"):
-            raise PrivSVMError(
-                f"datasets.{name}.range: has no effect with scaling {scaling!r}; remove it or choose bounds or min_max"
-            )
-        changes["target_range"] = (low, high)
-    if settings.get("protocol") is not None:
-        changes["protocol"] = normalise_protocol(settings["protocol"], f"datasets.{name}.protocol")
-    if settings.get("parts") is not None:
-        value = settings["parts"]
-        roles = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
-        for role in roles:
-            if role not in entry.parts:
-                hint = nearest_name(str(role), entry.parts)
-                raise PrivSVMError(f"datasets.{name}.parts: the set has no part {role!r}; {hint}")
-        if not roles or len(set(roles)) != len(roles):
-            raise PrivSVMError(f"datasets.{name}.parts: {value!r}; name each part once")
-        changes["pool"] = roles
-    return dataclasses.replace(entry, **changes)
+            raise KeyedError("range", f"has no effect with scaling {scaling!r}; remove it or choose bounds or min_max")
 
 
 def raw_files(name: str, settings: Mapping[str, Any] | None = None) -> list[str]:

@@ -1,0 +1,317 @@
+"""What an entry of ``datasets`` and a protocol in params.yaml may say, as typed models.
+
+Light, because the workflow reads them at every start.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pydantic
+
+from privsvm.constraints import COUNT, FLAG, Constraint, one_of, optional, text, whole
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.models import KeyedError, Model, Obeys, check_model
+
+__all__ = [
+    "FORMATS",
+    "Bounds",
+    "OwnSettings",
+    "Settings",
+    "check_settings",
+    "normalise_label",
+    "normalise_protocol",
+    "parse_bounds",
+]
+
+FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_TEXT = optional(text("must be a text"))
+_FLAG = optional(FLAG)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Public lower and upper bounds of the features, in the units of the file.
+
+    Attributes
+    ----------
+    lower, upper : tuple of float
+        One number for all features, or one for each.
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+def normalise_label(value: Any) -> str:
+    """Write a label the one way it is written everywhere here.
+
+    Parameters
+    ----------
+    value : object
+        Text, number or boolean.
+
+    Returns
+    -------
+    str
+        Whole numbers without sign ``+`` and without ``.0`` (``"+1"``, ``1.0`` and ``"1"`` are all ``"1"``);
+        other text as it is, without surrounding blanks.
+    """
+    text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value).strip()
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        if math.isfinite(number) and number == int(number) and abs(number) < 2**53:
+            return str(int(number))
+    return text
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _number(value: Any) -> float:
+    # YAML 1.1 reads 1e-5 as text, so text that is a number counts as one.
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is not a finite number; give a number")
+    return number
+
+
+def parse_bounds(value: Any) -> Bounds:
+    """Read ``[low, high]`` or ``{lower: ..., upper: ...}``; raise ValueError for what is neither."""
+    if isinstance(value, Mapping):
+        for key in value:
+            if key not in ("lower", "upper"):
+                raise KeyedError(f"bounds.{key}", f"unknown key; {nearest_name(str(key), ['lower', 'upper'])}")
+        pair: list[Any] = [value.get("lower"), value.get("upper")]
+    else:
+        pair = list(value) if _is_list(value) and len(value) == 2 else [None, None]
+    if None in pair:
+        raise ValueError(f"{value!r} is not a pair; write [low, high] or {{lower: [...], upper: [...]}}")
+    lower, upper = (tuple(map(_number, side if _is_list(side) else [side])) for side in pair)
+    if len(lower) != len(upper):
+        raise ValueError(f"{len(lower)} lower and {len(upper)} upper bounds; give one of each per feature")
+    for index, (low, high) in enumerate(zip(lower, upper, strict=True)):
+        if low > high or (low == high and len(lower) == 1):
+            raise ValueError(
+                f"lower bound {low} of feature {index + 1} is not below upper bound {high}; swap or widen them"
+            )
+    return Bounds(lower, upper)
+
+
+def _parse_range(value: Any) -> tuple[float, float]:
+    if not _is_list(value) or len(value) != 2:
+        raise ValueError(f"{value!r} is not a pair; write [low, high]")
+    low, high = map(_number, value)
+    if low >= high:
+        raise ValueError(f"{low} is not below {high}; swap them")
+    return low, high
+
+
+def _parse_groups(value: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{value!r} is not a mapping; write {{class: [label, label]}}")
+    groups: dict[str, tuple[str, ...]] = {}
+    seen: dict[str, str] = {}
+    for key, labels in value.items():
+        group = normalise_label(key)
+        groups[group] = tuple(normalise_label(label) for label in (labels if _is_list(labels) else [labels]))
+        for label in groups[group]:
+            if label in seen:
+                raise ValueError(f"label {label!r} is in {seen[label]!r} and {group!r}; keep it in one group")
+            seen[label] = group
+    if len(groups) == 1:
+        raise ValueError(f"one class only, {next(iter(groups))!r}; name at least two classes")
+    return groups
+
+
+def _parse_classes(value: Any) -> tuple[str, ...]:
+    if not _is_list(value) or len(value) < 2:
+        raise ValueError(f"{value!r}; list every class that may occur, at least two")
+    if any(isinstance(item, bool) for item in value):
+        raise ValueError(
+            f"{list(value)!r}: YAML reads unquoted yes, no, on and off as true and false; write them in quotes"
+        )
+    classes = tuple(normalise_label(item) for item in value)
+    if len(set(classes)) != len(classes):
+        raise ValueError(f"{list(classes)!r} names a class twice; list each once")
+    return classes
+
+
+def _parse_sha256(value: Any) -> str:
+    found = str(value).lower().removeprefix("sha256:")
+    if not re.fullmatch(r"[0-9a-f]{64}", found):
+        raise ValueError(f"{found!r} is not 64 hexadecimal digits; copy it again")
+    return found
+
+
+def _parse_list(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if _is_list(value) else (value,)
+
+
+def _parse_parts(value: Any) -> tuple[Any, ...]:
+    roles = _parse_list(value)
+    if not roles or len(set(map(str, roles))) != len(roles):
+        raise ValueError(f"{value!r}; name each part once")
+    return roles
+
+
+def _optional(parse: Any) -> Any:
+    """Parse what is not null."""
+    return pydantic.PlainValidator(lambda value: None if value is None else parse(value))
+
+
+_COLUMN = Constraint(
+    {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]},
+    "give a column name or a position (0 is the first)",
+)
+
+
+class Settings(Model):
+    """Settings of any dataset. What is null or left out is the dataset's own."""
+
+    scaling: Annotated[str | None, Obeys(optional(one_of("none", "bounds", "min_max", "z_score")))] = None
+    fit_on: Annotated[str | None, Obeys(optional(one_of("training_rows", "all_rows")))] = None
+    range: Annotated[tuple[float, float] | None, _optional(_parse_range)] = None
+    bounds: Annotated[Bounds | None, _optional(parse_bounds)] = None
+    positive: Annotated[str | None, _optional(normalise_label)] = None
+    groups: Annotated[dict[str, tuple[str, ...]] | None, _optional(_parse_groups)] = None
+    missing: Annotated[str | None, Obeys(optional(one_of("error", "drop_rows", "drop_columns", "zero")))] = None
+    protocol: Annotated[dict[str, Any] | None, _optional(lambda value: normalise_protocol(value))] = None
+    parts: Annotated[tuple[Any, ...] | None, _optional(_parse_parts)] = None
+
+
+class OwnSettings(Settings):
+    """Settings of one's own data."""
+
+    path: Annotated[str | None, _optional(str)] = None
+    url: Annotated[str | None, _optional(str)] = None
+    sha256: Annotated[str | None, _optional(_parse_sha256)] = None
+    format: Annotated[str | None, Obeys(optional(one_of(*FORMATS)))] = None
+    label: Annotated[int | str | None, Obeys(_COLUMN)] = None
+    features: Annotated[str | None, _optional(str)] = None
+    classes: Annotated[tuple[str, ...] | None, _optional(_parse_classes)] = None
+    delimiter: Annotated[str | None, Obeys(_TEXT)] = None
+    header: Annotated[bool | None, Obeys(_FLAG)] = None
+    drop_columns: Annotated[tuple[Any, ...], pydantic.PlainValidator(_parse_list)] = ()
+    member: Annotated[str | None, _optional(str)] = None
+    n_features: Annotated[int | None, Obeys(optional(COUNT))] = None
+
+
+def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Settings:
+    """Validate the settings of one dataset.
+
+    Parameters
+    ----------
+    name : str
+        Of the dataset, for messages.
+    settings : mapping
+        As written in params.yaml.
+    own : bool
+        Whether it is data of one's own.
+
+    Returns
+    -------
+    Settings
+        `OwnSettings` for data of one's own.
+
+    Raises
+    ------
+    PrivSVMError
+        One line for the first problem.
+    """
+    for key in settings:
+        if not own and key in OwnSettings.model_fields and key not in Settings.model_fields:
+            raise PrivSVMError(f"datasets.{name}.{key}: only for own data; remove it or add `path` or `url`")
+    return check_model(OwnSettings if own else Settings, dict(settings), f"datasets.{name}")
+
+
+class Holdout(Model):
+    """Random test rows."""
+
+    repeats: Annotated[int, Obeys(COUNT)] = 1
+    test_size: Annotated[
+        float | int,
+        Obeys(
+            Constraint(
+                {
+                    "anyOf": [
+                        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                        {"type": "integer", "minimum": 1},
+                    ]
+                },
+                "give a fraction between 0 and 1 or a number of rows",
+            )
+        ),
+    ] = 0.2
+    stratified: Annotated[bool, Obeys(FLAG)] = True
+
+
+class KFold(Model):
+    """Each row is a test row once in every repeat."""
+
+    folds: Annotated[int, Obeys(whole(2))] = 5
+    repeats: Annotated[int, Obeys(COUNT)] = 1
+    stratified: Annotated[bool, Obeys(FLAG)] = True
+
+
+class Given(Model):
+    """The parts of the files."""
+
+    train: Annotated[str, Obeys(text("must name a part"))] = "train"
+    test: Annotated[str, Obeys(text("must name a part"))] = "test"
+
+
+class Resubstitution(Model):
+    """The training rows are the test rows."""
+
+
+PROTOCOLS: Mapping[str, type[Model]] = {
+    "holdout": Holdout,
+    "k_fold": KFold,
+    "given": Given,
+    "resubstitution": Resubstitution,
+}
+
+
+def normalise_protocol(value: Any, key: str = "protocol") -> dict[str, Any]:
+    """Check a protocol and fill in its defaults.
+
+    Parameters
+    ----------
+    value : mapping or str
+        ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": true}``,
+        ``{"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": true}``,
+        ``{"kind": "given", "train": "train", "test": "test"}`` or ``{"kind": "resubstitution"}``; a kind alone
+        stands for its defaults.
+    key : str
+        What to call it in errors.
+
+    Returns
+    -------
+    dict
+        With every key of its kind.
+
+    Raises
+    ------
+    PrivSVMError
+        If the kind or a key is unknown, or a value makes no sense.
+    """
+    if isinstance(value, str):
+        value = {"kind": value}
+    if not isinstance(value, Mapping) or "kind" not in value:
+        raise PrivSVMError(f"{key}: {value!r} has no `kind`; known: {', '.join(PROTOCOLS)}")
+    kind = value["kind"]
+    if kind not in PROTOCOLS:
+        raise PrivSVMError(f"{key}.kind: unknown protocol {kind!r}; {nearest_name(str(kind), PROTOCOLS)}")
+    rest = {name: item for name, item in value.items() if name != "kind"}
+    return {"kind": kind, **check_model(PROTOCOLS[kind], rest, key).model_dump()}
