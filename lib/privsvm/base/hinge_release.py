@@ -162,7 +162,7 @@ class LaplaceNoise(HingeReleaseClassifier):
     constant: str = parameter(
         "proved",
         one_of("proved", "published"),
-        "The sensitivity: what is proved here, or the paper's, which is twice that.",
+        "Which sensitivity to use: the one proved here, or the paper's, which is twice as large.",
     )
 
     def _noise(self) -> Noise:

@@ -34,8 +34,8 @@ class LandmarkReleaseClassifier(GaussianNoise):
     normalize: bool = parameter(
         True,
         FLAG,
-        "Train on feature vectors of norm 1, which puts the signal as far above the noise as it gets: rows far from "
-        "all landmarks have short ones. It multiplies a row's scores by a positive number, on which no label depends.",
+        "Whether to scale feature vectors to norm 1 for training. Rows far from all landmarks have short ones, which "
+        "drown in the noise. This multiplies the scores of a row by a positive number, which changes no label.",
     )
 
     @abc.abstractmethod

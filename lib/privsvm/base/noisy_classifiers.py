@@ -46,18 +46,22 @@ class NoisyGradientClassifier(PrivateClassifier):
 
     delta: float = DELTA
     data_norm: float | None = parameter(
-        None, optional(BOUND), "Rows longer than this are scaled down to it; None leaves rows as they are."
+        None,
+        optional(BOUND),
+        "Bound on the norm of a row; longer rows are scaled down to it. None leaves rows as they are.",
     )
     n_rows: int | None = parameter(
         None,
         optional(COUNT),
         "Public number of training rows, from which sample rate and number of steps follow. None counts the rows, "
-        "which neighbours have in common for ``replace_one``; for ``add_remove`` that needs ``allow_unsound=True``, "
-        "and the status falls to ``claimed``.",
+        "which is the same for neighbours under ``replace_one``; under ``add_remove`` this needs "
+        "``allow_unsound=True``, and the status becomes ``claimed``.",
         common=True,
     )
-    batch_size: int | None = parameter(None, optional(COUNT), "How many rows a step is to draw; None: all.")
-    epochs: int = parameter(60, COUNT, "How often a row is drawn, on average.")
+    batch_size: int | None = parameter(
+        None, optional(COUNT), "Expected number of rows that a step draws; None means all."
+    )
+    epochs: int = parameter(60, COUNT, "Expected number of times that a row is drawn.")
     learning_rate: float | str = parameter(
         "auto",
         either('must be a positive finite number, or "auto"', POSITIVE, one_of("auto")),
@@ -75,8 +79,8 @@ class NoisyGradientClassifier(PrivateClassifier):
     )
     n_jobs: int | None = dataclasses.replace(
         N_JOBS,
-        doc="Threads, for models at the same time; where there are fewer models, for the steps of one. The result does "
-        "not depend on it.",
+        doc="Number of threads. They train several models at a time or, with fewer models, share the steps of one. The "
+        "result does not depend on it.",
     )
 
     @abc.abstractmethod
@@ -182,8 +186,8 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
     scaling: str = parameter(
         "none",
         one_of(*SCALINGS),
-        "Scale rows by noisy statistics of them, paid for out of the budget; see `privsvm.base.private_scaling`. There "
-        "is then nothing left for `data_norm` to do, and no room for offsets: giving either is refused.",
+        "Scale rows by noisy statistics of them, paid for out of the budget; see `privsvm.base.private_scaling`. With "
+        "scaling, `data_norm` and offsets are refused.",
     )
     fit_intercept: bool | None = parameter(
         None,

@@ -57,9 +57,9 @@ class CondensedInformation(DeclaredEstimator):
     scale: str = parameter(
         "min_max",
         one_of(*SCALES),
-        "Similarities are those of features scaled to [0, 1], or of the rows as they are. Coefficients of "
-        "variation mean nothing for features around 0. Sparse rows, whose zeros must stay, are divided by "
-        "each feature's largest absolute value instead. The means are those of the rows as they are.",
+        "Whether similarities are computed on features scaled to [0, 1], or on the rows as they are. Coefficients of "
+        "variation are meaningless for features around 0. The features of sparse rows, whose zeros must stay, are "
+        "divided by their largest absolute value instead. Means are always those of the unscaled rows.",
     )
     engine: str = parameter(
         "auto",
@@ -160,7 +160,7 @@ class CISVMClassifier(CondensedClassifier):
     scale: str = parameter(
         "min_max",
         one_of(*SCALES),
-        "Features by which similarities are measured: see `CondensedInformation`.",
+        "Features on which similarities are computed, see `CondensedInformation`.",
     )
     engine: str = parameter(
         "auto",

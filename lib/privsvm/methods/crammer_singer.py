@@ -60,12 +60,12 @@ class CrammerSingerClassifier(LinearReference):
     gap: float = parameter(
         1e-4,
         POSITIVE,
-        "Target of the duality gap, as a share of the objective; or what float64 can certify, if that is more.",
+        "Target of the duality gap, as a share of the objective, or the smallest that float64 can certify.",
     )
     max_epochs: int | None = parameter(
         None,
         optional(COUNT),
-        "Most passes over the rows; None for no limit. Features of very different scales take many.",
+        "Limit on the passes over the rows; None for none. Features of very different scales take many.",
     )
 
     def _train(self, X, y, rng: Any) -> None:

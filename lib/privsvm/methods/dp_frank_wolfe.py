@@ -105,7 +105,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         COUNT,
         "T, the number of steps, and so the largest number of features in use. Public.",
     )
-    data_bound: float = parameter(1.0, BOUND, "Features beyond it, in size, are set to it.")
+    data_bound: float = parameter(1.0, BOUND, "Bound on the size of a feature; larger ones are clipped.")
     smoothing: float = parameter(
         0.5,
         POSITIVE,
@@ -123,7 +123,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             "the number of rows is public here; only replace_one is proved",
             '{"replace_one"}',
         ),
-        "The relation between data sets. The number of rows is public, so no row can be added or removed.",
+        "The relation between neighbouring datasets. The number of rows is public, so none can be added or removed.",
         common=True,
     )
 

@@ -90,8 +90,8 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
     sigma: float = parameter(
         0.7,
         SHARE,
-        "Least share of the largest violation that a drawn pair has, between 0 and 1; `1 - sigma` is the "
-        "sensitivity that the paper gives the score. The larger, the earlier no pair is left.",
+        "Smallest share of the largest violation that a drawn pair may have, between 0 and 1; `1 - sigma` is the "
+        "sensitivity that the paper states for the score. With a larger sigma the pairs run out earlier.",
     )
     kernel: str = parameter("linear", one_of(*KERNELS), "Kernel function.")
     neighbours: Neighbours = parameter(

@@ -54,7 +54,7 @@ class LandmarkDualClassifier(LandmarkReleaseClassifier):
     'proved'
     """
 
-    n_landmarks: int = parameter(100, COUNT, "How many landmarks to draw.")
+    n_landmarks: int = parameter(100, COUNT, "Number of landmarks to draw.")
     bounds: tuple = parameter(
         (-1.0, 1.0), _RANGES, "Public ranges of the features to draw from, uniformly; numbers or arrays (d,)."
     )

@@ -60,14 +60,14 @@ class GivenLandmarkDualClassifier(LandmarkReleaseClassifier):
     landmarks: Any = parameter(
         None,
         _POINTS,
-        "Points, for example rows of a public data set; they are published as they are. They must be chosen without "
+        "Points, for example rows of a public dataset; they are published as they are. They must be chosen without "
         "looking at the training rows, which `landmarks_public` confirms. None: the origin and the unit vectors.",
     )
     landmarks_public: bool = parameter(
         False,
         FLAG,
-        "Your word that the `landmarks` you give are public. Without it they need ``allow_unsound=True``, and the "
-        "status falls to ``claimed``.",
+        "Your declaration that the `landmarks` are public. Without it they need ``allow_unsound=True``, and the "
+        "status becomes ``claimed``.",
         effect="consent",
     )
 

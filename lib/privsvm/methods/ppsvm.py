@@ -77,7 +77,7 @@ class PPSVMClassifier(PPSVMParameters):
     entities: int | Sequence[Sequence[int]] = parameter(
         2,
         ENTITIES,
-        "Number of entities, among which columns are dealt at random, or the columns of each.",
+        "Number of entities, to which columns are dealt at random, or a list with the columns of each.",
     )
 
     def public_kernel(self, X) -> np.ndarray:
