@@ -62,8 +62,8 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
     max_epochs: int | None = parameter(
         None,
         optional(COUNT),
-        "Limit on the passes over the rows; None means as many as the gap needs. With a limit the released model depends "
-        "on whether it was reached, so nothing is proved: that needs ``allow_unsound=True``.",
+        "Limit on the passes over the rows; None means as many as the gap needs. With a limit, the released model "
+        "depends on whether it was reached, so nothing is proved: that needs ``allow_unsound=True``.",
     )
 
     def _check_parameters(self) -> None:
