@@ -1,4 +1,4 @@
-"""Neighbouring data sets that try to move a solution as far as they can, and noise that is none."""
+"""Neighbouring datasets that try to move a solution as far as they can, and noise that is none."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ KINDS = ["label", "zeros", "huge", "opposite", "duplicate", "lost class", "remov
 
 
 def neighbours(X, y, n_classes, kind, rng):
-    """Two data sets (rows, labels) that differ in one row, and the relation they belong to."""
+    """Two datasets (rows, labels) that differ in one row, and the relation they belong to."""
     base = (X, y)
     X, y = X.copy(), y.copy()
     row = int(rng.integers(len(y)))

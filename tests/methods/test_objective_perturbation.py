@@ -37,7 +37,7 @@ def log_density(w, X, signs, C, h, s):
 
 
 def changed_rows(first, second):
-    """The one row (with its sign) in which each of two data sets differs from the other; an empty one if none."""
+    """The one row (with its sign) in which each of two datasets differs from the other; an empty one if none."""
     (X, signs), (other_X, other_signs) = first, second
     n = len(other_signs)
     differ = np.flatnonzero((X[:n] != other_X).any(axis=1) | (signs[:n] != other_signs))
@@ -72,7 +72,7 @@ def test_no_privacy_loss_exceeds_what_the_proof_says(seed, kind, n, d, log_C, lo
         old, new = changed[turn], changed[1 - turn]
         w = solve_smoothed_hinge(*here, C, h, 1e-9 * C, rng.normal(size=d) * s).coef
         (log_p, term), (log_q, _) = (log_density(w, *one, C, h, s) for one in (here, there))
-        # From here to there, a row's pull on the gradient is taken away, or put there.
+        # From here to there, a row's pull on the gradient is removed, or put there.
         pulls = [-C * row[-1] * row[:-1] for row in old] + [C * row[-1] * row[:-1] for row in new]
         pulls = [np.asarray(pull) * (2.0 if relation == "replace_one" else 1.0) for pull in pulls]
         bound = largest_loss(pulls, term, s)

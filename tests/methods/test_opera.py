@@ -187,7 +187,7 @@ def test_no_multiple_of_c_bounds_the_squared_hinge(constant):
     assert np.abs(X).max() <= 1.0
     moved = np.linalg.norm(first.coef - second.coef)
     assert moved > 5 * first.guarantees[0].sensitivity
-    # The hinge, on the same two data sets, stays within its bound.
+    # The hinge, on the same two datasets, stays within its bound.
     model = sound(2, C=C, data_norm=1.0)
     X[0], y[0] = length, 1
     first = silent(model, X, y)

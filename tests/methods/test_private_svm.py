@@ -74,7 +74,7 @@ def test_weights_never_move_more_than_the_sensitivity(
 
 @pytest.mark.parametrize(("relation", "times"), [("replace_one", 2), ("add_remove", 1)])
 def test_one_row_attains_the_bound_in_both_norms(relation, times):
-    """A row with equal features, and its label flipped (or the row taken away: a row of zeros is as good)."""
+    """A row with equal features, and its label flipped (or the row removed: a row of zeros is as good)."""
     C, norm, d = 1e-3, 2.0, 16
     row = np.full((1, d), norm / np.sqrt(d))
     other = (row, [1]) if relation == "replace_one" else (np.zeros((1, d)), [1])

@@ -100,7 +100,7 @@ def write_result(tmp_path: Path) -> WriteResult:
 
 @pytest.fixture
 def wine_results(write_result: WriteResult) -> list[tuple[Path, list[Path]]]:
-    """Two methods without privacy and the published and repaired form of a private one, on one data set."""
+    """Two methods without privacy and the published and repaired form of a private one, on one dataset."""
     return [
         write_result("svm", status="none", epsilons=["inf"], level=0.97),
         write_result("majority", status="none", epsilons=["inf"], level=0.4),

@@ -46,7 +46,7 @@ __all__ = [
 # How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
 _AUTOMATIC = 0.25
 
-# Models that the audit trains on either data set of its pair.
+# Models that the audit trains on either dataset of its pair.
 _AUDIT_RUNS = 4000
 
 

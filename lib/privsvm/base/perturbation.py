@@ -72,7 +72,7 @@ REFUSED_DATA = "rows are finite and labels lie in the public class set: others a
 
 
 def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 0.0) -> float:
-    """Bound how far the solution moves between neighbouring data sets, in the L2 norm.
+    """Bound how far the solution moves between neighbouring datasets, in the L2 norm.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ __all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
 
 
 def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: float = 0.0) -> float:
-    """Bound how far the released weights move between neighbouring data sets.
+    """Bound how far the released weights move between neighbouring datasets.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
-        """Exact weights (c, d) of one data set: what must not leave this object."""
+        """Exact weights (c, d) of one dataset: what must not leave this object."""
 
     @abc.abstractmethod
     def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:

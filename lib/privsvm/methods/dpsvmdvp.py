@@ -204,7 +204,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         rng : callable, numpy.random.Generator, int or None
             See `privsvm.base.estimators.noise_streams`.
         audit : bool, default=False
-            Put a witness into the guarantees: a support vector that one neighbouring data set lacks.
+            Put a witness into the guarantees: a support vector that one neighbouring dataset lacks.
 
         Returns
         -------

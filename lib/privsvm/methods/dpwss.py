@@ -31,7 +31,7 @@ from privsvm.solvers.kernels import KERNELS, resolve_gamma
 
 __all__ = ["ESTIMATOR", "DPWSSClassifier"]
 
-# The audit trains on this many rows of each of two classes, and so often on each of two data sets.
+# The audit trains on this many rows of each of two classes, and so often on each of two datasets.
 _AUDIT_ROWS = 20
 _AUDIT_RUNS = 1000
 
@@ -160,7 +160,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
             See `privsvm.base.estimators.noise_streams`.
         audit : bool, default=False
             Put a witness into the guarantees. Kernel ``linear``: a lower bound on epsilon from a thousand trainings on
-            each of two neighbouring data sets of a few dozen rows. Others: a released row that a neighbour lacks.
+            each of two neighbouring datasets of a few dozen rows. Others: a released row that a neighbour lacks.
 
         Returns
         -------
@@ -294,9 +294,9 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
         return witness
 
     def _sampled_witnesses(self, X, codes: np.ndarray, budgets: list[float]) -> list[Witness]:
-        """One witness for each epsilon, from trainings on two small neighbouring data sets.
+        """One witness for each epsilon, from trainings on two small neighbouring datasets.
 
-        The claim is one for all data sets, so a few training rows serve, and one extreme row among them.
+        The claim is one for all datasets, so a few training rows serve, and one extreme row among them.
         """
         counts = np.bincount(codes)
         pair = np.sort(np.argsort(-counts, kind="stable")[:2])

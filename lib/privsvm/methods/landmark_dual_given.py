@@ -1,4 +1,4 @@
-"""Perturbed dual variables on landmarks of the user's own, for example rows of a public data set.
+"""Perturbed dual variables on landmarks of the user's own, for example rows of a public dataset.
 
 `privsvm.methods.landmark_dual` draws them, and tells why no training row is part of the model.
 """

@@ -229,7 +229,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
 
         Along that row, each problem is one-dimensional: the minimum lies below w exactly if the random term lies above
         minus the gradient at w, and the released number is within `distance` of the minimum, plus noise. That gives the
-        probability of every bin from below for one data set, and from above for the other.
+        probability of every bin from below for one dataset, and from above for the other.
         """
         norm, scale = float(self.data_norm), mechanism.noise_scale
         row_bound = float(self.C) * norm

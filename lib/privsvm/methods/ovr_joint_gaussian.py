@@ -34,7 +34,7 @@ __all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "so
 
 
 def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: Neighbours, gap: float = 0.0) -> float:
-    """Bound how far one-vs-rest weights move between neighbouring data sets once their mean is taken off.
+    """Bound how far one-vs-rest weights move between neighbouring datasets once their mean is taken off.
 
     Parameters
     ----------

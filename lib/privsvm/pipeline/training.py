@@ -134,7 +134,7 @@ def train_paths(
 
         try:
             estimator = _estimator(job, n_classes, X.shape[0], prepared.split(split).X_test)
-            # One audit per dataset is enough, and it costs a few more solves. Condensed rows are nobody's: data sets
+            # One audit per dataset is enough, and it costs a few more solves. Condensed rows are nobody's: datasets
             # that differ in one of them are no neighbours.
             audit = whole and split == 0
             path = estimator.release_path(X, y, privacy["epsilons"], privacy["repeats"], stream, audit=audit)

@@ -10,7 +10,7 @@ So w has the density ``normal(grad F_D(w)) det H_D(w)``, with the Hessian ``H_D 
 everywhere: the loss needs no second derivative at the ends of its quadratic part.
 
 *A row added.* Let ``D' = D + (x, y)`` and ``t = -loss'(y w . x)``, a function of w with values in [0, 1]. The
-gradients differ by ``-t C y x``. Draw b for either data set, and with it w; let u be the standard normal number
+gradients differ by ``-t C y x``. Draw b for either dataset, and with it w; let u be the standard normal number
 ``b . x / (s ||x||)``, with the sign that fits, and ``m = C ||x|| / s``. The privacy loss is the logarithm of the
 determinants' ratio plus ``t^2 m^2 / 2 + t m u``. The latter is convex in t, so at most its larger value for t = 0 and
 t = 1, whatever t has to do with b: ``max(0, m^2 / 2 + m u)``, the positive part of a Gaussian release's privacy loss.
