@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from privsvm.base import released
 from privsvm.metrics import METRICS
 from privsvm.reporting.glossary import glossary, glossary_page
 
@@ -77,6 +78,14 @@ def test_make_targets_that_pages_name_exist(page):
     targets = set(re.findall(r"^([a-z]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     named = re.findall(r"`make ([a-z]+)|^make ([a-z]+)", (REPOSITORY / page).read_text(), re.MULTILINE)
     assert {first or second for first, second in named} <= targets
+
+
+def test_the_page_on_files_describes_every_kind_of_model():
+    page = (REPOSITORY / "docs/files.md").read_text()
+    kinds = [kind for kind in vars(released).values() if hasattr(kind, "kind")]
+    assert len(kinds) >= 9
+    for kind in kinds:
+        assert f"`{kind.kind}`" in page
 
 
 def proof_pages():
