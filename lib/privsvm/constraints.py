@@ -110,7 +110,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _within(schema: Mapping[str, Any], value: Any) -> bool:
-    return (
+    return bool(
         value > schema.get("exclusiveMinimum", -math.inf)
         and value >= schema.get("minimum", -math.inf)
         and value < schema.get("exclusiveMaximum", math.inf)

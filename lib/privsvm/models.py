@@ -19,7 +19,7 @@ Checked = TypeVar("Checked", bound="Model")
 class KeyedError(ValueError):
     """A problem with one key of a mapping, that a validator of the whole found."""
 
-    def __init__(self, key: str, problem: str):
+    def __init__(self, key: str, problem: str) -> None:
         super().__init__(problem)
         self.key = key
 
@@ -27,7 +27,7 @@ class KeyedError(ValueError):
 class Obeys:
     """Makes a field obey a constraint: ``Annotated[float, Obeys(POSITIVE)]``. Nothing is converted."""
 
-    def __init__(self, constraint: Constraint):
+    def __init__(self, constraint: Constraint) -> None:
         self.constraint = constraint
 
     def _check(self, value: Any) -> Any:
@@ -97,12 +97,13 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
 
 def _wish(error: Mapping[str, Any]) -> str:
     """Say what would be right."""
-    return {
+    wishes = {
         "dict_type": "must be a mapping",
         "model_type": "must be a mapping",
         "list_type": "must be a list",
         "too_short": "must not be empty",
-    }.get(error["type"], error["msg"])
+    }
+    return wishes.get(str(error["type"]), str(error["msg"]))
 
 
 def _fields(model: Any, path: list[str]) -> list[str]:

@@ -71,7 +71,7 @@ class Condensed:
 
 def condense_rows(
     kind: str,
-    X,
+    X: Any,
     codes: np.ndarray,
     n_classes: int,
     *,
@@ -136,7 +136,7 @@ def condense_rows(
     return _by_fuzzy_means(X, codes, n_classes, rng, q, n_centres, tol, max_iter)
 
 
-def _by_similarity(X, codes: np.ndarray, scale: str, engine: str, n_threads: int) -> Condensed:
+def _by_similarity(X: Any, codes: np.ndarray, scale: str, engine: str, n_threads: int) -> Condensed:
     check_choice("scale", scale, SCALES)
     check_choice("engine", engine, ("auto", *ENGINES))
     scaled = _scaled(X) if scale == "min_max" else X
@@ -157,7 +157,7 @@ def _by_similarity(X, codes: np.ndarray, scale: str, engine: str, n_threads: int
     )
 
 
-def _scaled(X) -> Any:
+def _scaled(X: Any) -> Any:
     """Features in [0, 1]; those of sparse rows in [-1, 1], with their zeros. Constant dense ones become 0."""
     if scipy.sparse.issparse(X):
         largest = abs(X).max(axis=0).toarray().ravel()
@@ -170,7 +170,7 @@ def _scaled(X) -> Any:
 
 
 def _by_fuzzy_means(
-    X,
+    X: Any,
     codes: np.ndarray,
     n_classes: int,
     rng: np.random.Generator,
@@ -202,11 +202,13 @@ def _count_centres(n_centres: float | int | None, n: int) -> int:
     return int(n_centres)
 
 
-def _labels_of_centres(X, codes: np.ndarray, n_classes: int, centres: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+def _labels_of_centres(
+    X: Any, codes: np.ndarray, n_classes: int, centres: np.ndarray, nearest: np.ndarray
+) -> np.ndarray:
     """Class codes of fuzzy centres (M,)."""
     votes = np.bincount(nearest * n_classes + codes, minlength=len(centres) * n_classes).reshape(-1, n_classes)
     first = votes == votes.max(axis=1, keepdims=True)
-    labels = np.argmax(votes, axis=1)
+    labels: np.ndarray = np.argmax(votes, axis=1)
     # Equal votes: rows of one of these classes only. No votes: all rows.
     undecided = np.flatnonzero(first.sum(axis=1) > 1)
     step = max(1, _BLOCK_NUMBERS // codes.size)

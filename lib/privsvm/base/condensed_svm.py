@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import math
 import warnings
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ __all__ = ["CondensedClassifier"]
 class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
     """A support vector machine that is trained on condensed rows; a base."""
 
-    class_weight: dict | str | None = parameter(
+    class_weight: dict[Any, Any] | str | None = parameter(
         None,
         CLASS_WEIGHT,
         'Factor of C for each label; "balanced" is inversely proportional to the number of condensed rows.',
@@ -38,7 +38,7 @@ class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
 
     @abc.abstractmethod
     def _condense(
-        self, X, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
+        self, X: Any, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
     ) -> Condensed:
         """Condense the rows."""
 
@@ -51,7 +51,7 @@ class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
         names = set(SVMClassifier.declared) & set(self.declared)
         return SVMClassifier(**{name: getattr(self, name) for name in names})
 
-    def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+    def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
         self.check_declared()
         svm = self._svm()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)

@@ -34,7 +34,7 @@ NoiseStreams = Callable[[float, int], np.random.Generator]
 _SECRET_SEED = "the seed is secret, stored nowhere and used for one release only: for benchmarks"
 
 
-def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimator) -> NoiseStreams:
+def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimator: Any) -> NoiseStreams:
     """Give every (epsilon, repeat) of a path a noise stream of its own.
 
     Parameters
@@ -92,7 +92,7 @@ class ReleasedClassifier:
     guarantee_: Guarantee
     _path: Any
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Decision values.
 
         Parameters
@@ -111,26 +111,28 @@ class ReleasedClassifier:
             return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the labels (n,) of rows X (n, d)."""
         scores = self._released_scores(X)
-        return self.classes_[self._path.codes(scores[None])[0]]
+        labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
+        return labels
 
-    def _released_scores(self, X) -> np.ndarray:
+    def _released_scores(self, X: Any) -> np.ndarray:
         X = self._checked_rows(X)
-        return self._path.scores(X, 0)[0]
+        scores: np.ndarray = self._path.scores(X, 0)[0]
+        return scores
 
-    def _checked_rows(self, X) -> Any:
+    def _checked_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
 
 
-class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):
+class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
     """A classifier without epsilon, which trains one model; a base."""
 
-    classes: Sequence | None = LABELS
+    classes: Sequence[Any] | None = LABELS
 
-    def fit(self, X, y) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Train on rows and labels.
 
         Parameters
@@ -155,8 +157,8 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
 
     def release_path(
         self,
-        X,
-        y,
+        X: Any,
+        y: Any,
         epsilons: Sequence[float],
         repeats: int,
         rng: NoiseStreams | np.random.Generator | int | None = None,
@@ -168,23 +170,23 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
         return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
 
     @abc.abstractmethod
-    def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+    def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
         """Train and keep the model; random draws come from `rng`."""
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         return common_tags(super().__sklearn_tags__())
 
 
-class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):
+class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
     """A classifier that trains and releases one private model; a base."""
 
     epsilon: float = EPSILON
-    classes: Sequence | None = CLASSES
+    classes: Sequence[Any] | None = CLASSES
     neighbours: Neighbours = NEIGHBOURS
     allow_unsound: bool = ALLOW_UNSOUND
     random_state: int | np.random.Generator | None = RANDOM_STATE
 
-    def fit(self, X, y) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Train, and release one noisy model.
 
         Parameters
@@ -212,8 +214,8 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
     @abc.abstractmethod
     def release_path(
         self,
-        X,
-        y,
+        X: Any,
+        y: Any,
         epsilons: Sequence[float],
         repeats: int,
         rng: NoiseStreams | np.random.Generator | int | None = None,
@@ -247,7 +249,7 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         self.coef_ = path.coef[0, 0]
         self.guarantee_ = path.guarantees[0]
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = common_tags(super().__sklearn_tags__())
         # scikit-learn's checks must not expect accuracy on tiny datasets.
         tags.classifier_tags.poor_score = True

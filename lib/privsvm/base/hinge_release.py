@@ -74,7 +74,7 @@ class HingeReleaseClassifier(PrivateClassifier):
     gap: float | None = GAP
 
     @abc.abstractmethod
-    def _features(self, X) -> Features:
+    def _features(self, X: Any) -> Features:
         """Return what the solver sees of the training rows."""
 
     @abc.abstractmethod
@@ -100,8 +100,8 @@ class HingeReleaseClassifier(PrivateClassifier):
 
     def release_path(
         self,
-        X,
-        y,
+        X: Any,
+        y: Any,
         epsilons: Sequence[float],
         repeats: int,
         rng: NoiseStreams | np.random.Generator | int | None = None,
@@ -138,7 +138,8 @@ class HingeReleaseClassifier(PrivateClassifier):
         )
         for reason in features.broken:
             guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
-        return self._released(release, guarantees, features)
+        path: ReleasedPath = self._released(release, guarantees, features)
+        return path
 
 
 class GaussianNoise(HingeReleaseClassifier):
@@ -175,7 +176,7 @@ class LinearRows(HingeReleaseClassifier):
 
     data_norm: float = DATA_NORM
 
-    def _features(self, X) -> Features:
+    def _features(self, X: Any) -> Features:
         norm = float(self.data_norm)
         return Features(
             lambda rows: clip_rows(rows, norm), norm, (f"rows have norm at most {norm:g}: enforced by clipping",)
@@ -201,7 +202,7 @@ class FourierRows(HingeReleaseClassifier):
                 "gamma='scale': taken from the private rows; give a public number, or consent with allow_unsound=True"
             )
 
-    def _features(self, X) -> Features:
+    def _features(self, X: Any) -> Features:
         gamma = resolve_gamma(self.gamma, X)
         public = seeded_stream(int(self.features_seed), "fourier features")
         frequencies = fourier_frequencies(X.shape[1], int(self.n_components), gamma, public)

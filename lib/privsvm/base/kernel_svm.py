@@ -35,13 +35,13 @@ CLASS_WEIGHT = Constraint(
 class KernelSVM(KernelSVMParameters, SingleModelClassifier):
     """Training and prediction of a kernel support vector machine, whatever the solver; a base."""
 
-    class_weight: dict | str | None = parameter(
+    class_weight: dict[Any, Any] | str | None = parameter(
         None,
         CLASS_WEIGHT,
         'Factor of C for each label; "balanced" is inversely proportional to the number of rows.',
     )
 
-    def _train(self, X, y, rng: Any) -> None:
+    def _train(self, X: Any, y: Any, rng: Any) -> None:
         self.check_declared()
         settings = {**self._c_svc_settings(), **self._solver()}
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)

@@ -46,7 +46,7 @@ class LandmarkReleaseClassifier(GaussianNoise):
         """Why nothing is proved for the landmarks."""
         return ()
 
-    def _features(self, X) -> Features:
+    def _features(self, X: Any) -> Features:
         landmarks, origin = self._landmarks(X.shape[1])
         gamma = resolve_gamma(self.gamma, X)
         inverse_root = landmark_map(landmarks, gamma)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -60,10 +61,10 @@ class SmoothedReference(LinearReference):
     fit_intercept: bool = parameter(False, FLAG, "Whether to train offsets, which are not regularised.")
 
     @abc.abstractmethod
-    def _problem(self, X, codes: np.ndarray, n_classes: int) -> AllInOneProblem:
+    def _problem(self, X: Any, codes: np.ndarray, n_classes: int) -> AllInOneProblem:
         """Return the problem of checked rows."""
 
-    def _solve(self, X, y, reference: str) -> None:
+    def _solve(self, X: Any, y: Any, reference: str) -> None:
         """Check, solve and keep."""
         self.check_declared()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)

@@ -134,8 +134,8 @@ class NoisyGradientClassifier(PrivateClassifier):
 
     def release_path(
         self,
-        X,
-        y,
+        X: Any,
+        y: Any,
         epsilons: Sequence[float],
         repeats: int,
         rng: NoiseStreams | np.random.Generator | int | None = None,

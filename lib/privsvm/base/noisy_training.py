@@ -242,7 +242,7 @@ class NoisyGradientRelease:
 
 
 def release_noisy_gradient(
-    rows,
+    rows: Any,
     codes: np.ndarray,
     n_classes: int,
     *,

@@ -211,7 +211,7 @@ def _signs(codes: np.ndarray, n_classes: int) -> Iterator[np.ndarray]:
 
 
 def count_errors(
-    K, codes: np.ndarray, n_classes: int, Cs: Sequence[float], held_out: Sequence[np.ndarray]
+    K: Any, codes: np.ndarray, n_classes: int, Cs: Sequence[float], held_out: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Count errors on rows held out in turn, after training on the others.
 
@@ -246,7 +246,7 @@ def count_errors(
     return errors
 
 
-def tune_on_a_tenth(K, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> float:
+def tune_on_a_tenth(K: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> float:
     """Choose C as the paper does (section 4.1): the fewest errors on a random tenth, after training on the rest.
 
     Parameters
@@ -307,7 +307,7 @@ def tune_by_design(
     return 10.0**log_C, 10.0**log_gamma
 
 
-def expansion_arrays(vectors, model: OneNormModel, coef: np.ndarray) -> dict[str, np.ndarray]:
+def expansion_arrays(vectors: Any, model: OneNormModel, coef: np.ndarray) -> dict[str, np.ndarray]:
     """Arrays of the path of a Gaussian expansion over rows (m, d) with weights (p, m)."""
     dense = vectors.toarray() if scipy.sparse.issparse(vectors) else vectors
     return {
@@ -339,7 +339,7 @@ class OneNormClassifier(SingleModelClassifier):
 
     @abc.abstractmethod
     def _model(
-        self, X, codes: np.ndarray, rng: np.random.Generator
+        self, X: Any, codes: np.ndarray, rng: np.random.Generator
     ) -> tuple[OneNormModel, type[ReleasedPath], dict[str, Any]]:
         """Train; return the model, and kind and arrays of its path."""
 
@@ -351,7 +351,7 @@ class OneNormClassifier(SingleModelClassifier):
         """Return gamma as a number, or "tune"."""
         return 1.0 / self.n_features_in_ if self.gamma == "auto" else self.gamma
 
-    def _train(self, X, y, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+    def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
         self.check_declared()
         check_tuning(self.kernel, self.C, self.gamma)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
@@ -368,7 +368,7 @@ class OneNormClassifier(SingleModelClassifier):
             **arrays,
         )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
         return tags

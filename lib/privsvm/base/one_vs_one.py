@@ -110,7 +110,7 @@ class KernelSVMParameters(DeclaredEstimator):
 
 
 def solve_pairs(
-    X,
+    X: Any,
     pairs: Sequence[ClassPair],
     upper: np.ndarray,
     *,
@@ -120,7 +120,7 @@ def solve_pairs(
     gamma: float = 1.0,
     degree: int = 3,
     coef0: float = 0.0,
-    **settings,
+    **settings: Any,
 ) -> Iterator[tuple[int, ClassPair, CSVCSolution]]:
     """Solve the C-SVC dual of every pair of classes that both have rows.
 

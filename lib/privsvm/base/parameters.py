@@ -76,7 +76,7 @@ def parameter(default: Any, constraint: Constraint, doc: str, *, effect: Effect 
 
 
 @dataclass_transform(kw_only_default=True)
-class DeclaredEstimator(BaseEstimator):
+class DeclaredEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose parameters are declared in its class body; a base."""
 
     declared: ClassVar[Mapping[str, Parameter]] = {}

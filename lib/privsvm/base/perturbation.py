@@ -108,7 +108,7 @@ def check_scale(C: float, data_norm: float) -> float:
 
 def public_row_count(n_rows: int) -> int:
     """Round the number of rows up to a power of two, which `PUBLIC_ROW_COUNT` takes to be public."""
-    return 2 ** math.ceil(math.log2(max(n_rows, 2)))
+    return int(2 ** math.ceil(math.log2(max(n_rows, 2))))
 
 
 def certifiable_gap(
@@ -148,7 +148,7 @@ def certifiable_gap(
     return float(gap), allowance
 
 
-def clip_rows(X, data_norm: float):
+def clip_rows(X: Any, data_norm: float) -> Any:
     """Scale rows of a dense or CSR matrix (n, d) that are longer than `data_norm` down to it."""
     # Shrunk by more than the round-off of a sum of d squares, so that the bound holds in floating point too.
     bound = data_norm * (1 - (X.shape[1] + 8) * np.finfo(float).eps)
@@ -158,7 +158,7 @@ def clip_rows(X, data_norm: float):
     return X * factors[:, None]
 
 
-def extreme_rows(X) -> list[np.ndarray]:
+def extreme_rows(X: Any) -> list[np.ndarray]:
     """List rows (1, d) at the limits of the features' ranges, which a neighbouring dataset may hold."""
     low, high = X.min(axis=0), X.max(axis=0)
     if scipy.sparse.issparse(X):
@@ -172,7 +172,7 @@ def extreme_rows(X) -> list[np.ndarray]:
 
 
 def largest_move(
-    rows,
+    rows: Any,
     codes: np.ndarray,
     pairs: Sequence[tuple[tuple[np.ndarray, int], tuple[np.ndarray, int]]],
     solve: Callable[[Any, np.ndarray], np.ndarray],
@@ -229,7 +229,7 @@ def one_vs_rest_signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
 
 
-def solve_one_vs_rest(X, codes: np.ndarray, n_classes: int, C: float, gap: float) -> np.ndarray:
+def solve_one_vs_rest(X: Any, codes: np.ndarray, n_classes: int, C: float, gap: float) -> np.ndarray:
     """Solve the binary hinge problems for their exact weights (k, d); see `one_vs_rest_signs`."""
     return np.stack([solve_hinge(X, signs, C, gap).coef for signs in one_vs_rest_signs(codes, n_classes)])
 
@@ -339,7 +339,7 @@ class OneVsRestRelease:
 
 
 def release_one_vs_rest(
-    rows,
+    rows: Any,
     codes: np.ndarray,
     n_classes: int,
     *,

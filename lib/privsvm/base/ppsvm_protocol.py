@@ -155,7 +155,8 @@ class Entity:
         columns = _checked_columns(columns)
         if columns.shape[1] != self.centre.size:
             raise ValueError(f"the entity holds {self.centre.size} columns, and was given {columns.shape[1]}")
-        return (columns - self.centre) / self.spread
+        scaled: np.ndarray = (columns - self.centre) / self.spread
+        return scaled
 
     def publish(self, columns: np.ndarray, kernel: str, gamma: float) -> np.ndarray:
         """Make the public block of some rows (Algorithms 2.1 and 3.1, steps III and V).
@@ -176,17 +177,18 @@ class Entity:
         """
         rows = self.standardized(columns)
         if kernel == "linear":
-            return rows @ self.random_matrix.T
+            block: np.ndarray = rows @ self.random_matrix.T
+            return block
         return np.exp(-gamma * squared_distances(rows, self.random_matrix))
 
 
 def _checked_columns(columns: Any) -> np.ndarray:
-    columns = columns.toarray() if hasattr(columns, "toarray") else np.asarray(columns, dtype=np.float64)
-    if columns.ndim != 2 or columns.shape[1] == 0:
-        raise ValueError(f"columns of shape {columns.shape}: an entity needs rows and at least one column")
-    if not np.isfinite(columns).all():
+    dense: np.ndarray = columns.toarray() if hasattr(columns, "toarray") else np.asarray(columns, dtype=np.float64)
+    if dense.ndim != 2 or dense.shape[1] == 0:
+        raise ValueError(f"columns of shape {dense.shape}: an entity needs rows and at least one column")
+    if not np.isfinite(dense).all():
         raise ValueError("the entity's columns hold NaN or infinity; fill or drop these rows, at all entities alike")
-    return columns
+    return dense
 
 
 def combine_blocks(blocks: Mapping[str, np.ndarray], kernel: str) -> np.ndarray:
@@ -221,7 +223,8 @@ def combine_blocks(blocks: Mapping[str, np.ndarray], kernel: str) -> np.ndarray:
         if not np.isfinite(block).all():
             raise ValueError(f"the block of {name} holds NaN or infinity")
     stacked = np.stack(list(blocks.values()))
-    return stacked.sum(axis=0) if kernel == "linear" else stacked.prod(axis=0)
+    kernel_values: np.ndarray = stacked.sum(axis=0) if kernel == "linear" else stacked.prod(axis=0)
+    return kernel_values
 
 
 def kernel_agreement(

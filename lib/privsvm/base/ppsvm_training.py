@@ -25,7 +25,7 @@ class PPSVMParameters(OneNormClassifier):
 
 
 def train_on_blocks(
-    block: np.ndarray, codes: np.ndarray, n_classes: int, kernel: str, gamma: float, C: Any, tune_gamma: bool, rng
+    block: np.ndarray, codes: np.ndarray, n_classes: int, kernel: str, gamma: float, C: Any, tune_gamma: bool, rng: Any
 ) -> tuple[OneNormModel, dict[str, np.ndarray]]:
     """Train on the public kernel: all that the trainer has are blocks and labels (step IV).
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -114,7 +115,8 @@ def feature_bound(n_features: int) -> float:
 
 def _noisy_sum(rows: np.ndarray, bound: float, multiplier: float, rng: np.random.Generator) -> np.ndarray:
     """Noisy sum of rows of norm at most `bound`."""
-    return rows.sum(axis=0) + rng.normal(0.0, multiplier * bound, size=rows.shape[1])
+    released: np.ndarray = rows.sum(axis=0) + rng.normal(0.0, multiplier * bound, size=rows.shape[1])
+    return released
 
 
 def _noisy_moment(rows: np.ndarray, multiplier: float, rng: np.random.Generator) -> np.ndarray:
@@ -122,16 +124,18 @@ def _noisy_moment(rows: np.ndarray, multiplier: float, rng: np.random.Generator)
     # The upper triangle, with the numbers off the diagonal times the root of 2, has the row's squared norm.
     noise = rng.normal(0.0, multiplier, size=(rows.shape[1], rows.shape[1]))
     noise = np.triu(noise, 1) / math.sqrt(2.0) + np.diag(np.diag(noise))
-    return rows.T @ rows + noise + np.triu(noise, 1).T
+    released: np.ndarray = rows.T @ rows + noise + np.triu(noise, 1).T
+    return released
 
 
-def rows_to_scale(X, scaling: str) -> np.ndarray:
+def rows_to_scale(X: Any, scaling: str) -> np.ndarray:
     """Do once what the scaling of every release begins with: dense rows, of norm 1 for ``centre``."""
     X = X.toarray() if scipy.sparse.issparse(X) else X
-    return unit_rows(X) if scaling == "centre" else X
+    rows: np.ndarray = unit_rows(X) if scaling == "centre" else X
+    return rows
 
 
-def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator):
+def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> Any:
     """Scale training rows by noisy statistics of them.
 
     Parameters

@@ -74,7 +74,7 @@ class ReleasedPath(abc.ABC):
         """Number R of noise draws per epsilon."""
 
     @abc.abstractmethod
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         """Compute the decision values of the R models of one epsilon.
 
         Parameters
@@ -94,7 +94,8 @@ class ReleasedPath(abc.ABC):
         """Turn decision values (R, n, k) into class codes (R, n)."""
         if scores.shape[-1] == 1:
             return (scores[..., 0] > 0).astype(np.int64)
-        return np.argmax(scores, axis=-1)
+        codes: np.ndarray = np.argmax(scores, axis=-1)
+        return codes
 
     def without_seconds(self) -> Self:
         """Return the path without its times, which depend on the private rows, so that it can be published."""
@@ -125,9 +126,9 @@ class LinearPath(ReleasedPath):
 
     @property
     def n_repeats(self) -> int:
-        return self.coef.shape[1]
+        return int(self.coef.shape[1])
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         n_repeats, n_scores, n_features = self.coef.shape[1:]
         # One product for all repeats.
         products = np.asarray(X @ self.coef[epsilon_index].reshape(-1, n_features).T)
@@ -141,7 +142,7 @@ class UnitLinearPath(LinearPath):
 
     kind: ClassVar[str] = "unit_linear"
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         from privsvm.numerics.rows import unit_rows
 
         return super().scores(unit_rows(X), epsilon_index)
@@ -168,7 +169,7 @@ class StandardizedLinearPath(LinearPath):
     spread: np.ndarray
     bound: np.ndarray
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         X = X if isinstance(X, np.ndarray) else X.toarray()
         bound = float(self.bound[0])
         models = zip(*(getattr(self, name)[epsilon_index] for name in self.array_names[:4]), strict=True)
@@ -200,7 +201,7 @@ class BlockPath(LinearPath):
 
     power: np.ndarray
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         power = float(self.power[0])
         return super().scores(X if power == 1.0 else X**power, epsilon_index)
 
@@ -225,9 +226,9 @@ class FourierPath(ReleasedPath):
 
     @property
     def n_repeats(self) -> int:
-        return self.coef.shape[1]
+        return int(self.coef.shape[1])
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         from privsvm.solvers.features import fourier_features
 
         n_repeats, n_scores, n_features = self.coef.shape[1:]
@@ -257,9 +258,9 @@ class ConstantPath(ReleasedPath):
 
     @property
     def n_repeats(self) -> int:
-        return self.class_scores.shape[1]
+        return int(self.class_scores.shape[1])
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         scores = self.class_scores[epsilon_index][:, None, :]
         return np.repeat(scores, X.shape[0], axis=1)
 
@@ -324,9 +325,9 @@ class KernelPath(ReleasedPath):
 
     @property
     def n_repeats(self) -> int:
-        return self.pair_coef.shape[1]
+        return int(self.pair_coef.shape[1])
 
-    def pair_values(self, X, epsilon_index: int) -> np.ndarray:
+    def pair_values(self, X: Any, epsilon_index: int) -> np.ndarray:
         """Decision values (R, n, p) of the class pairs."""
         from privsvm.solvers.kernel_rows import kernel_expansion
         from privsvm.solvers.kernels import KERNELS
@@ -338,7 +339,7 @@ class KernelPath(ReleasedPath):
         values = values.reshape(-1, n_repeats, n_pairs) + self.intercept[epsilon_index]
         return np.ascontiguousarray(values.transpose(1, 0, 2))
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         values = self.pair_values(X, epsilon_index)
         return values if self.n_classes == 2 else one_vs_one_scores(values, self.n_classes)[1]
 
@@ -346,7 +347,8 @@ class KernelPath(ReleasedPath):
         if scores.shape[-1] == 1:
             return super().codes(scores)
         # Rounding gives the votes back; among equal votes LIBSVM takes the first class.
-        return np.argmax(np.rint(scores), axis=-1)
+        codes: np.ndarray = np.argmax(np.rint(scores), axis=-1)
+        return codes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -358,12 +360,13 @@ class OneVsOneLinearPath(LinearPath):
 
     kind: ClassVar[str] = "one_vs_one_linear"
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         return one_vs_one_scores(super().scores(X, epsilon_index), self.n_classes)[1]
 
     def codes(self, scores: np.ndarray) -> np.ndarray:
         # Rounding gives the votes back; among equal votes LIBSVM takes the first class.
-        return np.argmax(np.rint(scores), axis=-1)
+        codes: np.ndarray = np.argmax(np.rint(scores), axis=-1)
+        return codes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -375,14 +378,14 @@ class OneVsRestKernelPath(KernelPath):
 
     kind: ClassVar[str] = "one_vs_rest_kernel"
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         return self.pair_values(X, epsilon_index)
 
     def codes(self, scores: np.ndarray) -> np.ndarray:
         return ReleasedPath.codes(self, scores)
 
 
-def rows_digest(X) -> np.ndarray:
+def rows_digest(X: Any) -> np.ndarray:
     """SHA-256 (32,) of rows, a dense or CSR matrix."""
     parts = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
     digest = hashlib.sha256(repr(X.shape).encode())
@@ -411,14 +414,15 @@ class PredictionsPath(ReleasedPath):
 
     @property
     def n_repeats(self) -> int:
-        return self.predicted_scores.shape[1]
+        return int(self.predicted_scores.shape[1])
 
-    def scores(self, X, epsilon_index: int) -> np.ndarray:
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         if not np.array_equal(self.digest, rows_digest(X)):
             raise PrivSVMError(
                 "model file: holds predictions for the test rows of its split, and these are other rows; train again"
             )
-        return self.predicted_scores[epsilon_index]
+        scores: np.ndarray = self.predicted_scores[epsilon_index]
+        return scores
 
 
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:

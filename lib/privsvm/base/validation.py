@@ -91,7 +91,7 @@ def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], f
     return [float(epsilon) for epsilon in epsilons], delta
 
 
-def check_public_classes(classes: Sequence | None, allow_unsound: bool) -> None:
+def check_public_classes(classes: Sequence[Any] | None, allow_unsound: bool) -> None:
     """Raise ValueError if the set of classes would silently be taken from private labels."""
     check_flag("allow_unsound", allow_unsound)
     if classes is None and not allow_unsound:
@@ -106,7 +106,9 @@ def check_consent(allow_unsound: bool, problem: str) -> None:
         raise ValueError(f"allow_unsound={allow_unsound!r}: {problem}; consent with allow_unsound=True")
 
 
-def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any, np.ndarray, np.ndarray]:
+def check_training_data(
+    estimator: Any, X: Any, y: Any, classes: Sequence[Any] | None
+) -> tuple[Any, np.ndarray, np.ndarray]:
     """Validate rows and labels, and turn labels into class codes.
 
     Parameters
@@ -165,7 +167,7 @@ def check_training_data(estimator, X, y, classes: Sequence | None) -> tuple[Any,
     return X, codes.astype(np.int64), known
 
 
-def common_tags(tags):
+def common_tags(tags: Any) -> Any:
     """Set the scikit-learn tags that all methods share: sparse rows are fine."""
     tags.input_tags.sparse = True
     return tags

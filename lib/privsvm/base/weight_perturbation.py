@@ -62,21 +62,21 @@ class WeightPerturbationClassifier(PrivateClassifier):
         """Public target of the duality gap, and what float64 may get wrong about it."""
 
     @abc.abstractmethod
-    def _bounded(self, X) -> Any:
+    def _bounded(self, X: Any) -> Any:
         """Rows as the solver sees them."""
 
     @abc.abstractmethod
-    def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
+    def _solve(self, X: Any, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         """Exact weights (c, d) of one dataset: what must not leave this object."""
 
     @abc.abstractmethod
-    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:
+    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng: Any) -> Guarantee:
         """Privacy record of one release, with the gap that counts in its sensitivity."""
 
     def release_path(
         self,
-        X,
-        y,
+        X: Any,
+        y: Any,
         epsilons: Sequence[float],
         repeats: int,
         rng: NoiseStreams | np.random.Generator | int | None = None,
@@ -137,7 +137,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
             "witness": witness,
         }
 
-    def _largest_move(self, X, rows, codes: np.ndarray, weights: np.ndarray, gap: float) -> tuple[float, str]:
+    def _largest_move(self, X: Any, rows: Any, codes: np.ndarray, weights: np.ndarray, gap: float) -> tuple[float, str]:
         """How far one extreme row moves the weights: a lower bound on the sensitivity.
 
         One training row is replaced by a row from the corners of the features' ranges, or by one of the longest rows.

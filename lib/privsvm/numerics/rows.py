@@ -14,14 +14,14 @@ def is_sparse(X: Any) -> bool:
     return not isinstance(X, np.ndarray)
 
 
-def squared_norms(X) -> np.ndarray:
+def squared_norms(X: Any) -> np.ndarray:
     """Squared L2 norms of the rows of a dense or CSR matrix (n, d); returns (n,)."""
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", X, X)
 
 
-def row_norms(X) -> np.ndarray:
+def row_norms(X: Any) -> np.ndarray:
     """L2 norms of the rows of a dense or CSR matrix (n, d); returns (n,)."""
     return np.sqrt(squared_norms(X))
 
@@ -33,7 +33,7 @@ def squared_distances(X, Z) -> np.ndarray:
     return np.maximum(squared_norms(X)[:, None] + squared_norms(Z)[None] - 2.0 * products, 0.0)
 
 
-def unit_rows(X):
+def unit_rows(X: Any) -> Any:
     """Divide rows of a dense or CSR matrix (n, d) by their norms; rows of zeros stay.
 
     No norm exceeds 1, in floating point neither.
