@@ -75,3 +75,10 @@ def test_an_import_against_a_contract_fails(copy, module, line, broken):
     assert done.returncode != 0
     if line:
         assert re.search(rf"{re.escape(broken)}.* BROKEN", done.stdout), done.stdout
+
+
+def test_no_file_is_too_long():
+    for folder in ("lib", "stages", "reproduce", "docs", "tests", "bench", "examples"):
+        for path in (REPOSITORY / folder).rglob("*.py"):
+            lines = len(path.read_text().splitlines())
+            assert lines <= 900, f"{path.relative_to(REPOSITORY)} has {lines} lines; divide it"

@@ -1,7 +1,7 @@
 """Condensed training rows: means of triples of similar rows (CI-SVM), or fuzzy centres (FCM-SVM).
 
-A condensed row stands for about three training rows. Nothing is proved for it: the mean of three rows tells the third
-to whoever knows two of them, see `privsvm.privacy.attacks.condensation_attacks`.
+A condensed row represents about three training rows. Nothing is proved for it: whoever knows two of three rows and their
+mean can compute the third, see `privsvm.privacy.attacks.condensation_attacks`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BLOCK_NUMBERS = 4_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Condensed:
-    """Rows that stand for the training rows.
+    """Rows that represent the training rows.
 
     Attributes
     ----------

@@ -86,7 +86,7 @@ class HingeReleaseClassifier(PrivateClassifier):
         """Say for the privacy record what is released, and after which paper."""
 
     def _check_parameters(self) -> None:
-        """Refuse what means nothing, and what nobody consented to."""
+        """Check parameters, and the consent that some of them need."""
         self.check_declared()
         check_public_classes(self.classes, self.allow_unsound)
 

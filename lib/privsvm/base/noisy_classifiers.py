@@ -122,7 +122,7 @@ class NoisyGradientClassifier(PrivateClassifier):
         )
 
     def _check_parameters(self) -> None:
-        """Refuse what means nothing, and what nobody consented to."""
+        """Check parameters, and the consent that some of them need."""
         self.check_declared()
         check_public_classes(self.classes, self.allow_unsound)
         count_threads(self.n_jobs)

@@ -53,7 +53,7 @@ MBAR = either(
 _EXPONENTS = tuple(range(-7, 8))
 _TUNING_SHARE = 0.1
 _FOLDS = 5
-# Which parameters are best does not hang on the last digits.
+# Which parameters are best must not depend on the last digits.
 _TUNING_TOLERANCE = 1e-8
 # The values that the kernel of the closest pair may take (Huang et al. 2007, section 3).
 _CLOSEST_PAIR = (0.15, 0.999)

@@ -245,7 +245,7 @@ def kernel_agreement(
     -------
     dict
         ``kernel``; ``gamma`` that blocks are published with (None for "linear"); ``standardize``; ``n_splits``;
-        ``rows`` and ``mbar``, one entry a split; ``n_features``; ``entities``, a list of ``name, columns``.
+        ``rows`` and ``mbar``, one entry per split; ``n_features``; ``entities``, a list of ``name, columns``.
 
     Raises
     ------
@@ -317,7 +317,7 @@ def draw_secrets(
     entity : str
         Its name.
     stream : callable
-        Gives the stream of a split: `privsvm.numerics.streams.system_stream` in earnest, a seeded one in a benchmark.
+        Gives the stream of a split: `privsvm.numerics.streams.system_stream` in use, a seeded one in a benchmark.
 
     Returns
     -------
@@ -622,7 +622,7 @@ class AnsweredRows:
 
 
 def write_private(path: str | os.PathLike[str], arrays: Arrays) -> None:
-    """Write arrays that nobody else may read: the file gets mode 0600 and its folder 0700.
+    """Write arrays that no other user may read: the file gets mode 0600 and its folder 0700.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Scaling of rows by noisy statistics of them, paid for out of the privacy budget.
 
-Training by clipped gradients does not need bounded features, but it hangs on their scale. Where no scale is public, a
+Training by clipped gradients does not need bounded features, but it depends on their scale. If no scale is public, a
 part of the budget buys one: Gaussian releases of sums over all rows, in which no row counts for more than 1.
 
-``centre``: every row is divided by its norm, the noisy mean is taken off, and the rest is divided by its norm again
+``centre``: every row is divided by its norm, the noisy mean is subtracted, and the rest is divided by its norm again
 (centring before private training: Sun, Suresh and Menon 2024, The importance of feature preprocessing for
 differentially private linear optimization). A tenth of the budget.
 
@@ -87,7 +87,7 @@ class ScaledRows:
     rows : ndarray (n, d)
         Rows of norm at most 1.
     mean : ndarray (d,)
-        Is taken off then.
+        Is then subtracted.
     matrix : ndarray (d, d) or None
         Symmetric; multiplies the rest. None: the identity.
     features : tuple of ndarray (d,)
@@ -100,7 +100,7 @@ class ScaledRows:
     features: tuple[np.ndarray, ...] = ()
 
     def model(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Turn weights (k, d) of `rows` into weights and offsets of rows before `mean` is taken off.
+        """Turn weights (k, d) of `rows` into weights and offsets of rows before `mean` is subtracted.
 
         The length of what `rows` were divided by is left out: it is the same for the scores of all classes.
         """

@@ -141,14 +141,14 @@ def check_training_data(
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
     check_classification_targets(y)
     if scipy.sparse.issparse(X):
-        # Entries stored twice add up, which bounds on the stored numbers would miss. The matrix is made anew, since its
+        # Entries stored twice add up, which bounds on the stored numbers would miss. A new matrix is made, since its
         # flags may be older than its entries.
         X = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.sum_duplicates()
         if not np.isfinite(X.data).all():
             raise ValueError("X holds entries stored twice whose sum is infinity")
     else:
-        # Sums must not depend on how the caller's rows lie in memory.
+        # Sums must not depend on the memory layout of the caller's rows.
         X = np.ascontiguousarray(X)
     if classes is None:
         known, codes = np.unique(y, return_inverse=True)

@@ -55,7 +55,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _check_parameters(self) -> None:
-        """Refuse what means nothing, and what nobody consented to."""
+        """Check parameters, and the consent that some of them need."""
 
     @abc.abstractmethod
     def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:

@@ -120,7 +120,7 @@ class DataPart:
     header_rows : int
         Lines to skip; the last of them names the columns.
     header_assumed : bool
-        True where nobody said that there is a header; one that looks like data is then refused.
+        Whether the header is only assumed; one that looks like data is then refused.
     delimiter : str or None
         ``","``, ``"whitespace"``, ``"tab"`` or any character; None: the format's own.
     drop_columns : tuple of int or str
@@ -371,7 +371,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
 
 
 def _own_file(settings: OwnSettings) -> tuple[str, str]:
-    """Where the file of one's own is, and its name."""
+    """Return path or address of the user's own file, and its name."""
     path, url = settings.path, settings.url
     if path is not None and url is not None:
         raise ValueError("both `path` and `url` given; keep one")

@@ -191,7 +191,7 @@ class Settings(Model):
 
 
 class OwnSettings(Settings):
-    """Settings of one's own data."""
+    """Settings of a dataset of the user's own."""
 
     path: Annotated[str | None, _optional(str)] = None
     url: Annotated[str | None, _optional(str)] = None
@@ -217,12 +217,12 @@ def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Setting
     settings : mapping
         As written in params.yaml.
     own : bool
-        Whether it is data of one's own.
+        Whether the dataset is the user's own.
 
     Returns
     -------
     Settings
-        `OwnSettings` for data of one's own.
+        `OwnSettings` for a dataset of the user's own.
 
     Raises
     ------

@@ -213,7 +213,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         return weights
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
-        """Refuse what means nothing; return the budget as plain floats."""
+        """Check parameters; return the budget as plain floats."""
         self.check_declared()
         check_public_classes(self.classes, self.allow_unsound)
         return check_budgets(epsilons, self.delta)

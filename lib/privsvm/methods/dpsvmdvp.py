@@ -250,7 +250,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         )
 
     def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
-        """Refuse what means nothing, and what nobody consented to."""
+        """Check parameters, and the consent that some of them need."""
         self.check_declared()
         check_consent(self.allow_unsound, "the epsilon of DPSVMDVP does not hold")
         return [check_positive("epsilon", epsilon) for epsilon in epsilons]

@@ -170,7 +170,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
         return self._release(X, y, epsilons, repeats, rng, audit)[0]
 
     def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
-        """Refuse what means nothing, and what nobody consented to."""
+        """Check parameters, and the consent that some of them need."""
         self.check_declared()
         check_consent(self.allow_unsound, "the epsilon of DPWSS does not hold")
         return [check_positive("epsilon", epsilon) for epsilon in epsilons]

@@ -218,7 +218,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         return mechanism.release(np.stack(minima), stream)
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
-        """Refuse what means nothing; return the budget as plain floats."""
+        """Check parameters; return the budget as plain floats."""
         self.check_declared()
         check_scale(self.C, self.data_norm)
         check_public_classes(self.classes, self.allow_unsound)

@@ -1,7 +1,7 @@
 """One-vs-rest SVMs in one joint Gaussian release: the honest one-vs-rest baseline.
 
 For more than two classes a row is given to the class with the largest score, which does not see the mean of the weight
-vectors. It is taken off before the release, and with it goes a good part of the sensitivity.
+vectors. The mean is subtracted before the release, which removes a good part of the sensitivity.
 
 Sensitivity. Add a row x of norm at most R to the problem of class k, with sign s: 1 for its own class, -1 for the
 others. The hinge's slope there is between -s x and 0, so strong convexity gives ``||D_k||^2 <= <D_k, C s x>`` for the
@@ -34,7 +34,7 @@ __all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "so
 
 
 def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: Neighbours, gap: float = 0.0) -> float:
-    """Bound how far one-vs-rest weights move between neighbouring datasets once their mean is taken off.
+    """Bound how far one-vs-rest weights, minus their mean, move between neighbouring datasets.
 
     Parameters
     ----------
@@ -63,18 +63,18 @@ def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: 
 
 
 def solve_centred(X, codes: np.ndarray, n_classes: int, C: float, gap: float) -> np.ndarray:
-    """Exact weights of the binary hinge problems less their mean, (c, d); for two classes the one vector, (1, d)."""
+    """Solve for the exact weights minus their mean, (c, d); for two classes one vector, (1, d)."""
     weights = solve_one_vs_rest(X, codes, n_classes, C, gap)
     return weights if n_classes == 2 else weights - weights.mean(axis=0)
 
 
 class OvRJointGaussianClassifier(LinearRows):
-    """Private one-vs-rest linear SVM: Gaussian noise on all weight vectors at once, their mean taken off.
+    """Private one-vs-rest linear SVM: Gaussian noise on all weight vectors at once, minus their mean.
 
     Attributes
     ----------
     coef_ : ndarray (k, d)
-        Noisy weight vectors less their mean; k is 1 for two classes. The exact ones are not kept.
+        Noisy weight vectors minus their mean; k is 1 for two classes. The exact ones are not kept.
     classes_ : ndarray (c,)
         Labels.
     n_features_in_ : int

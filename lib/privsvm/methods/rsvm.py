@@ -25,7 +25,7 @@ __all__ = ["ESTIMATOR", "ReducedSVMClassifier"]
 
 
 class ReducedSVMClassifier(OneNormClassifier):
-    """Reduced support vector machine: few random training rows stand for all of them in the kernel. Not private.
+    """Reduced support vector machine: a few random training rows represent all of them in the kernel. Not private.
 
     Solves ``min C e'y + ||u||_1, s_i (K(x_i, A_R) u + b) + y_i >= 1, y >= 0`` exactly, where A_R are `mbar` rows drawn
     from the training rows. More than two classes: one program for each class against the rest, on the same rows.

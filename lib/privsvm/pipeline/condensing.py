@@ -46,7 +46,7 @@ def attack_split(
     -------
     CondensedSplit
     """
-    # Imported late, here and below: most jobs read rows that nobody condensed.
+    # Imported late, here and below: most jobs read rows that were not condensed.
     from privsvm.privacy.attacks.condensation_attacks import audit_condensation
 
     rows, condensed_codes, group_of = condensed
@@ -69,7 +69,7 @@ def rows_not_condensed(split: Split) -> Any:
 def condense_splits(
     prepared: PreparedData, kind: Condense, experiment: str, seed: int
 ) -> tuple[dict[str, np.ndarray], CondensedRowsAttack, CondenseTimings]:
-    """Condense the training rows of every split of a dataset, and attack what comes of it.
+    """Condense the training rows of every split of a dataset, and attack the result.
 
     Parameters
     ----------

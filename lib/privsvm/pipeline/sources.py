@@ -158,7 +158,7 @@ class _Sources:
             os.replace(temporary, self.kept)
 
     def digest(self, name: str) -> str:
-        """SHA-256 of a file, read anew when its time or size has changed."""
+        """Compute the SHA-256 of a file; read it again only if its time or size has changed."""
         path = self.root / name
         try:
             status = path.stat()
@@ -217,7 +217,7 @@ class _Sources:
         return []
 
     def is_ours(self, module: str, search: tuple[str, ...]) -> bool:
-        """Whether a module can lie in the repository, by the first part of its name."""
+        """Tell whether a module can be in the repository, by the first part of its name."""
         top = module.split(".")[0]
         return bool(self.files_of_module(top, search)) or any(self.is_folder(f"{place}/{top}") for place in search)
 

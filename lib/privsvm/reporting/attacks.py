@@ -139,7 +139,7 @@ def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool
                 "method": attack.method,
                 "label": attack.method or "the stage condense",
                 "kind": attack.condense,
-                # What it condensed stands for nobody's row, so that nothing is said about people.
+                # It condensed rows that are no person's, so nothing follows about people.
                 "twice": attack.method is not None and condensed,
                 "splits": len(attack.splits),
                 "third_member": error["high"] if error else None,

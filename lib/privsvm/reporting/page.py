@@ -47,7 +47,7 @@ _OPEN_DATASETS = 4
 
 NOISE_SOURCE_TEXT = {
     "system": "fresh system entropy",
-    "seeded stream": "seeded, for the benchmark only: whoever knows the seed can take it off",
+    "seeded stream": "seeded, for the benchmark only: whoever knows the seed can subtract it",
 }
 
 STATUS_TEXT = {

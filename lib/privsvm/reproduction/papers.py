@@ -31,7 +31,7 @@ def find_experiments(package: str) -> dict[str, Experiment]:
 
 
 def choose(experiments: Mapping[str, Experiment], names: Sequence[str]) -> list[Experiment]:
-    """Choose experiments by name; a paper's name stands for all of its own, and no name for all there are.
+    """Choose experiments by name; the name of a paper means all of its experiments, and no name means all.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
 # Part of every record key: raise it when this module logs something else for the same result,
-# so that results are logged anew instead of being taken for present.
+# so that results are logged again and not taken for present.
 _LAYOUT = 3
 
 _PARAMETERS = (
