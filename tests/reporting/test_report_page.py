@@ -169,7 +169,7 @@ def test_counts_are_written_as_words() -> None:
     ("source", "expected"),
     [
         ("system", "fresh system entropy"),
-        ("seeded stream", "seeded, for the benchmark only: whoever knows the seed can take it off"),
+        ("seeded stream", "seeded, for the benchmark only: whoever knows the seed can subtract it"),
         (None, None),
     ],
 )

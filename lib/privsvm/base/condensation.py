@@ -1,7 +1,7 @@
 """Condensed training rows: means of triples of similar rows (CI-SVM), or fuzzy centres (FCM-SVM).
 
-A condensed row represents about three training rows. Nothing is proved for it: whoever knows two of three rows and their
-mean can compute the third, see `privsvm.privacy.attacks.condensation_attacks`.
+A condensed row represents about three training rows. Nothing is proved for it: whoever knows two of three rows and
+their mean can compute the third, see `privsvm.privacy.attacks.condensation_attacks`.
 """
 
 from __future__ import annotations
