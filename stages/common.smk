@@ -32,6 +32,7 @@ from privsvm.pipeline.params import (
 )
 from privsvm.pipeline.stage import die_with_parent
 from privsvm.pipeline.workflow import (
+    argument_file,
     check_writable,
     clear_stale_locks,
     collect_errors,

@@ -11,7 +11,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the results and write the three files."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--results", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--timings", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--condensing", nargs="*", default=[], metavar="FILE", help="timings of the stage condense")

@@ -21,10 +21,13 @@ rule report:
         mem_mb=1000,
     params:
         code=rule_code("report"),
+        files=argument_file(
+            "report",
+            *("--results", *RESULTS, "--timings", *TIMINGS, "--attacks", *ATTACKS),
+            *("--condensing", *CONDENSING, "--prepared", *PREPARED),
+        ),
         parameters=report_parameters(PARAMS),
     shell:
-        "exec python stages/report.py --results {input.results:q}"
-        " --timings {input.timings:q} --attacks {input.attacks:q} --condensing {input.condensing:q}"
-        " --prepared {input.prepared:q} --output-html {output.html:q}"
+        "exec python stages/report.py {params.files:q} --output-html {output.html:q}"
         " --output-metrics {output.metrics:q} --output-curves {output.curves:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"

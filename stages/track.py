@@ -45,7 +45,7 @@ def with_timings(results: list[Path], timings: list[Path]) -> list[tuple[Path, l
 
 def main(arguments: list[str] | None = None) -> None:
     """Log the results and write the record keys."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--results", nargs="+", type=Path, required=True, help="data/results/<method>/<dataset>.json")
     parser.add_argument("--timings", nargs="*", type=Path, default=[], help="data/timings/<method>/<dataset>.*.json")
     parser.add_argument("--output", type=Path, required=True, help="reports/tracking.json")

@@ -16,7 +16,8 @@ rule track:
         mem_mb=1000,
     params:
         code=rule_code("track"),
+        files=argument_file("track", "--results", *RESULTS, "--timings", *TIMINGS),
         parameters=track_parameters(PARAMS),
     shell:
-        "exec python stages/track.py --results {input.results:q}"
-        " --timings {input.timings:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+        "exec python stages/track.py {params.files:q}"
+        " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

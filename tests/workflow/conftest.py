@@ -44,8 +44,11 @@ OWN = {
     "methods": {
         "svm": {**SMALL["methods"]["svm"], "datasets": ["wine"]},
         **{name: SMALL["methods"][name] for name in ("majority", "pmsvm_wp")},
+        # A method of another package, which `Workspace.environment` makes importable.
+        "mine": {"implementation": "house_brand.models:Mine", "datasets": ["wine"]},
     },
 }
+OWN_PACKAGE = "from privsvm import MajorityClassifier\n\n\nclass Mine(MajorityClassifier):\n    pass\n"
 
 
 class Workspace:
@@ -64,6 +67,9 @@ class Workspace:
         return {
             **kept,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(
+                [str(self.folder / "packages"), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
             "DVC_NO_ANALYTICS": "true",
             "GIT_AUTHOR_NAME": "test", "GIT_AUTHOR_EMAIL": "test@example.org",
             "GIT_COMMITTER_NAME": "test", "GIT_COMMITTER_EMAIL": "test@example.org",
@@ -220,6 +226,9 @@ def finished(finished_once, tmp_path) -> Workspace:
 def run_with_own_data(folder: Path) -> None:
     workspace = new_workspace(folder, OWN)
     (folder / "patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
+    (folder / "packages/house_brand").mkdir(parents=True)
+    (folder / "packages/house_brand/__init__.py").touch()
+    (folder / "packages/house_brand/models.py").write_text(OWN_PACKAGE)
     workspace.snakemake()
 
 

@@ -254,6 +254,21 @@ def test_dvc_repro_runs_exactly_what_depends_on_the_file(own_data):
     assert "patients.csv" in own_data.snakemake("--dry-run", check=False)
 
 
+def test_changed_package_of_a_method(own_data):
+    """The sources of another package are inputs of its own method's jobs, in both tools."""
+    assert own_data.nothing_to_do()
+    source = own_data.folder / "packages/house_brand/models.py"
+    text = source.read_text()
+    os.utime(source, (0, 0))
+    assert own_data.call("dvc", "status", "--json").strip() == "{}"
+    assert stale_for_snakemake(own_data) == set()
+    source.write_text(text + "\n# a comment\n")
+    assert json.loads(own_data.call("dvc", "status", "--json")) == {
+        "inputs": [{"changed deps": {"data/outside": "modified"}}]
+    }
+    assert stale_for_dvc(own_data) == stale_for_snakemake(own_data) == {"train@mine", "report"}
+
+
 def recorded_params(workspace) -> dict[str, list[str]]:
     """What Snakemake compares of every job besides files: the values in its `params`, by output."""
     found = {}

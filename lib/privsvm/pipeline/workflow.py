@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import sys
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from privsvm.errors import PrivSVMError
+from privsvm.files import write_text
 from privsvm.pipeline.sources import compiled_code_key
 from privsvm.pipeline.stage import pin_threads
 
 __all__ = [
+    "argument_file",
     "check_writable",
     "clear_stale_locks",
     "collect_errors",
@@ -65,6 +68,30 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     environment["NUMBA_CACHE_DIR"] = str(Path(".cache/numba").resolve() / key)
     return key
+
+
+def argument_file(name: str, *arguments: str) -> str:
+    """Write command-line arguments to a file, one a line, which a script reads as ``@file``.
+
+    Linux takes at most 128 KiB in a command, and a thousand jobs have longer lists of files.
+
+    Parameters
+    ----------
+    name : str
+        What the file's name begins with; the rest follows from its content, so that no run changes another one's file.
+    *arguments : str
+        Options and values without line breaks.
+
+    Returns
+    -------
+    str
+        ``@`` and the path.
+    """
+    text = "".join(f"{argument}\n" for argument in arguments)
+    path = Path("logs/arguments") / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+    if not path.is_file():
+        write_text(path, text)
+    return f"@{path}"
 
 
 def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] | None:

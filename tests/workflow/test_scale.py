@@ -1,0 +1,87 @@
+"""A benchmark of thousands of jobs: what one job costs does not grow with their number."""
+
+import argparse
+import re
+
+import pytest
+
+from privsvm.pipeline.workflow import argument_file
+
+from .conftest import OWN_ROWS, SMALL, new_workspace
+
+pytestmark = pytest.mark.workflow
+
+# Linux takes no longer string in a command.
+LONGEST_ARGUMENT = 128 * 1024
+
+
+def dry_run(workspace) -> tuple[set[str], list[tuple[str, list[str]]]]:
+    """Names of all rules; and of every job of a run from nothing, its rule and input files."""
+    printed = workspace.snakemake("--dry-run", "--printshellcmds", cores=1)
+    assert max(len(line) for line in printed.splitlines() if "exec " in line) < LONGEST_ARGUMENT
+    jobs = [
+        (rule, [name for line in re.findall(r"^    input: (.*)$", text, re.MULTILINE) for name in line.split(", ")])
+        for rule, text in re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)*)", printed, re.MULTILINE)
+    ]
+    listed = workspace.snakemake("--list-rules", cores=1)
+    return set(re.findall(r"^(\w+)$", listed, re.MULTILINE)), jobs
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return dry_run(new_workspace(tmp_path_factory.mktemp("scale") / "small"))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Six hundred methods on one dataset, and three of them on fifty more."""
+    workspace = new_workspace(tmp_path_factory.mktemp("scale") / "large")
+    params = workspace.params()
+    rows = "\n".join(OWN_ROWS)
+    for number in range(50):
+        (workspace.folder / f"own{number}.csv").write_text(f"{rows}\n{number},1,a\n")
+        own = {"path": f"own{number}.csv", "label": "label", "classes": ["a", "b"], "bounds": [0, 100]}
+        params["datasets"][f"own{number}"] = own
+    kinds = (SMALL["methods"]["svm"], SMALL["methods"]["majority"])
+    for number in range(600):
+        params["methods"][f"method{number}"] = {**kinds[number % 2], "datasets": ["wine"]}
+    workspace.write_params(params)
+    return dry_run(workspace)
+
+
+def test_no_more_rules(small, large):
+    assert "train" in small[0]
+    assert large[0] == small[0]
+
+
+def test_no_more_inputs_of_a_job(small, large):
+    counts = [
+        {rule: max(len(inputs) for name, inputs in jobs if name == rule) for rule, _ in jobs}
+        for _, jobs in (small, large)
+    ]
+    alike = {rule for rule in counts[0] if rule not in ("report", "track", "all", "record")}
+    assert {"download", "prepare", "condense", "train", "evaluate"} <= alike
+    assert {rule: counts[1][rule] for rule in alike} == {rule: counts[0][rule] for rule in alike}
+    assert max(counts[1][rule] for rule in alike) <= 4
+    # Sources and files of one's own are compared by digests; these are the jobs' own files.
+    assert all(name.startswith(("data/", "reports/", "logs/")) or ".cache/" in name
+               for _, jobs in (small, large) for _, inputs in jobs for name in inputs)  # fmt: skip
+
+
+def test_every_job_is_there(large):
+    rules = [rule for rule, _ in large[1]]
+    assert rules.count("train") == rules.count("evaluate") == 3 * 52 + 600
+    assert rules.count("prepare") == 52
+
+
+def test_long_lists_are_read_from_a_file(tmp_path, monkeypatch):
+
+    monkeypatch.chdir(tmp_path)
+    names = [f"data/results/a long name {number}/wine.json" for number in range(5000)]
+    place = argument_file("report", "--results", *names)
+    assert argument_file("report", "--results", *names) == place
+    assert argument_file("report", "--results", *names[1:]) != place
+    parser = argparse.ArgumentParser(fromfile_prefix_chars="@")
+    parser.add_argument("--results", nargs="+")
+    assert parser.parse_args([place]).results == names
+    assert len(place) < 60
