@@ -10,8 +10,8 @@ from pathlib import Path
 
 __all__ = ["JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "warm_up"]
 
-# Modules with jit functions; each has a ``warm_up`` that calls them on a tiny problem. Those of a group call each
-# other's functions and are compiled by one process, while another one may compile another group. The longest first.
+# Modules with jit functions; each has a ``warm_up`` that calls them on a tiny problem. The modules of a group call each
+# other's functions. One process compiles a group, while others may compile other groups. The slowest groups come first.
 JIT_GROUPS = {
     "gradient": ("noisy_gradient",),
     "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "block_smo"),
@@ -21,7 +21,7 @@ JIT_GROUPS = {
 }
 JIT_MODULES = tuple(name for names in JIT_GROUPS.values() for name in names)
 
-# In the cache folder: all is compiled. A group's own marker lies beside it.
+# File in the cache folder that says that all is compiled. Every group has a marker of its own beside it.
 MARKER = "warm"
 
 
@@ -49,20 +49,20 @@ def warm_up(group: str, sparse: bool = False) -> None:
 def compile_once(*modules: str, sparse: bool = False) -> list[str]:
     """Fill the folder ``NUMBA_CACHE_DIR`` with compiled functions, unless they are there already.
 
-    Of many processes that need the same, one compiles it and the others wait, or compile something else that they need.
-    What only rare parameters need, Numba compiles on first use.
+    Of several processes that need the same group, one compiles it; the others wait, or compile another group that they
+    need. Numba compiles what only rare parameters need on first use.
 
     Parameters
     ----------
     *modules : str
-        Names from `JIT_MODULES`, whose groups are compiled. None: those that this process has imported.
+        Names from `JIT_MODULES`, whose groups are compiled. Without any, those that this process has imported.
     sparse : bool, default=False
         Also for sparse rows.
 
     Returns
     -------
     list of str
-        The groups that this call has compiled. None without ``NUMBA_CACHE_DIR``: Numba then compiles on first use.
+        The groups that this call has compiled; none without ``NUMBA_CACHE_DIR``, when Numba compiles on first use.
     """
     if "NUMBA_CACHE_DIR" not in os.environ:
         return []
@@ -71,7 +71,7 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
     waiting = [group for group, names in JIT_GROUPS.items() if set(needed) & set(names)]
     compiled: list[str] = []
     while waiting := [group for group in waiting if not _marker(folder, group, sparse).exists()]:
-        # What nobody else compiles; if there is nothing left of that, wait for the first.
+        # Take a group that no other process compiles; if there is none, wait for the first one.
         for group, wait in [*((group, False) for group in waiting), (waiting[0], True)]:
             if _compile(folder, group, sparse, wait, compiled):
                 break
@@ -79,12 +79,12 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
 
 
 def _marker(folder: Path, group: str, sparse: bool) -> Path:
-    """File that says that a group is compiled."""
+    """Return the path of the file that says that a group is compiled."""
     return folder / (f"{group}.sparse" if sparse else group)
 
 
 def _compile(folder: Path, group: str, sparse: bool, wait: bool, compiled: list[str]) -> bool:
-    """Compile a group, unless another process does; whether it is compiled now."""
+    """Compile a group unless another process does; tell whether it is compiled now."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{group}.lock", "w") as lock:
         try:
