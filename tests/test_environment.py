@@ -125,3 +125,13 @@ def test_links_between_the_pages_exist():
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_hooks_of_commits_are_checks_of_make_lint_and_need_no_network():
+    config = yaml.safe_load((REPOSITORY / ".pre-commit-config.yaml").read_text())
+    (repository,) = config["repos"]
+    assert repository["repo"] == "local"
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)[1]
+    checks = {line.split()[0] for line in recipe.splitlines()}
+    assert {hook["entry"].split()[0] for hook in repository["hooks"]} == checks - {"snakemake"}
+    assert {hook["language"] for hook in repository["hooks"]} == {"system"}
