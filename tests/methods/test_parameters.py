@@ -190,6 +190,7 @@ def test_declarations_are_inherited_and_documented():
         "    The second.",
     ]
     assert Described.__doc__.index("Parameters") < Described.__doc__.index("Attributes")
+    assert Narrower.__doc__.endswith("Attributes\n----------\nx_ : int\n    Something.\n")
     assert "first : int or None, default=2.0" in Narrower.__doc__
     assert isinstance(Described.declared["first"], Parameter)
     assert not hasattr(Described, "first")

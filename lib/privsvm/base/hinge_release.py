@@ -68,7 +68,14 @@ class Noise:
 
 
 class HingeReleaseClassifier(PrivateClassifier):
-    """Noise on the weights of bias-free one-vs-rest hinge SVMs; a base."""
+    """Noise on the weights of bias-free one-vs-rest hinge SVMs; a base.
+
+    Notes
+    -----
+    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
+    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
+    covered: it depends on the rows.
+    """
 
     C: float = C_PUBLIC
     gap: float | None = GAP
@@ -172,7 +179,19 @@ class LaplaceNoise(HingeReleaseClassifier):
 
 
 class LinearRows(HingeReleaseClassifier):
-    """The rows themselves, clipped; a base."""
+    """The rows themselves, clipped; a base.
+
+    Attributes
+    ----------
+    coef_ : ndarray (k, d)
+        Noisy weight vectors; k is 1 for two classes. The exact ones are not kept.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+    """
 
     data_norm: float = DATA_NORM
 
@@ -184,7 +203,19 @@ class LinearRows(HingeReleaseClassifier):
 
 
 class FourierRows(HingeReleaseClassifier):
-    """Random Fourier features of the Gaussian kernel; a base."""
+    """Random Fourier features of the Gaussian kernel; a base.
+
+    Attributes
+    ----------
+    coef_ : ndarray (k, 2 D)
+        Noisy weight vectors of the features; k is 1 for two classes. The exact ones are not kept.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+    """
 
     gamma: float | str = parameter(
         "auto",

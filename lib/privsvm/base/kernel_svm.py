@@ -33,7 +33,29 @@ CLASS_WEIGHT = Constraint(
 
 
 class KernelSVM(KernelSVMParameters, SingleModelClassifier):
-    """Training and prediction of a kernel support vector machine, whatever the solver; a base."""
+    """Training and prediction of a kernel support vector machine, whatever the solver; a base.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c,)
+        Labels.
+    support_ : ndarray of int (m,)
+        Training rows with a nonzero dual variable.
+    dual_coef_ : ndarray (m, p)
+        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
+    intercept_ : ndarray (p,)
+        Offsets.
+    objective_ : float
+        Dual objective ``1/2 a'Qa - e'a``, summed over the pairs.
+    n_iter_ : int
+        Iterations (pairs of variables moved) of the solver, summed over the pairs of classes.
+    n_support_ : ndarray of int (c,)
+        Support vectors of each class.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+    """
 
     class_weight: dict[Any, Any] | str | None = parameter(
         None,
@@ -120,27 +142,6 @@ class SVMClassifier(KernelSVM):
 
     Solves ``min 1/2 a'Qa - e'a, 0 <= a <= C, y'a = 0`` for each pair of classes, until the largest violation of
     optimality is at most `tol`. The solver moves working sets of many variables; `SMOSVMClassifier` has LIBSVM's.
-
-    Attributes
-    ----------
-    classes_ : ndarray (c,)
-        Labels.
-    support_ : ndarray of int (m,)
-        Training rows with a nonzero dual variable.
-    dual_coef_ : ndarray (m, p)
-        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
-    intercept_ : ndarray (p,)
-        Offsets.
-    objective_ : float
-        Dual objective ``1/2 a'Qa - e'a``, summed over the pairs.
-    n_iter_ : int
-        Iterations (pairs of variables moved) of the solver, summed over the pairs of classes.
-    n_support_ : ndarray of int (c,)
-        Support vectors of each class.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
 
     Examples
     --------

@@ -24,7 +24,21 @@ _SHORTEST = 1e-3
 
 
 class LandmarkReleaseClassifier(GaussianNoise):
-    """Hinge SVMs on Nystrom features of public landmarks; a base."""
+    """Hinge SVMs on Nystrom features of public landmarks; a base.
+
+    Attributes
+    ----------
+    landmarks_ : ndarray (m, d)
+        The landmarks.
+    dual_coef_ : ndarray (m, k)
+        Noisy dual variables; k is 1 for two classes. The exact ones are not kept.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+    """
 
     gamma: float | str = parameter(
         "auto",

@@ -5,13 +5,15 @@ A class that inherits from `DeclaredEstimator` declares each parameter in its bo
     C: float = parameter(1.0, POSITIVE, "Weight of one row's loss.")
 
 It gets the keyword-only constructor that scikit-learn requires, the section Parameters of its docstring, and
-`check_declared`. Parameters are inherited. Those of many classes are declared here.
+`check_declared`. Sections Attributes and Notes that its docstring lacks are those of its nearest base. Parameters are
+inherited. Those of many classes are declared here.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, dataclass_transform
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 _WIDTH = 116
+_SECTIONS = ("Parameters", "Attributes", "Notes", "References", "Examples")
 
 # What a parameter changes: the model or its record; the time that it takes; what is agreed to; which draw it is.
 Effect = Literal["model", "time", "consent", "draw"]
@@ -96,7 +99,7 @@ class DeclaredEstimator(BaseEstimator):  # type: ignore[misc]
         # A class may write its own constructor.
         if cls.__init__ is object.__init__ or hasattr(cls.__init__, "declared"):
             cls.__init__ = _constructor(cls, found)  # type: ignore[method-assign]
-        cls.__doc__ = _documentation(vars(cls).get("__doc__"), found)
+        cls.__doc__ = _documentation(cls, found)
 
     def check_declared(self) -> None:
         """Raise ValueError, naming the parameter and its value, for the first that is not as declared."""
@@ -138,22 +141,32 @@ def _constructor(cls: type, declared: Mapping[str, Parameter]) -> Callable[..., 
     return initialise
 
 
-def _documentation(doc: str | None, declared: Mapping[str, Parameter]) -> str | None:
-    """Put the section Parameters before the first other section of a docstring."""
+def _documentation(cls: type, declared: Mapping[str, Parameter]) -> str | None:
+    """Complete a class's docstring: the section Parameters, and what it leaves to its bases of Attributes and Notes."""
+    doc = vars(cls).get("__doc__")
     if doc is None or not declared:
         return doc
-    doc = inspect.cleandoc(doc)
-    lines = ["Parameters", "----------"]
+    summary, sections = _sections(doc)
+    lines = []
     for name, item in declared.items():
         default = f'"{item.default}"' if isinstance(item.default, str) else repr(item.default)
         lines.append(f"{name} : {item.constraint.words}, default={default}")
         lines += textwrap.wrap(item.doc, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    section = "\n".join(lines)
-    summary, underline, rest = doc.partition("\n-----")
-    if not underline:
-        return f"{doc}\n\n{section}\n"
-    before, _, title = summary.rpartition("\n")
-    return f"{before.rstrip()}\n\n{section}\n\n{title}\n-----{rest}\n"
+    sections["Parameters"] = "\n".join(lines)
+    for base in cls.__mro__[1:]:
+        if issubclass(base, DeclaredEstimator):
+            inherited = _sections(vars(base).get("__doc__") or "")[1]
+            sections |= {
+                name: inherited[name] for name in ("Attributes", "Notes") if name in inherited.keys() - sections
+            }
+    written = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _SECTIONS if name in sections]
+    return "\n\n".join([summary, *written]) + "\n"
+
+
+def _sections(doc: str) -> tuple[str, dict[str, str]]:
+    """Split a docstring into what stands before its sections, and these by title."""
+    summary, *found = re.split(r"^(\w+)\n-{3,}\n", inspect.cleandoc(doc), flags=re.MULTILINE)
+    return summary.strip(), {title: text.strip("\n") for title, text in zip(found[::2], found[1::2], strict=True)}
 
 
 # Parameters of several classes.

@@ -38,10 +38,6 @@ class GRPUAClassifier(DescentClassifier):
     n_steps_ : int
         Number of steps.
 
-    Notes
-    -----
-    Status ``proved`` assumes idealised float64 noise. Training time is not covered: it depends on the rows.
-
     Examples
     --------
     >>> from privsvm import GRPUAClassifier

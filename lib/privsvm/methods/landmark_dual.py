@@ -27,25 +27,6 @@ _RANGES = Constraint(
 class LandmarkDualClassifier(LandmarkReleaseClassifier):
     """Private kernel SVM with noisy dual variables on landmarks drawn from public ranges; one-vs-rest.
 
-    Attributes
-    ----------
-    landmarks_ : ndarray (m, d)
-        The landmarks.
-    dual_coef_ : ndarray (m, k)
-        Noisy dual variables; k is 1 for two classes. The exact ones are not kept.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
-
-    Notes
-    -----
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
-    covered: it depends on the rows.
-
     Examples
     --------
     >>> from privsvm import LandmarkDualClassifier

@@ -13,23 +13,6 @@ __all__ = ["ESTIMATOR", "PrivateSVMRBFLaplaceClassifier"]
 class PrivateSVMRBFLaplaceClassifier(FourierRows, LaplaceNoise):
     """Private SVM with random Fourier features by Laplace noise on its weights: pure differential privacy.
 
-    Attributes
-    ----------
-    coef_ : ndarray (k, 2 D)
-        Noisy weight vectors of the features; k is 1 for two classes. The exact ones are not kept.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved, with delta 0.
-
-    Notes
-    -----
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
-    covered: it depends on the rows.
-
     Examples
     --------
     >>> from privsvm import PrivateSVMRBFLaplaceClassifier

@@ -16,27 +16,6 @@ class SMOSVMClassifier(KernelSVM):
 
     The model is that of `SVMClassifier` up to `tol`; the path to it is LIBSVM's, for a comparison of selection rules.
 
-    Attributes
-    ----------
-    classes_ : ndarray (c,)
-        Labels.
-    support_ : ndarray of int (m,)
-        Training rows with a nonzero dual variable.
-    dual_coef_ : ndarray (m, p)
-        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
-    intercept_ : ndarray (p,)
-        Offsets.
-    objective_ : float
-        Dual objective ``1/2 a'Qa - e'a``, summed over the pairs.
-    n_iter_ : int
-        Iterations (pairs of variables moved) of the solver, summed over the pairs of classes.
-    n_support_ : ndarray of int (c,)
-        Support vectors of each class.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
-
     Examples
     --------
     >>> from privsvm import SMOSVMClassifier
