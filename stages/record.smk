@@ -14,6 +14,12 @@ rule record:
     input:
         # Not index.html, which comes from the same job as metrics.json: DVC renews the times of files in its cache.
         [name for name in FINAL_FILES if name != "reports/index.html"],
+        # Of every dataset, also where only a protocol uses it, which reads none: DVC's stage `condense` makes them all.
+        [
+            f"data/condensed/{CONDENSE}/{dataset}.{ending}"
+            for dataset in DATASETS
+            for ending in ("npz", "json")
+        ],
     output:
         "logs/recorded",
     log:
