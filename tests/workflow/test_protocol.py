@@ -86,7 +86,7 @@ def jobs(done_once):
                 key: [name.strip() for name in names.split(",")]
                 for key, names in re.findall(r"^    (input|output): (.*)$", text, re.MULTILINE)
             }
-            command = re.search(r"exec env .*", text)
+            command = re.search(r"\bexec .*", text)
             found.append(
                 {
                     "rule": rule[1],
