@@ -4,13 +4,14 @@ import scipy.sparse
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 from tests.table_3 import TABLE_3, printed, table_3_rows
 
 from privsvm.solvers.c_svc import optimality_gap
 from privsvm.solvers.kernels import KERNELS, kernel_matrix
-from privsvm.solvers.smo import SELECTIONS, _draw, solve_smo
+from privsvm.solvers.smo import SELECTIONS, _draw, _Memory, _Rule, solve_smo
 
 EXACT = [selection for selection in SELECTIONS if selection != "dpwss"]
 
@@ -239,6 +240,14 @@ def test_dpwss_is_algorithm_2(sigma, sharpness):
     assert np.allclose(ours.alpha, alpha, atol=1e-9)
 
 
+@njit
+def draw_often(draws, extreme, gap, rule, active, low, F, memory, rng):
+    drawn = np.empty(draws, dtype=np.int64)
+    for k in range(draws):
+        drawn[k] = _draw(extreme, gap, rule, active, low, F, memory, rng)
+    return drawn
+
+
 @pytest.mark.parametrize(("sigma", "sharpness"), [(0.2, 0.0), (0.2, 4.0), (0.5, 1000.0)])
 def test_draws_have_the_stated_probabilities(sigma, sharpness):
     rng = np.random.default_rng(2)
@@ -251,11 +260,12 @@ def test_draws_have_the_stated_probabilities(sigma, sharpness):
     share = (extreme - F) / gap
     candidate = np.isfinite(low) & (used != stamp) & (extreme - F > tol) & (share >= sigma)
     # Only candidates are ever drawn, and never where there is none.
-    arguments = (extreme, gap, sigma, sharpness, tol, n, low, F)
+    arguments = (extreme, gap, _Rule(SELECTIONS.index("dpwss"), tol, sigma, sharpness, True), n, low, F)
     work = np.empty(n, dtype=np.int64), np.empty(n)
-    assert _draw(*arguments, np.full(n, stamp), stamp, *work, rng) == -1
+    memory = _Memory(np.empty(0, dtype=np.int64), np.full(n, stamp), np.array([stamp]), *work)
+    assert draw_often(1, *arguments, memory, rng).tolist() == [-1]
     draws = 40_000
-    counts = np.bincount([_draw(*arguments, used, stamp, *work, rng) for _ in range(draws)], minlength=n)
+    counts = np.bincount(draw_often(draws, *arguments, memory._replace(used=used), rng), minlength=n)
     assert not counts[~candidate].any()
     weights = np.exp(sharpness * (share - share[candidate].max())) * candidate
     expected = draws * weights / weights.sum()

@@ -1,29 +1,50 @@
-"""Compiled functions that only other compiled functions call."""
+"""How this package compiles functions: with few kinds of options, since Numba compiles what two kinds share twice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from numba import njit
 from numba.extending import register_jitable
 
-__all__ = ["jit_step"]
+__all__ = ["jit", "jit_step"]
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Decorate a compiled function that Python calls.
+
+    Parameters
+    ----------
+    **options
+        Further options of `numba.njit`, for example ``fastmath``.
+
+    Returns
+    -------
+    callable
+        The decorator. The function is kept in Numba's cache, does not hold the interpreter lock, and divides by zero
+        as NumPy does.
+    """
+    return njit(cache=True, **_OPTIONS, **options)
 
 
 def jit_step(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate one step of a compiled function.
 
-    Numba compiles a step together with its callers. It gets no entry point for Python and no file in the cache, which
-    halves what it costs to compile. Called from Python, it runs as plain Python.
+    Numba compiles a step together with its callers. It gets no entry point for Python and no file in the cache, so it
+    costs less to compile. Called from Python, it runs as plain Python. A step without ``fastmath`` inherits that of
+    each caller; give it where all callers must get the same bits.
 
     Parameters
     ----------
     **options
-        As for `numba.njit`, for example ``fastmath``.
+        As in `jit`.
 
     Returns
     -------
     callable
         The decorator.
     """
-    return register_jitable(no_cfunc_wrapper=True, **{"error_model": "numpy", **options})
+    return register_jitable(**_OPTIONS, **options)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from privsvm.numerics.jit import jit_step
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.row_tiles import ROWS
 from privsvm.numerics.vector_code import INDEX, WIDTH, ZEROS, VectorCode
 
@@ -120,7 +120,7 @@ _not_zero: Any = intrinsic(_compare_with_zero)
 _lowest_bit: Any = intrinsic(_count_zeros)
 
 
-@njit(cache=True)
+@jit()
 def compact(X):
     """Store dense rows as CSR.
 
@@ -163,7 +163,7 @@ def compact(X):
     return data[:count], indices[:count], indptr
 
 
-@njit(cache=True)
+@jit()
 def count_numbers(X, step):
     """Count what is not zero in every `step`-th of dense rows."""
     count = 0
@@ -173,7 +173,7 @@ def count_numbers(X, step):
     return count
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def square_rows(data, indptr):
     """Squared norms of CSR rows."""
     squares = np.empty(indptr.shape[0] - 1)
@@ -208,7 +208,7 @@ def padded_weights(n_features: int, n_classes: int) -> np.ndarray:
     return memory[start : start + n_features * padded].reshape(n_features, padded)
 
 
-@njit(cache=True)
+@jit()
 def score_rows(data, indices, indptr, weights, scores):
     """Set scores (n, c) of all rows.
 
@@ -230,7 +230,7 @@ def score_rows(data, indices, indptr, weights, scores):
             scores[i, m] = lanes[m]
 
 
-@njit(cache=True)
+@jit()
 def sum_rows(data, indices, indptr, alpha, weights):
     """Set weights (d, padded) to the sum over rows of their numbers `alpha` (n, c) times the row."""
     padded = weights.shape[1]

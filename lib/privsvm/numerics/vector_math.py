@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
+
+from privsvm.numerics.jit import jit
 
 __all__ = ["FAST_MATH", "LOG2_E", "exp2", "maximum"]
 
@@ -81,7 +83,7 @@ maximum: Any = intrinsic(_maximum)
 
 
 # No reassociation here: it would cancel the shifter.
-@njit(cache=True, fastmath={"contract"}, forceinline=True)
+@jit(fastmath={"contract"}, forceinline=True)
 def _exp2_f32(exponent):
     """``2^exponent`` in float32 for exponents below 126; relative error below 3e-7."""
     exponent = max(exponent, _LOWEST_32)
@@ -95,7 +97,7 @@ def _exp2_f32(exponent):
     return _from_bits_32(np.int32(_bits_32(value) + (_bits_32(shifted) << np.int32(23))))
 
 
-@njit(cache=True, fastmath={"contract"}, forceinline=True)
+@jit(fastmath={"contract"}, forceinline=True)
 def _exp2_f64(exponent):
     """``2^exponent`` in float64 for exponents below 1022; relative error below 3e-15."""
     exponent = max(exponent, _LOWEST_64)

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from privsvm.numerics.jit import jit_step
+from privsvm.numerics.jit import jit, jit_step
 
 __all__ = [
     "BUFFER",
@@ -125,7 +125,7 @@ _as_float: Any = intrinsic(_bits_as_float)
 _as_bits: Any = intrinsic(_float_as_bits)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def random_bits(key, counter, out):
     """Fill `out` (uint64, a multiple of 128 long) with the key stream of `key` (8 uint32) from block `counter` on.
 
@@ -140,7 +140,7 @@ _SQRT_HALF_BITS = int(np.float64(np.sqrt(0.5)).view(np.int64))
 _UNIT_64 = 2.0**-64
 
 
-@njit(cache=True, fastmath={"contract"}, forceinline=True, error_model="numpy")
+@jit(fastmath={"contract"}, forceinline=True)
 def _log(value):
     """Natural logarithm of a normal positive number; relative error below 1e-15."""
     bits = _as_bits(value)
@@ -163,14 +163,14 @@ def _log(value):
     return exponent * _LN_2 + (2.0 * s + 2.0 * s * z * value)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def logarithms(values, out):
     """Natural logarithms of an array; for tests."""
     for i in range(out.shape[0]):
         out[i] = _log(values[i])
 
 
-@njit(cache=True, fastmath={"contract"}, nogil=True, error_model="numpy")
+@jit(fastmath={"contract"})
 def fill_exponentials(bits, out):
     """Turn uniform bits into exponential numbers of mean 1."""
     for i in range(out.shape[0]):
@@ -183,7 +183,7 @@ _S = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(11))
 _C = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(11))
 
 
-@njit(cache=True, fastmath={"contract"}, nogil=True, error_model="numpy")
+@jit(fastmath={"contract"})
 def fill_normals(bits, out):
     """Turn uniform bits into as many independent standard normal numbers; both have the same, even length."""
     half = out.shape[0] // 2
@@ -237,7 +237,7 @@ def _next_bits(key, position, bits):
     position[1] = np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def next_exponentials(stream):
     """Fill the buffer with the next numbers, of a stream that gives exponential numbers only; none of them is used."""
     key, position, bits, numbers = stream
@@ -245,7 +245,7 @@ def next_exponentials(stream):
     fill_exponentials(bits, numbers)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def load_normals(stream, index):
     """Fill the buffer that number `index` is in, of a stream that gives normal numbers only.
 

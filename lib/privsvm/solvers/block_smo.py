@@ -14,8 +14,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numba import njit
 
+from privsvm.numerics.jit import jit
 from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.numerics.vector_math import FAST_MATH, maximum
@@ -77,7 +77,7 @@ _IMBALANCE = 1e-9
 _CHUNK = 64
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy", forceinline=True)
+@jit(fastmath=FAST_MATH, forceinline=True)
 def _move_values(values, row_i, row_j, step, up, low):
     """Move the values along a pair's step; return the largest that may go up and minus the smallest to go down."""
     highest = values.dtype.type(-1e30)
@@ -90,7 +90,7 @@ def _move_values(values, row_i, row_j, step, up, low):
     return highest, lowest
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy", forceinline=True)
+@jit(fastmath=FAST_MATH, forceinline=True)
 def _largest_gain(values, row_i, low, diagonal, value_i, diagonal_i, tau):
     """Largest second order gain of a pair with i: ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``."""
     zero = values.dtype.type(0)
@@ -103,7 +103,7 @@ def _largest_gain(values, row_i, low, diagonal, value_i, diagonal_i, tau):
     return largest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, max_iter):
     """Solve one working set by pairs; `beta` and `values` are changed in place.
 
@@ -184,7 +184,7 @@ def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, ma
         n_iter += 1
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _extremes(values, beta, lower, upper):
     """Largest value that may go up, smallest that may go down."""
     m, M = -np.inf, np.inf
@@ -196,7 +196,7 @@ def _extremes(values, beta, lower, upper):
     return m, M
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _candidates(values, beta, lower, upper, m, M):
     """Return the indices of the free variables, and of others that violate optimality by going up, and down."""
     n = values.shape[0]
@@ -216,7 +216,7 @@ def _candidates(values, beta, lower, upper, m, M):
     return free[:n_free], upwards[:n_up], downwards[:n_down]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _in_play(values, beta, lower, upper, m, M):
     """Return the indices of the variables that could still form a violating pair: LIBSVM's shrinking rule."""
     n = values.shape[0]

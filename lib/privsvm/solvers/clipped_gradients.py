@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from privsvm.numerics.jit import jit_step
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.row_tiles import ROWS, add_tiles, score_tiles
 from privsvm.numerics.sparse_rows import add_entries, padded_width, score_entries
 from privsvm.numerics.team import meet
@@ -115,7 +115,7 @@ def scratch_memory(n_vectors):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def row_norms(data, bounds, out):
     """Norms of rows, without overflow on the way; row i is ``data[bounds[i]:bounds[i + 1]]``."""
     for i in range(out.shape[0]):
@@ -288,7 +288,7 @@ def _clip_slopes(scratch, n_features, intercept, objective, regulariser_norm, we
 # --- the regulariser ------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def set_regulariser(weights, layout, objective, low, high, out):
     """Set `out` to the regulariser's gradient by the weights of features [low, high), and by the intercepts."""
     n_vectors, n_features, vector_stride, feature_stride = layout
@@ -311,7 +311,7 @@ def set_regulariser(weights, layout, objective, low, high, out):
         out[i] = 2.0 * ridge * weights[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def regulariser_norms(weights, layout, objective, regulariser):
     """Norm of the regulariser's gradient, and a bound on it that ignores cancellation."""
     square, weight_square = 0.0, 0.0
@@ -335,7 +335,7 @@ def is_reduced(rows, objective):
     return not rows.sparse and objective.loss != _ONE_VS_REST_HINGE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def subtract_last(weights, layout, first, end, worked):
     """Set the vectors [first, end) of `worked`, for dense rows, to their difference to the last one."""
     n_vectors, n_features, _, _ = layout
@@ -424,7 +424,7 @@ def _add_block(rows, n_rows, layout, objective, lanes, starts, h, low, high, out
         add_entries(rows.data, rows.indices, start, end, h, n_vectors, high, lanes, out, r)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def add_batch(
     member, team, rows, batch, upcoming, weights, worked, layout, objective, norms, scratch, blocks, part, out
 ):
@@ -493,7 +493,7 @@ def add_batch(
     return total_share
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def finish_sum(rows, layout, objective, part, total_share, regulariser, out):
     """Add the last vector's gradient, and the regulariser that is inside, to a part of `out`."""
     n_vectors, n_features, vector_stride, feature_stride = layout

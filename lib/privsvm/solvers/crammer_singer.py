@@ -26,9 +26,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numba import njit
-from scipy.linalg import lapack
 
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.row_tiles import ROWS, score_tiles
 from privsvm.numerics.sparse_rows import (
     add_row,
@@ -43,6 +42,7 @@ from privsvm.numerics.sparse_rows import (
 )
 from privsvm.numerics.threads import one_blas_thread
 from privsvm.numerics.vector_code import WIDTH
+from privsvm.solvers.crammer_singer_face import Face
 
 __all__ = [
     "CrammerSingerSolution",
@@ -65,22 +65,12 @@ _LONGEST_PAUSE = 8
 # W is rebuilt from the dual variables after so many checks, so that round-off does not build up in it.
 _REBUILD_CHECKS = 8
 
-# Most variables of a face step, and how much of the work so far it may cost. Work is counted, in multiplications, and
-# not timed: the result must not depend on the machine's load.
-_MAX_VARIABLES = 3000
+# Share of the work so far that a face step may cost. Work is counted, in multiplications, and not timed: the result
+# must not depend on the machine's load.
 _FACE_SHARE = 0.2
 _WORK_PER_SCORE, _WORK_PER_ENTRY = 30.0, 5.0
 # Of a product of CSR rows with each other, for each of their numbers.
 _SPARSE_WORK = 10.0
-# A linear system or an inverse costs less per multiplication than a pass does.
-_FACTOR_WORK, _INVERSE_WORK = 1.0 / 24.0, 1.0 / 8.0
-# A face that shrank by no more than this share since the last pass will meet few bounds: no inverse is computed.
-_SETTLED_FACE = 0.02
-# Added to the diagonal of the system, relative to it; it may be singular.
-_RIDGE = 1e-9
-# Rows with a smaller squared norm are left to the passes: products of their features underflow.
-_SMALLEST_SQUARE = 1e-200
-
 # Dense rows are stored as CSR where no more than this share of a sample of them is not zero.
 _SPARSE_SHARE = 0.1
 _SPARSE_FEATURES = 64
@@ -113,7 +103,7 @@ class CrammerSingerSolution:
     converged: bool
 
 
-@njit(cache=True)
+@jit_step(fastmath={"reassoc", "contract"})
 def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
     """Overwrite ``work[:count]`` with the best dual block of one row, given the scores ``w_m . x`` of its classes.
 
@@ -169,7 +159,7 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
     work[0] = rivals
 
 
-@njit(cache=True)
+@jit()
 def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, counts, due):
     """Turn scores into margins; list what may change before the next check; return the gap and the loss.
 
@@ -218,13 +208,13 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
     return gap, loss
 
 
-@njit(cache=True)
+@jit_step()
 def _next_random(state):
     """One step of a 64-bit linear congruential generator; the row order need not be better than that."""
     return state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
 
 
-@njit(cache=True)
+@jit_step()
 def shuffle(order, state):
     """Put `order` into the next pseudo-random order, in place; return the next state (uint64)."""
     for k in range(order.shape[0] - 1, 0, -1):
@@ -234,7 +224,7 @@ def shuffle(order, state):
     return state
 
 
-@njit(cache=True)
+@jit()
 def _set_rows_without_features(y, squared_norms, C, alpha):
     """Give rows of zeros, which lose 1 whatever W is, the same value in the dual."""
     n_classes = alpha.shape[1]
@@ -244,7 +234,7 @@ def _set_rows_without_features(y, squared_norms, C, alpha):
                 alpha[i, m] = C if m == y[i] else -C / (n_classes - 1)
 
 
-@njit(cache=True)
+@jit_step()
 def _due_rows(counts, due, epoch, order):
     """List the rows to visit in this pass; return how many there are."""
     n_due = 0
@@ -255,14 +245,14 @@ def _due_rows(counts, due, epoch, order):
     return n_due
 
 
-@njit(cache=True)
+@jit_step()
 def _plan_visit(changed, due, pause, i, epoch):
     """Visit a row in the next pass if its block changed; else wait for twice as many passes as last time."""
     pause[i] = 1 if changed else min(2 * pause[i], _LONGEST_PAUSE)
     due[i] = epoch + pause[i]
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def _epochs_dense(X, squared_norms, C, alpha, weights, active, counts, due, pause, order, state, start, n_epochs):
     """Make passes over dense rows; return the random state and the work done."""
     n_classes, n_features = weights.shape
@@ -297,7 +287,7 @@ def _epochs_dense(X, squared_norms, C, alpha, weights, active, counts, due, paus
     return state, spent
 
 
-@njit(cache=True)
+@jit()
 def _epochs_sparse(
     data, indices, indptr, squared_norms, C, alpha, weights, active, counts, due, pause, order, state, start, n_epochs
 ):
@@ -344,228 +334,7 @@ def _epochs_sparse(
     return state, spent
 
 
-@njit(cache=True)
-def _list_face(alpha, y, squared_norms, C, rows, references, places, classes):
-    """List the rows with dual variables inside their bounds, and one variable for each direction they may move in.
-
-    Row ``rows[f]`` moves weight between its class ``references[f]`` and each of its other free classes. Variable v
-    belongs to ``rows[places[v]]`` and ``classes[v]``. Returns the numbers of rows and of variables; 0 variables where
-    there is no room for them.
-    """
-    n_rows, n_classes = alpha.shape
-    n_face, n_variables = 0, 0
-    for i in range(n_rows):
-        label = y[i]
-        own = alpha[i, label]
-        if own <= 0.0 or squared_norms[i] < _SMALLEST_SQUARE:
-            continue
-        n_free, reference, lowest = 0, label, 0.0
-        for rival in range(n_classes - 1):
-            # No branch, here and below: it could not be predicted.
-            m = rival + (rival >= label)
-            value = alpha[i, m]
-            n_free += value < 0.0
-            reference = m if value < lowest else reference
-            lowest = min(lowest, value)
-        if own < C * (1.0 - 1e-12):
-            reference = label
-        elif n_free < 2:
-            continue
-        if n_variables + n_classes > classes.shape[0]:
-            return 0, 0
-        for rival in range(n_classes - 1):
-            m = rival + (rival >= label)
-            places[n_variables] = n_face
-            classes[n_variables] = m
-            n_variables += (alpha[i, m] < 0.0) & (m != reference)
-        rows[n_face] = i
-        references[n_face] = reference
-        n_face += 1
-    return n_face, n_variables
-
-
-@njit(cache=True)
-def _face_system(gram, scores, labels, references, places, classes):
-    """Newton system of a face: its matrix (lower triangle), and the slope of the dual objective along each variable."""
-    n_variables = classes.shape[0]
-    matrix, slopes = np.empty((n_variables, n_variables)), np.empty(n_variables)
-    for v in range(n_variables):
-        f, m = places[v], classes[v]
-        r = references[f]
-        slopes[v] = scores[f, r] - scores[f, m]
-        if r != labels[f]:
-            slopes[v] += 1.0
-        if m != labels[f]:
-            slopes[v] -= 1.0
-        for u in range(v + 1):
-            g, k = places[u], classes[u]
-            s = references[g]
-            # Product of e_m - e_r and e_k - e_s.
-            shared = int(m == k) - int(m == s) - int(r == k) + int(r == s)
-            matrix[v, u] = shared * gram[f, g]
-        matrix[v, v] *= 1.0 + _RIDGE
-    return matrix, slopes
-
-
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def _solve_factored(factor, right):
-    """Solve ``L L' x = right`` in place."""
-    n = right.shape[0]
-    for v in range(n):
-        total = right[v]
-        for u in range(v):
-            total -= factor[v, u] * right[u]
-        right[v] = total / factor[v, v]
-    for v in range(n - 1, -1, -1):
-        value = right[v] / factor[v, v]
-        right[v] = value
-        for u in range(v):
-            right[u] -= factor[v, u] * value
-
-
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def _follow_step(factor, inverted, slopes, alpha, labels, C, references, places, classes, most_bounds):
-    """Go along the Newton step of a face; what meets a bound stays there, and the step bends along the rest.
-
-    `factor` holds, in its lower triangle, the Cholesky factor of the system's matrix, or its inverse if `inverted`.
-    `alpha` holds the blocks of the face's rows; it, `places` and `classes` are overwritten. Each bound is a linear
-    condition ``a . step = 0``, which takes ``q q' / (a . q)`` off the inverse Q, with ``q = Q a``: those vectors are
-    kept instead of a new inverse. Returns the number of bounds met.
-    """
-    n_face, n_classes = alpha.shape
-    n_all = slopes.shape[0]
-    n_live = n_all
-    original = np.arange(n_all)
-    if inverted:
-        for v in range(n_all):
-            for u in range(v):
-                factor[u, v] = factor[v, u]
-    step = np.zeros(n_all)
-    if inverted:
-        for v in range(n_all):
-            total = 0.0
-            for u in range(n_all):
-                total += factor[v, u] * slopes[u]
-            step[v] = total
-    else:
-        for v in range(n_all):
-            step[v] = slopes[v]
-        _solve_factored(factor, step)
-    vectors = np.empty((most_bounds, n_all))
-    scales, products = np.zeros(most_bounds), np.zeros(most_bounds)
-    leading = np.empty(n_face)
-    at_bound = np.zeros(n_face, dtype=np.bool_)
-    n_of_row = np.zeros(n_face, dtype=np.int64)
-    right = np.empty(n_all)
-    for v in range(n_all):
-        n_of_row[places[v]] += 1
-    n_bounds = 0
-    while n_live > 0:
-        # How far the step may go, and which variable, or which row's reference class, ends it.
-        t, blocking, blocked_row = 1.0, -1, -1
-        for f in range(n_face):
-            leading[f] = 0.0
-        for v in range(n_live):
-            leading[places[v]] -= step[v]
-            value = alpha[places[v], classes[v]]
-            if value + t * step[v] > 0.0:
-                t = -value / step[v]
-                blocking = v
-        for f in range(n_face):
-            bound = C if references[f] == labels[f] else 0.0
-            value = alpha[f, references[f]]
-            if leading[f] > 0.0 and not at_bound[f] and value + t * leading[f] > bound:
-                t = max(0.0, (bound - value) / leading[f])
-                blocked_row = f
-        for v in range(n_live):
-            alpha[places[v], classes[v]] = min(0.0, alpha[places[v], classes[v]] + t * step[v])
-        for f in range(n_face):
-            bound = C if references[f] == labels[f] else 0.0
-            alpha[f, references[f]] = min(bound, alpha[f, references[f]] + t * leading[f])
-        if (blocking < 0 and blocked_row < 0) or n_bounds == most_bounds:
-            break
-        if blocked_row >= 0:
-            at_bound[blocked_row] = True
-            alpha[blocked_row, references[blocked_row]] = C if references[blocked_row] == labels[blocked_row] else 0.0
-        else:
-            alpha[places[blocking], classes[blocking]] = 0.0
-        vector = vectors[n_bounds]
-        drop, size = blocking, 0.0
-        for v in range(n_live):
-            vector[v] = 0.0
-        for v in range(n_all):
-            right[v] = 0.0
-        for u in range(n_live):
-            if (blocked_row >= 0 and places[u] == blocked_row) or (blocked_row < 0 and u == blocking):
-                drop = u
-                if inverted:
-                    for v in range(n_live):
-                        vector[v] += factor[original[u], original[v]]
-                else:
-                    right[original[u]] = 1.0
-                for b in range(n_bounds):
-                    products[b] += vectors[b, u]
-        if not inverted:
-            _solve_factored(factor, right)
-            for v in range(n_live):
-                vector[v] = right[original[v]]
-        for u in range(n_live):
-            if (blocked_row >= 0 and places[u] == blocked_row) or (blocked_row < 0 and u == blocking):
-                size += vector[u]
-        for b in range(n_bounds):
-            by = products[b] * scales[b]
-            products[b] = 0.0
-            if by != 0.0:
-                for v in range(n_live):
-                    vector[v] -= by * vectors[b, v]
-        left, along = 0.0, 0.0
-        for u in range(n_live):
-            if (blocked_row >= 0 and places[u] == blocked_row) or (blocked_row < 0 and u == blocking):
-                left += vector[u]
-                along += step[u]
-        # Where the conditions so far imply this one, round-off is all that is left.
-        scales[n_bounds] = 1.0 / left if left > 1e-12 * size else 0.0
-        by = along * scales[n_bounds]
-        for v in range(n_live):
-            step[v] = (1.0 - t) * (step[v] - by * vector[v])
-        n_bounds += 1
-        if blocked_row < 0 or n_of_row[blocked_row] == 1:
-            n_of_row[places[drop]] -= 1
-            n_live -= 1
-            step[drop] = step[n_live]
-            places[drop] = places[n_live]
-            classes[drop] = classes[n_live]
-            original[drop] = original[n_live]
-            for b in range(n_bounds):
-                vectors[b, drop] = vectors[b, n_live]
-    # Round-off must not leave the feasible set: the dual value would no longer be a lower bound.
-    for f in range(n_face):
-        total = 0.0
-        for m in range(n_classes):
-            if m != labels[f]:
-                total -= alpha[f, m]
-        if total > 0.0 and (references[f] != labels[f] or at_bound[f] or total > C):
-            for m in range(n_classes):
-                if m != labels[f]:
-                    alpha[f, m] *= C / total
-            total = C
-        alpha[f, labels[f]] = total
-    return n_bounds
-
-
-@njit(cache=True)
-def _slope(change, scores, labels, references):
-    """Return what a change of dual variables gains, to first order."""
-    slope = 0.0
-    for f in range(change.shape[0]):
-        # Margins count from the reference class, so that no digits are lost.
-        origin = scores[f, references[f]] + (0.0 if references[f] == labels[f] else 1.0)
-        for m in range(change.shape[1]):
-            slope -= change[f, m] * (scores[f, m] + (0.0 if m == labels[f] else 1.0) - origin)
-    return slope
-
-
-@njit(cache=True)
+@jit()
 def _score_dense(X, weights, scores):
     """Set the scores (n, c) of dense rows; BLAS is slow where there are few classes."""
     n_rows, n_features = X.shape
@@ -732,49 +501,6 @@ class _SparseRows:
         return scores
 
 
-class _Face:
-    """Newton steps on the dual variables inside their bounds."""
-
-    def __init__(self, rows, y: np.ndarray, C: float, n_classes: int) -> None:
-        self.stored, self.y, self.C = rows, y, C
-        self.rows, self.references = np.empty((2, y.size), dtype=np.int64)
-        self.places, self.classes = np.empty((2, _MAX_VARIABLES + n_classes), dtype=np.int64)
-        self.n_last = 0
-
-    def step(self, alpha: np.ndarray, allowed: float) -> float:
-        """Improve `alpha` and the weights if that is cheap enough; return the work done, 0 for no step."""
-        n_face, n = _list_face(
-            alpha, self.y, self.stored.squared_norms, self.C, self.rows, self.references, self.places, self.classes
-        )
-        settled = abs(n - self.n_last) <= _SETTLED_FACE * n
-        self.n_last = n
-        work = (_FACTOR_WORK if settled else _INVERSE_WORK) * n**3 + n_face**2 * self.stored.row_work * _INVERSE_WORK
-        if n == 0 or work > allowed:
-            return 0.0
-        rows, references = self.rows[:n_face], self.references[:n_face]
-        places, classes = self.places[:n], self.classes[:n]
-        X, labels = self.stored.take(rows), self.y[rows]
-        gram, scores = X @ X.T, np.asarray(X @ self.stored.by_feature)
-        gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
-        matrix, slopes = _face_system(gram, scores, labels, references, places, classes)
-        # LAPACK counts columns first: the transposed matrix is the same memory.
-        factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-        if not failed and not settled:
-            factor, failed = lapack.dpotri(factor, lower=0, overwrite_c=1)
-        if failed:
-            return work
-        before = alpha[rows]
-        after = before.copy()
-        n_bounds = _follow_step(factor.T, not settled, slopes, after, labels, self.C, references, places, classes, n)
-        work += 0.5 * n_bounds**2 * n + (n_bounds * n**2 if settled else 0.0)
-        change = after - before
-        of_weights = X.T @ change
-        if _slope(change, scores, labels, references) > 0.5 * np.vdot(of_weights, of_weights):
-            alpha[rows] = after
-            self.stored.by_feature += of_weights
-        return work
-
-
 @one_blas_thread()
 def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float, max_epochs: int | None = None):
     """Solve the Crammer-Singer problem until the duality gap is small enough.
@@ -807,7 +533,7 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
     n_rows = X.shape[0]
     alpha = np.zeros((n_rows, n_classes))
     _set_rows_without_features(y, rows.squared_norms, C, alpha)
-    face = _Face(rows, y, C, n_classes)
+    face = Face(rows, y, C, n_classes)
     active = np.empty((n_rows, n_classes), dtype=np.int64)
     counts, due, order = np.empty((3, n_rows), dtype=np.int64)
     pause = np.ones(n_rows, dtype=np.int64)

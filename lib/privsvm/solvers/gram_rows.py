@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from privsvm.numerics.jit import jit
 from privsvm.numerics.rows import squared_distances
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2
 from privsvm.solvers.kernel_rows import KernelRows
@@ -24,7 +24,7 @@ _STORED_COST = 2.0
 _BLOCK = 512
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+@jit(fastmath=FAST_MATH)
 def _gaussian(distances, factor, out):
     """``out = 2^(-factor distances)``; `out` may have fewer digits."""
     value = out.dtype.type
@@ -34,7 +34,7 @@ def _gaussian(distances, factor, out):
             result[i] = exp2(value(-factor * row[i]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _gather(matrix, index, out):
     """``out[t, i] = matrix[index_t, index_i]``."""
     for t in range(index.shape[0]):
@@ -43,7 +43,7 @@ def _gather(matrix, index, out):
             result[i] = row[index[i]]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+@jit(fastmath=FAST_MATH)
 def _subtract_columns(values, matrix, rows, columns, coef):
     """``values_t -= sum_i coef_i matrix[columns_i, rows_t]`` of a symmetric matrix."""
     for start in range(0, rows.shape[0], _BLOCK):
@@ -54,7 +54,7 @@ def _subtract_columns(values, matrix, rows, columns, coef):
                 values[t] -= weight * row[rows[t]]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+@jit(fastmath=FAST_MATH)
 def _subtract_whole(values, matrix, columns, coef):
     """Subtract from the values of all rows."""
     for start in range(0, values.shape[0], _BLOCK):

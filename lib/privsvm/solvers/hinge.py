@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.solvers.crammer_singer import shuffle, stored_rows
 
 __all__ = ["HingeSolution", "hinge_objective", "smoothed_hinge_slopes", "solve_hinge"]
@@ -53,7 +53,7 @@ class HingeSolution:
     converged: bool
 
 
-@njit(cache=True)
+@jit()
 def _choose_active(margins, previous, alpha, squared_norms, C, active):
     """List the rows that may change before the next check; returns how many there are."""
     count = 0
@@ -69,7 +69,7 @@ def _choose_active(margins, previous, alpha, squared_norms, C, active):
     return count
 
 
-@njit(cache=True)
+@jit_step(fastmath={"reassoc", "contract"})
 def _step(score, alpha, squared_norm, C):
     """Best dual variable of one row, and the row's share of the gap before the step."""
     missing = 1.0 - score
@@ -77,7 +77,7 @@ def _step(score, alpha, squared_norm, C):
     return min(max(alpha + missing / squared_norm, 0.0), C), share
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def _epochs_dense(X, y, squared_norms, C, alpha, coef, order, state, n_epochs, target):
     n_features = coef.shape[0]
     for epoch in range(n_epochs):
@@ -99,7 +99,7 @@ def _epochs_dense(X, y, squared_norms, C, alpha, coef, order, state, n_epochs, t
     return state, n_epochs
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def _epochs_sparse(data, indices, indptr, y, squared_norms, C, alpha, coef, order, state, n_epochs, target):
     for epoch in range(n_epochs):
         state = shuffle(order, state)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 
+from privsvm.numerics.jit import jit
 from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.threads import one_blas_thread
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
@@ -44,7 +44,7 @@ _EXPANDED_NUMBERS = 8_000_000
 _PARALLEL_VALUES = 200_000
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+@jit(fastmath=FAST_MATH)
 def _subtract(values, products, kind, row_norms, other_norms, coef):
     """``values[t] -= sum_i coef_i K(t, i)``; for rbf, `products` are turned into kernel values on the way."""
     for t in range(products.shape[0]):
@@ -61,7 +61,7 @@ def _subtract(values, products, kind, row_norms, other_norms, coef):
         values[t] -= total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, degree, first, last):
     products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
     for start in range(first, last, _BLOCK_ROWS):
@@ -73,7 +73,7 @@ def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, 
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _rows_dense(data, norms, others, other_norms, out, kind, coef0, degree):
     """Kernel values of a few scaled rows with all rows, (m, n)."""
     for start in range(0, data.shape[0], _BLOCK_COLUMNS):
@@ -82,7 +82,7 @@ def _rows_dense(data, norms, others, other_norms, out, kind, coef0, degree):
         kernel_values(block, out[:, start:stop], kind, other_norms, norms[start:stop], coef0, degree)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+@jit(fastmath=FAST_MATH)
 def _subtract_stored(values, stored, slots, coef):
     """``values -= sum_i coef_i stored[slots_i]``."""
     for k in range(slots.shape[0]):
@@ -91,7 +91,7 @@ def _subtract_stored(values, stored, slots, coef):
             values[t] -= weight * row[t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _mirror(out, start, stop):
     """Copy a block of rows of a symmetric matrix to the columns above it."""
     for t in range(start, stop):
@@ -99,7 +99,7 @@ def _mirror(out, start, stop):
             out[i, t] = out[t, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _gram_dense(data, norms, scaled, out, kind, coef0, degree):
     n = data.shape[0]
     memory = np.empty(_BLOCK_ROWS * n, data.dtype)
@@ -111,7 +111,7 @@ def _gram_dense(data, norms, scaled, out, kind, coef0, degree):
         _mirror(out, start, stop)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+@jit(fastmath=FAST_MATH)
 def _sparse_products(data, indices, indptr, column_of, other, first, last, products):
     """Rows of a CSR matrix times a dense matrix that has only the columns with ``column_of >= 0``."""
     for t in range(first, last):
@@ -127,7 +127,7 @@ def _sparse_products(data, indices, indptr, column_of, other, first, last, produ
                     out[i] += value * factors[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _subtract_sparse(
     data, indices, indptr, norms, values, column_of, other, other_norms, coef, kind, coef0, degree, first, last
 ):
@@ -141,7 +141,7 @@ def _subtract_sparse(
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _gram_sparse(data, indices, indptr, norms, column_of, other, other_norms, out, kind, coef0, degree):
     n = norms.shape[0]
     products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
@@ -152,7 +152,7 @@ def _gram_sparse(data, indices, indptr, norms, column_of, other, other_norms, ou
         kernel_values(block, out[start:stop], kind, norms[start:stop], other_norms, coef0, degree)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
     products = np.empty((_BLOCK_ROWS, other.shape[1]))
     for start in range(0, data.shape[0], _BLOCK_ROWS):

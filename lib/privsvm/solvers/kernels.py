@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.jit import jit
 from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
@@ -16,7 +16,7 @@ KERNELS = ("linear", "rbf", "poly", "sigmoid")
 LINEAR, RBF, POLY, SIGMOID = range(4)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, error_model="numpy")
+@jit(fastmath=FAST_MATH)
 def kernel_values(products, out, kind, row_norms, other_norms, coef0, degree):
     """Turn products of scaled rows (n, m) into kernel values; `out` may be `products` itself, or have fewer digits.
 

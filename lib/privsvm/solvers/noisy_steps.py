@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from privsvm.numerics.jit import jit_step
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.team import meet
 from privsvm.numerics.vector_random import BUFFER, load_normals, next_exponentials
 from privsvm.solvers.clipped_gradients import (
@@ -226,7 +226,7 @@ def _refresh_worked(member, team, layout, memory):
     return meet(meetings, n_members)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit()
 def run_steps(
     member, meetings, parts, rows, layout, objective, schedule, optimizer, sample_rate, record_every, sampling, noise,
     models, memory, blocks, own, history,

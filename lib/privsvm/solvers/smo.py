@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.solvers.c_svc import CSVCSolution, dual_objective, rho_from_gradient
 from privsvm.solvers.kernels import KERNELS
 
@@ -91,7 +91,37 @@ class _State(NamedTuple):
     below: np.ndarray
 
 
-@njit(cache=True)
+class _Rule(NamedTuple):
+    """How pairs are chosen, and when to stop."""
+
+    selection: int
+    tol: float
+    sigma: float
+    sharpness: float
+    shrinking: bool
+
+
+class _Memory(NamedTuple):
+    """What the random rule needs: pairs chosen so far, and work space."""
+
+    # Last pair of each first variable, by place; see `_remember`.
+    head: np.ndarray
+    # Second variables that are marked with the present stamp have been used.
+    used: np.ndarray
+    stamp: np.ndarray
+    candidates: np.ndarray
+    weights: np.ndarray
+
+
+class _Buffers(NamedTuple):
+    """Work space of shrinking: where each variable was, and one row in either precision."""
+
+    source: np.ndarray
+    single: np.ndarray
+    double: np.ndarray
+
+
+@jit_step()
 def _power(base, exponent):
     result = 1.0
     while exponent > 0:
@@ -102,7 +132,7 @@ def _power(base, exponent):
     return result
 
 
-@njit(cache=True)
+@jit_step()
 def _kernel_value(product, squares, kernel, gamma, degree, coef0):
     if kernel == _RBF:
         return math.exp(-gamma * (squares - 2.0 * product))
@@ -113,40 +143,52 @@ def _kernel_value(product, squares, kernel, gamma, degree, coef0):
     return product
 
 
-@njit(cache=True)
+@jit_step()
+def _sparse_products(i, start, stop, rows):
+    """Set the products of variable `i` with the variables ``start..stop-1``, for CSR rows."""
+    x, products, order = rows.one_row, rows.products, rows.order
+    first, last = rows.indptr[order[i]], rows.indptr[order[i] + 1]
+    for k in range(first, last):
+        x[rows.indices[k]] = rows.data[k]
+    for p in range(start, stop):
+        row = order[p]
+        total = 0.0
+        for k in range(rows.indptr[row], rows.indptr[row + 1]):
+            total += x[rows.indices[k]] * rows.data[k]
+        products[p] = total
+    for k in range(first, last):
+        x[rows.indices[k]] = 0.0
+
+
+@jit_step()
+def _dense_products(i, start, stop, rows):
+    """Set the products of variable `i` with the variables ``start..stop-1``, for dense rows."""
+    x, products, columns = rows.one_row, rows.products, rows.columns
+    n_features = columns.shape[0]
+    for k in range(n_features):
+        x[k] = columns[k, i]
+    for begin in range(start, stop, _BLOCK):
+        end = min(begin + _BLOCK, stop)
+        for p in range(begin, end):
+            products[p] = 0.0
+        for k in range(n_features):
+            value = x[k]
+            if value != 0.0:
+                for p in range(begin, end):
+                    products[p] += value * columns[k, p]
+
+
+@jit_step()
 def _fill_row(target, i, start, stop, rows):
     """Write the kernel values of variable `i` with the variables ``start..stop-1``.
 
     Products are summed in the order of the features, so that dense and sparse rows give the same bits.
     """
-    x, products, order = rows.one_row, rows.products, rows.order
     if rows.sparse:
-        first, last = rows.indptr[order[i]], rows.indptr[order[i] + 1]
-        for k in range(first, last):
-            x[rows.indices[k]] = rows.data[k]
-        for p in range(start, stop):
-            row = order[p]
-            total = 0.0
-            for k in range(rows.indptr[row], rows.indptr[row + 1]):
-                total += x[rows.indices[k]] * rows.data[k]
-            products[p] = total
-        for k in range(first, last):
-            x[rows.indices[k]] = 0.0
+        _sparse_products(i, start, stop, rows)
     else:
-        columns = rows.columns
-        n_features = columns.shape[0]
-        for k in range(n_features):
-            x[k] = columns[k, i]
-        for begin in range(start, stop, _BLOCK):
-            end = min(begin + _BLOCK, stop)
-            for p in range(begin, end):
-                products[p] = 0.0
-            for k in range(n_features):
-                value = x[k]
-                if value != 0.0:
-                    for p in range(begin, end):
-                        products[p] += value * columns[k, p]
-    kernel = rows.kernel
+        _dense_products(i, start, stop, rows)
+    products, kernel = rows.products, rows.kernel
     if kernel == _LINEAR:
         for p in range(start, stop):
             target[p] = products[p]
@@ -157,7 +199,7 @@ def _fill_row(target, i, start, stop, rows):
             target[p] = _kernel_value(products[p], square + squares[p], kernel, gamma, degree, coef0)
 
 
-@njit(cache=True)
+@jit_step()
 def _fetch(i, stop, rows, cache):
     """Slot of the cache that holds the kernel row of variable `i` up to variable ``stop - 1``."""
     index = rows.order[i]
@@ -180,7 +222,7 @@ def _fetch(i, stop, rows, cache):
     return slot
 
 
-@njit(cache=True)
+@jit_step()
 def _fold(values, count):
     """Largest of ``values[:count]``, which is overwritten: by halves, since one running maximum is not vectorised."""
     if count == _BLOCK:
@@ -195,7 +237,7 @@ def _fold(values, count):
     return largest
 
 
-@njit(cache=True)
+@jit_step()
 def _scan(active, state):
     """Find the largest F that may rise and the smallest that may fall, of each block and of all active variables."""
     F, up, low, above, below = state.F, state.up, state.low, state.above, state.below
@@ -213,7 +255,7 @@ def _scan(active, state):
     return largest, smallest
 
 
-@njit(cache=True)
+@jit_step()
 def _update_and_scan(row_i, row_j, step_i, step_j, active, state):
     """Move F by the steps of two variables, and `_scan` it in the same pass."""
     F, up, low, above, below = state.F, state.up, state.low, state.above, state.below
@@ -233,7 +275,7 @@ def _update_and_scan(row_i, row_j, step_i, step_j, active, state):
     return largest, smallest
 
 
-@njit(cache=True)
+@jit_step()
 def _last_equal(values, offsets, blocks, target, active):
     """Last active variable where ``values + offsets`` is `target`, the extreme of its block."""
     for b in range((active - 1) // _BLOCK, -1, -1):
@@ -244,7 +286,7 @@ def _last_equal(values, offsets, blocks, target, active):
     return -1
 
 
-@njit(cache=True)
+@jit_step()
 def _second_order(row, fixed, extreme, sign, least, offsets, active, state):
     """Variable that, moved together with `fixed`, lowers the objective most to second order; -1 for none.
 
@@ -275,19 +317,20 @@ def _second_order(row, fixed, extreme, sign, least, offsets, active, state):
     return chosen
 
 
-@njit(cache=True)
-def _draw(extreme, gap, sigma, sharpness, tol, active, low, F, used, stamp, candidates, weights, rng):
+@jit_step()
+def _draw(extreme, gap, rule, active, low, F, memory, rng):
     """Draw variable t with probability proportional to ``exp(sharpness q_t)``; -1 where no candidate is left.
 
-    Candidates have ``extreme - F_t`` above `tol` and a share ``q_t`` of the gap of at least `sigma`, and are not
+    Candidates have ``extreme - F_t`` above the tolerance and a share ``q_t`` of the gap of at least sigma, and are not
     stamped as used.
     """
+    candidates, weights, stamp = memory.candidates, memory.weights, memory.stamp[0]
     count, best = 0, 0.0
     for t in range(active):
         violation = extreme - (F[t] + low[t])
-        if violation > tol:
+        if violation > rule.tol:
             share = violation / gap
-            if share >= sigma and used[t] != stamp:
+            if share >= rule.sigma and memory.used[t] != stamp:
                 candidates[count] = t
                 weights[count] = share
                 best = max(best, share)
@@ -296,7 +339,7 @@ def _draw(extreme, gap, sigma, sharpness, tol, active, low, F, used, stamp, cand
         return -1
     total = 0.0
     for c in range(count):
-        total += math.exp(sharpness * (weights[c] - best))
+        total += math.exp(rule.sharpness * (weights[c] - best))
         weights[c] = total
     # Of the cumulative weights, the first above the drawn level.
     level = rng.random() * total
@@ -310,7 +353,7 @@ def _draw(extreme, gap, sigma, sharpness, tol, active, low, F, used, stamp, cand
     return candidates[first]
 
 
-@njit(cache=True)
+@jit_step()
 def _refresh_sides(k, state):
     """Set whether variable `k` may move up, and down, in the direction of its label."""
     below, above = state.alpha[k] < state.upper[k], state.alpha[k] > 0.0
@@ -320,56 +363,65 @@ def _refresh_sides(k, state):
     state.low[k] = 0.0 if may_fall else np.inf
 
 
-@njit(cache=True)
+@jit_step()
+def _move_apart(i, j, step, state):
+    """Let two variables of different labels grow or shrink together, and clip them the way LIBSVM does."""
+    alpha, upper_i, upper_j = state.alpha, state.upper[i], state.upper[j]
+    difference = alpha[i] - alpha[j]
+    alpha[i] += step
+    alpha[j] += step
+    if difference > 0.0:
+        if alpha[j] < 0.0:
+            alpha[j] = 0.0
+            alpha[i] = difference
+    elif alpha[i] < 0.0:
+        alpha[i] = 0.0
+        alpha[j] = -difference
+    if difference > upper_i - upper_j:
+        if alpha[i] > upper_i:
+            alpha[i] = upper_i
+            alpha[j] = upper_i - difference
+    elif alpha[j] > upper_j:
+        alpha[j] = upper_j
+        alpha[i] = upper_j + difference
+
+
+@jit_step()
+def _exchange(i, j, step, state):
+    """Move `step` from one variable to another of the same label, and clip them the way LIBSVM does."""
+    alpha, upper_i, upper_j = state.alpha, state.upper[i], state.upper[j]
+    total = alpha[i] + alpha[j]
+    alpha[i] += step
+    alpha[j] -= step
+    if total > upper_i:
+        if alpha[i] > upper_i:
+            alpha[i] = upper_i
+            alpha[j] = total - upper_i
+    elif alpha[j] < 0.0:
+        alpha[j] = 0.0
+        alpha[i] = total
+    if total > upper_j:
+        if alpha[j] > upper_j:
+            alpha[j] = upper_j
+            alpha[i] = total - upper_j
+    elif alpha[i] < 0.0:
+        alpha[i] = 0.0
+        alpha[j] = total
+
+
+@jit_step()
 def _move_pair(i, j, curvature, state):
-    """Move variables `i` and `j` to their best values; clip them the way LIBSVM does."""
-    alpha, F, y = state.alpha, state.F, state.y
-    upper_i, upper_j = state.upper[i], state.upper[j]
+    """Move variables `i` and `j` to their best values."""
     if curvature <= 0.0:
         curvature = _TAU
-    step = (F[i] - F[j]) / curvature
-    if y[i] != y[j]:
-        # Both grow or both shrink.
-        step *= y[i]
-        difference = alpha[i] - alpha[j]
-        alpha[i] += step
-        alpha[j] += step
-        if difference > 0.0:
-            if alpha[j] < 0.0:
-                alpha[j] = 0.0
-                alpha[i] = difference
-        elif alpha[i] < 0.0:
-            alpha[i] = 0.0
-            alpha[j] = -difference
-        if difference > upper_i - upper_j:
-            if alpha[i] > upper_i:
-                alpha[i] = upper_i
-                alpha[j] = upper_i - difference
-        elif alpha[j] > upper_j:
-            alpha[j] = upper_j
-            alpha[i] = upper_j + difference
+    step = (state.F[i] - state.F[j]) / curvature * state.y[i]
+    if state.y[i] != state.y[j]:
+        _move_apart(i, j, step, state)
     else:
-        step *= y[i]
-        total = alpha[i] + alpha[j]
-        alpha[i] += step
-        alpha[j] -= step
-        if total > upper_i:
-            if alpha[i] > upper_i:
-                alpha[i] = upper_i
-                alpha[j] = total - upper_i
-        elif alpha[j] < 0.0:
-            alpha[j] = 0.0
-            alpha[i] = total
-        if total > upper_j:
-            if alpha[j] > upper_j:
-                alpha[j] = upper_j
-                alpha[i] = total - upper_j
-        elif alpha[i] < 0.0:
-            alpha[i] = 0.0
-            alpha[j] = total
+        _exchange(i, j, step, state)
 
 
-@njit(cache=True)
+@jit_step()
 def _keep_bounded(i, was_bounded, n, state, rows, cache):
     """Keep up the part of F that variables at their upper bound make."""
     is_bounded = state.alpha[i] >= state.upper[i]
@@ -382,7 +434,7 @@ def _keep_bounded(i, was_bounded, n, state, rows, cache):
             state.F_bounded[k] -= weight * row[k]
 
 
-@njit(cache=True)
+@jit_step()
 def _reconstruct(active, n, state, rows, cache):
     """Compute F of the variables that had been set aside."""
     if active == n:
@@ -409,7 +461,7 @@ def _reconstruct(active, n, state, rows, cache):
                     F[k] -= weight * row[k]
 
 
-@njit(cache=True)
+@jit_step()
 def _may_leave(k, largest, smallest, state):
     """Whether a bounded variable is further on its side than any that can still move."""
     if state.up[k] == 0.0:
@@ -417,24 +469,63 @@ def _may_leave(k, largest, smallest, state):
     return state.F[k] > largest
 
 
-@njit(cache=True)
+@jit_step()
 def _swap(values, i, j):
     values[i], values[j] = values[j], values[i]
 
 
 # Slice assignment would compile a second's worth of broadcasting rules.
-@njit(cache=True)
+@jit_step()
 def _copy(source, target, count):
     for p in range(count):
         target[p] = source[p]
 
 
-@njit(cache=True)
-def _shrink(active, largest, smallest, state, rows, cache, source, buffer, wide_buffer):
+@jit_step()
+def _swap_variables(i, k, state, rows, source):
+    """Let two variables change places."""
+    _swap(state.y, i, k)
+    _swap(state.alpha, i, k)
+    _swap(state.upper, i, k)
+    _swap(state.F, i, k)
+    _swap(state.F_bounded, i, k)
+    _swap(state.diagonal, i, k)
+    _swap(state.up, i, k)
+    _swap(state.low, i, k)
+    _swap(rows.squares, i, k)
+    _swap(rows.order, i, k)
+    _swap(source, i, k)
+
+
+@jit_step()
+def _reorder_rows(before, rows, cache, buffers):
+    """Bring cached kernel rows, and dense rows, into the new order of the variables."""
+    source = buffers.source
+    for slot in range(cache.owner.shape[0]):
+        if cache.owner[slot] < 0:
+            continue
+        row, length = cache.rows[slot], cache.length[slot]
+        known = 0
+        while known < min(before, length) and source[known] < length:
+            buffers.single[known] = row[source[known]]
+            known += 1
+        _copy(buffers.single, row, known)
+        if known < before:
+            cache.length[slot] = known
+    if not rows.sparse:
+        for k in range(rows.columns.shape[0]):
+            column = rows.columns[k]
+            for p in range(before):
+                buffers.double[p] = column[source[p]]
+            _copy(buffers.double, column, before)
+
+
+@jit_step()
+def _shrink(active, largest, smallest, state, rows, cache, buffers):
     """Set variables aside that look settled, as LIBSVM does; return how many stay active."""
     before = active
     for p in range(before):
-        source[p] = p
+        buffers.source[p] = p
     moved = False
     i = 0
     while i < active:
@@ -442,162 +533,136 @@ def _shrink(active, largest, smallest, state, rows, cache, source, buffer, wide_
             active -= 1
             while active > i:
                 if not _may_leave(active, largest, smallest, state):
-                    _swap(state.y, i, active)
-                    _swap(state.alpha, i, active)
-                    _swap(state.upper, i, active)
-                    _swap(state.F, i, active)
-                    _swap(state.F_bounded, i, active)
-                    _swap(state.diagonal, i, active)
-                    _swap(state.up, i, active)
-                    _swap(state.low, i, active)
-                    _swap(rows.squares, i, active)
-                    _swap(rows.order, i, active)
-                    _swap(source, i, active)
+                    _swap_variables(i, active, state, rows, buffers.source)
                     moved = True
                     break
                 active -= 1
         i += 1
     if moved:
-        for slot in range(cache.owner.shape[0]):
-            if cache.owner[slot] < 0:
-                continue
-            row, length = cache.rows[slot], cache.length[slot]
-            known = 0
-            while known < min(before, length) and source[known] < length:
-                buffer[known] = row[source[known]]
-                known += 1
-            _copy(buffer, row, known)
-            if known < before:
-                cache.length[slot] = known
-        if not rows.sparse:
-            for k in range(rows.columns.shape[0]):
-                column = rows.columns[k]
-                for p in range(before):
-                    wide_buffer[p] = column[source[p]]
-                _copy(wide_buffer, column, before)
+        _reorder_rows(before, rows, cache, buffers)
     return active
 
 
-@njit(cache=True)
-def _run(state, rows, cache, selection, tol, sigma, sharpness, shrinking, max_iter, rng):
+@jit_step()
+def _stamp_used(i, pairs, memory):
+    """Stamp the variables that were chosen together with variable `i` before."""
+    memory.stamp[0] += 1
+    pair = memory.head[i]
+    while pair >= 0:
+        memory.used[pairs[pair, 1]] = memory.stamp[0]
+        pair = pairs[pair, 0]
+
+
+@jit_step()
+def _choose_pair(largest, smallest, rule, active, state, rows, cache, memory, pairs, rng):
+    """Choose two variables by the rule; -1 in place of one that cannot be found."""
+    gap = largest - smallest
+    if rule.selection == _WSS3:
+        j = _last_equal(state.F, state.low, state.block_min, smallest, active)
+        row = cache.rows[_fetch(j, active, rows, cache)]
+        return _second_order(row, j, smallest, -1.0, rule.sigma * gap, state.up, active, state), j
+    i = _last_equal(state.F, state.up, state.block_max, largest, active)
+    if rule.selection == _WSS1:
+        j = _last_equal(state.F, state.low, state.block_min, smallest, active)
+    elif rule.selection == _DPWSS:
+        _stamp_used(i, pairs, memory)
+        j = _draw(largest, gap, rule, active, state.low, state.F, memory, rng)
+    else:
+        row = cache.rows[_fetch(i, active, rows, cache)]
+        least = rule.sigma * gap if rule.selection == _WSS4 else 0.0
+        j = _second_order(row, i, largest, 1.0, least, state.low, active, state)
+    return i, j
+
+
+@jit_step()
+def _remember(iteration, i, j, rows, memory, pairs):
+    """Note a pair; return the list of pairs, which may have been made longer.
+
+    Each entry holds the pair before with the same first variable, the second variable, and the rows of both. Variables
+    are known by their places.
+    """
+    if iteration > pairs.shape[0]:
+        longer = np.empty((2 * pairs.shape[0], 4), dtype=np.int64)
+        for k in range(pairs.shape[0]):
+            _copy(pairs[k], longer[k], 4)
+        pairs = longer
+    pairs[iteration - 1, 0] = memory.head[i]
+    pairs[iteration - 1, 1] = j
+    pairs[iteration - 1, 2] = rows.order[i]
+    pairs[iteration - 1, 3] = rows.order[j]
+    memory.head[i] = iteration - 1
+    return pairs
+
+
+@jit_step()
+def _take_step(i, j, active, shrinking, state, rows, cache):
+    """Move a pair and bring F up to date; return its extremes."""
+    n = state.y.shape[0]
+    row_i = cache.rows[_fetch(i, active, rows, cache)]
+    row_j = cache.rows[_fetch(j, active, rows, cache)]
+    old_i, old_j = state.alpha[i], state.alpha[j]
+    bounded_i, bounded_j = old_i >= state.upper[i], old_j >= state.upper[j]
+    _move_pair(i, j, state.diagonal[i] + state.diagonal[j] - 2.0 * row_i[j], state)
+    _refresh_sides(i, state)
+    _refresh_sides(j, state)
+    step_i = state.y[i] * (state.alpha[i] - old_i)
+    step_j = state.y[j] * (state.alpha[j] - old_j)
+    extremes = _update_and_scan(row_i, row_j, step_i, step_j, active, state)
+    if shrinking:
+        _keep_bounded(i, bounded_i, n, state, rows, cache)
+        _keep_bounded(j, bounded_j, n, state, rows, cache)
+    return extremes
+
+
+@jit()
+def _run(state, rows, cache, rule, memory, buffers, pairs, max_iter, rng):
     """Iterate; return the number of steps, how it ended (0 optimal, 1 no pair left, 2 limit) and pairs of rows."""
     n = state.y.shape[0]
-    active = n
-    iteration = 0
+    active, iteration, ended = n, 0, 2
+    # Steps until variables are set aside again.
     period = min(n, 1000)
     counter = period + 1
-    unshrunk = False
-    scanned = False
-    ended = 2
+    unshrunk, scanned = False, False
     largest, smallest = 0.0, 0.0
-    source = np.empty(n, dtype=np.int64)
-    buffer = np.empty(n, dtype=np.float32)
-    wide_buffer = np.empty(n)
-    # Pairs chosen so far, by position: for each first one a linked list of the second ones. And by row, for the count.
-    remembers = selection == _DPWSS
-    size = n if remembers else 1
-    head = np.full(size, -1, dtype=np.int64)
-    pairs = np.empty((1024 if remembers else 0, 4), dtype=np.int64)
-    used = np.zeros(size, dtype=np.int64)
-    stamp = 0
-    candidates = np.empty(size, dtype=np.int64)
-    weights = np.empty(size)
     while iteration < max_iter:
         counter -= 1
         if counter == 0:
             counter = period
-            if shrinking:
+            if rule.shrinking:
                 if not scanned:
                     largest, smallest = _scan(active, state)
-                if not unshrunk and largest - smallest <= 10.0 * tol:
+                if not unshrunk and largest - smallest <= 10.0 * rule.tol:
                     unshrunk = True
                     _reconstruct(active, n, state, rows, cache)
                     active = n
-                active = _shrink(active, largest, smallest, state, rows, cache, source, buffer, wide_buffer)
+                active = _shrink(active, largest, smallest, state, rows, cache, buffers)
                 scanned = False
-        i, j = -1, -1
         while True:
+            i, j = -1, -1
             if not scanned:
                 largest, smallest = _scan(active, state)
                 scanned = True
-            gap = largest - smallest
-            if gap >= tol:
-                if selection == _WSS3:
-                    j = _last_equal(state.F, state.low, state.block_min, smallest, active)
-                    row = cache.rows[_fetch(j, active, rows, cache)]
-                    i = _second_order(row, j, smallest, -1.0, sigma * gap, state.up, active, state)
-                else:
-                    i = _last_equal(state.F, state.up, state.block_max, largest, active)
-                    if selection == _WSS1:
-                        j = _last_equal(state.F, state.low, state.block_min, smallest, active)
-                    elif selection == _DPWSS:
-                        stamp += 1
-                        pair = head[i]
-                        while pair >= 0:
-                            used[pairs[pair, 1]] = stamp
-                            pair = pairs[pair, 0]
-                        j = _draw(
-                            largest,
-                            gap,
-                            sigma,
-                            sharpness,
-                            tol,
-                            active,
-                            state.low,
-                            state.F,
-                            used,
-                            stamp,
-                            candidates,
-                            weights,
-                            rng,
-                        )
-                    else:
-                        row = cache.rows[_fetch(i, active, rows, cache)]
-                        least = sigma * gap if selection == _WSS4 else 0.0
-                        j = _second_order(row, i, largest, 1.0, least, state.low, active, state)
+            if largest - smallest >= rule.tol:
+                i, j = _choose_pair(largest, smallest, rule, active, state, rows, cache, memory, pairs, rng)
             if (i >= 0 and j >= 0) or active == n:
                 break
             # Nothing to do among the active variables: look at all of them.
             _reconstruct(active, n, state, rows, cache)
-            active = n
-            scanned = False
-            counter = 1
-            i, j = -1, -1
+            active, counter, scanned = n, 1, False
         if i < 0 or j < 0:
             # Written so that NaN does not count as optimal.
-            ended = 0 if gap < tol else 1
+            ended = 0 if largest - smallest < rule.tol else 1
             break
         iteration += 1
-        if remembers:
-            if iteration > pairs.shape[0]:
-                longer = np.empty((2 * pairs.shape[0], 4), dtype=np.int64)
-                for k in range(pairs.shape[0]):
-                    _copy(pairs[k], longer[k], 4)
-                pairs = longer
-            pairs[iteration - 1, 0] = head[i]
-            pairs[iteration - 1, 1] = j
-            pairs[iteration - 1, 2] = rows.order[i]
-            pairs[iteration - 1, 3] = rows.order[j]
-            head[i] = iteration - 1
-        row_i = cache.rows[_fetch(i, active, rows, cache)]
-        row_j = cache.rows[_fetch(j, active, rows, cache)]
-        old_i, old_j = state.alpha[i], state.alpha[j]
-        bounded_i, bounded_j = old_i >= state.upper[i], old_j >= state.upper[j]
-        _move_pair(i, j, state.diagonal[i] + state.diagonal[j] - 2.0 * row_i[j], state)
-        _refresh_sides(i, state)
-        _refresh_sides(j, state)
-        step_i = state.y[i] * (state.alpha[i] - old_i)
-        step_j = state.y[j] * (state.alpha[j] - old_j)
-        largest, smallest = _update_and_scan(row_i, row_j, step_i, step_j, active, state)
-        if shrinking:
-            _keep_bounded(i, bounded_i, n, state, rows, cache)
-            _keep_bounded(j, bounded_j, n, state, rows, cache)
+        if rule.selection == _DPWSS:
+            pairs = _remember(iteration, i, j, rows, memory, pairs)
+        largest, smallest = _take_step(i, j, active, rule.shrinking, state, rows, cache)
     _reconstruct(active, n, state, rows, cache)
     return iteration, ended, pairs[:, 2:]
 
 
 def _prepare_rows(X, kernel: str, gamma: float, degree: int, coef0: float) -> tuple[_Rows, np.ndarray]:
-    """Lay the rows out for the kernel loops; return them with the diagonal of the kernel matrix."""
+    """Lay the rows out for the compiled loops; return them with the diagonal of the kernel matrix."""
     n, d = X.shape
     sparse = bool(scipy.sparse.issparse(X)) and X.nnz < _DENSE_SHARE * n * d
     if sparse:
@@ -630,7 +695,7 @@ def _prepare_rows(X, kernel: str, gamma: float, degree: int, coef0: float) -> tu
     return rows, diagonal
 
 
-@njit(cache=True)
+@jit()
 def _squares_and_diagonal(rows, diagonal):
     """Fill in the rows' squared norms and their kernel values with themselves."""
     squares = rows.squares
@@ -761,18 +826,18 @@ def solve_smo(
         below=np.empty(_BLOCK),
     )
     limit = max(10_000_000, 100 * n) if max_iter < 0 else max_iter
-    n_iter, ended, pairs = _run(
-        state,
-        rows,
-        cache,
-        SELECTIONS.index(selection),
-        float(tol),
-        float(sigma),
-        float(sharpness),
-        bool(shrinking),
-        int(limit),
-        rng,
+    rule = _Rule(SELECTIONS.index(selection), float(tol), float(sigma), float(sharpness), bool(shrinking))
+    n_remembered = n if selection == "dpwss" else 0
+    memory = _Memory(
+        head=np.full(n_remembered, -1, dtype=np.int64),
+        used=np.zeros(n_remembered, dtype=np.int64),
+        stamp=np.zeros(1, dtype=np.int64),
+        candidates=np.empty(n_remembered, dtype=np.int64),
+        weights=np.empty(n_remembered),
     )
+    buffers = _Buffers(np.empty(n, dtype=np.int64), np.empty(n, dtype=np.float32), np.empty(n))
+    no_pairs = np.empty((1024 if n_remembered else 0, 4), dtype=np.int64)
+    n_iter, ended, pairs = _run(state, rows, cache, rule, memory, buffers, no_pairs, int(limit), rng)
     alpha, F = np.empty(n), np.empty(n)
     alpha[rows.order], F[rows.order] = state.alpha, state.F
     gradient = -y * F
