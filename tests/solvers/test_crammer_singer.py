@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
 from sklearn.svm import LinearSVC
 
-from privsvm.solvers import crammer_singer
+from privsvm.solvers import crammer_singer, crammer_singer_face
 from privsvm.solvers.crammer_singer import crammer_singer_objective, round_off_allowance, solve_crammer_singer
 
 
@@ -105,8 +105,8 @@ def test_a_face_step_stays_feasible_and_raises_the_dual(seed, n_classes, n, d, l
         return -0.5 * np.square(X.T @ alpha).sum() - alpha[~own].sum()
 
     before = dual(alpha)
-    face = crammer_singer._Face(stored, y, C, n_classes)
-    with unittest.mock.patch.object(crammer_singer, "_SETTLED_FACE", 1.0 if factored else -1.0):
+    face = crammer_singer_face.Face(stored, y, C, n_classes)
+    with unittest.mock.patch.object(crammer_singer_face, "_SETTLED_FACE", 1.0 if factored else -1.0):
         work = face.step(alpha, np.inf)
     assert (work > 0) == (face.n_last > 0)
     assert np.all(alpha[~own] <= 0)

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from privsvm.numerics.jit import jit
+from privsvm.numerics.jit import jit_step
 
 __all__ = ["FAST_MATH", "LOG2_E", "exp2", "maximum"]
 
@@ -83,7 +83,7 @@ maximum: Any = intrinsic(_maximum)
 
 
 # No reassociation here: it would cancel the shifter.
-@jit(fastmath={"contract"}, forceinline=True)
+@jit_step(fastmath={"contract"}, forceinline=True)
 def _exp2_f32(exponent):
     """``2^exponent`` in float32 for exponents below 126; relative error below 3e-7."""
     exponent = max(exponent, _LOWEST_32)
@@ -97,7 +97,7 @@ def _exp2_f32(exponent):
     return _from_bits_32(np.int32(_bits_32(value) + (_bits_32(shifted) << np.int32(23))))
 
 
-@jit(fastmath={"contract"}, forceinline=True)
+@jit_step(fastmath={"contract"}, forceinline=True)
 def _exp2_f64(exponent):
     """``2^exponent`` in float64 for exponents below 1022; relative error below 3e-15."""
     exponent = max(exponent, _LOWEST_64)

@@ -140,7 +140,7 @@ _SQRT_HALF_BITS = int(np.float64(np.sqrt(0.5)).view(np.int64))
 _UNIT_64 = 2.0**-64
 
 
-@jit(fastmath={"contract"}, forceinline=True)
+@jit_step(fastmath={"contract"}, forceinline=True)
 def _log(value):
     """Natural logarithm of a normal positive number; relative error below 1e-15."""
     bits = _as_bits(value)

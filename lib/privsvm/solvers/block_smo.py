@@ -15,7 +15,7 @@ import dataclasses
 
 import numpy as np
 
-from privsvm.numerics.jit import jit
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.numerics.vector_math import FAST_MATH, maximum
@@ -77,7 +77,7 @@ _IMBALANCE = 1e-9
 _CHUNK = 64
 
 
-@jit(fastmath=FAST_MATH, forceinline=True)
+@jit_step(fastmath=FAST_MATH, forceinline=True)
 def _move_values(values, row_i, row_j, step, up, low):
     """Move the values along a pair's step; return the largest that may go up and minus the smallest to go down."""
     highest = values.dtype.type(-1e30)
@@ -90,7 +90,7 @@ def _move_values(values, row_i, row_j, step, up, low):
     return highest, lowest
 
 
-@jit(fastmath=FAST_MATH, forceinline=True)
+@jit_step(fastmath=FAST_MATH, forceinline=True)
 def _largest_gain(values, row_i, low, diagonal, value_i, diagonal_i, tau):
     """Largest second order gain of a pair with i: ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``."""
     zero = values.dtype.type(0)

@@ -188,7 +188,7 @@ class GramRows(KernelRows):
 
 
 def warm_up() -> None:
-    """Compile the kernels."""
+    """Compile what this module runs."""
     distances = row_distances(np.eye(3))
     index = np.array([2, 0])
     rows = GramRows(distances, 1.0)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.numerics.jit import jit
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.threads import one_blas_thread
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
-from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, kernel_values
+from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, set_kernel_values
 
 __all__ = ["KernelRows", "RowStore", "kernel_expansion"]
 
@@ -44,7 +44,7 @@ _EXPANDED_NUMBERS = 8_000_000
 _PARALLEL_VALUES = 200_000
 
 
-@jit(fastmath=FAST_MATH)
+@jit_step(fastmath=FAST_MATH)
 def _subtract(values, products, kind, row_norms, other_norms, coef):
     """``values[t] -= sum_i coef_i K(t, i)``; for rbf, `products` are turned into kernel values on the way."""
     for t in range(products.shape[0]):
@@ -69,17 +69,19 @@ def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, 
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
         if kind > RBF:
-            kernel_values(block, block, kind, norms[start:stop], other_norms, coef0, degree)
+            set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
 
 
 @jit()
 def _rows_dense(data, norms, others, other_norms, out, kind, coef0, degree):
     """Kernel values of a few scaled rows with all rows, (m, n)."""
+    memory = np.empty(others.shape[0] * _BLOCK_COLUMNS, data.dtype)
     for start in range(0, data.shape[0], _BLOCK_COLUMNS):
         stop = min(start + _BLOCK_COLUMNS, data.shape[0])
-        block = np.dot(others, data[start:stop].T)
-        kernel_values(block, out[:, start:stop], kind, other_norms, norms[start:stop], coef0, degree)
+        block = memory[: others.shape[0] * (stop - start)].reshape(others.shape[0], stop - start)
+        np.dot(others, data[start:stop].T, block)
+        set_kernel_values(block, out, 0, start, kind, other_norms, norms[start:stop], coef0, degree)
 
 
 @jit(fastmath=FAST_MATH)
@@ -91,7 +93,7 @@ def _subtract_stored(values, stored, slots, coef):
             values[t] -= weight * row[t]
 
 
-@jit()
+@jit_step()
 def _mirror(out, start, stop):
     """Copy a block of rows of a symmetric matrix to the columns above it."""
     for t in range(start, stop):
@@ -101,17 +103,18 @@ def _mirror(out, start, stop):
 
 @jit()
 def _gram_dense(data, norms, scaled, out, kind, coef0, degree):
+    """Kernel values of all dense rows with each other."""
     n = data.shape[0]
     memory = np.empty(_BLOCK_ROWS * n, data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n)
         block = memory[: (stop - start) * stop].reshape(stop - start, stop)
         np.dot(data[start:stop], scaled[:stop].T, block)
-        kernel_values(block, out[start:stop, :stop], kind, norms[start:stop], norms[:stop], coef0, degree)
+        set_kernel_values(block, out, start, 0, kind, norms[start:stop], norms[:stop], coef0, degree)
         _mirror(out, start, stop)
 
 
-@jit(fastmath=FAST_MATH)
+@jit_step(fastmath=FAST_MATH)
 def _sparse_products(data, indices, indptr, column_of, other, first, last, products):
     """Rows of a CSR matrix times a dense matrix that has only the columns with ``column_of >= 0``."""
     for t in range(first, last):
@@ -137,30 +140,35 @@ def _subtract_sparse(
         block = products[: stop - start]
         _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
         if kind > RBF:
-            kernel_values(block, block, kind, norms[start:stop], other_norms, coef0, degree)
+            set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
 
 
 @jit()
-def _gram_sparse(data, indices, indptr, norms, column_of, other, other_norms, out, kind, coef0, degree):
+def _gram_sparse(
+    data, indices, indptr, norms, column_of, other, other_norms, out, first_column, kind, coef0, degree
+):  # fmt: skip
+    """Kernel values of all CSR rows with some of them, from `first_column` on."""
     n = norms.shape[0]
     products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n)
         block = products[: stop - start]
         _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
-        kernel_values(block, out[start:stop], kind, norms[start:stop], other_norms, coef0, degree)
+        set_kernel_values(block, out, start, first_column, kind, norms[start:stop], other_norms, coef0, degree)
 
 
 @jit()
 def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
-    products = np.empty((_BLOCK_ROWS, other.shape[1]))
+    """Add kernel expansions to `out`."""
+    products, all_sums = np.empty((_BLOCK_ROWS, other.shape[1])), np.empty((_BLOCK_ROWS, coef.shape[1]))
     for start in range(0, data.shape[0], _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, data.shape[0])
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
-        kernel_values(block, block, kind, norms[start:stop], other_norms, coef0, degree)
-        sums = np.dot(block, coef)
+        set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
+        sums = all_sums[: stop - start]
+        np.dot(block, coef, sums)
         for t in range(start, stop):
             for k in range(coef.shape[1]):
                 out[t, k] += sums[t - start, k]
@@ -362,7 +370,7 @@ class KernelRows:
         for start, stop in self._column_blocks():
             other, column_of = self._scaled_columns(slice(start, stop))
             head = (csr.data, csr.indices, csr.indptr, self._norms, column_of, other, self._norms[start:stop])
-            _gram_sparse(*head, out[:, start:stop], *tail)
+            _gram_sparse(*head, out, start, *tail)
         return out
 
     def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:

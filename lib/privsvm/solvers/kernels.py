@@ -1,4 +1,4 @@
-"""Kernel matrices: a matrix product by BLAS, then one Numba pass."""
+"""Kernel matrices: a matrix product by BLAS, then one compiled pass."""
 
 from __future__ import annotations
 
@@ -6,52 +6,63 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
-from privsvm.numerics.jit import jit
+from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
-__all__ = ["KERNELS", "kernel_matrix", "kernel_values", "resolve_gamma"]
+__all__ = ["KERNELS", "kernel_matrix", "resolve_gamma", "set_kernel_values"]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 LINEAR, RBF, POLY, SIGMOID = range(4)
 
 
-@jit(fastmath=FAST_MATH)
-def kernel_values(products, out, kind, row_norms, other_norms, coef0, degree):
-    """Turn products of scaled rows (n, m) into kernel values; `out` may be `products` itself, or have fewer digits.
+@jit_step(fastmath=FAST_MATH)
+def _set_powers(row, result, shifted, coef0, degree):
+    """Set ``result = (row + coef0)^degree`` by repeated squaring; `shifted` is overwritten."""
+    for i in range(row.shape[0]):
+        shifted[i] = row[i] + coef0
+        result[i] = 1
+    rest = degree
+    while rest > 0:
+        if rest & 1:
+            for i in range(row.shape[0]):
+                result[i] *= shifted[i]
+        rest >>= 1
+        if rest > 0:
+            for i in range(row.shape[0]):
+                shifted[i] *= shifted[i]
+
+
+@jit_step(fastmath=FAST_MATH)
+def set_kernel_values(products, out, first_row, first_column, kind, row_norms, other_norms, coef0, degree):
+    """Turn products of scaled rows (n, m) into kernel values, in a block of `out`.
 
     For rbf, products and squared norms carry the factor ``gamma log2(e)``, and the products another 2; for poly and
-    sigmoid, products carry ``gamma``.
+    sigmoid, products carry ``gamma``. `out` may be `products` itself, or have fewer digits.
     """
     value = out.dtype.type
     shifted = np.empty(products.shape[1], out.dtype)
     for t in range(products.shape[0]):
-        row, result = products[t], out[t]
+        row, result = products[t], out[first_row + t, first_column : first_column + products.shape[1]]
         if kind == RBF:
             norm = row_norms[t]
             for i in range(row.shape[0]):
                 # Round-off may leave a tiny negative distance between equal rows.
                 result[i] = exp2(-maximum(value(norm + other_norms[i] - row[i]), value(0)))
         elif kind == POLY:
-            for i in range(row.shape[0]):
-                shifted[i] = row[i] + coef0
-                result[i] = 1
-            # By repeated squaring.
-            rest = degree
-            while rest > 0:
-                if rest & 1:
-                    for i in range(row.shape[0]):
-                        result[i] *= shifted[i]
-                rest >>= 1
-                if rest > 0:
-                    for i in range(row.shape[0]):
-                        shifted[i] *= shifted[i]
+            _set_powers(row, result, shifted, coef0, degree)
         elif kind == SIGMOID:
             for i in range(row.shape[0]):
                 result[i] = np.tanh(row[i] + coef0)
         else:
             for i in range(row.shape[0]):
                 result[i] = row[i]
+
+
+@jit()
+def _turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
+    """Turn products into kernel values in place."""
+    set_kernel_values(products, products, 0, 0, kind, row_norms, other_norms, coef0, degree)
 
 
 def resolve_gamma(gamma: float | str, X) -> float:
@@ -124,12 +135,12 @@ def kernel_matrix(X, Z, kernel: str, gamma: float = 1.0, degree: int = 3, coef0:
     products = np.ascontiguousarray(products, dtype=np.float64)
     if kind != LINEAR:
         norms_x, norms_z = exponent * squared_norms(X), exponent * squared_norms(Z)
-        kernel_values(products, products, kind, norms_x, norms_z, float(coef0), int(degree))
+        _turn_into_values(products, kind, norms_x, norms_z, float(coef0), int(degree))
     return products
 
 
 def warm_up() -> None:
-    """Compile the kernels."""
+    """Compile what this module runs."""
     X = np.eye(2)
     for kernel in KERNELS:
         kernel_matrix(X, X, kernel)
