@@ -70,7 +70,8 @@ def test_of_eight_processes_one_compiles(tmp_path):
     assert sorted(group for compiled, _ in answers for group in compiled) == sorted(JIT_GROUPS)
     for compiled, found in answers:
         assert set(found) == set(JIT_GROUPS) - set(compiled)
-        assert sum(hits for hits, _ in found.values()) > 20 or len(compiled) > 1
+        # Steps of compiled functions have no files of their own.
+        assert sum(hits for hits, _ in found.values()) > 15 or len(compiled) > 1
         assert all(hits > 0 and misses == 0 for hits, misses in found.values())
 
 
