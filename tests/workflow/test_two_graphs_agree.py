@@ -37,7 +37,8 @@ BOOKKEEPING = {"inputs", "jobs"}
 NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/record.py", "stages/dvc_stage.py", "stages/compile.py",
             "lib/privsvm/pipeline/workflow.py", "lib/privsvm/pipeline/versions.py", "lib/privsvm/pipeline/graph.py",
             "lib/privsvm/pipeline/sources.py", "lib/privsvm/pipeline/params.py",
-            "lib/privsvm/pipeline/params.schema.json", "lib/privsvm/py.typed",
+            "lib/privsvm/pipeline/params.schema.json", "lib/privsvm/pipeline/generate.py", "lib/privsvm/py.typed",
+            "lib/privsvm/__init__.pyi", "lib/privsvm/model_selection/",
             "lib/privsvm/reproduction/")  # fmt: skip
 
 
@@ -125,7 +126,8 @@ def stale_for_dvc(workspace) -> set[str]:
         if not jobs.exists() or read_json(jobs)["inputs"] != file_digest(inputs):
             direct.add(name)
         for dataset in read_json(inputs)["jobs"]:
-            graph.add_edges_from((stage, by_name[f"{phase}@{dataset}"]) for phase in ("prepare", "condense"))
+            phases = ("prepare",) if "draw" in read_json(inputs)["code"] else ("prepare", "condense")
+            graph.add_edges_from((stage, by_name[f"{phase}@{dataset}"]) for phase in phases)
     # Edges point from a stage to what it depends on.
     return {
         stage.name for name in direct for stage in {by_name[name], *networkx.ancestors(graph, by_name[name])}

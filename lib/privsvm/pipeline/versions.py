@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from privsvm.digests import canonical_json
 from privsvm.files import write_json, write_text
 from privsvm.pipeline.graph import (
     PROTOCOL_RULES,
@@ -59,7 +60,9 @@ def _write_exactly(folder: Path, contents: Mapping[str, Any]) -> None:
         elif not path.is_dir() and name not in contents:
             path.unlink()
     for name, content in contents.items():
-        write_json(folder / name, content)
+        path = folder / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != canonical_json(content, indent=1) + "\n":
+            write_json(path, content)
 
 
 def write_inputs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data/inputs") -> None:
@@ -115,10 +118,13 @@ def write_jobs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data
         f"{method}.json": {"inputs": file_digest(f"data/inputs/train/{method}.json"), "data": {}}
         for method in params["methods"]
     }
+    protocols = set(protocol_methods(params))
     for method, dataset in train_jobs(params):
+        # A protocol between entities reads no condensed rows.
+        condensed = [] if method in protocols else [f"data/condensed/{params['condense']}"]
         contents[f"{method}.json"]["data"][dataset] = {
             name: file_digest(name)
-            for folder_name in ("data/prepared", f"data/condensed/{params['condense']}")
+            for folder_name in ("data/prepared", *condensed)
             for name in (f"{folder_name}/{dataset}.npz", f"{folder_name}/{dataset}.json")
         }
     _write_exactly(Path(folder), contents)
