@@ -14,17 +14,12 @@ rule record:
     input:
         # Not index.html, which comes from the same job as metrics.json: DVC renews the times of files in its cache.
         [name for name in FINAL_FILES if name != "reports/index.html"],
-<<<<<<< HEAD
         # Of every dataset, also where only a protocol uses it, which reads none: DVC's stage `condense` makes them all.
         [
             f"data/condensed/{CONDENSE}/{dataset}.{ending}"
             for dataset in DATASETS
             for ending in ("npz", "json")
         ],
-=======
-        # DVC has a stage for each dataset, also for one that no method reads condensed.
-        [f"data/condensed/{CONDENSE}/{dataset}.npz" for dataset in DATASETS],
->>>>>>> b87c15b (A dataset that only a protocol reads is recorded too; sources that no job reads are named)
     output:
         "logs/recorded",
     log:
