@@ -137,7 +137,7 @@ def row_norms(data, bounds, out):
 # --- slopes of the losses -------------------------------------------------------------------------------------------
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _smooth_slopes(smoothing, weight, h):
     """Slopes of the smoothed hinge, in place."""
     square = smoothing * smoothing
@@ -164,7 +164,7 @@ def _one_vs_rest_slopes(scores, labels, objective, h):
             h[k * ROWS + r] *= -1.0 if labels[r] == k + shift else 1.0
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _hinge_slopes(scores, labels, objective, top, h):
     """Slopes of the sum of hinges by the rivals' scores; `top` is overwritten."""
     for r in range(ROWS):
@@ -195,7 +195,7 @@ def _softmax_slopes(scores, objective, top, total, h):
             h[k * ROWS + r] *= total[r]
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _balance_slopes(labels, total, h):
     """Set the slope of each row's own class to minus the sum of the others; `total` is overwritten."""
     n_vectors = h.shape[0] // ROWS
@@ -209,7 +209,7 @@ def _balance_slopes(labels, total, h):
         h[labels[r] * ROWS + r] = -total[r]
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _slopes(scores, labels, objective, top, total, h):
     """Slopes h of the losses of eight rows by their scores; `top` and `total` are overwritten."""
     if objective.loss == _ONE_VS_REST_HINGE:
@@ -251,7 +251,7 @@ def _gradient_norm(r, scratch, intercept, objective, regulariser_norm, weight_si
     return norm * (1.0 + slack)
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _clip_slopes(scratch, n_features, intercept, objective, regulariser_norm, weight_size, shares, h):
     """Scale the slopes h of eight rows so that no row's gradient is longer than the bound.
 
@@ -346,7 +346,7 @@ def subtract_last(weights, layout, first, end, worked):
             target[j] = source[j] - last[j]
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _gather_block(rows, batch, upcoming, n_features, scratch, starts):
     """Look up labels, norms and positions of the first eight rows of `batch`, and positions of `upcoming` rows."""
     stride = 1 if rows.sparse else n_features

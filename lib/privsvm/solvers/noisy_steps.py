@@ -95,7 +95,7 @@ def _sample(stream, rate, mean_gap, n_rows, batch):
         count += 1
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _update(t, rate, gradient, weights, first, second, optimizer):
     """Take one step of the optimizer along `gradient`."""
     if optimizer.kind == _ADAM:
@@ -151,7 +151,7 @@ def _take_step(t, schedule, optimizer, low, high, noise, place, memory, average)
         low = end
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _cut(place, size, member, n_members):
     """First of the `size` numbers of a model that a member updates; random number `place` belongs to the model's first.
 

@@ -75,7 +75,7 @@ class Tree(NamedTuple):
     zeros: np.ndarray
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def similarity(rows_of, a, b):
     """Cosine of two rows as a whole number of units; the terms in the order of the features, so equal for both ways."""
     n_features, indptr, indices, data = rows_of
