@@ -177,7 +177,7 @@ def test_same_bits_with_any_number_of_cores_and_any_order(finished_once, fresh):
     for key in ("datasets", "methods"):
         params[key] = dict(reversed(params[key].items()))
     fresh.write_params(params)
-    fresh.take_kernels(finished_once)
+    fresh.take_compiled(finished_once)
     theirs = finished_once.hashes()
     for cores in (1, 8):
         fresh.snakemake(cores=cores)
