@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -63,6 +64,17 @@ def remove_private_files(data: Path = Path("data")) -> None:
     shutil.rmtree(data / "entities", ignore_errors=True)
 
 
+def run_dvc(command: str, *arguments: str) -> str:
+    """Run a command of DVC; return what it printed, or raise its last line as an error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dvc", command, *arguments], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise PrivSVMError(f"dvc {command}: failed ({last}); run `dvc {command}` to see its messages")
+    return done.stdout
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run `dvc commit` and write a marker with the hash of dvc.lock."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -78,11 +90,10 @@ def main(arguments: list[str] | None = None) -> None:
     link_outside(params)
     write_inputs(params)
     write_jobs(params)
-    command = [sys.executable, "-m", "dvc", "commit", "--quiet", "--force"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PrivSVMError(f"dvc commit: failed ({last}); run `dvc commit` to see its messages")
+    # All others are left alone: DVC would copy their outputs from its cache, with new times.
+    changed = [address.rpartition(":")[2] for address in json.loads(run_dvc("status", "--json"))]
+    if changed:
+        run_dvc("commit", "--quiet", "--force", *changed)
     write_text(options.output, sha256_of_file(LOCK_FILE) + "\n")
 
 

@@ -99,17 +99,14 @@ def explicit_search(rows, codes, rng):
     }
 
 
-def estimator(name, C, gamma, stream):
-    """The library's, or scikit-learn's, for a method; `stream` gives what it draws."""
-
-    def draws(epsilon, repeat):
-        return stream("side")
-
-    if name == "RSVM":
-        return ReducedSVMClassifier(C=C, gamma=gamma, kernel="gaussian", random_state=draws)
-    if name == "FCM-SVM":
-        return FCMSVMClassifier(C=C, gamma=gamma, random_state=draws)
-    return (CISVMClassifier if name == "CI-SVM" else SVC)(C=C, gamma=gamma)
+def trained(name, C, gamma, stream, rows, codes):
+    """The library's estimator of a method, or scikit-learn's, trained; `stream` gives what it draws."""
+    if name in ("RSVM", "FCM-SVM"):
+        kernel = {"kernel": "gaussian"} if name == "RSVM" else {}
+        model = (ReducedSVMClassifier if name == "RSVM" else FCMSVMClassifier)(C=C, gamma=gamma, **kernel)
+        model.release_path(rows, codes, [math.inf], 1, lambda epsilon, repeat: stream("side"))
+        return model
+    return (CISVMClassifier if name == "CI-SVM" else SVC)(C=C, gamma=gamma).fit(rows, codes)
 
 
 @pytest.mark.parametrize("context", [MadeUp, ThreeClasses])
@@ -132,7 +129,7 @@ def test_a_job_is_a_loop_over_the_estimators(context, tmp_path):
             def stream(purpose, name=name, number=number):
                 return context.stream(1, "made up", 0, number, METHODS[name]["side"], purpose)
 
-            model = estimator(name, own["C"], own["gamma"], stream).fit(train, codes[~test])
+            model = trained(name, own["C"], own["gamma"], stream, train, codes[~test])
             assert own["errors"] == (model.predict(judged) != codes[test]).sum(), (name, number)
             if name in ("CI-SVM", "FCM-SVM"):
                 assert own["purity"] == pytest.approx(model.label_purity_)

@@ -359,6 +359,10 @@ def stale_after_a_comment(workspace, source):
         # A method's own file, and what only one of the methods imports.
         ("lib/privsvm/methods/pmsvm_wp.py", {"train@pmsvm_wp", "report"}),
         ("lib/privsvm/methods/majority.py", {"train@majority", "report"}),
+        # A solver reruns the methods that use it, and no other one.
+        ("lib/privsvm/solvers/crammer_singer.py", {"train@pmsvm_wp", "report"}),
+        ("lib/privsvm/solvers/block_smo.py", {"train@svm", "report"}),
+        ("lib/privsvm/solvers/noisy_gradient.py", set()),
         ("lib/privsvm/metrics.py", None),
         ("lib/privsvm/reporting/page.py", {"report"}),
         ("stages/prepare.py", None),

@@ -34,6 +34,9 @@ _SEARCH = ("lib", ".")
 _FILE_NAME = re.compile(r"[\w][\w./-]*")
 _SKIPPED = ("__pycache__",)
 
+# Compiles functions for the modules that import it.
+_DECORATORS = "privsvm.numerics.jit"
+
 # An import: the package it is relative to ("." for each level), the module, the names taken from it.
 _Import = tuple[int, str, list[str]]
 
@@ -358,7 +361,7 @@ def closure_digest(*entries: str, root: str | os.PathLike[str] | None = None) ->
 
 
 def compiled_modules(root: str | os.PathLike[str] | None = None) -> list[str]:
-    """Modules of the library that hold compiled functions: those that import Numba.
+    """Modules of the library that hold compiled functions: those that import Numba, or the decorators that wrap it.
 
     Parameters
     ----------
@@ -375,7 +378,10 @@ def compiled_modules(root: str | os.PathLike[str] | None = None) -> list[str]:
         name
         for name in sources.below("lib")
         if name.endswith(".py")
-        and any(not level and module.split(".")[0] == "numba" for level, module, _ in sources.facts_of(name)["imports"])
+        and any(
+            not level and (module.split(".")[0] == "numba" or module == _DECORATORS)
+            for level, module, _ in sources.facts_of(name)["imports"]
+        )
     ]
 
 
