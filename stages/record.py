@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import yaml
@@ -19,6 +20,7 @@ from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
 
 LOCK_FILE = Path("dvc.lock")
+REGISTRY = Path(".dvc/tmp/rwlock")
 
 
 def set_broken_lock_file_aside() -> None:
@@ -32,6 +34,24 @@ def set_broken_lock_file_aside() -> None:
         pass
     LOCK_FILE.replace("dvc.lock.broken")
     print("record: dvc.lock could not be read; moved to dvc.lock.broken and written again")
+
+
+def remove_broken_registry(registry: Path = REGISTRY) -> None:
+    """Remove DVC's list of who reads and writes what, where a killed DVC left it half-written.
+
+    DVC cannot start with it. Another DVC that is alive may be writing it right now, so it is read more than once.
+    """
+    for _ in range(3):
+        try:
+            json.loads(registry.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        except ValueError:
+            time.sleep(0.5)
+        else:
+            return
+    registry.unlink(missing_ok=True)
+    print(f"record: {registry} could not be read and was removed; DVC writes a new one")
 
 
 def remove_other_outputs(datasets: list[str], condense: str, data: Path = Path("data")) -> list[str]:
@@ -83,6 +103,7 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     set_broken_lock_file_aside()
+    remove_broken_registry()
     remove_private_files()
     params = read_params()
     for name in remove_other_outputs(list(params["datasets"]), params["condense"]):

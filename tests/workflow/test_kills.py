@@ -95,6 +95,16 @@ def test_killed_runs_recover(fresh, finished_once):
     assert {key for methods in tracked.values() for key in methods.values()} <= set(counted)
 
 
+def test_files_that_a_killed_dvc_left_half_written(finished):
+    (finished.folder / ".dvc/tmp/rwlock").write_text("")
+    lock = finished.folder / "dvc.lock"
+    lock.write_text(lock.read_text()[:200] + "\n  broken: [")
+    finished.change("methods.pmsvm_wp.C", 0.07)
+    finished.snakemake()
+    assert finished.nothing_to_do()
+    assert "up to date" in finished.call("dvc", "repro")
+
+
 def test_a_second_snakemake_does_not_take_a_living_ones_locks(finished):
     finished.change("methods.pmsvm_wp.C", 0.5)
     first = finished.start("snakemake", "--cores", "1")
