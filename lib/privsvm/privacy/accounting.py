@@ -5,11 +5,19 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from privsvm.errors import nearest_name
 from privsvm.privacy.calibrations import stored_calibration
-from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
+from privsvm.privacy.events import (
+    NEIGHBOURS,
+    EpsilonDelta,
+    Event,
+    Gaussian,
+    Neighbours,
+    PoissonSampled,
+    relation_factor,
+)
 
 __all__ = [
     "GAUSSIAN_ACCOUNTANT",
@@ -20,6 +28,7 @@ __all__ = [
     "check_sampled_gaussian",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "loss_distribution_epsilon",
     "sampled_gaussian_calibration",
     "sampled_gaussian_epsilon",
     "sampled_gaussian_noise_multiplier",
@@ -27,10 +36,10 @@ __all__ = [
     "zcdp_rho",
 ]
 
-GAUSSIAN_ACCOUNTANT = "analytic Gaussian (dp_accounting)"
+GAUSSIAN_ACCOUNTANT = "analytic Gaussian, closed form"
 LAPLACE_ACCOUNTANT = "discrete Laplace mechanism, closed form: L1 sensitivity over the scale"
 SAMPLED_GAUSSIAN_ACCOUNTANT = "Poisson-sampled Gaussian steps, privacy loss distributions (dp_accounting)"
-ZCDP_ACCOUNTANT = "zCDP of bounded-range selections, converted by RDP (dp_accounting)"
+ZCDP_ACCOUNTANT = "zCDP of bounded-range selections, converted by Renyi divergences"
 
 # The root finder of the calibration may stop a few units of round-off below the smallest valid noise.
 _ROUND_OFF_SLACK = 1e-9
@@ -231,11 +240,6 @@ def _check_sampled_delta(delta: float) -> None:
         )
 
 
-def _relation_factor(neighbours: Neighbours) -> float:
-    """Return the sensitivity in units of what one row adds: 2 for a replaced row, whose vector may be reversed."""
-    return 2.0 if neighbours == "replace_one" else 1.0
-
-
 @functools.lru_cache(maxsize=4096)
 def sampled_gaussian_epsilon(
     noise_multiplier: float,
@@ -302,30 +306,91 @@ def _sampled_epsilon(
     released = math.sqrt(sum(multiplier**-2.0 for multiplier in releases))
     if sample_rate == 1 or math.isinf(noise_multiplier):
         # Gaussian releases compose exactly.
-        signal = _relation_factor(neighbours) * math.hypot(math.sqrt(n_steps) / noise_multiplier, released)
+        signal = relation_factor(neighbours) * math.hypot(math.sqrt(n_steps) / noise_multiplier, released)
         return gaussian_epsilon(1.0 / signal if signal > 0 else math.inf, delta)
+    parts: list[tuple[Event, int]] = [(PoissonSampled(sample_rate, Gaussian(noise_multiplier)), int(n_steps))]
+    if released > 0:
+        parts.append((Gaussian(1.0 / released), 1))
+    return loss_distribution_epsilon(parts, delta, neighbours, points)
 
+
+def _spread(event: Event) -> tuple[float, float, float]:
+    """About how large one event's losses are: their mean size, their deviation, and the largest that counts."""
+    if isinstance(event, PoissonSampled):
+        rate, inverse = event.sampling_probability, 1.0 / event.event.noise_multiplier
+        deviation = min(rate * math.sqrt(math.expm1(min(inverse**2, 500.0))), inverse)
+        mean = min(deviation, 2.0 * rate * math.erf(inverse / math.sqrt(8.0)))
+        # A drawn row's loss, ten standard deviations out.
+        return mean, deviation, math.log1p(rate * math.expm1(min(10.0 * inverse + 0.5 * inverse**2, 500.0)))
+    if isinstance(event, Gaussian):
+        return 1.0 / event.noise_multiplier, 1.0 / event.noise_multiplier, 0.0
+    assert isinstance(event, EpsilonDelta)
+    return event.epsilon, event.epsilon, event.epsilon
+
+
+def loss_distribution_epsilon(
+    parts: Sequence[tuple[Event, int]], delta: float, neighbours: Neighbours, points: float = _FINE_POINTS
+) -> float:
+    """Compute epsilon of composed events by their privacy loss distributions, rounded up.
+
+    Parameters
+    ----------
+    parts : sequence of (Event, int)
+        Events of the kinds `Gaussian`, `PoissonSampled` and `EpsilonDelta`, and how often each happens.
+    delta : float
+        Strictly between 0 and 1.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    points : float, default=20
+        Points of the grid of losses in one standard deviation of one event's loss.
+
+    Returns
+    -------
+    float
+        An upper bound; infinity if delta is too small for any epsilon.
+
+    Notes
+    -----
+    Connect the dots (Doroshenko et al. 2022). A plain (epsilon, delta) counts as the worst mechanism that has it.
+    """
     import dp_accounting
-    from dp_accounting import pld
+    from dp_accounting.pld import common, privacy_loss_distribution
 
-    # Rounding makes a loss L of one step more variable by the grid's width times E|L|. The width keeps that small
+    # Gaussian releases compose exactly.
+    plain = math.sqrt(
+        sum(count * event.noise_multiplier**-2.0 for event, count in parts if isinstance(event, Gaussian))
+    )
+    parts = [(event, count) for event, count in parts if not isinstance(event, Gaussian)]
+    if plain > 0:
+        parts.append((Gaussian(1.0 / plain), 1))
+    # Rounding makes a loss L of one event more variable by the grid's width times E|L|. The width keeps that small
     # beside the variance of all losses together. For E|L| it takes the geometric mean of that and of the deviation: a
     # large epsilon depends on the rare large losses.
-    inverse = 1.0 / noise_multiplier
-    deviation = min(sample_rate * math.sqrt(math.expm1(min(inverse**2, 500.0))), inverse)
-    mean = min(deviation, 2.0 * sample_rate * math.erf(inverse / math.sqrt(8.0)))
-    variance = n_steps * deviation**2 + released**2
-    width = min(variance / (n_steps * math.sqrt(mean * deviation) + released) / points, _COARSEST_LOSSES)
-    # A drawn row's loss, ten standard deviations out.
-    largest = math.log1p(sample_rate * math.expm1(min(10.0 * inverse + 0.5 * inverse**2, 500.0)))
-    width = max(width, largest / _MOST_LOSSES)
+    spreads = [(*_spread(event), count) for event, count in parts]
+    variance = sum(count * deviation**2 for _, deviation, _, count in spreads)
+    sizes = sum(count * math.sqrt(mean * deviation) for mean, deviation, _, count in spreads)
+    width = min(variance / sizes / points, _COARSEST_LOSSES)
+    # A plain epsilon is rounded up to the grid every time.
+    width = min([width, *(0.1 * event.epsilon / points for event, _ in parts if isinstance(event, EpsilonDelta))])
+    width = max(width, *(largest / _MOST_LOSSES for _, _, largest, _ in spreads))
     relation = dp_accounting.NeighboringRelation["REPLACE_ONE" if neighbours == "replace_one" else "ADD_OR_REMOVE_ONE"]
-    accountant = pld.PLDAccountant(relation, value_discretization_interval=width)
-    step = dp_accounting.PoissonSampledDpEvent(sample_rate, dp_accounting.GaussianDpEvent(noise_multiplier))
-    accountant.compose(dp_accounting.SelfComposedDpEvent(step, int(n_steps)))
-    if released > 0:
-        accountant.compose(dp_accounting.GaussianDpEvent(1.0 / released))
-    return float(accountant.get_epsilon(delta - _TRANSFORM_SLACK * max(1.0, n_steps / _SLACK_STEPS)))
+    total = privacy_loss_distribution.identity(width)
+    for event, count in parts:
+        if isinstance(event, EpsilonDelta):
+            parameters = common.DifferentialPrivacyParameters(event.epsilon, event.delta)
+            part = privacy_loss_distribution.from_privacy_parameters(parameters, width)
+        else:
+            noise = event.event if isinstance(event, PoissonSampled) else event
+            assert isinstance(noise, Gaussian)
+            part = privacy_loss_distribution.from_gaussian_mechanism(
+                noise.noise_multiplier,
+                value_discretization_interval=width,
+                sampling_prob=event.sampling_probability if isinstance(event, PoissonSampled) else 1.0,
+                neighboring_relation=relation,
+            )
+        total = total.compose(part if count == 1 else part.self_compose(count))
+    most = max(count for _, count in parts)
+    return float(total.get_epsilon_for_delta(delta - _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -366,7 +431,7 @@ def sampled_gaussian_calibration(
     if sample_rate != 1:
         _check_sampled_delta(delta)
     check_sampled_gaussian(sample_rate, n_steps, neighbours, releases)
-    released = _relation_factor(neighbours) * math.sqrt(sum(multiplier**-2.0 for multiplier in releases))
+    released = relation_factor(neighbours) * math.sqrt(sum(multiplier**-2.0 for multiplier in releases))
     largest_signal = 1.0 / gaussian_noise_multiplier(epsilon, delta)
     if released >= largest_signal:
         raise ValueError(
@@ -374,7 +439,7 @@ def sampled_gaussian_calibration(
             f"epsilon={epsilon!r} leaves nothing for the steps"
         )
     # The signal that remains for the steps, as if they were one Gaussian release.
-    left = math.sqrt((largest_signal - released) * (largest_signal + released)) / _relation_factor(neighbours)
+    left = math.sqrt((largest_signal - released) * (largest_signal + released)) / relation_factor(neighbours)
     if sample_rate == 1:
         multiplier = math.sqrt(n_steps) / left * (1.0 + _ROUND_OFF_SLACK)
         while (proved := sampled_gaussian_epsilon(multiplier, delta, sample_rate, n_steps, neighbours, releases)) > (

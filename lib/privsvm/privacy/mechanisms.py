@@ -21,7 +21,7 @@ from privsvm.privacy.accounting import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from privsvm.privacy.guarantee import Neighbours
+from privsvm.privacy.events import Neighbours
 
 __all__ = [
     "COMPOSITIONS",

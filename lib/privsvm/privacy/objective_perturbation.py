@@ -45,7 +45,7 @@ from scipy.special import log_ndtr
 
 from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
-from privsvm.privacy.guarantee import NEIGHBOURS, Neighbours
+from privsvm.privacy.events import NEIGHBOURS, Neighbours
 from privsvm.privacy.mechanisms import gaussian_on_grid, grid_below
 
 __all__ = [

@@ -1,0 +1,447 @@
+"""From events to epsilon: one accountant for all parts where there is one, and a second opinion on what it says.
+
+`account` is what records are made and read with. It uses closed forms and sums over a grid of Renyi orders, written
+here, which need no large package; only rows drawn at random need privacy loss distributions. `verified_account`
+computes the same with other means.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from privsvm.privacy.accounting import (
+    GAUSSIAN_ACCOUNTANT,
+    LAPLACE_ACCOUNTANT,
+    SAMPLED_GAUSSIAN_ACCOUNTANT,
+    ZCDP_ACCOUNTANT,
+    loss_distribution_epsilon,
+    sampled_gaussian_epsilon,
+)
+from privsvm.privacy.events import (
+    Composed,
+    EpsilonDelta,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    Neighbours,
+    NonPrivate,
+    PerturbedObjectives,
+    PoissonSampled,
+    SelfComposed,
+    ZeroConcentrated,
+    leaves,
+    relation_factor,
+)
+
+__all__ = ["Account", "account", "group_account", "verified_account"]
+
+_ADDED = "the budgets are added"
+_PURE = "sum over the selections (pure differential privacy)"
+_CURVES = "Renyi divergences of random linear terms and noisy minima"
+_RENYI = "Renyi divergences, added"
+_LOSSES = "privacy loss distributions (dp_accounting)"
+_NOTHING = "nothing bounds it"
+
+# Logarithms (base 2) of Renyi orders less 1, around the one that is best for a Gaussian release: first from afar, then
+# five times closer around the best.
+_ORDERS = np.arange(-32, 33) / 4.0
+_CLOSER, _ZOOM = np.arange(-8, 9) / 8.0, 5
+# The conversion loses its accuracy closer to 1.
+_SMALLEST_ORDER = 1.01
+
+# Deltas of one row that are tried for a group of rows.
+_GROUP_STEPS = 40
+
+_Parts = Sequence[tuple[Event, int]]
+
+
+class Account(NamedTuple):
+    """What an accountant says: (epsilon, delta)-DP."""
+
+    epsilon: float
+    delta: float
+    accountant: str
+
+
+def _log_tail(x: float) -> float:
+    """Logarithm of the probability that a standard normal number exceeds x."""
+    if x < 25.0:
+        return math.log(0.5 * math.erfc(x / math.sqrt(2.0)))
+    inverse = 1.0 / (x * x)
+    series = -inverse * (1.0 - 3.0 * inverse * (1.0 - 5.0 * inverse))
+    return -0.5 * x * x - math.log(x * math.sqrt(2.0 * math.pi)) + math.log1p(series)
+
+
+def _gaussian_delta(epsilon: float, signal: float) -> float:
+    """Delta of Gaussian noise at epsilon (Balle and Wang 2018), for neighbours `signal` standard deviations apart."""
+    first = _log_tail(epsilon / signal - 0.5 * signal)
+    second = epsilon + _log_tail(epsilon / signal + 0.5 * signal)
+    return -math.exp(first) * math.expm1(min(second - first, 0.0))
+
+
+def _gaussian_epsilon(signal: float, delta: float) -> float:
+    """Smallest epsilon of Gaussian noise at delta, to the last digits; from above."""
+    if delta <= 0.0:
+        return math.inf
+    if _gaussian_delta(0.0, signal) <= delta:
+        return 0.0
+    # log E e^((a - 1) L) = a (a - 1) signal^2 / 2 gives this bound.
+    low, high = 0.0, 0.5 * signal**2 + signal * math.sqrt(2.0 * math.log(1.0 / delta))
+    while high > low * (1.0 + 4e-16):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if _gaussian_delta(middle, signal) <= delta else (middle, high)
+    return high
+
+
+def _pure_epsilon(event: Event, neighbours: Neighbours) -> float | None:
+    """Epsilon of an event with pure differential privacy; None for others."""
+    match event:
+        case Laplace():
+            return relation_factor(neighbours) / event.noise_multiplier
+        case ExponentialMechanism():
+            return event.epsilon
+        case EpsilonDelta(delta=0):
+            return event.epsilon
+    return None
+
+
+def perturbed_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
+    """Bound the Renyi divergence of one minimum of a perturbed objective, without the determinants' share.
+
+    Parameters
+    ----------
+    orders : ndarray
+        Orders, above 1.
+    signal : float
+        The largest change of the gradient between neighbours over the standard deviation of the noise.
+
+    Returns
+    -------
+    ndarray
+        One bound for each order: see `privsvm.privacy.objective_perturbation`, which has it from SciPy.
+    """
+    bounds = []
+    for t in np.asarray(orders, dtype=np.float64) - 1.0:
+        low, high = _log_tail(0.5 * signal), t * (t + 1.0) * signal**2 / 2.0 + _log_tail(-(0.5 + t) * signal)
+        bounds.append(np.logaddexp(low, high) / t)
+    return np.array(bounds)
+
+
+def _renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) -> np.ndarray | None:
+    """Renyi divergence of one event at every order; None where there is no formula here."""
+    factor = relation_factor(neighbours)
+    match event:
+        case Gaussian():
+            return orders * 0.5 * (factor / event.noise_multiplier) ** 2
+        case ZeroConcentrated():
+            return orders * event.rho
+        case ExponentialMechanism():
+            # Bounded range (Cesar and Rogers 2021, Lemma 3.4).
+            return orders * event.epsilon**2 / 8.0
+        case PerturbedObjectives():
+            minima = perturbed_divergence(orders, factor * event.signal) + math.log1p(event.curvature)
+            return event.n_objectives * minima + orders * 0.5 * (factor / event.output_multiplier) ** 2
+    pure = _pure_epsilon(event, neighbours)
+    # Bun and Steinke (2016), Proposition 3.3, and the divergence of infinite order.
+    return None if pure is None else np.minimum(orders * pure**2 / 2.0, pure)
+
+
+def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+    """Epsilon by Renyi divergences; None where some part has none.
+
+    Converted as in Canonne, Kamath and Steinke (2020), Proposition 12.
+    """
+    if delta <= 0.0:
+        return None
+    # About a Gaussian release with the same divergence at order 2, but for what does not grow with the order.
+    at_two = 0.0
+    for event, count in parts:
+        own = _renyi_divergence(event, np.array([2.0]), neighbours)
+        if own is None:
+            return None
+        constant = event.n_objectives * math.log1p(event.curvature) if isinstance(event, PerturbedObjectives) else 0.0
+        at_two += count * (float(own[0]) - constant)
+    best, width, epsilon = 0.5 * math.log2(2.0 * math.log(1.0 / delta) / at_two), 0.25, math.inf
+    for steps in (_ORDERS, *(_CLOSER * width * 8.0**-zoom for zoom in range(_ZOOM))):
+        logarithms = best + steps
+        orders = 1.0 + 2.0**logarithms
+        total = np.zeros(orders.size)
+        for event, count in parts:
+            own = _renyi_divergence(event, orders, neighbours)
+            assert own is not None
+            total += count * own
+        epsilons = total + np.log1p(-1.0 / orders) - np.log(delta * orders) / (orders - 1.0)
+        epsilons[orders <= _SMALLEST_ORDER] = math.inf
+        best, epsilon = float(logarithms[epsilons.argmin()]), min(epsilon, float(epsilons.min()))
+    return max(0.0, epsilon)
+
+
+def _loss_parts(parts: _Parts, neighbours: Neighbours) -> _Parts | None:
+    """Write all parts as kinds that have a privacy loss distribution; None where one has none."""
+    found: list[tuple[Event, int]] = []
+    for event, count in parts:
+        pure = _pure_epsilon(event, neighbours)
+        if pure is not None:
+            event = EpsilonDelta(pure, 0.0)
+        if not isinstance(event, (Gaussian, PoissonSampled, EpsilonDelta)):
+            return None
+        if not isinstance(event, EpsilonDelta) or event.epsilon > 0.0 or event.delta > 0.0:
+            found.append((event, count))
+    return found
+
+
+def _loss_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+    """Epsilon by privacy loss distributions; None where some part has none."""
+    found = _loss_parts(parts, neighbours)
+    if not found or delta <= 0.0:
+        return None
+    sampled = [(event, count) for event, count in found if isinstance(event, PoissonSampled)]
+    plain = [event.noise_multiplier for event, count in found if isinstance(event, Gaussian) for _ in range(count)]
+    if len(sampled) == 1 and len(plain) + 1 == len(found):
+        # The usual training by sampled steps has an account already, made when its noise was chosen.
+        (step, count), *_ = sampled
+        assert isinstance(step, PoissonSampled)
+        rate, multiplier = step.sampling_probability, step.event.noise_multiplier
+        return sampled_gaussian_epsilon(multiplier, delta, rate, count, neighbours, tuple(plain))
+    return loss_distribution_epsilon(found, delta, neighbours)
+
+
+def _renyi_name(parts: _Parts) -> str:
+    kinds = {type(event) for event, _ in parts}
+    if kinds <= {ZeroConcentrated, ExponentialMechanism}:
+        return ZCDP_ACCOUNTANT
+    return _CURVES if kinds == {PerturbedObjectives} else _RENYI
+
+
+def _closed_account(parts: _Parts, delta: float, neighbours: Neighbours) -> list[Account]:
+    """Accounts of Gaussian releases, exactly, and of budgets that are added."""
+    if all(isinstance(event, Gaussian) for event, _ in parts):
+        power = sum(count / event.noise_multiplier**2 for event, count in parts if isinstance(event, Gaussian))
+        name = (
+            GAUSSIAN_ACCOUNTANT if sum(count for _, count in parts) == 1 else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"
+        )
+        return [Account(_gaussian_epsilon(relation_factor(neighbours) * math.sqrt(power), delta), delta, name)]
+    pure = [(_pure_epsilon(event, neighbours), count) for event, count in parts]
+    if all(epsilon is not None for epsilon, _ in pure):
+        epsilon = sum(count * own for own, count in pure if own is not None)
+        kinds = {type(event) for event, _ in parts}
+        name = {frozenset({Laplace}): LAPLACE_ACCOUNTANT, frozenset({ExponentialMechanism}): _PURE}.get(
+            frozenset(kinds), _ADDED
+        )
+        return [Account(epsilon, delta, name)]
+    return []
+
+
+def _by_adding(parts: _Parts, delta: float, neighbours: Neighbours) -> Account:
+    """Account of parts that no accountant knows together: each with a share of delta, and the budgets added."""
+    plain = [(event, count) for event, count in parts if isinstance(event, EpsilonDelta)]
+    left = delta - sum(count * event.delta for event, count in plain if isinstance(event, EpsilonDelta))
+    epsilon = sum(count * event.epsilon for event, count in plain if isinstance(event, EpsilonDelta))
+    others = [pair for pair in parts if pair not in plain]
+    drawn = [pair for pair in others if isinstance(pair[0], PoissonSampled)]
+    groups = [group for group in (drawn, [pair for pair in others if pair not in drawn]) if group]
+    if left < -1e-12 * delta or (groups and left <= 0.0):
+        return Account(math.inf, delta, _ADDED)
+    for group in groups:
+        epsilon += _account(tuple(group), left / len(groups), neighbours).epsilon
+    return Account(epsilon, delta, _ADDED)
+
+
+@functools.lru_cache(maxsize=4096)
+def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Neighbours) -> Account:
+    if any(isinstance(event, NonPrivate) for event, _ in parts):
+        return Account(math.inf, delta, _NOTHING)
+    found = _closed_account(parts, delta, neighbours)
+    exact = all(isinstance(event, (Gaussian, Laplace)) for event, _ in parts) and bool(found)
+    plain = all(isinstance(event, EpsilonDelta) for event, _ in parts)
+    renyi_known = False
+    if not exact:
+        renyi = _renyi_epsilon(parts, delta, neighbours)
+        renyi_known = renyi is not None
+        if renyi is not None:
+            found.append(Account(renyi, delta, _renyi_name(parts)))
+        several = sum(count for _, count in parts) > 1
+        selections = all(isinstance(event, ExponentialMechanism) for event, _ in parts)
+        losses = None if (plain and not several) or selections else _loss_epsilon(parts, delta, neighbours)
+        if losses is not None:
+            steps = any(isinstance(event, PoissonSampled) for event, _ in parts)
+            found.append(Account(losses, delta, SAMPLED_GAUSSIAN_ACCOUNTANT if steps else _LOSSES))
+    # Selections have a better account by themselves than as plain budgets among losses.
+    selected = any(isinstance(event, ExponentialMechanism) for event, _ in parts) and not renyi_known
+    if not found or plain or selected:
+        found.append(_by_adding(parts, delta, neighbours))
+    return min(found, key=lambda account: account.epsilon)
+
+
+def account(event: Event, delta: float, neighbours: Neighbours) -> Account:
+    """Account for an event.
+
+    Parameters
+    ----------
+    event : Event
+        What was done with the rows.
+    delta : float
+        From 0 to below 1; 0 asks for pure differential privacy.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+
+    Returns
+    -------
+    Account
+        The smallest epsilon of the accountants that know all parts: closed forms, Renyi divergences, privacy loss
+        distributions. Where none knows all, budgets of parts are added. Infinite where nothing bounds it.
+    """
+    return _account(tuple(leaves(event)), float(delta), neighbours)
+
+
+def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Account:
+    """Account for an event by other means than `account`, to check it.
+
+    Parameters
+    ----------
+    event, delta, neighbours
+        As in `account`.
+
+    Returns
+    -------
+    Account
+        Gaussian noise by privacy loss distributions, on a finer grid than that of calibrations; zCDP, selections and
+        perturbed objectives by Renyi divergences; both with `dp_accounting`. Laplace noise by its closed form. These
+        bounds lie at or a little above the best ones.
+    """
+    parts = leaves(event)
+    if any(isinstance(part, NonPrivate) for part, _ in parts):
+        return Account(math.inf, delta, _NOTHING)
+    pure = [_pure_epsilon(part, neighbours) for part, _ in parts]
+    added = math.inf
+    if all(epsilon is not None for epsilon in pure):
+        added = sum(count * own for own, (_, count) in zip(pure, parts, strict=True) if own is not None)
+    if math.isfinite(added) and (delta <= 0.0 or all(isinstance(part, Laplace) for part, _ in parts)):
+        return Account(added, delta, "closed form: sensitivity over scale, added")
+    losses = _loss_parts(parts, neighbours)
+    if losses and not all(isinstance(part, ExponentialMechanism) for part, _ in parts):
+        return Account(loss_distribution_epsilon(losses, delta, neighbours, points=40.0), delta, _LOSSES)
+    renyi = _library_renyi_epsilon(parts, delta, neighbours)
+    if renyi is not None:
+        name = "Renyi divergences (dp_accounting)"
+        return Account(min(renyi, added), delta, name if renyi <= added else _PURE)
+    return _by_adding(parts, delta, neighbours)
+
+
+def _library_renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+    """Epsilon by Renyi divergences, with the conversion of dp_accounting and SciPy's normal distribution."""
+    from dp_accounting import rdp
+
+    from privsvm.privacy.objective_perturbation import objective_perturbation_divergence
+
+    factor = relation_factor(neighbours)
+    orders = 1.0 + np.geomspace(1e-2, 1e5, 4001)
+    total = np.zeros(orders.size)
+    constant = 0.0
+    for event, count in parts:
+        if isinstance(event, PerturbedObjectives):
+            own = event.n_objectives * objective_perturbation_divergence(orders, factor * event.signal)
+            own = own + orders * 0.5 * (factor / event.output_multiplier) ** 2
+            constant += count * event.n_objectives * math.log1p(event.curvature)
+        else:
+            found = _renyi_divergence(event, orders, neighbours)
+            if found is None:
+                return None
+            own = found
+        total += count * own
+    return float(rdp.compute_epsilon(orders, total, delta)[0]) + constant
+
+
+def _scaled(event: Event, k: int) -> Event | None:
+    """Turn an event for one row into one for k rows; None where that is no event of the same kind."""
+    match event:
+        case Gaussian():
+            return Gaussian(event.noise_multiplier / k)
+        case Laplace():
+            return Laplace(event.noise_multiplier / k)
+        case ExponentialMechanism():
+            return ExponentialMechanism(event.epsilon * k)
+        case ZeroConcentrated():
+            # Bun and Steinke (2016), Proposition 1.9.
+            return ZeroConcentrated(event.rho * k**2)
+        case EpsilonDelta():
+            delta = event.delta * float(np.exp(event.epsilon * np.arange(k)).sum())
+            return EpsilonDelta(k * event.epsilon, delta) if delta <= 1 else NonPrivate()
+        case NonPrivate():
+            return event
+        case SelfComposed():
+            inner = _scaled(event.event, k)
+            return None if inner is None else SelfComposed(inner, event.count)
+        case Composed():
+            parts = [_scaled(part, k) for part in event.events]
+            scaled = tuple(part for part in parts if part is not None)
+            return Composed(scaled) if len(scaled) == len(parts) else None
+        case PoissonSampled():
+            # Whether a row is drawn depends on no row: one that is drawn for certain is seen no less (joint convexity).
+            return _scaled(event.event, k)
+    return None
+
+
+def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account:
+    """Account for neighbours that differ in k rows and not in one.
+
+    Parameters
+    ----------
+    event : Event
+        What was done with the rows.
+    k : int
+        Number of rows that are replaced, or added or removed.
+    delta : float
+        Of the whole group.
+    neighbours : {"replace_one", "add_remove"}
+        The relation for one row.
+
+    Returns
+    -------
+    Account
+        Noise is compared with what k rows add, where that is all that counts. Otherwise epsilon is k times that of one
+        row, at the largest ``delta_1`` with ``delta_1 (1 + e^epsilon_1 + ... + e^((k - 1) epsilon_1)) <= delta``; for
+        rows that are drawn, the better of this and of rows that are all drawn.
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise ValueError(f"k={k!r}: must be a whole number of at least 1")
+    scaled = _scaled(event, k) if k > 1 else event
+    sampled = any(isinstance(part, PoissonSampled) for part, _ in leaves(event))
+    if scaled is not None:
+        whole = account(scaled, delta, neighbours)
+        if k == 1 or not sampled:
+            return whole
+        return min(whole, _repeated(event, k, delta, neighbours, 1e-9), key=lambda found: found.epsilon)
+    return _repeated(event, k, delta, neighbours, 1e-9 if sampled else 1e-300)
+
+
+def _repeated(event: Event, k: int, delta: float, neighbours: Neighbours, smallest: float) -> Account:
+    """Account for k rows from that for one, with its delta from `smallest` on."""
+    if delta == 0:
+        one = account(event, 0.0, neighbours)
+        return Account(k * one.epsilon, 0.0, f"{one.accountant}, {k} times for {k} rows")
+
+    def total(log_delta: float) -> float:
+        """Logarithm of the group's delta, for one row's."""
+        epsilon = account(event, math.exp(log_delta), neighbours).epsilon
+        if not math.isfinite(epsilon):
+            return math.inf
+        terms = epsilon * np.arange(k)
+        return log_delta + float(np.logaddexp.reduce(terms))
+
+    high = math.log(delta / k)
+    best = Account(math.inf, delta, f"no accountant bounds it for {k} rows at this delta")
+    for below in (0.0, *np.geomspace(0.05, max(high - math.log(smallest), 0.05), _GROUP_STEPS)):
+        if total(high - below) <= math.log(delta):
+            one = account(event, math.exp(high - below), neighbours)
+            if k * one.epsilon < best.epsilon:
+                best = Account(k * one.epsilon, delta, f"{one.accountant}, {k} times for {k} rows")
+    return best

@@ -1,0 +1,338 @@
+"""What a release does with the rows, as far as privacy accounting must know: frozen events that JSON can hold.
+
+Events that `dp_accounting` has mean the same here, and `dp_event` translates them: its own are no plain data, and
+importing it takes longer than most jobs. It has none for selections by the exponential mechanism, for perturbed
+objectives and for a plain (epsilon, delta).
+
+A noise multiplier is noise over what one row adds, for both relations. A row that is replaced is one taken away and one
+added, so it moves a sum by twice that: where a release is no sum of rows, what "one row adds" is half the largest
+distance between neighbours under ``replace_one``, and all of it under ``add_remove``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+__all__ = [
+    "NEIGHBOURS",
+    "Composed",
+    "EpsilonDelta",
+    "Event",
+    "ExponentialMechanism",
+    "Gaussian",
+    "Laplace",
+    "Neighbours",
+    "NonPrivate",
+    "PerturbedObjectives",
+    "PoissonSampled",
+    "SelfComposed",
+    "ZeroConcentrated",
+    "dp_event",
+    "event_from_json",
+    "leaves",
+    "relation_factor",
+]
+
+Neighbours = Literal["replace_one", "add_remove"]
+NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+
+_MOST_COUNT = 10**9
+
+
+def relation_factor(neighbours: Neighbours) -> float:
+    """Return how far neighbours are apart, in units of what one row adds: 2 for a replaced row."""
+    return 2.0 if neighbours == "replace_one" else 1.0
+
+
+def _check_number(name: str, value: Any, low: float, high: float = math.inf, *, closed: bool = False) -> None:
+    """Refuse what is not a finite number above `low` (or equal to it, if `closed`) and at most `high`."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value > high or not (value >= low if closed else value > low):
+        limit = "" if high == math.inf else f" and at most {high:g}"
+        raise ValueError(f"{name} is {value!r}: must be a finite number {'from' if closed else 'above'} {low:g}{limit}")
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_COUNT:
+        raise ValueError(f"{name} is {value!r}: must be a whole number from 1 to {_MOST_COUNT}")
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a release does with the rows; a base."""
+
+    # The name in JSON; a field of every event, which nobody passes.
+    kind: str = dataclasses.field(init=False, default="")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Read events in records by `event_from_json`."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, Event) else event_from_json(value)
+        )
+
+
+@dataclass(frozen=True)
+class Gaussian(Event):
+    """Gaussian noise on a vector, in the L2 norm: dp_accounting's ``GaussianDpEvent``.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over what one row adds.
+    """
+
+    kind: str = dataclasses.field(init=False, default="gaussian")
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _check_number("noise_multiplier", self.noise_multiplier, 0.0)
+
+
+@dataclass(frozen=True)
+class Laplace(Event):
+    """Laplace noise on a vector, continuous or on a grid, in the L1 norm: dp_accounting's ``LaplaceDpEvent``.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        Scale b of the noise, whose probabilities go as ``exp(-|x| / b)``, over what one row adds.
+    """
+
+    kind: str = dataclasses.field(init=False, default="laplace")
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _check_number("noise_multiplier", self.noise_multiplier, 0.0)
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Event):
+    """One selection of a public candidate by the exponential mechanism.
+
+    Attributes
+    ----------
+    epsilon : float
+        Range of the privacy loss between neighbours: weights are ``exp(epsilon * score / (2 sensitivity))``.
+    """
+
+    kind: str = dataclasses.field(init=False, default="exponential_mechanism")
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _check_number("epsilon", self.epsilon, 0.0)
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated(Event):
+    """A release with rho-zCDP: dp_accounting's ``ZCDpEvent``, with ``xi`` 0."""
+
+    kind: str = dataclasses.field(init=False, default="zcdp")
+    rho: float
+
+    def __post_init__(self) -> None:
+        _check_number("rho", self.rho, 0.0)
+
+
+@dataclass(frozen=True)
+class PerturbedObjectives(Event):
+    """Minima of objectives with random linear terms, released with noise: a Renyi curve.
+
+    See `privsvm.privacy.objective_perturbation`. As for multipliers, a signal is what one row adds over the noise.
+
+    Attributes
+    ----------
+    signal : float
+        What one row adds to the gradient of one objective, over the standard deviation of its linear term.
+    curvature : float
+        What one row adds to the curvature of one objective, over that of its regulariser.
+    n_objectives : int
+        Number of objectives that share the rows.
+    output_multiplier : float
+        Noise multiplier of the Gaussian noise on all approximate minima, given the exact ones.
+    """
+
+    kind: str = dataclasses.field(init=False, default="perturbed_objectives")
+    signal: float
+    curvature: float
+    n_objectives: int
+    output_multiplier: float
+
+    def __post_init__(self) -> None:
+        _check_number("signal", self.signal, 0.0)
+        _check_number("curvature", self.curvature, 0.0, closed=True)
+        _check_count("n_objectives", self.n_objectives)
+        _check_number("output_multiplier", self.output_multiplier, 0.0)
+
+
+@dataclass(frozen=True)
+class EpsilonDelta(Event):
+    """A release of which nothing is known but that it is (epsilon, delta)-DP under the relation in question."""
+
+    kind: str = dataclasses.field(init=False, default="epsilon_delta")
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _check_number("epsilon", self.epsilon, 0.0, closed=True)
+        _check_number("delta", self.delta, 0.0, 1.0, closed=True)
+
+
+@dataclass(frozen=True)
+class NonPrivate(Event):
+    """A release that nothing protects: dp_accounting's ``NonPrivateDpEvent``."""
+
+    kind: str = dataclasses.field(init=False, default="non_private")
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Event):
+    """Gaussian noise on a sum over rows that are drawn independently: dp_accounting's ``PoissonSampledDpEvent``.
+
+    Attributes
+    ----------
+    sampling_probability : float
+        With which every row is drawn; at most 1.
+    event : Gaussian
+        What is done with the drawn rows.
+    """
+
+    kind: str = dataclasses.field(init=False, default="poisson_sampled")
+    sampling_probability: float
+    event: Gaussian
+
+    def __post_init__(self) -> None:
+        _check_number("sampling_probability", self.sampling_probability, 0.0, 1.0)
+        if not isinstance(self.event, Gaussian):
+            raise ValueError(f"event is {self.event!r}: drawn rows are released with Gaussian noise")
+
+
+@dataclass(frozen=True)
+class SelfComposed(Event):
+    """The same event several times, where later ones may depend on the outcomes of earlier ones."""
+
+    kind: str = dataclasses.field(init=False, default="self_composed")
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event, Event):
+            raise ValueError(f"event is {self.event!r}: must be an event")
+        _check_count("count", self.count)
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """Several events, where later ones may depend on the outcomes of earlier ones."""
+
+    kind: str = dataclasses.field(init=False, default="composed")
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.events, tuple) or not self.events:
+            raise ValueError(f"events is {self.events!r}: must be a tuple of events")
+        for event in self.events:
+            if not isinstance(event, Event):
+                raise ValueError(f"events holds {event!r}: must be an event")
+
+
+_KINDS: Mapping[str, type[Event]] = {
+    cls.kind: cls
+    for cls in (
+        Gaussian, Laplace, ExponentialMechanism, ZeroConcentrated, PerturbedObjectives, EpsilonDelta, NonPrivate,
+        PoissonSampled, SelfComposed, Composed,
+    )
+}  # fmt: skip
+
+
+def event_from_json(value: Any) -> Event:
+    """Build an event from what `json.loads` made of it.
+
+    Parameters
+    ----------
+    value : mapping
+        ``kind`` and the attributes; events inside events likewise, several as a list.
+
+    Returns
+    -------
+    Event
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind, a missing or unknown attribute, or a value out of range.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError(f"event is {value!r}: must be an object with a kind")
+    cls = _KINDS.get(value.get("kind", ""))
+    if cls is None:
+        raise ValueError(f"kind is {value.get('kind')!r}: must be one of {', '.join(_KINDS)}")
+    names = {field.name for field in dataclasses.fields(cls)}
+    if names != value.keys():
+        odd = min(names ^ set(value))
+        raise ValueError(f"{cls.kind}.{odd}: key is {'missing' if odd in names else 'unknown'}")
+    arguments = {name: item for name, item in value.items() if name != "kind"}
+    if "event" in arguments:
+        arguments["event"] = event_from_json(arguments["event"])
+    if "events" in arguments:
+        if not isinstance(arguments["events"], list):
+            raise ValueError(f"events is {arguments['events']!r}: must be a list of events")
+        arguments["events"] = tuple(map(event_from_json, arguments["events"]))
+    return cls(**arguments)
+
+
+def leaves(event: Event) -> list[tuple[Event, int]]:
+    """List the events that an event is composed of, each with the number of times that it happens.
+
+    Rows that are all drawn are plain rows: such a step is listed as what is done with them.
+    """
+    if isinstance(event, PoissonSampled) and event.sampling_probability == 1:
+        return [(event.event, 1)]
+    if isinstance(event, SelfComposed):
+        return [(leaf, count * event.count) for leaf, count in leaves(event.event)]
+    if isinstance(event, Composed):
+        return [pair for part in event.events for pair in leaves(part)]
+    return [(event, 1)]
+
+
+def dp_event(event: Event) -> Any:
+    """Translate an event for `dp_accounting`.
+
+    Parameters
+    ----------
+    event : Event
+        The event.
+
+    Returns
+    -------
+    dp_accounting.DpEvent
+
+    Raises
+    ------
+    ValueError
+        If `dp_accounting` has no such event.
+    """
+    import dp_accounting as dp
+
+    match event:
+        case Gaussian():
+            return dp.GaussianDpEvent(event.noise_multiplier)
+        case Laplace():
+            return dp.LaplaceDpEvent(event.noise_multiplier)
+        case ZeroConcentrated():
+            return dp.ZCDpEvent(event.rho)
+        case NonPrivate():
+            return dp.NonPrivateDpEvent()
+        case PoissonSampled():
+            return dp.PoissonSampledDpEvent(event.sampling_probability, dp_event(event.event))
+        case SelfComposed():
+            return dp.SelfComposedDpEvent(dp_event(event.event), event.count)
+        case Composed():
+            return dp.ComposedDpEvent([dp_event(part) for part in event.events])
+    raise ValueError(f"event of kind {event.kind!r}: dp_accounting has none")

@@ -1,0 +1,304 @@
+"""Events, and what accountants make of them."""
+
+import itertools
+import json
+import math
+
+import dp_accounting
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privsvm.digests import canonical_json
+from privsvm.privacy.accountants import account, group_account, verified_account
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import (
+    NEIGHBOURS,
+    Composed,
+    EpsilonDelta,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    PerturbedObjectives,
+    PoissonSampled,
+    SelfComposed,
+    ZeroConcentrated,
+    dp_event,
+    event_from_json,
+    leaves,
+)
+
+DELTA = 1e-5
+positive = st.floats(1e-6, 1e6)
+simple = st.one_of(
+    st.builds(Gaussian, positive),
+    st.builds(Laplace, positive),
+    st.builds(ExponentialMechanism, positive),
+    st.builds(ZeroConcentrated, positive),
+    st.builds(PerturbedObjectives, positive, st.floats(0, 10), st.integers(1, 9), positive),
+    st.builds(EpsilonDelta, st.floats(0, 10), st.floats(0, 1)),
+    st.just(NonPrivate()),
+    st.builds(PoissonSampled, st.floats(1e-6, 1), st.builds(Gaussian, positive)),
+)
+events = st.recursive(
+    simple,
+    lambda inner: st.one_of(
+        st.builds(SelfComposed, inner, st.integers(1, 1000)),
+        st.builds(Composed, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+    ),
+    max_leaves=5,
+)
+ONE_OF_EACH = [
+    Gaussian(3.0),
+    Laplace(2.0),
+    ExponentialMechanism(0.3),
+    ZeroConcentrated(0.02),
+    PerturbedObjectives(0.2, 0.01, 2, 40.0),
+    EpsilonDelta(0.4, 1e-6),
+    PoissonSampled(0.1, Gaussian(1.0)),
+    SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 30),
+    SelfComposed(ExponentialMechanism(0.1), 100),
+    Composed((Gaussian(3.0), Laplace(5.0))),
+    Composed((Laplace(4.0), ZeroConcentrated(0.02))),
+    Composed((PoissonSampled(0.1, Gaussian(1.0)), ZeroConcentrated(0.02), EpsilonDelta(0.1, 1e-6))),
+]
+
+
+@given(events)
+def test_events_survive_json(event):
+    assert event_from_json(json.loads(canonical_json(event))) == event
+    assert hash(event) == hash(event_from_json(json.loads(canonical_json(event))))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "must be an object"),
+        ({"kind": "gauss"}, "kind is 'gauss'"),
+        ({"noise_multiplier": 1.0}, "kind is None"),
+        ({"kind": "gaussian"}, "gaussian.noise_multiplier: key is missing"),
+        ({"kind": "gaussian", "noise_multiplier": 1.0, "x": 1}, "gaussian.x: key is unknown"),
+        ({"kind": "gaussian", "noise_multiplier": 0.0}, "noise_multiplier is 0.0"),
+        ({"kind": "gaussian", "noise_multiplier": True}, "noise_multiplier is True"),
+        ({"kind": "gaussian", "noise_multiplier": "1"}, "noise_multiplier is '1'"),
+        ({"kind": "laplace", "noise_multiplier": math.inf}, "noise_multiplier is inf"),
+        ({"kind": "epsilon_delta", "epsilon": 1.0, "delta": -1e-9}, "delta is -1e-09"),
+        ({"kind": "self_composed", "event": {"kind": "non_private"}, "count": 0}, "count is 0"),
+        ({"kind": "self_composed", "event": {"kind": "non_private"}, "count": 1.0}, "count is 1.0"),
+        ({"kind": "composed", "events": []}, r"events is \(\)"),
+        ({"kind": "composed", "events": {"kind": "non_private"}}, "must be a list"),
+        ({"kind": "poisson_sampled", "sampling_probability": 1.1, "event": {"kind": "non_private"}}, "sampling_prob"),
+        ({"kind": "poisson_sampled", "sampling_probability": 0.1, "event": {"kind": "non_private"}}, "drawn rows"),
+    ],
+)
+def test_what_is_no_event_is_refused(value, message):
+    with pytest.raises(ValueError, match=message):
+        event_from_json(value)
+
+
+def test_events_of_dp_accounting_are_translated():
+    step = SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 3)
+    assert dp_event(Composed((Gaussian(1.0), step, Laplace(3.0), ZeroConcentrated(0.1), NonPrivate()))) == (
+        dp_accounting.ComposedDpEvent(
+            [
+                dp_accounting.GaussianDpEvent(1.0),
+                dp_accounting.SelfComposedDpEvent(
+                    dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(2.0)), 3
+                ),
+                dp_accounting.LaplaceDpEvent(3.0),
+                dp_accounting.ZCDpEvent(0.1),
+                dp_accounting.NonPrivateDpEvent(),
+            ]
+        )
+    )
+    for event in (ExponentialMechanism(1.0), PerturbedObjectives(1.0, 1.0, 1, 1.0), EpsilonDelta(1.0, 0.1)):
+        with pytest.raises(ValueError, match="dp_accounting has none"):
+            dp_event(event)
+
+
+def test_leaves_of_nested_events():
+    step = PoissonSampled(0.5, Gaussian(2.0))
+    nested = SelfComposed(Composed((SelfComposed(step, 3), Laplace(1.0))), 4)
+    assert leaves(nested) == [(step, 12), (Laplace(1.0), 4)]
+    # Rows that are all drawn are plain rows.
+    assert leaves(SelfComposed(PoissonSampled(1.0, Gaussian(2.0)), 7)) == [(Gaussian(2.0), 7)]
+
+
+def exact_gaussian_delta(epsilon, signal):
+    with mpmath.workdps(60):
+        e, s = mpmath.mpf(epsilon), mpmath.mpf(signal)
+        return mpmath.ncdf(s / 2 - e / s) - mpmath.exp(e) * mpmath.ncdf(-s / 2 - e / s)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-5, 0.1])
+@pytest.mark.parametrize("signal", [1e-3, 0.2, 1.0, 5.0, 30.0])
+def test_gaussian_noise_against_200_bits(signal, delta):
+    # What one row adds is half of what a replaced one moves.
+    found = account(Gaussian(1.0 / signal), delta, "add_remove").epsilon
+    assert found == account(Gaussian(2.0 / signal), delta, "replace_one").epsilon
+    if found == 0:
+        assert exact_gaussian_delta(0, signal) <= delta
+        return
+    assert (
+        exact_gaussian_delta(found * (1 + 1e-11), signal) <= delta <= exact_gaussian_delta(found * (1 - 1e-11), signal)
+    )
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_gaussian_releases_compose_exactly(neighbours):
+    several = Composed((Gaussian(3.0), SelfComposed(Gaussian(8.0), 4)))
+    one = Gaussian((3.0**-2 + 4 * 8.0**-2) ** -0.5)
+    assert account(several, DELTA, neighbours).epsilon == pytest.approx(
+        account(one, DELTA, neighbours).epsilon, rel=1e-12
+    )
+    assert account(one, DELTA, "add_remove").epsilon < account(one, DELTA, "replace_one").epsilon
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.05, 2.0])
+def test_zcdp_against_dense_orders(rho):
+    found = account(ZeroConcentrated(rho), DELTA, "replace_one").epsilon
+    orders = 1.0 + np.geomspace(0.01, 1e6, 200_001)
+    best = float((rho * orders + np.log1p(-1 / orders) - np.log(DELTA * orders) / (orders - 1)).min())
+    assert best * (1 - 1e-7) <= found <= best * (1 + 1e-9)
+    # A Gaussian release of that zCDP has a smaller epsilon.
+    assert account(Gaussian((2 * rho) ** -0.5), DELTA, "add_remove").epsilon < found
+
+
+def test_curves_of_perturbed_objectives_lie_above_their_gaussian_part():
+    for signal, n in ((0.05, 1), (0.3, 3)):
+        event = PerturbedObjectives(signal, 0.0, n, 100.0)
+        found = account(event, DELTA, "replace_one").epsilon
+        plain = account(
+            Composed((SelfComposed(Gaussian(1 / signal), n), Gaussian(100.0))), DELTA, "replace_one"
+        ).epsilon
+        assert plain < found < 1.3 * plain
+        curved = account(PerturbedObjectives(signal, 0.1, n, 100.0), DELTA, "replace_one").epsilon
+        assert curved == pytest.approx(found + n * math.log1p(0.1), rel=1e-9)
+
+
+def pure_composition_delta(epsilon, share, count):
+    """Delta of the worst mechanism with pure differential privacy, repeated: over how often it tells the truth."""
+    truth = math.exp(share) / (1 + math.exp(share))
+    total = 0.0
+    for heads in range(count + 1):
+        ways = math.comb(count, heads)
+        p = ways * truth**heads * (1 - truth) ** (count - heads)
+        q = ways * truth ** (count - heads) * (1 - truth) ** heads
+        total += max(0.0, p - math.exp(epsilon) * q)
+    return total
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.1, 100), (0.5, 20), (2.0, 3)])
+def test_plain_budgets_compose_as_well_as_the_worst_mechanism(share, count):
+    found = account(SelfComposed(EpsilonDelta(share, 0.0), count), DELTA, "replace_one").epsilon
+    assert found <= count * share
+    assert pure_composition_delta(found, share, count) <= DELTA
+    assert pure_composition_delta(found * (1 - 1e-2), share, count) > DELTA
+
+
+def selection_losses(scores, others, step_epsilon):
+    """Probabilities of every outcome of one selection, for two neighbours."""
+    both = [np.exp(step_epsilon * np.array(side) / 2) for side in (scores, others)]
+    return both[0] / both[0].sum(), both[1] / both[1].sum()
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_selections_cost_no_less_than_they_do(count):
+    step = 0.7
+    found = account(SelfComposed(ExponentialMechanism(step), count), DELTA, "replace_one")
+    pure = account(SelfComposed(ExponentialMechanism(step), count), 0.0, "replace_one")
+    assert pure.epsilon == pytest.approx(count * step)
+    assert found.epsilon <= pure.epsilon
+    for scores, others in (((0, 0, 0), (1, -1, -1)), ((1, 0, 0), (0, 1, 1)), ((0, 0), (1, -1))):
+        p, q = selection_losses(scores, others, step)
+        all_p = np.array([math.prod(outcome) for outcome in itertools.product(p, repeat=count)]) if count < 9 else None
+        if all_p is None:
+            continue
+        all_q = np.array([math.prod(outcome) for outcome in itertools.product(q, repeat=count)])
+        for one, two in ((all_p, all_q), (all_q, all_p)):
+            assert np.maximum(one - math.exp(found.epsilon) * two, 0).sum() <= DELTA
+            assert np.log(one / two).max() <= pure.epsilon + 1e-9
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: event.kind)
+def test_the_second_opinion_agrees(event, neighbours):
+    first, second = account(event, DELTA, neighbours), verified_account(event, DELTA, neighbours)
+    assert 0 < first.epsilon < math.inf
+    # It may be looser where the first took the better of several ways.
+    assert first.epsilon * (1 - 1e-3) <= second.epsilon <= first.epsilon * (1.6 if "om" in event.kind else 1.001)
+
+
+def test_the_second_opinion_on_calibrated_noise():
+    for epsilon in (0.01, 1.0, 8.0, 40.0):
+        event = Gaussian(gaussian_noise_multiplier(epsilon, DELTA))
+        assert account(event, DELTA, "add_remove").epsilon == pytest.approx(epsilon, rel=1e-8)
+        second = verified_account(event, DELTA, "add_remove")
+        assert second.accountant.startswith("privacy loss distributions")
+        assert epsilon * (1 - 1e-8) <= second.epsilon <= epsilon * (1 + 1e-3)
+    assert verified_account(Laplace(2.0), 0.0, "replace_one")[:2] == (1.0, 0.0)
+    assert verified_account(ZeroConcentrated(0.1), DELTA, "replace_one").accountant.startswith("Renyi")
+
+
+def test_nothing_protects_what_is_not_private():
+    event = Composed((Gaussian(1.0), NonPrivate()))
+    assert (
+        account(event, DELTA, "replace_one").epsilon == math.inf == verified_account(event, DELTA, "add_remove").epsilon
+    )
+    assert account(Gaussian(1.0), 0.0, "replace_one").epsilon == math.inf
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("pair", list(itertools.combinations(range(len(ONE_OF_EACH)), 2)))
+def test_composition_costs_more_than_each_part_and_no_more_than_both(pair, neighbours):
+    first, second = (ONE_OF_EACH[index] for index in pair)
+    both = account(Composed((first, second)), 2 * DELTA, neighbours).epsilon
+    each = [account(event, 2 * DELTA, neighbours).epsilon for event in (first, second)]
+    added = sum(account(event, DELTA, neighbours).epsilon for event in (first, second))
+    assert max(each) * (1 - 1e-3) <= both <= added * (1 + 2e-3)
+
+
+@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: event.kind)
+def test_groups_cost_more_and_no_more_than_plain_group_privacy(event):
+    one = account(event, DELTA, "add_remove")
+    assert group_account(event, 1, DELTA, "add_remove") == one
+    two, three = (group_account(event, k, DELTA, "add_remove") for k in (2, 3))
+    assert one.epsilon < two.epsilon < three.epsilon < math.inf
+    # Plain group privacy from a delta that is small enough for it.
+    inner = DELTA / (1 + math.exp(min(account(event, DELTA / 200, "add_remove").epsilon, 5.0)))
+    if inner > 2e-6:
+        assert two.epsilon <= 2 * account(event, inner, "add_remove").epsilon * 1.001
+
+
+def test_groups_of_known_events():
+    assert (
+        group_account(Gaussian(6.0), 3, DELTA, "replace_one").epsilon
+        == account(Gaussian(2.0), DELTA, "replace_one").epsilon
+    )
+    assert group_account(Laplace(6.0), 3, 0.0, "replace_one").epsilon == 1.0
+    assert group_account(EpsilonDelta(0.5, 0.0), 4, 0.0, "add_remove").epsilon == 2.0
+    zcdp = group_account(ZeroConcentrated(0.01), 3, DELTA, "add_remove").epsilon
+    assert zcdp == account(ZeroConcentrated(0.09), DELTA, "add_remove").epsilon
+    for k in (0, 1.0, True):
+        with pytest.raises(ValueError, match="whole number"):
+            group_account(Gaussian(1.0), k, DELTA, "add_remove")
+
+
+def discrete_laplace(scale, reach):
+    cells = np.arange(-reach, reach + 1)
+    weights = np.exp(-np.abs(cells) / scale)
+    return weights / weights.sum()
+
+
+def test_a_group_of_rows_under_laplace_noise_by_enumeration():
+    scale, reach = 4, 400
+    noise = discrete_laplace(scale, reach)
+    # One row adds a cell at most; three of them are three cells.
+    for k in (1, 3):
+        shifted = np.roll(noise, k)
+        middle = slice(k + 50, -k - 50)
+        worst = np.abs(np.log(noise[middle] / shifted[middle])).max()
+        assert worst == pytest.approx(group_account(Laplace(float(scale)), k, 0.0, "add_remove").epsilon, rel=1e-9)
