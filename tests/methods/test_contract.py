@@ -14,12 +14,11 @@ from privsvm import (
     DPSVMDVPClassifier,
     DPWSSClassifier,
     GivenLandmarkDualClassifier,
-    GRPUAClassifier,
     LandmarkDualClassifier,
+    ObjectivePerturbationClassifier,
     OneNormSVMClassifier,
     OPERAAsPublishedClassifier,
     PMSVMAGPClassifier,
-    PMSVMGPClassifier,
     PMSVMWPAsPublishedClassifier,
     PMSVMWPClassifier,
     PPSVMClassifier,
@@ -28,8 +27,6 @@ from privsvm import (
     PrivateSVMRBFClassifier,
     ReducedSVMClassifier,
     SMOSVMClassifier,
-    SoftmaxDPAdamClassifier,
-    SoftmaxDPSGDClassifier,
     SVMClassifier,
 )
 from privsvm.base.estimators import noise_streams
@@ -42,15 +39,6 @@ PRIVATE = [method for method in METHODS if "epsilon" in method.declared]
 # Their epsilon does not hold.
 UNSOUND = [DPSVMDVPClassifier, DPWSSClassifier, OPERAAsPublishedClassifier, PMSVMWPAsPublishedClassifier]
 SOUND = [method for method in PRIVATE if method not in UNSOUND]
-# Sound ones whose noise does not follow the number of rows by its next power of two.
-NOISY_STEPS = [
-    DPFrankWolfeClassifier,
-    GRPUAClassifier,
-    PMSVMAGPClassifier,
-    PMSVMGPClassifier,
-    SoftmaxDPAdamClassifier,
-    SoftmaxDPSGDClassifier,
-]
 
 
 def ready(method, **chosen):
@@ -288,7 +276,8 @@ def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
     assert source == "system"
     assert "seed is secret" not in stated
     assert "others are refused" in stated
-    assert ("same next power of two" in stated) == (estimator_class not in NOISY_STEPS)
+    # The one whose noise follows the number of rows by its next power of two.
+    assert ("same next power of two" in stated) == (estimator_class is ObjectivePerturbationClassifier)
 
 
 @pytest.mark.parametrize("estimator_class", SOUND)

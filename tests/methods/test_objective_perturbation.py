@@ -9,9 +9,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours
 
-from privsvm.base.perturbation import clip_rows, one_vs_rest_signs
+from privsvm.base.perturbation import one_vs_rest_signs
 from privsvm.base.released import path_from_arrays
 from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier, smoothing_for
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.solvers.hinge import smoothed_hinge_slopes
 from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
@@ -64,7 +65,7 @@ def test_no_privacy_loss_exceeds_what_the_proof_says(seed, kind, n, d, log_C, lo
     first, second, relation = neighbours(rng.normal(size=(n, d)), rng.integers(0, 2, size=n), 2, kind, rng)
     C, h, norm = 10.0**log_C, 10.0**log_h, 1.5
     s = C * norm * 10.0**log_s
-    sets = [(clip_rows(X, norm), np.where(y == 1, 1.0, -1.0)) for X, y in (first, second)]
+    sets = [(grid_rows(X, norm), np.where(y == 1, 1.0, -1.0)) for X, y in (first, second)]
     changed = [row[None] if len(row) else np.empty((0, d + 1)) for row in changed_rows(*sets)]
     beta = math.log1p(C * norm**2 / h)
     for turn in (0, 1):

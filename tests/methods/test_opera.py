@@ -75,7 +75,7 @@ def test_guarantee_of_the_sound_variant():
     assert joint.noise_scale == pytest.approx(joint.sensitivity * gaussian_noise_multiplier(0.9, 1e-6), rel=1e-9)
     assert joint.noise_scale < 0.65 * naive.noise_scale
     stated = " | ".join(naive.assumptions)
-    for words in ("rows have norm at most 1.5", "others are refused", "same next power of two", "seed is secret"):
+    for words in ("rows have norm at most 1.5", "others are refused", "outside the guarantee", "seed is secret"):
         assert words in stated
     assert sound(3).composition == OPERAClassifier().composition == "naive"
 

@@ -14,13 +14,13 @@ from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
 from privsvm.base.perturbation import (
     COMPOSITIONS,
     OneVsRestRelease,
-    clip_rows,
     extreme_rows,
     release_one_vs_rest,
 )
 from privsvm.base.released import FourierPath, ReleasedPath
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data
 from privsvm.constraints import COUNT, POSITIVE, either, one_of, whole
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.features import fourier_features, fourier_frequencies
@@ -72,9 +72,7 @@ class HingeReleaseClassifier(PrivateClassifier):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
-    covered: it depends on the rows.
+    Status ``proved`` assumes idealised float64 noise. Training time is not covered: it depends on the rows.
     """
 
     C: float = C_PUBLIC
@@ -198,7 +196,9 @@ class LinearRows(HingeReleaseClassifier):
     def _features(self, X: Any) -> Features:
         norm = float(self.data_norm)
         return Features(
-            lambda rows: clip_rows(rows, norm), norm, (f"rows have norm at most {norm:g}: enforced by clipping",)
+            lambda rows: grid_rows(rows, norm),
+            norm,
+            (f"rows have norm at most {norm:g}: each is clipped and truncated to a public grid by itself",),
         )
 
 
@@ -238,7 +238,7 @@ class FourierRows(HingeReleaseClassifier):
         public = seeded_stream(int(self.features_seed), "fourier features")
         frequencies = fourier_frequencies(X.shape[1], int(self.n_components), gamma, public)
         return Features(
-            lambda rows: clip_rows(fourier_features(rows, frequencies), 1.0),
+            lambda rows: grid_rows(fourier_features(rows, frequencies), 1.0),
             1.0,
             (
                 "features have norm 1: cosine and sine of every frequency, clipped for round-off; computed in float64: "

@@ -9,9 +9,10 @@ import numpy as np
 
 from privsvm.base.hinge_release import Features, GaussianNoise
 from privsvm.base.parameters import parameter
-from privsvm.base.perturbation import OneVsRestRelease, clip_rows
+from privsvm.base.perturbation import OneVsRestRelease
 from privsvm.base.released import OneVsRestKernelPath
 from privsvm.constraints import FLAG, POSITIVE, either, one_of
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.numerics.rows import row_norms
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
@@ -69,7 +70,7 @@ class LandmarkReleaseClassifier(GaussianNoise):
             found = landmark_features(rows, landmarks, gamma, inverse_root)
             if self.normalize:
                 found /= np.maximum(row_norms(found), _SHORTEST)[:, None]
-            return clip_rows(found, 1.0)
+            return grid_rows(found, 1.0)
 
         return Features(
             compute,

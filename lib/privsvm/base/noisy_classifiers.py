@@ -13,7 +13,6 @@ import numpy as np
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
 from privsvm.base.noisy_training import release_noisy_gradient, training_plan
 from privsvm.base.parameters import DELTA, N_JOBS, parameter
-from privsvm.base.perturbation import clip_rows
 from privsvm.base.private_scaling import SCALINGS
 from privsvm.base.released import LinearPath, StandardizedLinearPath
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data
@@ -28,6 +27,7 @@ from privsvm.constraints import (
     one_of,
     optional,
 )
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.numerics.threads import count_threads
 from privsvm.solvers.noisy_gradient import AVERAGES, SCHEDULES, GradientSteps
 
@@ -154,7 +154,7 @@ class NoisyGradientClassifier(PrivateClassifier):
         plan = training_plan(self.n_rows, X.shape[0], self.batch_size, self.epochs)
         self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
         release = release_noisy_gradient(
-            X if self.data_norm is None or self._scaling != "none" else clip_rows(X, norm),
+            X if self.data_norm is None or self._scaling != "none" else grid_rows(X, norm),
             codes,
             len(self.classes_),
             plan=plan,

@@ -183,8 +183,8 @@ NEIGHBOURS: Any = parameter(
 GAP: Any = parameter(
     None,
     optional(POSITIVE),
-    "Public target of the duality gap. None means ``2e-4 C^2 R^2`` for rows of norm at most R, or the smallest gap "
-    "that float64 can certify, if that is more.",
+    "Square of the distance to the optimum that a solve certifies; public. None means ``2e-4 C^2 R^2`` for rows of "
+    "norm at most R; at least ``1e-10 C^2 R^2``.",
 )
 ALLOW_UNSOUND: Any = parameter(
     False, FLAG, "Consent to a model whose epsilon is not proved; without it `fit` raises.", effect="consent"

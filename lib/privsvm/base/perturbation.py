@@ -25,22 +25,20 @@ from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import COMPOSITIONS, VectorsMechanism
-from privsvm.solvers.crammer_singer import round_off_allowance
+from privsvm.solvers.certificate import growth
 from privsvm.solvers.hinge import solve_hinge
 
 __all__ = [
     "COMPOSITIONS",
-    "PUBLIC_ROW_COUNT",
     "REFUSED_DATA",
+    "TIME_IS_OUTSIDE",
     "TOO_FEW_ROWS",
     "OneVsRestRelease",
-    "certifiable_gap",
     "check_scale",
-    "clip_rows",
     "extreme_rows",
     "largest_move",
     "one_vs_rest_signs",
-    "public_row_count",
+    "public_gap",
     "release_one_vs_rest",
     "solution_sensitivity",
     "solve_one_vs_rest",
@@ -48,11 +46,12 @@ __all__ = [
 
 SolveProblems = Callable[[Any, np.ndarray, int, float, float], np.ndarray]
 
-# The default target of the duality gap costs about 1 % of extra noise.
-_GAP_SHARE = 2e-4
+# In units of C^2 R^2: the default target of a solve costs about 1 % of extra noise, and smaller ones than the second
+# nothing less.
+_GAP_SHARE, _SMALLEST_GAP_SHARE = 2e-4, 1e-10
 
-# A gap is certified where it is this many times what float64 may get wrong about it.
-_GAP_ALLOWANCES = 4.0
+# Sums and roots in a sensitivity are off by a few round-offs, which must not lower it.
+_ROUND_UP = 1.0 + 2.0**-49
 
 # Range of C R^2 within which the solver's arithmetic is safe.
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-12, 1e12
@@ -64,11 +63,8 @@ _AUDIT_CORNERS = 2
 TOO_FEW_ROWS = "too few rows to audit"
 
 # Assumptions that the sound methods share.
-PUBLIC_ROW_COUNT = (
-    "the number of rows, rounded up to a power of two, is public; for add_remove, neighbours have numbers of rows with "
-    "the same next power of two"
-)
 REFUSED_DATA = "rows are finite and labels lie in the public class set: others are refused"
+TIME_IS_OUTSIDE = "how long training takes, and how many passes the solver makes, is outside the guarantee"
 
 
 def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 0.0) -> float:
@@ -81,18 +77,17 @@ def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 
     neighbours : {"replace_one", "add_remove"}
         The relation.
     gap : float, default=0.0
-        Public target of the duality gap. Each of the two solutions lies within ``sqrt(gap)`` of its
-        optimum.
+        Square of a public distance: each of the two solutions lies within ``sqrt(gap)`` of its optimum.
 
     Returns
     -------
     float
-        Twice `row_bound`, or once, plus ``2 sqrt(gap)``.
+        Twice `row_bound`, or once, plus ``2 sqrt(gap)``; rounded up.
     """
     rows = {"replace_one": 2.0, "add_remove": 1.0}
     if neighbours not in rows:
         raise ValueError(f"neighbours={neighbours!r}: {nearest_name(neighbours, rows)}")
-    return rows[neighbours] * row_bound + 2.0 * math.sqrt(gap)
+    return (rows[neighbours] * row_bound + 2.0 * math.sqrt(gap)) * _ROUND_UP
 
 
 def check_scale(C: float, data_norm: float) -> float:
@@ -106,56 +101,36 @@ def check_scale(C: float, data_norm: float) -> float:
     return scale
 
 
-def public_row_count(n_rows: int) -> int:
-    """Round the number of rows up to a power of two, which `PUBLIC_ROW_COUNT` takes to be public."""
-    return int(2 ** math.ceil(math.log2(max(n_rows, 2))))
-
-
-def certifiable_gap(
-    gap: float | None, C: float, data_norm: float, n_rows: int, n_features: int, n_vectors: int
-) -> tuple[float, float]:
-    """Choose a public target of the duality gap, and bound the round-off in it.
+def public_gap(gap: float | None, C: float, data_norm: float) -> float:
+    """Choose the public target of a solve: the square of the distance to the optimum that it certifies.
 
     Parameters
     ----------
     gap : float or None
-        What the user asked for; None means ``2e-4 C^2 R^2``, or more where float64 cannot certify that.
+        What the user asked for; None means ``2e-4 C^2 R^2``.
     C : float
         Weight of one row's loss.
     data_norm : float
         Bound R on a row's norm.
-    n_rows, n_features, n_vectors : int
-        Size of the problem; `n_vectors` is 1 for two classes decided by sign. The number of rows counts by its next
-        power of two only, which is taken to be public.
 
     Returns
     -------
-    target, allowance : float
+    float
 
     Raises
     ------
     ValueError
-        If float64 cannot certify the solution that `C`, `data_norm` and `gap` ask for.
+        If `gap` is below ``1e-10 C^2 R^2``, or ``C R^2`` out of range: public numbers all.
     """
-    scale = check_scale(C, data_norm)
-    allowance = round_off_allowance(public_row_count(n_rows), n_features, n_vectors, C, data_norm)
+    unit = check_scale(C, data_norm) * C
     if gap is None:
-        return max(_GAP_SHARE * scale * C, _GAP_ALLOWANCES * allowance), allowance
-    if gap < _GAP_ALLOWANCES * allowance:
+        return _GAP_SHARE * unit
+    if gap < _SMALLEST_GAP_SHARE * unit:
         raise ValueError(
-            f"gap={gap!r}: float64 cannot certify it here; use at least {_GAP_ALLOWANCES * allowance:.1e}, or None"
+            f"gap={gap!r}: must be at least {_SMALLEST_GAP_SHARE:g} * C^2 * data_norm^2, here "
+            f"{_SMALLEST_GAP_SHARE * unit:.1e}; or None"
         )
-    return float(gap), allowance
-
-
-def clip_rows(X: Any, data_norm: float) -> Any:
-    """Scale rows of a dense or CSR matrix (n, d) that are longer than `data_norm` down to it."""
-    # Shrunk by more than the round-off of a sum of d squares, so that the bound holds in floating point too.
-    bound = data_norm * (1 - (X.shape[1] + 8) * np.finfo(float).eps)
-    factors = np.minimum(1.0, bound / np.maximum(row_norms(X), np.finfo(float).tiny))
-    if scipy.sparse.issparse(X):
-        return (scipy.sparse.diags_array(factors) @ X).tocsr()
-    return X * factors[:, None]
+    return float(gap)
 
 
 def extreme_rows(X: Any) -> list[np.ndarray]:
@@ -229,9 +204,20 @@ def one_vs_rest_signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
 
 
-def solve_one_vs_rest(X: Any, codes: np.ndarray, n_classes: int, C: float, gap: float) -> np.ndarray:
-    """Solve the binary hinge problems for their exact weights (k, d); see `one_vs_rest_signs`."""
-    return np.stack([solve_hinge(X, signs, C, gap).coef for signs in one_vs_rest_signs(codes, n_classes)])
+def solve_one_vs_rest(
+    X: Any, codes: np.ndarray, n_classes: int, C: float, gap: float, centred: bool = False
+) -> np.ndarray:
+    """Solve the binary hinge problems, each to a distance of ``sqrt(gap)``, for their weights (k, d).
+
+    See `one_vs_rest_signs`. If `centred`, the mean of the vectors is subtracted, and they are so much nearer to their
+    optima that its round-off makes no difference.
+    """
+    # Each number of a mean of c is off by c + 1 round-offs of the mean size, and its difference by one more.
+    reserve = growth(n_classes + 3) if centred else 0.0
+    weights = np.stack(
+        [solve_hinge(X, signs, C, gap, reserve=reserve).coef for signs in one_vs_rest_signs(codes, n_classes)]
+    )
+    return weights - weights.mean(axis=0) if centred else weights
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -245,7 +231,7 @@ class OneVsRestRelease:
     coef : ndarray (E, R, k, d)
         The noisy weights; the exact ones are not kept.
     gap : float
-        Public bound on the duality gap of every problem.
+        Square of the public bound on every problem's distance to its optimum.
     neighbours : {"replace_one", "add_remove"}
         The relation.
     witnesses : tuple of Witness or None (E)
@@ -306,10 +292,11 @@ class OneVsRestRelease:
                 accountant=mechanism.accountant,
                 assumptions=(
                     *data_assumptions,
-                    f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap",
+                    f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap and "
+                    "a bound on round-off, for every data set",
                     REFUSED_DATA,
                     f"{public}, the class set, the number of features and the scaling bounds are public",
-                    PUBLIC_ROW_COUNT,
+                    TIME_IS_OUTSIDE,
                     "one model is released; several add up",
                     "float64 noise: idealised numerics, on a fixed grid"
                     if gaussian
@@ -363,7 +350,7 @@ def release_one_vs_rest(
     Parameters
     ----------
     rows : ndarray or CSR matrix (n, d)
-        Rows of norm at most `data_norm`: the caller has clipped them.
+        Rows of norm at most `data_norm`, on a public grid: see `privsvm.numerics.grid_rows`.
     codes : ndarray of int (n,)
         Class codes.
     n_classes : int
@@ -373,7 +360,7 @@ def release_one_vs_rest(
     data_norm : float
         Bound R on a row's norm.
     gap : float or None
-        See `certifiable_gap`.
+        See `public_gap`.
     epsilons : sequence of float (E)
         The grid.
     delta : float
@@ -396,16 +383,15 @@ def release_one_vs_rest(
     solve : callable, default=solve_one_vs_rest
         From rows, codes, `n_classes`, `C` and the gap to the exact weights (k, d).
     together : callable or None, default=None
-        From the bound on the gap to the L2 sensitivity of all weights of `solve` together, which are then released as
+        From the public gap to the L2 sensitivity of all weights of `solve` together, which are then released as
         one vector; `composition` has no say. None: every vector has the sensitivity of a hinge problem.
 
     Returns
     -------
     OneVsRestRelease
     """
-    target, allowance = certifiable_gap(gap, C, data_norm, rows.shape[0], rows.shape[1], 1)
-    bound = target + allowance
-    sensitivity = solution_sensitivity(C * data_norm, neighbours, bound) if together is None else together(bound)
+    target = public_gap(gap, C, data_norm)
+    sensitivity = solution_sensitivity(C * data_norm, neighbours, target) if together is None else together(target)
     if published_constant:
         sensitivity = max(sensitivity, 2.0 * solution_sensitivity(C * data_norm, neighbours))
     started = time.perf_counter()
@@ -461,7 +447,7 @@ def release_one_vs_rest(
     return OneVsRestRelease(
         mechanisms=mechanisms,
         coef=coef.reshape(*coef.shape[:2], *weights.shape),
-        gap=bound,
+        gap=target,
         neighbours=neighbours,
         witnesses=witnesses,
         fit_seconds=fit_seconds,

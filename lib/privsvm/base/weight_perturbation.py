@@ -35,8 +35,7 @@ def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: 
     neighbours : {"replace_one", "add_remove"}
         The relation.
     gap : float, default=0.0
-        Public target of the duality gap. Each of the two solutions lies within ``sqrt(gap)`` of its
-        optimum.
+        Square of a public distance: each of the two solutions lies within ``sqrt(gap)`` of its optimum.
 
     Returns
     -------
@@ -58,8 +57,8 @@ class WeightPerturbationClassifier(PrivateClassifier):
         """Check parameters, and the consent that some of them need."""
 
     @abc.abstractmethod
-    def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:
-        """Public target of the duality gap, and what float64 may get wrong about it."""
+    def _public_gap(self) -> float:
+        """Square of the public distance to the optimum that a solve certifies."""
 
     @abc.abstractmethod
     def _bounded(self, X: Any) -> Any:
@@ -86,13 +85,12 @@ class WeightPerturbationClassifier(PrivateClassifier):
         self._check_parameters()
         epsilons, delta = check_budgets(epsilons, self.delta)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        gap, allowance = self._certifiable_gap(X.shape[0], X.shape[1])
+        gap = self._public_gap()
         rows = self._bounded(X)
         started = time.perf_counter()
         weights = self._solve(rows, codes, len(self.classes_), gap)
         fit_seconds = time.perf_counter() - started
-        bound = gap + allowance
-        sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, bound)
+        sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, gap)
         mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in epsilons]
         distance, pair = self._largest_move(X, rows, codes, weights, gap) if audit else (0.0, "")
         guarantees = []
@@ -100,7 +98,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
             witness = None
             if audit:
                 witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
-            guarantees.append(self._guarantee(mechanism, bound, witness, rng))
+            guarantees.append(self._guarantee(mechanism, gap, witness, rng))
         started = time.perf_counter()
         coef = np.stack(
             [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -97,9 +98,7 @@ class CrammerSingerClassifier(LinearReference):
             left = None if self.max_epochs is None else self.max_epochs - n_epochs
             good = solution.gap <= max(share * solution.primal, smallest)
             if good or left == 0 or not solution.converged:
-                return CrammerSingerSolution(
-                    solution.coef, solution.primal, solution.dual, solution.gap, n_epochs, good
-                ), n_epochs
+                return dataclasses.replace(solution, converged=good), n_epochs
             # The dual objective is a lower bound on the optimum, so the next target is small enough where it is known.
             target = share * solution.dual if solution.dual > 0 else _FIRST_SHARE * target
 

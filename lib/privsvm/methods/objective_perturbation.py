@@ -17,12 +17,9 @@ from scipy.special import ndtr
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.perturbation import (
-    PUBLIC_ROW_COUNT,
     REFUSED_DATA,
     check_scale,
-    clip_rows,
     one_vs_rest_signs,
-    public_row_count,
 )
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
@@ -32,6 +29,7 @@ from privsvm.base.validation import (
     check_training_data,
 )
 from privsvm.constraints import POSITIVE, optional
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
@@ -53,8 +51,18 @@ _ALLOWANCES = 4.0
 # Linear terms of d numbers are longer than s (sqrt(d) + 9) with a probability below 3e-18.
 _NORM_MARGIN = 9.0
 
+_PUBLIC_ROW_COUNT = (
+    "the number of rows, rounded up to a power of two, is public; for add_remove, neighbours have numbers of rows with "
+    "the same next power of two"
+)
+
 # The audit looks at released numbers through so many bins of one width, cut where their density jumps.
 _AUDIT_BINS = 400
+
+
+def _public_row_count(n_rows: int) -> int:
+    """Round the number of rows up to a power of two, which `_PUBLIC_ROW_COUNT` takes to be public."""
+    return int(2 ** math.ceil(math.log2(max(n_rows, 2))))
 
 
 def smoothing_for(epsilon: float, C: float, data_norm: float, n_vectors: int) -> float:
@@ -136,7 +144,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         started = time.perf_counter()
-        rows, signs = clip_rows(X, float(self.data_norm)), one_vs_rest_signs(codes, len(self.classes_))
+        rows, signs = grid_rows(X, float(self.data_norm)), one_vs_rest_signs(codes, len(self.classes_))
         mechanisms, guarantees, models = [], [], []
         seconds = time.perf_counter() - started
         for epsilon in epsilons:
@@ -185,7 +193,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
 
         # The linear terms' scale does not depend on the distance.
         longest = mechanism(row_bound).noise_scale * (math.sqrt(n_features) + _NORM_MARGIN)
-        allowance = gradient_allowance(public_row_count(n_rows), n_features, C, data_norm, smoothing, longest)
+        allowance = gradient_allowance(_public_row_count(n_rows), n_features, C, data_norm, smoothing, longest)
         tol = max(_TOLERANCE_SHARE * row_bound, _ALLOWANCES * allowance) if self.tol is None else float(self.tol)
         if self.tol is not None and tol < _ALLOWANCES * allowance:
             raise ValueError(
@@ -288,7 +296,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 REFUSED_DATA,
                 f"C, the smoothing ({smoothing:.4g}), the class set, the number of features and the scaling bounds are "
                 "public",
-                PUBLIC_ROW_COUNT,
+                _PUBLIC_ROW_COUNT,
                 "one model is released; several add up",
                 "float64 noise: idealised numerics; the released weights are on a fixed grid",
             ),

@@ -47,7 +47,7 @@ def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: 
     neighbours : {"replace_one", "add_remove"}
         The relation.
     gap : float, default=0.0
-        Public bound on the duality gap of every binary problem.
+        Square of the public bound on every binary problem's distance to its optimum.
 
     Returns
     -------
@@ -64,8 +64,7 @@ def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: 
 
 def solve_centred(X, codes: np.ndarray, n_classes: int, C: float, gap: float) -> np.ndarray:
     """Solve for the exact weights minus their mean, (c, d); for two classes one vector, (1, d)."""
-    weights = solve_one_vs_rest(X, codes, n_classes, C, gap)
-    return weights if n_classes == 2 else weights - weights.mean(axis=0)
+    return solve_one_vs_rest(X, codes, n_classes, C, gap, centred=n_classes > 2)
 
 
 class OvRJointGaussianClassifier(LinearRows):
@@ -84,9 +83,7 @@ class OvRJointGaussianClassifier(LinearRows):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
-    covered: it depends on the rows.
+    Status ``proved`` assumes idealised float64 noise. Training time is not covered: it depends on the rows.
 
     Scores are worth comparing with each other only: what all classes have in common is gone.
 

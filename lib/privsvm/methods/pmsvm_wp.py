@@ -15,10 +15,11 @@ import numpy as np
 
 from privsvm.base.estimators import disclose_noise
 from privsvm.base.parameters import GAP, parameter
-from privsvm.base.perturbation import PUBLIC_ROW_COUNT, REFUSED_DATA, certifiable_gap, clip_rows
+from privsvm.base.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE, public_gap
 from privsvm.base.validation import INFERRED_CLASSES, check_public_classes
 from privsvm.base.weight_perturbation import WeightPerturbationClassifier
 from privsvm.constraints import COUNT, optional
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.solvers.crammer_singer import solve_crammer_singer
@@ -46,9 +47,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
-    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
-    covered: it depends on the rows.
+    Status ``proved`` assumes idealised float64 noise. Training time is not covered: it depends on the rows.
 
     Examples
     --------
@@ -75,12 +74,11 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
                 "allow_unsound=True"
             )
 
-    def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:
-        C, norm = float(self.C), float(self.data_norm)
-        return certifiable_gap(self.gap, C, norm, n_rows, n_features, len(self.classes_))
+    def _public_gap(self) -> float:
+        return public_gap(self.gap, float(self.C), float(self.data_norm))
 
     def _bounded(self, X) -> Any:
-        return clip_rows(X, float(self.data_norm))
+        return grid_rows(X, float(self.data_norm))
 
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         return solve_crammer_singer(X, codes, n_classes, float(self.C), gap, self.max_epochs).coef
@@ -90,11 +88,12 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
             status="proved",
             epsilon_proved=mechanism.epsilon_proved,
             assumptions=(
-                f"rows have norm at most {self.data_norm:g}: enforced by clipping",
-                f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap",
+                f"rows have norm at most {self.data_norm:g}: each is clipped and truncated to a public grid by itself",
+                f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "
+                "round-off, for every data set",
                 REFUSED_DATA,
                 "C, the class set, the number of features and the scaling bounds are public",
-                PUBLIC_ROW_COUNT,
+                TIME_IS_OUTSIDE,
                 "one model is released; several add up",
                 "float64 noise: idealised numerics, on a fixed grid",
             ),

@@ -54,8 +54,8 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
         self.check_declared()
         check_consent(self.allow_unsound, "the epsilon of PMSVM-WP as published does not hold")
 
-    def _certifiable_gap(self, n_rows: int, n_features: int) -> tuple[float, float]:
-        return 0.0, 0.0
+    def _public_gap(self) -> float:
+        return 0.0
 
     def _bounded(self, X) -> Any:
         return X

@@ -14,14 +14,16 @@ A row whose block did not change is visited less and less often. Between two che
 rows that cannot change by as much as their margins moved last time are left out (shrinking); every check looks at all
 of them again, so the certificate covers the whole problem.
 
-Strong convexity of both problems in W gives ``||W - W*||^2 <= gap``, which is what makes an inexact solution
-usable where the distance to the optimum has to be bounded.
+The solve ends when round-off and all, `privsvm.solvers.certificate` bounds the distance to the optimum, which is what
+makes an inexact solution usable for privacy. Where float64 cannot get there, `privsvm.solvers.exact_ascent` goes on in
+whole numbers, and always ends.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -42,7 +44,18 @@ from privsvm.numerics.sparse_rows import (
 )
 from privsvm.numerics.threads import one_blas_thread
 from privsvm.numerics.vector_code import WIDTH
+from privsvm.solvers.certificate import (
+    BLOCK,
+    UNIT,
+    Progress,
+    certified,
+    dot_error,
+    row_lengths,
+    sum_error,
+    sums_of_rows,
+)
 from privsvm.solvers.crammer_singer_face import Face
+from privsvm.solvers.exact_ascent import ascend_exactly
 
 __all__ = [
     "CrammerSingerSolution",
@@ -64,6 +77,8 @@ _CHECK_SHARE = 0.15
 _LONGEST_PAUSE = 8
 # W is rebuilt from the dual variables after so many checks, so that round-off does not build up in it.
 _REBUILD_CHECKS = 8
+# A gap this much below its target that is still not certified has more round-off than float64 can bound.
+_SURE_SHARE = 0.25
 
 # Share of the work so far that a face step may cost. Work is counted, in multiplications, and not timed: the result
 # must not depend on the machine's load.
@@ -88,11 +103,16 @@ class CrammerSingerSolution:
     primal, dual : float
         Objective values; the optimum lies between them.
     gap : float
-        ``primal - dual``; bounds the squared distance of `coef` to the optimum.
+        ``primal - dual``, as computed.
     n_epochs : int
         Passes over the rows.
     converged : bool
-        Whether `gap` reached its target.
+        Whether `coef` is certainly within the root of the target of the optimum.
+    alpha : ndarray (n, c)
+        Dual variables; those that the exact ascent began with, if it was needed. Those of a row add up to 0 but for
+        round-off.
+    exact : bool
+        Whether it was.
     """
 
     coef: np.ndarray
@@ -101,6 +121,8 @@ class CrammerSingerSolution:
     gap: float
     n_epochs: int
     converged: bool
+    alpha: np.ndarray
+    exact: bool
 
 
 @jit_step(fastmath={"reassoc", "contract"})
@@ -206,6 +228,55 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
         if not settled:
             counts[i] = count
     return gap, loss
+
+
+@jit()
+def _bound_shares(scores, alpha, y, norms, C, error, round_off):
+    """Bound the rows' shares of the gap from above, and how much round-off may pull at the weights.
+
+    A share is ``sum_m beta^m (max G - G^m)``, with ``beta^m = -alpha^m`` for the rivals and what is left of C for the
+    row's own class; no term is negative, and each is bounded from above by itself: where one class holds all of C and
+    is clearly ahead, round-off makes no difference. The own class of a row whose rivals hold all of C but for
+    round-off has nothing: the rivals are thought to be scaled by no more than `round_off`, a relative error.
+
+    Parameters
+    ----------
+    scores : ndarray (n, c)
+        Products of rows and weights, each off by no more than `error` times the row's norm in `norms`.
+
+    Returns
+    -------
+    shares, pull : float
+        The second is the sum over rows of the norm of their dual variables times the row's norm.
+    """
+    n_rows, n_classes = scores.shape
+    shares, pull = 0.0, 0.0
+    for i in range(n_rows):
+        label = y[i]
+        own_score, own = scores[i, label], alpha[i, label]
+        best, best_score, next_score, size = -1, -np.inf, -np.inf, 1.0 + abs(own_score)
+        for m in range(n_classes):
+            score = scores[i, m]
+            size = max(size, abs(score))
+            if m != label:
+                if score > best_score:
+                    best, next_score, best_score = m, best_score, score
+                elif score > next_score:
+                    next_score = score
+        doubt = 2.0 * error * norms[i]
+        beside_own = doubt + 16.0 * UNIT * size
+        for m in range(n_classes):
+            if m != label and alpha[i, m] < 0.0:
+                ahead = max(own_score - scores[i, m] - 1.0 + beside_own, 0.0)
+                if n_classes > 2:
+                    # Scores may be far below 1, their difference as exact as they are.
+                    rival = (best_score if m != best else next_score) - scores[i, m]
+                    ahead = max(ahead, rival + doubt + 4.0 * UNIT * abs(rival))
+                shares -= alpha[i, m] * ahead
+        if own < C * (1.0 - 2.0 * round_off):
+            shares += (C - own + round_off * C) * max(best_score - own_score + 1.0 + beside_own, 0.0)
+        pull += own * norms[i]
+    return (1.0 + 8.0 * round_off) * shares, math.sqrt(2.0) * pull
 
 
 @jit_step()
@@ -454,7 +525,7 @@ class _DenseRows:
 
     def rebuild_weights(self, alpha: np.ndarray) -> None:
         """Compute the weights from the dual variables."""
-        np.matmul(alpha.T, self.X, out=self.weights)
+        self.weights[:] = sums_of_rows(self.X, alpha).T
 
     def scores(self) -> np.ndarray:
         """Scores (n, c) of all rows."""
@@ -491,7 +562,11 @@ class _SparseRows:
     def rebuild_weights(self, alpha: np.ndarray) -> None:
         """Compute the weights from the dual variables."""
         data, indices, indptr = self.storage
-        sum_rows(data, indices, indptr, alpha, self.weights)
+        sum_rows(data, indices, indptr[: BLOCK + 1], alpha[:BLOCK], self.weights)
+        for start in range(BLOCK, alpha.shape[0], BLOCK):
+            part = np.empty_like(self.weights)
+            sum_rows(data, indices, indptr[start : start + BLOCK + 1], alpha[start : start + BLOCK], part)
+            self.weights += part
 
     def scores(self) -> np.ndarray:
         """Scores (n, c) of all rows."""
@@ -501,9 +576,23 @@ class _SparseRows:
         return scores
 
 
+def _certified(rows, alpha: np.ndarray, y: np.ndarray, C: float, gap: float, reserve: float) -> bool:
+    """Tell whether rebuilt weights are certainly within ``sqrt(gap)``; see `privsvm.solvers.certificate`."""
+    n_rows, n_classes = alpha.shape
+    length = math.sqrt(float(np.vdot(rows.by_feature, rows.by_feature)))
+    # A row's own dual variable is the rounded sum of the others.
+    round_off = (n_classes + 8) * 2.0 * UNIT
+    norms = row_lengths(rows.squared_norms)
+    error = dot_error(rows.by_feature.shape[0], length)
+    shares, pull = _bound_shares(rows.scores(), alpha, y, norms, C, error, round_off)
+    return certified(shares, n_rows * n_classes, sum_error(n_rows, pull, 8.0 * round_off), reserve * length, gap)
+
+
 @one_blas_thread()
-def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float, max_epochs: int | None = None):
-    """Solve the Crammer-Singer problem until the duality gap is small enough.
+def solve_crammer_singer(
+    X, y: np.ndarray, n_classes: int, C: float, gap: float, max_epochs: int | None = None, reserve: float = 0.0
+) -> CrammerSingerSolution:
+    """Solve the Crammer-Singer problem until the distance to its optimum is certainly small enough.
 
     Parameters
     ----------
@@ -516,15 +605,17 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
     C : float
         Weight of one row's loss, positive.
     gap : float
-        Stop once primal minus dual is at most this. Below `round_off_allowance` it cannot be certified.
+        Square of the distance.
     max_epochs : int or None, default=None
         Give up after so many passes; None: never.
+    reserve : float, default=0.0
+        Relative error that the caller's arithmetic may add to the weights: the distance leaves room for it.
 
     Returns
     -------
     CrammerSingerSolution
-        Deterministic: rows are visited in a fixed pseudo-random order. Its gap is exact up to
-        `round_off_allowance`.
+        Deterministic: rows are visited in a fixed pseudo-random order. Without `max_epochs` there is one for every
+        data set, and it is certified.
     """
     if not scipy.sparse.issparse(X):
         X = np.ascontiguousarray(X, dtype=np.float64)
@@ -539,15 +630,20 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
     pause = np.ones(n_rows, dtype=np.int64)
     previous, scores = np.zeros((2, n_rows, n_classes))
     state = np.uint64(1)
-    n_epochs, n_checks, work = 0, 0, 0.0
-    rebuilt = True
+    n_epochs, n_checks, work, progress = 0, 0, 0.0, Progress()
+    rebuilt, sure, exact = True, False, False
     while True:
         reached, loss = _assess(scores, previous, alpha, y, rows.squared_norms, C, n_checks < 2, active, counts, due)
         out_of_epochs = max_epochs is not None and n_epochs >= max_epochs
-        if rebuilt and (reached <= gap or out_of_epochs):
+        sure = rebuilt and reached <= gap and _certified(rows, alpha, y, C, gap, reserve)
+        if rebuilt and (sure or out_of_epochs):
+            break
+        if max_epochs is None and ((rebuilt and reached <= _SURE_SHARE * gap) or progress.stuck(reached, n_epochs)):
+            exact = True
             break
         n_checks += 1
-        rebuilt = reached <= gap or out_of_epochs or n_checks % _REBUILD_CHECKS == 0
+        # Weights that were rebuilt for nothing are moved on.
+        rebuilt = not rebuilt and (reached <= gap or out_of_epochs or n_checks % _REBUILD_CHECKS == 0)
         if rebuilt:
             # The certificate is that of the dual variables, not of the sum of all steps.
             rows.rebuild_weights(alpha)
@@ -570,8 +666,11 @@ def solve_crammer_singer(X, y: np.ndarray, n_classes: int, C: float, gap: float,
                 break
         scores = rows.scores()
     coef = np.ascontiguousarray(rows.by_feature.T)
+    if exact:
+        coef, reached = ascend_exactly(X, y, n_classes, C, gap, alpha), _SURE_SHARE * gap
+        loss = float(_margins(X, y, coef).max(axis=1).sum())
     primal = 0.5 * float(np.vdot(coef, coef)) + C * loss
-    return CrammerSingerSolution(coef, primal, primal - reached, reached, n_epochs, reached <= gap)
+    return CrammerSingerSolution(coef, primal, primal - reached, reached, n_epochs, sure or exact, alpha, exact)
 
 
 def warm_up(sparse: bool = False) -> None:

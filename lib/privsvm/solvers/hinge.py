@@ -6,25 +6,32 @@ method for large-scale linear SVM, Algorithm 1).
 
 Between two checks of the gap, rows whose variable is at a bound, and stays there unless its margin moves by more than
 it moved last time, are left out (shrinking); every check looks at all of them again, so the certificate covers the
-whole problem. As for the Crammer-Singer problem, ``||w - w*||^2 <= gap``.
+whole problem. The solve ends when round-off and all, `privsvm.solvers.certificate` bounds the distance to the optimum;
+where float64 cannot get there, `privsvm.solvers.exact_ascent` goes on in whole numbers, and always ends.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.numerics.jit import jit, jit_step
+from privsvm.solvers.certificate import UNIT, Progress, certified, dot_error, row_lengths, sum_error, sums_of_rows
 from privsvm.solvers.crammer_singer import shuffle, stored_rows
+from privsvm.solvers.exact_ascent import ascend_exactly
 
 __all__ = ["HingeSolution", "hinge_objective", "smoothed_hinge_slopes", "solve_hinge"]
 
 # A round of passes over the rows left in ends when their share of the gap has fallen by this factor, or after so many.
 _ROUND_REDUCTION = 0.1
 _ROUND_EPOCHS = 50
+# A gap this much below its target that is still not certified has more round-off than float64 can bound.
+_SURE_SHARE = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +45,15 @@ class HingeSolution:
     primal, dual : float
         Objective values; the optimum lies between them.
     gap : float
-        ``primal - dual``; bounds the squared distance of `coef` to the optimum.
+        ``primal - dual``, as computed.
     n_epochs : int
         Passes over the rows that were left in.
     converged : bool
-        Whether `gap` reached its target.
+        Whether `coef` is certainly within the root of the target of the optimum.
+    alpha : ndarray (n,)
+        Dual variables; those that the exact ascent began with, if it was needed.
+    exact : bool
+        Whether it was.
     """
 
     coef: np.ndarray
@@ -51,6 +62,8 @@ class HingeSolution:
     gap: float
     n_epochs: int
     converged: bool
+    alpha: np.ndarray
+    exact: bool
 
 
 @jit()
@@ -163,8 +176,32 @@ def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float) -> np.ndarray:
     return np.negative(slopes, out=slopes)
 
 
-def solve_hinge(X, y: np.ndarray, C: float, gap: float, max_epochs: int | None = None) -> HingeSolution:
-    """Solve the two-class problem until the duality gap is small enough.
+def _certified(missing, alpha, norms, coef, C: float, gap: float, reserve: float) -> bool:
+    """Tell whether weights are certainly within ``sqrt(gap)`` of the optimum; see `privsvm.solvers.certificate`.
+
+    `missing` is ``1 - y w . x`` as computed. Of a row's share, ``(C - alpha) max(0, missing) - alpha min(0, missing)``,
+    each part is bounded from above by itself: where a dual variable is at its bound, and the row clearly on that side,
+    round-off makes no difference.
+    """
+    length = math.sqrt(float(coef @ coef))
+    errors = dot_error(coef.size, length) * norms + 4.0 * UNIT * (1.0 + np.abs(missing))
+    shares = (C - alpha) * np.maximum(missing + errors, 0.0) + alpha * np.maximum(errors - missing, 0.0)
+    error = sum_error(alpha.size, float(alpha @ norms))
+    return certified(float(shares.sum()), alpha.size, error, reserve * length, gap)
+
+
+def _solve_exactly(X, y: np.ndarray, C: float, gap: float, alpha: np.ndarray) -> np.ndarray:
+    """Weights (d,) by whole numbers: half of the Crammer-Singer problem with two classes and half of C."""
+    codes = (y > 0).astype(np.int64)
+    blocks = np.outer(0.5 * alpha * y, [-1.0, 1.0])
+    weights: np.ndarray = 2.0 * ascend_exactly(X, codes, 2, 0.5 * C, 0.5 * gap, blocks)[1]
+    return weights
+
+
+def solve_hinge(
+    X, y: np.ndarray, C: float, gap: float, max_epochs: int | None = None, reserve: float = 0.0
+) -> HingeSolution:
+    """Solve the two-class problem until the distance to its optimum is certainly small enough.
 
     Parameters
     ----------
@@ -175,48 +212,59 @@ def solve_hinge(X, y: np.ndarray, C: float, gap: float, max_epochs: int | None =
     C : float
         Weight of one row's loss, positive.
     gap : float
-        Stop once primal minus dual is at most this. Below `privsvm.solvers.crammer_singer.round_off_allowance`
-        (with one class) it cannot be certified.
+        Square of the distance.
     max_epochs : int or None, default=None
         Give up after so many passes; None: never.
+    reserve : float, default=0.0
+        Relative error that the caller's arithmetic may add to the weights: the distance leaves room for it.
 
     Returns
     -------
     HingeSolution
-        Deterministic: rows are visited in a fixed pseudo-random order. Its gap is exact up to
-        that allowance.
+        Deterministic: rows are visited in a fixed pseudo-random order. Without `max_epochs` there is one for every
+        data set, and it is certified.
     """
     X, storage, squared_norms = stored_rows(X)
     epochs: Any = _epochs_sparse if len(storage) == 3 else _epochs_dense
     y = np.ascontiguousarray(y, dtype=np.float64)
+    norms = row_lengths(squared_norms)
     # A row of zeros loses 1 whatever w is; the dual says the same with its variable at C.
     alpha = np.where(squared_norms == 0.0, float(C), 0.0)
     coef = np.zeros(X.shape[1])
     active = np.empty(y.size, dtype=np.int64)
     previous = np.full(y.size, np.inf)
     state = np.uint64(1)
-    n_epochs = 0
+    n_epochs, progress = 0, Progress()
+    sure = exact = False
     while True:
         # With w = sum_i alpha_i y_i x_i the gap is a sum over rows of terms that cannot be negative.
         margins = y * np.asarray(X @ coef)
-        losses = np.maximum(1.0 - margins, 0.0)
-        reached = float((C * losses - alpha * (1.0 - margins)).sum())
-        if reached <= gap or (max_epochs is not None and n_epochs >= max_epochs):
+        missing = 1.0 - margins
+        reached = float((C * np.maximum(missing, 0.0) - alpha * missing).sum())
+        sure = reached <= gap and _certified(missing, alpha, norms, coef, C, gap, reserve)
+        if sure or (max_epochs is not None and n_epochs >= max_epochs):
+            break
+        if max_epochs is None and (reached <= _SURE_SHARE * gap or progress.stuck(reached, n_epochs)):
+            exact = True
             break
         steps = _ROUND_EPOCHS if max_epochs is None else min(_ROUND_EPOCHS, max_epochs - n_epochs)
         order = active[: _choose_active(margins, previous, alpha, squared_norms, C, active)].copy()
         previous = margins
-        target = max(_ROUND_REDUCTION * reached, 0.5 * gap)
+        target = max(_ROUND_REDUCTION * reached, 0.5 * min(gap, reached))
         state, done = epochs(*storage, y, squared_norms, C, alpha, coef, order, np.uint64(state), steps, target)
         n_epochs += done
         # w is rebuilt from the dual variables, so that round-off does not build up in it.
-        coef = np.asarray(X.T @ (alpha * y))
-    primal = 0.5 * float(coef @ coef) + C * float(losses.sum())
-    return HingeSolution(coef, primal, primal - reached, reached, n_epochs, reached <= gap)
+        coef = sums_of_rows(X, alpha * y)
+    if exact:
+        coef = _solve_exactly(X, y, C, gap, alpha)
+        missing, reached = 1.0 - y * np.asarray(X @ coef), 0.25 * gap
+    primal = 0.5 * float(coef @ coef) + C * float(np.maximum(missing, 0.0).sum())
+    return HingeSolution(coef, primal, primal - reached, reached, n_epochs, sure or exact, alpha, exact)
 
 
 def warm_up(sparse: bool = False) -> None:
     """Compile the solver for dense rows, or for sparse ones."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     y = np.array([-1.0, 1.0, 1.0])
+    X = grid_rows(X, 2.0)
     solve_hinge(scipy.sparse.csr_array(X) if sparse else X, y, 1.0, 1e-3)

@@ -1,0 +1,117 @@
+"""What a sensitivity stands on: whole numbers, every relation, and no number of rows."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.adversarial import KINDS, neighbours
+
+from privsvm import (
+    GivenLandmarkDualClassifier,
+    LandmarkDualClassifier,
+    OPERAClassifier,
+    OvRJointGaussianClassifier,
+    PMSVMWPClassifier,
+    PrivateSVMClassifier,
+    PrivateSVMLaplaceClassifier,
+    PrivateSVMRBFClassifier,
+    PrivateSVMRBFLaplaceClassifier,
+)
+from privsvm.base.perturbation import public_gap, solution_sensitivity, solve_one_vs_rest
+from privsvm.base.weight_perturbation import weight_sensitivity
+from privsvm.methods.ovr_joint_gaussian import centred_sensitivity, solve_centred
+from privsvm.numerics.grid_rows import grid_rows
+from privsvm.solvers.crammer_singer import solve_crammer_singer
+
+METHODS = [
+    GivenLandmarkDualClassifier,
+    LandmarkDualClassifier,
+    OPERAClassifier,
+    OvRJointGaussianClassifier,
+    PMSVMWPClassifier,
+    PrivateSVMClassifier,
+    PrivateSVMLaplaceClassifier,
+    PrivateSVMRBFClassifier,
+    PrivateSVMRBFLaplaceClassifier,
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_the_sensitivity_does_not_depend_on_the_number_of_rows(method, relation):
+    """Nor does anything else of the record: neighbours on two sides of a power of two have the same."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2049, 2)), np.arange(2049) % 3
+    X[0] = 1e30
+    model = method(classes=[0, 1, 2], C=0.01, neighbours=relation, random_state=0)
+    first, second, third = (model.fit(X[:n], y[:n]).guarantee_ for n in (2049, 2048, 1))
+    assert first == second == third
+    assert first.status == "proved"
+    assert "power of two" not in " | ".join(first.assumptions)
+
+
+def squared_distance(first, second):
+    return sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(first.ravel(), second.ravel(), strict=True))
+
+
+SIZES = st.sampled_from([5e-324, 1e-300, 1e-15, 1e-7, 0.3, 1.0, 10.0, 1e30, 1e308])
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 4), st.integers(1, 6), st.floats(-11.5, 3),
+       st.sampled_from([0.6, 1.0, 1e20]), st.lists(SIZES, min_size=6, max_size=6))  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_weights_of_neighbours_are_within_the_sensitivity_as_rational_numbers(
+    seed, kind, n_classes, n, log_C, norm, sizes
+):
+    """Squared distances of the solvers' float64 weights, without any rounding, beside the square of the bound."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    X = X / np.abs(X).max(axis=1, keepdims=True) * np.array(sizes[:n])[:, None]
+    y = rng.integers(0, n_classes, size=n)
+    with np.errstate(over="ignore"):
+        first, second, relation = neighbours(X, y, n_classes, kind, rng)
+    if len(second[1]) == 0 or not all(np.isfinite(rows).all() for rows, _ in (first, second)):
+        return
+    C = 10.0**log_C / norm**2
+    gap = public_gap(None, C, norm)
+    sets = [(grid_rows(rows, norm), labels) for rows, labels in (first, second)]
+    whole = [solve_crammer_singer(rows, labels, n_classes, C, gap).coef for rows, labels in sets]
+    assert squared_distance(*whole) <= Fraction(weight_sensitivity(C, norm, relation, gap)) ** 2
+    each = [solve_one_vs_rest(rows, labels, n_classes, C, gap) for rows, labels in sets]
+    for vectors in zip(*each, strict=True):
+        assert squared_distance(*vectors) <= Fraction(solution_sensitivity(C * norm, relation, gap)) ** 2
+    centred = [solve_centred(rows, labels, n_classes, C, gap) for rows, labels in sets]
+    bound = Fraction(centred_sensitivity(C, norm, n_classes, relation, gap))
+    assert squared_distance(*centred) <= bound**2
+
+
+@given(st.floats(1e-11, 1e11), st.floats(1e-3, 1e3), st.sampled_from(["replace_one", "add_remove"]), st.floats(0, 1))
+@settings(max_examples=200, deadline=None)
+def test_sensitivities_are_rounded_up(C, norm, relation, share):
+    gap = share * (C * norm) ** 2
+    times = 2 if relation == "replace_one" else 1
+    row, root = Fraction(C) * Fraction(norm), Fraction(math.sqrt(gap)) * (1 - Fraction(2) ** -52)
+    assert Fraction(solution_sensitivity(C * norm, relation, gap)) >= times * row + 2 * root
+    # (a - 2 sqrt(gap))^2 >= 2 (times C R)^2 for the released weights of all classes.
+    left = Fraction(weight_sensitivity(C, norm, relation, gap)) - 2 * root
+    assert left > 0
+    assert left**2 >= 2 * (times * row) ** 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_data_without_anything_to_learn_is_answered(method):
+    """One row, rows of zeros, rows of one class, equal rows, and rows that are too large for a square."""
+    model = method(classes=[0, 1, 2], random_state=0)
+    for X, y in (
+        ([[0.3, 0.1]], [2]),
+        (np.zeros((5, 2)), [0, 1, 2, 0, 1]),
+        (np.full((6, 2), 5e-324), [0, 1, 2, 0, 1, 2]),
+        (np.random.default_rng(0).normal(size=(9, 2)), [1] * 9),
+        (np.ones((7, 2)), [0, 1, 2, 0, 1, 2, 0]),
+        (np.array([[1e308, -1e308], [1e308, 1e308], [5e-324, 1e308]]), [0, 1, 2]),
+    ):
+        assert model.fit(X, y).guarantee_.status == "proved"
+        assert np.isfinite(model.decision_function([[0.5, -0.5]])).all()
