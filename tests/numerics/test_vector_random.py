@@ -3,10 +3,10 @@ import struct
 import numpy as np
 import pytest
 import scipy.stats
+from tests.chacha import chacha_block
 
 from privsvm.numerics.vector_random import (
     BUFFER,
-    ROUNDS,
     fill_exponentials,
     fill_normals,
     load_normals,
@@ -20,26 +20,6 @@ from privsvm.numerics.vector_random import (
 ALARM = 1e-7
 
 
-def chacha_block(key, counter, nonce):
-    """One block (RFC 8439, 2.3) with a 64-bit counter, in whole numbers: 16 words."""
-    mask = 0xFFFFFFFF
-    start = [*struct.unpack("<4I", b"expand 32-byte k"), *key, counter & mask, counter >> 32, *nonce]
-    state = list(start)
-
-    def quarter(a, b, c, d):
-        for x, y, z, count in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-            state[x] = (state[x] + state[y]) & mask
-            mixed = state[z] ^ state[x]
-            state[z] = (mixed << count | mixed >> (32 - count)) & mask
-
-    for _ in range(ROUNDS // 2):
-        for i in range(4):
-            quarter(i, 4 + i, 8 + i, 12 + i)
-        for i in range(4):
-            quarter(i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
-    return [(value + first) & mask for value, first in zip(state, start, strict=True)]
-
-
 def test_the_reference_is_chacha20():
     """RFC 8439, 2.3.2; its nonce of 96 bits begins where our counter's upper half is."""
     key = struct.unpack("<8I", bytes(range(32)))
@@ -48,16 +28,74 @@ def test_the_reference_is_chacha20():
     assert f"{words[15]:08x}" == "4e3c50a2"
 
 
+def first_blocks(key, counter, nonce, count=1):
+    """The first words of the key stream, block by block (count, 16)."""
+    out = np.zeros(128, dtype=np.uint64)
+    random_bits(np.array(key, dtype=np.uint32), np.uint64(counter), np.uint64(nonce), out)
+    return out.view(np.uint32).reshape(16, 16).T[:count]
+
+
+# Key, the 16 bytes after it in the state as two uint64 (our counter and nonce), and the block: RFC 8439, 2.3.2 and A.1.
+RFC_8439 = [
+    (
+        bytes(range(32)),
+        (1 | 0x09000000 << 32, 0x4A000000),
+        "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
+        "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e",
+    ),
+    (
+        bytes(32),
+        (0, 0),
+        "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
+        "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586",
+    ),
+    (
+        bytes(32),
+        (1, 0),
+        "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"
+        "29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f",
+    ),
+    (
+        bytes(31) + b"\x01",
+        (1, 0),
+        "3aeb5224ecf849929b9d828db1ced4dd832025e8018b8160b82284f3c949aa5a"
+        "8eca00bbb4a73bdad192b5c42f73f2fd4e273644c8b36125a64addeb006c13a0",
+    ),
+    (
+        b"\x00\xff" + bytes(30),
+        (2, 0),
+        "72d54dfbf12ec44b362692df94137f328fea8da73990265ec1bbbea1ae9af0ca"
+        "13b25aa26cb4a648cb9b9d1be65b2c0924a66c54d545ec1b7374f4872e99f096",
+    ),
+    (
+        bytes(32),
+        (0, 0x02 << 56),
+        "c2c64d378cd536374ae204b9ef933fcd1a8b2288b3dfa49672ab765b54ee27c7"
+        "8a970e0e955c14f3a88e741b97c286f75f8fc299e8148362fa198a39531bed6d",
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "start", "stream"), RFC_8439)
+def test_the_published_vectors(key, start, stream):
+    """RFC 8439: its nonce of 96 bits begins where our counter's upper half is."""
+    block = first_blocks(struct.unpack("<8I", key), *start)[0]
+    assert block.astype("<u4").tobytes().hex() == stream
+
+
 @pytest.mark.parametrize("counter", [0, 1, 2**32 - 10, 2**40 + 3])
-def test_bits_are_the_key_stream(counter):
+@pytest.mark.parametrize("nonce", [0, 1, 2**32, 2**64 - 1])
+def test_bits_are_the_key_stream(counter, nonce):
     key = np.random.default_rng(0).integers(0, 2**32, size=8, dtype=np.uint32)
     out = np.zeros(256, dtype=np.uint64)
-    random_bits(key, np.uint64(counter), out)
+    random_bits(key, np.uint64(counter), np.uint64(nonce), out)
     # Two groups of 16 blocks: word by word, the 16 blocks side by side.
     words = out.view(np.uint32).reshape(2, 16, 16)
     for group in range(2):
         for lane in range(16):
-            expected = chacha_block([int(word) for word in key], counter + 16 * group + lane, (0, 0))
+            expected = chacha_block(
+                [int(word) for word in key], counter + 16 * group + lane, (nonce & 0xFFFFFFFF, nonce >> 32)
+            )
             assert words[group, :, lane].tolist() == expected
 
 

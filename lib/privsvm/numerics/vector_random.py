@@ -27,6 +27,7 @@ __all__ = [
     "load_normals",
     "logarithms",
     "next_exponentials",
+    "normal_pair",
     "open_stream",
     "random_bits",
 ]
@@ -45,7 +46,7 @@ RandomStream = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def _chacha_blocks(rounds: int):
-    """Build an intrinsic that writes 16 blocks: ``function(key, counter, out, start)``.
+    """Build an intrinsic that writes 16 blocks: ``function(key, counter, nonce, out, start)``.
 
     Every word of ChaCha's state is a vector here, with one number for each block.
     """
@@ -53,7 +54,7 @@ def _chacha_blocks(rounds: int):
 
     def generate(context, builder, signature, arguments):
         key = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        out = context.make_array(signature.args[2])(context, builder, arguments[2]).data
+        out = context.make_array(signature.args[3])(context, builder, arguments[3]).data
 
         def spread(scalar, kind):
             first = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, word(0))
@@ -69,7 +70,8 @@ def _chacha_blocks(rounds: int):
         start = [ir.Constant(vector, [value] * _LANES) for value in _CONSTANTS]
         start += [spread(builder.load(builder.gep(key, [word(i)])), vector) for i in range(8)]
         start += [builder.trunc(counters, vector), builder.trunc(upper, vector)]
-        start += [ir.Constant(vector, [0] * _LANES)] * 2
+        halves = arguments[2], builder.lshr(arguments[2], arguments[2].type(32))
+        start += [spread(builder.trunc(half, word), vector) for half in halves]
         kept = [cgutils.alloca_once_value(builder, value) for value in start]
 
         def quarter(state, a, b, c, d):
@@ -87,13 +89,13 @@ def _chacha_blocks(rounds: int):
             for value, place in zip(state, kept, strict=True):
                 builder.store(value, place)
         for i in range(16):
-            place = builder.add(arguments[3], arguments[3].type(i * _LANES // 2))
+            place = builder.add(arguments[4], arguments[4].type(i * _LANES // 2))
             target = builder.bitcast(builder.gep(out, [place]), vector.as_pointer())
             builder.store(builder.add(builder.load(kept[i]), start[i]), target, align=8)
         return context.get_dummy_value()
 
-    def typed(typingctx, key, counter, out, start):
-        return types.void(key, counter, out, start), generate
+    def typed(typingctx, key, counter, nonce, out, start):
+        return types.void(key, counter, nonce, out, start), generate
 
     return intrinsic(typed)
 
@@ -126,13 +128,14 @@ _as_bits: Any = intrinsic(_float_as_bits)
 
 
 @jit()
-def random_bits(key, counter, out):
+def random_bits(key, counter, nonce, out):
     """Fill `out` (uint64, a multiple of 128 long) with the key stream of `key` (8 uint32) from block `counter` on.
 
-    A word of 16 blocks follows the same word of the 16 blocks before: two uint32 make one uint64.
+    Counter and nonce are uint64. A word of 16 blocks follows the same word of the 16 blocks before: two uint32 make one
+    uint64.
     """
     for group in range(out.shape[0] // _GROUP):
-        _blocks(key, counter + np.uint64(_LANES * group), out, np.int64(_GROUP * group))
+        _blocks(key, counter + np.uint64(_LANES * group), nonce, out, np.int64(_GROUP * group))
 
 
 _LN_2 = float(np.log(2.0))
@@ -183,31 +186,41 @@ _S = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(11))
 _C = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(11))
 
 
+@jit_step(fastmath={"contract"}, forceinline=True)
+def normal_pair(radius_bits, angle_bits):
+    """Turn two words into two independent standard normal numbers; also return their radius and its uniform number.
+
+    `docs/proofs/exact-noise.md` bounds what float64 may get wrong about them.
+    """
+    uniform = (np.float64(radius_bits) + 0.5) * _UNIT_64
+    radius = np.sqrt(-2.0 * _log(uniform))
+    turn = np.int64(angle_bits)
+    # An angle within a quarter turn of 0, and one bit for the sign of the cosine.
+    angle = np.float64(turn << np.int64(1)) * _ANGLE_UNIT
+    z = angle * angle
+    # Taylor series: what is left out is below 2e-17.
+    sine, cosine = _S[10], _C[10]
+    sine, cosine = sine * z + _S[9], cosine * z + _C[9]
+    sine, cosine = sine * z + _S[8], cosine * z + _C[8]
+    sine, cosine = sine * z + _S[7], cosine * z + _C[7]
+    sine, cosine = sine * z + _S[6], cosine * z + _C[6]
+    sine, cosine = sine * z + _S[5], cosine * z + _C[5]
+    sine, cosine = sine * z + _S[4], cosine * z + _C[4]
+    sine, cosine = sine * z + _S[3], cosine * z + _C[3]
+    sine, cosine = sine * z + _S[2], cosine * z + _C[2]
+    sine, cosine = sine * z + _S[1], cosine * z + _C[1]
+    sine, cosine = sine * z + _S[0], cosine * z + _C[0]
+    first = _as_float(_as_bits(radius * cosine) ^ (turn & _SIGN_BIT))
+    return first, radius * angle * sine, radius, uniform
+
+
 @jit(fastmath={"contract"})
 def fill_normals(bits, out):
     """Turn uniform bits into as many independent standard normal numbers; both have the same, even length."""
     half = out.shape[0] // 2
     radius_bits, angle_bits, first, second = bits[:half], bits[half:], out[:half], out[half:]
     for i in range(half):
-        radius = np.sqrt(-2.0 * _log((np.float64(radius_bits[i]) + 0.5) * _UNIT_64))
-        turn = np.int64(angle_bits[i])
-        # An angle within a quarter turn of 0, and one bit for the sign of the cosine.
-        angle = np.float64(turn << np.int64(1)) * _ANGLE_UNIT
-        z = angle * angle
-        # Taylor series: what is left out is below 2e-17.
-        sine, cosine = _S[10], _C[10]
-        sine, cosine = sine * z + _S[9], cosine * z + _C[9]
-        sine, cosine = sine * z + _S[8], cosine * z + _C[8]
-        sine, cosine = sine * z + _S[7], cosine * z + _C[7]
-        sine, cosine = sine * z + _S[6], cosine * z + _C[6]
-        sine, cosine = sine * z + _S[5], cosine * z + _C[5]
-        sine, cosine = sine * z + _S[4], cosine * z + _C[4]
-        sine, cosine = sine * z + _S[3], cosine * z + _C[3]
-        sine, cosine = sine * z + _S[2], cosine * z + _C[2]
-        sine, cosine = sine * z + _S[1], cosine * z + _C[1]
-        sine, cosine = sine * z + _S[0], cosine * z + _C[0]
-        first[i] = _as_float(_as_bits(radius * cosine) ^ (turn & _SIGN_BIT))
-        second[i] = radius * angle * sine
+        first[i], second[i], _, _ = normal_pair(radius_bits[i], angle_bits[i])
 
 
 def open_stream(rng: np.random.Generator) -> RandomStream:
@@ -232,7 +245,7 @@ def open_stream(rng: np.random.Generator) -> RandomStream:
 @jit_step()
 def _next_bits(key, position, bits):
     """Fill `bits` with the next blocks of the key stream."""
-    random_bits(key, position[0], bits)
+    random_bits(key, position[0], np.uint64(0), bits)
     position[0] += np.uint64(bits.shape[0] // 8)
     position[1] = np.uint64(0)
 

@@ -1,0 +1,318 @@
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.stats
+from tests.chacha import chacha_block
+
+from privsvm.numerics.long_numbers import (
+    FREE,
+    add,
+    cosine_parts,
+    minus_logarithm,
+    multiply,
+    registers,
+    shift_left,
+    subtract,
+)
+from privsvm.numerics.rounded_normals import (
+    LARGEST_SIGMA,
+    SMALLEST_SIGMA,
+    _fill_normals_and_errors,
+    certain_integer,
+    fill_rounded_normals,
+    load_rounded_normals,
+    open_rounded_stream,
+    rounded_normals,
+)
+from privsvm.numerics.vector_random import BUFFER
+
+# Chance of a false alarm of one statistical check, for new seeds.
+ALARM = 1e-7
+
+KEY_BYTES = bytes(range(7, 39))
+KEY = np.frombuffer(KEY_BYTES, dtype="<u4").astype(np.uint32)
+
+# Words with all bits clear, all set, at the edges of what float64 holds, at ties of the sign and of the quarter turns.
+RADIUS_WORDS = [
+    0, 1, 2**10, 2**24 - 1, 2**24, 2**24 + 1, 2**53 - 1, 2**53, 2**53 + 1, 2**62 + 1, 2**63 - 1, 2**63, 2**63 + 2**10,
+    0xB504F333F9DE6484, 0xB504F333F9DE6485, 2**64 - 2**30, 2**64 - 2**24, 2**64 - 2**23, 2**64 - 2**11, 2**64 - 2**10,
+    2**64 - 2, 2**64 - 1,
+]  # fmt: skip
+ANGLE_WORDS = [
+    0, 1, 2**20, 2**61 - 1, 2**61, 2**62 - 1, 2**62, 2**62 + 1, 2**63 - 1, 2**63, 2**63 + 1, 3 * 2**61, 3 * 2**62 - 1,
+    3 * 2**62, 3 * 2**62 + 1, 2**64 - 2, 2**64 - 1,
+]  # fmt: skip
+
+
+def ideal_number(pair, radius_word, angle_word, second, digits=True):
+    """The normal number in 1000 bits, from 832 digits of either uniform number; in whole blocks of the cipher.
+
+    Without `digits`, from those that the float64 stage reads, halfway to the next.
+    """
+    uniform, angle, bits = int(radius_word), int(angle_word) % 2**63, 0
+    if digits:
+        for nonce in (1, 2, 3):
+            block = chacha_block([int(word) for word in KEY], pair, (nonce, 0))
+            for i in range(8):
+                uniform, angle, bits = uniform << 32 | block[i], angle << 32 | block[8 + i], bits + 32
+    with mpmath.workprec(1000):
+        radius = mpmath.sqrt(-2 * mpmath.log((uniform + mpmath.mpf(0.5)) / mpmath.mpf(2) ** (64 + bits)))
+        # A share of a half turn: a signed number from -1/2 to 1/2.
+        share = (angle + mpmath.mpf(0.5)) / mpmath.mpf(2) ** (63 + bits)
+        share = share - 1 if share >= 0.5 else share
+        if second:
+            return radius * mpmath.sinpi(share)
+        return radius * mpmath.cospi(share) * (-1 if int(angle_word) >> 63 else 1)
+
+
+def rounded(sigma, number):
+    """The nearest integer, which the digits leave no doubt about."""
+    with mpmath.workprec(1000):
+        value = mpmath.mpf(sigma) * number
+        nearest = int(mpmath.floor(value + mpmath.mpf(0.5)))
+        assert abs(value - nearest) < mpmath.mpf(0.5) - mpmath.mpf(2) ** -300
+        return nearest
+
+
+def both_rounded(sigma, words, first_pair=0):
+    """The integers of pairs of words, first those of the cosines; and how many took more digits than float64 has."""
+    bits = np.array([word for word, _ in words] + [word for _, word in words], dtype=np.uint64)
+    cells = np.empty(bits.size, dtype=np.int64)
+    slow = fill_rounded_normals(
+        KEY, first_pair, bits, float(sigma), np.empty(bits.size), np.empty(len(words)), cells
+    )  # fmt: skip
+    return cells.reshape(2, -1), slow
+
+
+CORNERS = [(radius, angle) for radius in RADIUS_WORDS for angle in ANGLE_WORDS]
+
+
+def test_forced_words_give_the_integers_of_the_reference():
+    ideal = [
+        [ideal_number(1000 + i, *words, second) for i, words in enumerate(CORNERS)] for second in (False, True)
+    ]  # fmt: skip
+    for sigma in (SMALLEST_SIGMA, 0.25, 1.0, 3.7, 2.0**20 + 1 / 3, 2.0**33, 1.7 * 2.0**40, LARGEST_SIGMA):
+        cells, slow = both_rounded(sigma, CORNERS, 1000)
+        expected = [[rounded(sigma, number) for number in numbers] for numbers in ideal]
+        assert np.array_equal(cells, expected)
+        # What float64 decides alone is decided as surely as with more digits.
+        surely = [
+            [
+                certain_integer(KEY, 1000 + i, np.uint64(words[0]), np.uint64(words[1]), second, sigma, 6)
+                for i, words in enumerate(CORNERS)
+            ]
+            for second in (False, True)
+        ]
+        assert np.array_equal(cells, surely)
+        # Words without a leading bit are never left to float64.
+        assert slow >= 2 * 4 * len(ANGLE_WORDS)
+
+
+def test_near_ties_are_settled_by_more_digits():
+    """Scales that bring a number as close to a half as float64 can say: most of them take more digits."""
+    rng = np.random.default_rng(3)
+    settled = 0
+    for number in range(150):
+        words = [int(word) for word in rng.integers(0, 2**64, size=2, dtype=np.uint64)]
+        for second in (False, True):
+            ideal = ideal_number(number, *words, second)
+            for half in (0.5, 17.5, 2.0**30 + 0.5):
+                for sigma in (float(half / abs(ideal)), np.nextafter(float(half / abs(ideal)), np.inf)):
+                    cells, slow = both_rounded(sigma, [words], number)
+                    assert cells[int(second), 0] == rounded(sigma, ideal)
+                    settled += slow > 0
+    assert settled > 1700
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1000.7, 2.0**26, 2.0**33, 2.0**44])
+def test_random_draws_are_those_of_the_reference(sigma):
+    """Bit for bit: 400 draws of the stream against 1000 bits, and 20,000 against the compiled long numbers."""
+    drawn = rounded_normals(KEY_BYTES, sigma, 20 * BUFFER)
+    stream = open_rounded_stream(KEY_BYTES)
+    for buffer in range(20):
+        load_rounded_normals(stream, buffer * BUFFER, sigma)
+        half, bits = BUFFER // 2, stream.bits
+        for place in range(10 if sigma > 2.0**40 else half):
+            pair = buffer * half + place
+            words = bits[place], bits[half + place]
+            for second in (False, True):
+                found = drawn[buffer * BUFFER + place + half * second]
+                assert found == certain_integer(KEY, pair, *words, second, sigma, 6)
+                if place < 10:
+                    assert found == rounded(sigma, ideal_number(pair, *words, second))
+
+
+def test_few_places_lead_to_the_same_integers():
+    """From two places on, long numbers grow until the integer is certain."""
+    rng = np.random.default_rng(4)
+    for pair in range(300):
+        words = rng.integers(0, 2**64, size=2, dtype=np.uint64)
+        for sigma in (3.0, 2.0**40, 2.0**46):
+            found = {certain_integer(KEY, pair, *words, bool(pair % 2), sigma, places) for places in (2, 3, 6, 12, 40)}
+            assert len(found) == 1
+    for words in ((0, 0), (0, 2**63), (1, 2**62)):
+        forced = [np.uint64(word) for word in words]
+        assert len({certain_integer(KEY, 5, *forced, True, 2.0**46, places) for places in (2, 3, 6, 12)}) == 1
+
+
+def test_the_error_of_float64_stays_below_its_bound():
+    """The bound of docs/proofs/exact-noise.md, against 1000 bits: random words, corners, and angles near the axes."""
+    rng = np.random.default_rng(5)
+    words = [tuple(int(word) for word in pair) for pair in rng.integers(0, 2**64, size=(3000, 2), dtype=np.uint64)]
+    words += CORNERS
+    words += [(w >> int(shift), t) for (w, t), shift in zip(words[:1000], rng.integers(1, 40, 1000), strict=True)]
+    words += [(2**64 - 1 - (w >> int(s)), t) for (w, t), s in zip(words[:1000], rng.integers(1, 40, 1000), strict=True)]
+    words += [(w, (t & (3 << 62)) | 2**62 - 1 - (t >> int(s)) % 2**62) for (w, t), s in
+              zip(words[:500], rng.integers(2, 40, 500), strict=True)]  # fmt: skip
+    bits = np.array([word for word, _ in words] + [word for _, word in words], dtype=np.uint64)
+    numbers, errors = np.empty(bits.size), np.empty(len(words))
+    _fill_normals_and_errors(bits, numbers, errors)
+    worst = 0.0
+    for i, pair in enumerate(words):
+        for second in (False, True):
+            found, bound = numbers[i + len(words) * second], errors[i]
+            if not np.isfinite(bound):
+                continue
+            with mpmath.workprec(1000):
+                off = abs(ideal_number(0, *pair, second, digits=False) - mpmath.mpf(found))
+                # Half of the unread digits' share: the reference stands in the middle of them.
+                worst = max(worst, float(off / mpmath.mpf(bound)))
+    assert 0.1 < worst < 0.9
+
+
+def digits_of(x, register):
+    return sum(int(limb) << 32 * i for i, limb in enumerate(x[register]))
+
+
+def value_of(x, register, places):
+    return digits_of(x, register) / mpmath.mpf(2) ** (32 * places)
+
+
+def set_fraction(x, register, digits, places):
+    for i in range(places):
+        x[register, i] = digits >> (32 * i) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("places", [2, 3, 6, 12])
+def test_long_logarithms_and_cosines_are_off_by_no_more_than_they_say(places):
+    """A million bits are not needed to see it: 64 more than the numbers have. Edges and random numbers."""
+    rng = np.random.default_rng(places)
+    most = 2 ** (32 * places)
+    drawn = [int.from_bytes(rng.bytes(4 * places), "little") for _ in range(40)]
+    with mpmath.workprec(32 * places + 64):
+        ulp = mpmath.mpf(1) / most
+        for digits in (most // 2, most // 2 + 1, most - 1, *(most // 2 + number // 2 for number in drawn)):
+            for exponent in (0, 1, 40, 2**20):
+                x = registers(2, places)
+                set_fraction(x, FREE, digits, places)
+                minus_logarithm(x, FREE, exponent, FREE + 1, places)
+                exact = exponent * mpmath.log(2) - mpmath.log(digits * ulp)
+                assert abs(value_of(x, FREE + 1, places) - exact) <= 128 * places * (exponent + 1) * ulp
+        for digits in (0, 1, most // 4, most // 2, *(number // 2 for number in drawn)):
+            x = registers(3, places)
+            set_fraction(x, FREE, digits, places)
+            cosine_parts(x, FREE, FREE + 1, FREE + 2, places)
+            found = value_of(x, FREE + 1, places) - value_of(x, FREE + 2, places)
+            assert abs(found - mpmath.cospi(2 * digits * ulp)) <= 700 * places * ulp
+
+
+def test_long_arithmetic_is_that_of_whole_numbers():
+    rng = np.random.default_rng(8)
+    width = registers(3, 3).shape[1]
+    for length in (1, 2, 5, 9):
+        numbers = [int.from_bytes(rng.bytes(4 * length), "little") for _ in range(2)] + [2 ** (32 * length) - 1, 0, 1]
+        for first in numbers:
+            for second in numbers:
+                x = registers(3, 3)
+                set_fraction(x, FREE, first, width)
+                set_fraction(x, FREE + 1, second, width)
+                for operation, expected in (
+                    (add, first + second), (subtract, max(first - second, 0)), (multiply, first * second),
+                ):  # fmt: skip
+                    operation(x, FREE, FREE + 1, FREE + 2)
+                    assert digits_of(x, FREE + 2) == expected
+                shift_left(x, FREE, 13)
+                assert digits_of(x, FREE) == first << 13
+
+
+def exact_probabilities(sigma, most):
+    """Probabilities of -most ... most, and of the two tails together."""
+    edges = (np.arange(-most, most + 2) - 0.5) / sigma
+    middle = np.array([float(mpmath.ncdf(b) - mpmath.ncdf(a)) for a, b in itertools.pairwise(edges)])
+    return np.append(middle, 2 * float(mpmath.ncdf(edges[0])))
+
+
+@pytest.mark.parametrize(("sigma", "most"), [(0.3, 1), (1.0, 4), (2.5, 10), (4.0, 17)])
+def test_small_scales_have_the_exact_probabilities(sigma, most):
+    """Fixed keys; chi-square with an error probability of 1e-7, for a million draws and for pairs of them."""
+    size = 10**6
+    drawn = rounded_normals(KEY_BYTES, sigma, size)
+    expected = exact_probabilities(sigma, most)
+    places = np.where(np.abs(drawn) > most, 2 * most + 1, drawn + most)
+    seen = np.bincount(places, minlength=2 * most + 2)
+    assert scipy.stats.chisquare(seen, expected * size).pvalue > ALARM
+    # The two numbers of a pair, and neighbours, are independent.
+    for lag in (1, BUFFER // 2):
+        signs = np.sign(drawn[:-lag]) * 3 + np.sign(drawn[lag:]) + 4
+        signs = signs[::2] if lag == 1 else signs[np.arange(signs.size) % BUFFER < lag]
+        zero = expected[most]
+        side = np.array([(1 - zero) / 2, zero, (1 - zero) / 2])
+        counts = np.bincount(signs, minlength=9)
+        assert scipy.stats.chisquare(counts, np.outer(side, side).ravel() * counts.sum()).pvalue > ALARM
+
+
+@pytest.mark.parametrize("sigma", [0.7, 4.0])
+def test_words_on_a_lattice_meet_the_exact_probabilities(sigma):
+    """A million pairs of words, one from every cell of a lattice; cells that an integer's border crosses may differ.
+
+    In either direction a border is crossed at most four times, by the symmetry of the circle.
+    """
+    side = 1000
+    words = np.array([(2 * i + 1) * 2**63 // side for i in range(side)], dtype=np.uint64)
+    radius, angle = np.repeat(words, side), np.tile(words, side)
+    bits, cells = np.concatenate([radius, angle]), np.empty(2 * radius.size, dtype=np.int64)
+    fill_rounded_normals(KEY, 0, bits, sigma, np.empty(bits.size), np.empty(radius.size), cells)
+    most = 10
+    expected = exact_probabilities(sigma, most)
+    for numbers in cells.reshape(2, -1):
+        places = np.where(np.abs(numbers) > most, 2 * most + 1, numbers + most)
+        share = np.bincount(places, minlength=2 * most + 2) / numbers.size
+        assert np.abs(share - expected).max() < 8 / side
+
+
+def test_draws_do_not_depend_on_how_they_are_asked_for():
+    whole = rounded_normals(KEY_BYTES, 2.0**30, 5000)
+    assert np.array_equal(rounded_normals(KEY_BYTES, 2.0**30, 700), whole[:700])
+    stream = open_rounded_stream(KEY_BYTES)
+    for index in (4999, 0, 1023, 1024, 1025, 3000, 2, 4095, 4096):
+        assert stream.cells[load_rounded_normals(stream, index, 2.0**30)] == whole[index]
+    # Another scale in between leaves nothing behind.
+    assert stream.cells[load_rounded_normals(stream, 4096, 7.0)] == rounded_normals(KEY_BYTES, 7.0, 4097)[4096]
+    assert stream.cells[load_rounded_normals(stream, 4096, 2.0**30)] == whole[4096]
+    with ThreadPoolExecutor(4) as pool:
+        for other in pool.map(lambda size: rounded_normals(KEY_BYTES, 2.0**30, size), [5000, 4000, 3000, 1]):
+            assert np.array_equal(other, whole[: other.size])
+    assert not np.array_equal(rounded_normals(bytes(32), 2.0**30, 5000), whole)
+
+
+def test_large_scales_keep_the_shape():
+    """Fixed key; Kolmogorov-Smirnov with an error probability of 1e-7. Slow draws are as rare as the bound says."""
+    sigma = 2.0**36
+    drawn = rounded_normals(KEY_BYTES, sigma, 10**6)
+    assert scipy.stats.kstest(drawn / sigma, "norm").pvalue > ALARM
+    stream, slow = open_rounded_stream(KEY_BYTES), 0
+    for start in range(0, 10**6, BUFFER):
+        load_rounded_normals(stream, start, sigma)
+        slow += fill_rounded_normals(
+            stream.key, start // 2, stream.bits, sigma, stream.numbers, stream.errors, stream.cells
+        )  # fmt: skip
+    assert slow < 0.001 * 10**6
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, 2.0**-21, 2.0**47, np.inf, np.nan])
+def test_scales_out_of_range_are_refused(sigma):
+    with pytest.raises(ValueError, match="sigma"):
+        rounded_normals(KEY_BYTES, sigma, 1)
