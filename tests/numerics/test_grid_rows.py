@@ -100,6 +100,18 @@ def test_long_rows_of_many_numbers(d):
         assert np.allclose(np.linalg.norm(grid_rows(X, 1.7, bits)[:2], axis=1), 1.7, rtol=1e-4)
 
 
+@pytest.mark.parametrize("bits", [BITS, BITS + 1, LARGEST_BITS])
+@pytest.mark.parametrize("d", [255, 256, 257, 512, 1025, 70_000, 140_000])
+def test_rows_far_too_long_do_not_pass_by_a_sum_that_wraps(bits, d):
+    """Each number is as long as the whole row may be: without clipping, 64 bits do not hold the sum of squares."""
+    for norm, times in ((1.0, 1.0), (1.0, 2.0 - 2.0**-52), (2.0 - 2.0**-52, 1.0), (1.0, 1e9)):
+        image = grid_rows(np.full((1, d), norm * times), norm, bits)[0] / grid_spacing(norm, bits)
+        assert (image == image[0]).all()
+        assert (
+            d * int(image[0]) ** 2 <= squared_bound(norm, bits) < d * (int(image[0]) + 2 + (int(image[0]) >> 27)) ** 2
+        )
+
+
 def test_the_limbs_of_a_sum_of_squares_carry():
     """More numbers than 64 bits can hold the squared lower halves of."""
     d = 3 * 2**20

@@ -1,9 +1,10 @@
-"""Classifiers that release bias-free one-vs-rest hinge SVMs with noise: what they share, by rows and by noise."""
+"""Classifiers that release bias-free one-vs-rest hinge SVMs with noise: what they share."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,16 +18,17 @@ from privsvm.base.perturbation import (
     extreme_rows,
     release_one_vs_rest,
 )
-from privsvm.base.released import FourierPath, ReleasedPath
+from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data
-from privsvm.constraints import COUNT, POSITIVE, either, one_of, whole
+from privsvm.constraints import one_of
 from privsvm.numerics.grid_rows import grid_rows
-from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.solvers.features import fourier_features, fourier_frequencies
-from privsvm.solvers.kernels import resolve_gamma
 
-__all__ = ["Features", "FourierRows", "GaussianNoise", "HingeReleaseClassifier", "LaplaceNoise", "LinearRows", "Noise"]
+__all__ = ["Features", "GaussianNoise", "HingeReleaseClassifier", "LaplaceNoise", "LinearRows", "Noise", "kernel_reach"]
+
+
+# Variances that overflow make a kernel coefficient of zero.
+_SMALLEST_GAMMA = 1e-300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +67,14 @@ class Noise:
     composition: str
     delta: float
     published_constant: bool = False
+
+
+def kernel_reach(gamma: float) -> float:
+    """Public bound on the norm of rows before a feature map: so many lengths ``1 / sqrt(gamma)`` of the kernel.
+
+    On a grid of `privsvm.numerics.grid_rows.LARGEST_BITS`, rows lose about a millionth of such a length.
+    """
+    return min(max(2.0**20 / math.sqrt(max(gamma, _SMALLEST_GAMMA)), 1e-140), 1e140)
 
 
 class HingeReleaseClassifier(PrivateClassifier):
@@ -199,66 +209,4 @@ class LinearRows(HingeReleaseClassifier):
             lambda rows: grid_rows(rows, norm),
             norm,
             (f"rows have norm at most {norm:g}: each is clipped and truncated to a public grid by itself",),
-        )
-
-
-class FourierRows(HingeReleaseClassifier):
-    """Random Fourier features of the Gaussian kernel; a base.
-
-    Attributes
-    ----------
-    coef_ : ndarray (k, 2 D)
-        Noisy weight vectors of the features; k is 1 for two classes. The exact ones are not kept.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
-    """
-
-    gamma: float | str = parameter(
-        "auto",
-        either('must be a positive finite number, "auto" or "scale"', POSITIVE, one_of("auto", "scale")),
-        'Coefficient of the Gaussian kernel; "auto" is 1 / d. "scale" takes the variance of the private rows: that '
-        "needs ``allow_unsound=True``, and the status falls to ``claimed``.",
-    )
-    n_components: int = parameter(250, COUNT, "Number D of random frequencies; each gives a cosine and a sine.")
-    features_seed: int = parameter(0, whole(0), "Seed of the frequencies. Public, and part of the model.")
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.gamma == "scale" and not self.allow_unsound:
-            raise ValueError(
-                "gamma='scale': taken from the private rows; give a public number, or consent with allow_unsound=True"
-            )
-
-    def _features(self, X: Any) -> Features:
-        gamma = resolve_gamma(self.gamma, X)
-        public = seeded_stream(int(self.features_seed), "fourier features")
-        frequencies = fourier_frequencies(X.shape[1], int(self.n_components), gamma, public)
-        return Features(
-            lambda rows: grid_rows(fourier_features(rows, frequencies), 1.0),
-            1.0,
-            (
-                "features have norm 1: cosine and sine of every frequency, clipped for round-off; computed in float64: "
-                "idealised numerics",
-                f"the frequencies are public: drawn from seed {int(self.features_seed)}, not from the rows",
-            ),
-            public="C, gamma",
-            broken=("gamma='scale' was taken from the private rows",) if self.gamma == "scale" else (),
-            model=frequencies,
-        )
-
-    def _released(
-        self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features
-    ) -> FourierPath:
-        return FourierPath(
-            epsilons=tuple(mechanism.epsilon for mechanism in release.mechanisms),
-            guarantees=guarantees,
-            n_classes=len(self.classes_),
-            fit_seconds=release.fit_seconds,
-            release_seconds=release.release_seconds,
-            frequencies=features.model,
-            coef=release.coef,
         )

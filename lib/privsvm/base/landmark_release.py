@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.hinge_release import Features, GaussianNoise
+from privsvm.base.hinge_release import Features, GaussianNoise, kernel_reach
 from privsvm.base.parameters import parameter
 from privsvm.base.perturbation import OneVsRestRelease
 from privsvm.base.released import OneVsRestKernelPath
 from privsvm.constraints import FLAG, POSITIVE, either, one_of
-from privsvm.numerics.grid_rows import grid_rows
-from privsvm.numerics.rows import row_norms
+from privsvm.numerics.grid_rows import LARGEST_BITS, grid_rows
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
-from privsvm.solvers.landmarks import landmark_features, landmark_map
+from privsvm.solvers.landmarks import landmark_map
+from privsvm.solvers.row_features import landmark_row_features
 
 __all__ = ["LandmarkReleaseClassifier"]
 
@@ -64,20 +64,20 @@ class LandmarkReleaseClassifier(GaussianNoise):
     def _features(self, X: Any) -> Features:
         landmarks, origin = self._landmarks(X.shape[1])
         gamma = resolve_gamma(self.gamma, X)
-        inverse_root = landmark_map(landmarks, gamma)
+        inverse_root, reach = landmark_map(landmarks, gamma), kernel_reach(gamma)
 
         def compute(rows: Any) -> Any:
-            found = landmark_features(rows, landmarks, gamma, inverse_root)
-            if self.normalize:
-                found /= np.maximum(row_norms(found), _SHORTEST)[:, None]
-            return grid_rows(found, 1.0)
+            near = grid_rows(rows, reach, LARGEST_BITS)
+            shortest = _SHORTEST if self.normalize else 0.0
+            return grid_rows(landmark_row_features(near, landmarks, gamma, inverse_root, shortest), 1.0)
 
         return Features(
             compute,
             1.0,
             (
-                "features have norm at most 1: Gaussian kernel on landmarks, clipped for round-off; computed in "
-                "float64: idealised numerics",
+                "features have norm at most 1: Gaussian kernel on landmarks, computed from each row by itself, clipped "
+                "and truncated to a public grid",
+                f"rows have norm at most {reach:.3g}: each is clipped and truncated to a public grid by itself",
                 f"the landmarks are public: {origin}",
             ),
             public="C, gamma",

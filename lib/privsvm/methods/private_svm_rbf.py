@@ -1,11 +1,12 @@
 """PrivateSVM on random Fourier features of the Gaussian kernel, with Gaussian noise (Rubinstein et al. 2012).
 
-All features have norm 1, so no row is clipped. `privsvm.methods.private_svm` tells how far a row moves the weights.
+All features have norm 1. `privsvm.methods.private_svm` tells how far a row moves the weights.
 """
 
 from __future__ import annotations
 
-from privsvm.base.hinge_release import FourierRows, GaussianNoise
+from privsvm.base.fourier_release import FourierRows
+from privsvm.base.hinge_release import GaussianNoise
 
 __all__ = ["ESTIMATOR", "PrivateSVMRBFClassifier"]
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from privsvm.base.hinge_release import FourierRows, LaplaceNoise
+from privsvm.base.fourier_release import FourierRows
+from privsvm.base.hinge_release import LaplaceNoise
 
 __all__ = ["ESTIMATOR", "PrivateSVMRBFLaplaceClassifier"]
 

@@ -16,17 +16,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.numerics.jit import jit
+from privsvm.numerics.jit import jit, jit_step
+from privsvm.numerics.vector_math import maximum
 
 __all__ = ["BITS", "LARGEST_BITS", "grid_rows", "grid_spacing", "squared_bound"]
 
 # The spacing is the power of two at or below the norm, divided by 2^BITS: a row loses less than sqrt(d) 2^-26 of the
 # norm, and single numbers of it can be squared and summed in 64 bits.
 BITS = 26
-# Halves of whole numbers below 2^41 fit into 21 bits, and their squares into 42.
+# Halves of whole numbers below 2^41 fit into 21 bits, and their squares into 42: sums of squares are held in two words,
+# the lower one of 42 bits.
 LARGEST_BITS = 40
 _HALF = 21
-_FULL = 2**62
+# For numbers below 2^27, one word holds the sum of so many squares; and the sums of so many halves' products.
+_SHORT, _SHORT_BLOCK, _LONG_BLOCK = 27, 256, 2**16
 # A row that is too long, by round-off, is shrunk by this much at a time.
 _SHRINK = 1.0 - 2.0**-30
 
@@ -44,6 +47,47 @@ def squared_bound(norm: float, bits: int = BITS) -> int:
     return math.floor(ratio * ratio)
 
 
+@jit_step()
+def _fits(values, first, end, scale, factor, short, bound_high, bound_low, out):
+    """Set the whole numbers of one row; tell whether their sum of squares is within the bound, which is exact.
+
+    They are below 2^27 if `short`, and below 2^41 otherwise.
+    """
+    if short:
+        total, bound = np.int64(0), (bound_high << np.int64(2 * _HALF)) + bound_low
+        for start in range(first, end, _SHORT_BLOCK):
+            for j in range(start, min(start + _SHORT_BLOCK, end)):
+                cell = np.int64(values[j] * scale * factor)
+                out[j] = float(cell)
+                total += cell * cell
+            if total > bound:
+                return False
+        return True
+    half = np.int64(1) << np.int64(_HALF)
+    square = half * half
+    total_high, total_low = np.int64(0), np.int64(0)
+    for start in range(first, end, _LONG_BLOCK):
+        high, middle, low = np.int64(0), np.int64(0), np.int64(0)
+        for j in range(start, min(start + _LONG_BLOCK, end)):
+            cell = np.int64(values[j] * scale * factor)
+            out[j] = float(cell)
+            size = abs(cell)
+            upper, lower = size >> np.int64(_HALF), size & (half - np.int64(1))
+            high += upper * upper
+            middle += upper * lower
+            low += lower * lower
+        # The sum of squares is high 2^42 + 2 middle 2^21 + low; carry, so that the lower word stays below 2^42.
+        total_high += high + (middle >> np.int64(_HALF - 1))
+        total_low += (low & (square - np.int64(1))) + (
+            (middle & ((half >> np.int64(1)) - np.int64(1))) << np.int64(_HALF + 1)
+        )
+        total_high += (low >> np.int64(2 * _HALF)) + (total_low >> np.int64(2 * _HALF))
+        total_low &= square - np.int64(1)
+        if total_high > bound_high:
+            return False
+    return total_high < bound_high or total_low <= bound_low
+
+
 @jit()
 def _set_grid_rows(values, starts, ratio, norm_exponent, spacing_exponent, bound_high, bound_low, out):
     """Set `out` to whole numbers: the images of rows whose numbers lie at ``starts[i]`` to ``starts[i + 1]``.
@@ -51,48 +95,31 @@ def _set_grid_rows(values, starts, ratio, norm_exponent, spacing_exponent, bound
     `ratio` is the norm over the spacing, and the norm is below ``2^norm_exponent``. The bound on the sum of squares is
     ``bound_high 2^42 + bound_low``.
     """
-    half = np.int64(1) << np.int64(_HALF)
-    square = half * half
+    short = norm_exponent - spacing_exponent <= _SHORT
     for i in range(starts.shape[0] - 1):
         first, end = starts[i], starts[i + 1]
         largest = 0.0
         for j in range(first, end):
-            largest = max(largest, abs(values[j]))
+            largest = maximum(largest, abs(values[j]))
         exponent = math.frexp(largest)[1]
         # All numbers are below the spacing.
         if largest == 0.0 or exponent <= spacing_exponent:
-            for j in range(first, end):
-                out[j] = 0.0
+            out[first:end] = 0.0
             continue
         # Exact, but for numbers that are too small to leave anything on the grid: the largest becomes 1/2 to 1.
         scale = math.ldexp(1.0, -exponent)
+        factor = np.inf
+        if exponent <= norm_exponent:
+            # Exact too.
+            factor = math.ldexp(1.0, exponent - spacing_exponent)
+            if _fits(values, first, end, scale, factor, short, bound_high, bound_low, out):
+                continue
         total = 0.0
         for j in range(first, end):
             scaled = values[j] * scale
             total += scaled * scaled
-        factor = ratio / math.sqrt(total)
-        if exponent <= norm_exponent:
-            factor = min(factor, math.ldexp(1.0, exponent - spacing_exponent))
-        while True:
-            high, middle, low = np.int64(0), np.int64(0), np.int64(0)
-            for j in range(first, end):
-                cell = np.int64(values[j] * scale * factor)
-                out[j] = float(cell)
-                size = abs(cell)
-                upper, lower = size >> np.int64(_HALF), size & (half - np.int64(1))
-                high += upper * upper
-                middle += upper * lower
-                low += lower * lower
-                if low >= _FULL:
-                    high += low >> np.int64(2 * _HALF)
-                    low &= square - np.int64(1)
-            # The sum of squares is high 2^42 + 2 middle 2^21 + low; carry, so that low stays below 2^42.
-            high += middle >> np.int64(_HALF - 1)
-            low += (middle & ((half >> np.int64(1)) - np.int64(1))) << np.int64(_HALF + 1)
-            high += low >> np.int64(2 * _HALF)
-            low &= square - np.int64(1)
-            if high < bound_high or (high == bound_high and low <= bound_low):
-                break
+        factor = min(factor, ratio / math.sqrt(total))
+        while not _fits(values, first, end, scale, factor, short, bound_high, bound_low, out):
             factor *= _SHRINK
 
 

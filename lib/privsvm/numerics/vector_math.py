@@ -1,7 +1,9 @@
 """Scalar functions that LLVM can vectorise inside Numba loops: exponentials, and a maximum without NaN rules.
 
 ``np.exp`` and Python's ``max`` keep a loop from being vectorised. `exp2` is a polynomial on ``[-1/2, 1/2]`` with the
-exponent added to the bits of the result; `maximum` is LLVM's own instruction.
+exponent added to the bits of the result; `maximum` is LLVM's own instruction. `exact_exp2`, `sine_and_cosine` and loops
+without ``fastmath`` around them give the same bits wherever a number stands: LLVM may then vectorise, but not round
+another way.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numba.extending import intrinsic, overload
 
 from privsvm.numerics.jit import jit_step
 
-__all__ = ["FAST_MATH", "LOG2_E", "exp2", "maximum"]
+__all__ = ["FAST_MATH", "LOG2_E", "exact_exp2", "exp2", "maximum", "sine_and_cosine"]
 
 # Sums may be reordered and numbers are finite: what vectorising needs.
 FAST_MATH = {"contract", "nnan", "ninf", "nsz", "reassoc"}
@@ -115,6 +117,57 @@ def _exp2_f64(exponent):
     value = value * rest + _B1
     value = value * rest + _B0
     return _from_bits_64(_bits_64(value) + (_bits_64(shifted) << np.int64(52)))
+
+
+@jit_step(fastmath=False, forceinline=True)
+def exact_exp2(exponent):
+    """``2^exponent`` for exponents of at most 0 or NaN (taken for minus infinity), one operation after the other."""
+    exponent = exponent if exponent > _LOWEST_64 else _LOWEST_64
+    shifted = exponent + _SHIFTER_64
+    rest = exponent - (shifted - _SHIFTER_64)
+    value = _B11 * rest + _B10
+    value = value * rest + _B9
+    value = value * rest + _B8
+    value = value * rest + _B7
+    value = value * rest + _B6
+    value = value * rest + _B5
+    value = value * rest + _B4
+    value = value * rest + _B3
+    value = value * rest + _B2
+    value = value * rest + _B1
+    value = value * rest + _B0
+    return _from_bits_64(_bits_64(value) + (_bits_64(shifted) << np.int64(52)))
+
+
+# Half of pi in three parts, the first two with 33 bits: products with whole numbers below 2^20 are exact.
+_TURNS = 2.0 / np.pi
+_HALF_PI_1, _HALF_PI_2, _HALF_PI_3 = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624871116645580e-21
+# Minimax polynomials on [-pi/4, pi/4], of Sun's fdlibm.
+_S1, _S2, _S3 = -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04
+_S4, _S5, _S6 = 2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10
+_C1, _C2, _C3 = 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05
+_C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11
+_LARGEST_ANGLE = 2.0**31
+
+
+@jit_step(fastmath=False, forceinline=True)
+def sine_and_cosine(angle):
+    """Sine and cosine of an angle, one operation after the other; an angle of 2^31 or more counts as 0.
+
+    Up to 1e6 they are off by less than 1e-15, and beyond by about the angle's own round-off.
+    """
+    angle = angle if abs(angle) < _LARGEST_ANGLE else 0.0
+    turns = (angle * _TURNS + _SHIFTER_64) - _SHIFTER_64
+    quarter = np.int32(turns)
+    rest = ((angle - turns * _HALF_PI_1) - turns * _HALF_PI_2) - turns * _HALF_PI_3
+    z = rest * rest
+    sine = rest + rest * z * (_S1 + z * (_S2 + z * (_S3 + z * (_S4 + z * (_S5 + z * _S6)))))
+    cosine = 1.0 - (0.5 * z - z * z * (_C1 + z * (_C2 + z * (_C3 + z * (_C4 + z * (_C5 + z * _C6))))))
+    odd = (quarter & np.int32(1)) != 0
+    first, second = (cosine if odd else sine), (sine if odd else cosine)
+    first = -first if (quarter & np.int32(2)) != 0 else first
+    second = -second if ((quarter + np.int32(1)) & np.int32(2)) != 0 else second
+    return first, second
 
 
 def exp2(exponent):

@@ -17,6 +17,7 @@ JIT_GROUPS = {
     "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "block_smo"),
     "linear_svm": ("crammer_singer", "hinge"),
     "condense": ("condense",),
+    "row_features": ("row_features",),
     "smo": ("smo",),
 }
 JIT_MODULES = tuple(name for names in JIT_GROUPS.values() for name in names)

@@ -1,0 +1,83 @@
+"""Random Fourier features of the Gaussian kernel, for noisy hinge SVMs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privsvm.base.hinge_release import Features, HingeReleaseClassifier, kernel_reach
+from privsvm.base.parameters import parameter
+from privsvm.base.perturbation import OneVsRestRelease
+from privsvm.base.released import FourierPath
+from privsvm.constraints import COUNT, POSITIVE, either, one_of, whole
+from privsvm.numerics.grid_rows import LARGEST_BITS, grid_rows
+from privsvm.numerics.streams import seeded_stream
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.features import fourier_frequencies
+from privsvm.solvers.kernels import resolve_gamma
+from privsvm.solvers.row_features import fourier_row_features
+
+__all__ = ["FourierRows"]
+
+
+class FourierRows(HingeReleaseClassifier):
+    """Random Fourier features of the Gaussian kernel; a base.
+
+    Attributes
+    ----------
+    coef_ : ndarray (k, 2 D)
+        Noisy weight vectors of the features; k is 1 for two classes. The exact ones are not kept.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+    """
+
+    gamma: float | str = parameter(
+        "auto",
+        either('must be a positive finite number, "auto" or "scale"', POSITIVE, one_of("auto", "scale")),
+        'Coefficient of the Gaussian kernel; "auto" is 1 / d. "scale" takes the variance of the private rows: that '
+        "needs ``allow_unsound=True``, and the status falls to ``claimed``.",
+    )
+    n_components: int = parameter(250, COUNT, "Number D of random frequencies; each gives a cosine and a sine.")
+    features_seed: int = parameter(0, whole(0), "Seed of the frequencies. Public, and part of the model.")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.gamma == "scale" and not self.allow_unsound:
+            raise ValueError(
+                "gamma='scale': taken from the private rows; give a public number, or consent with allow_unsound=True"
+            )
+
+    def _features(self, X: Any) -> Features:
+        gamma = resolve_gamma(self.gamma, X)
+        public = seeded_stream(int(self.features_seed), "fourier features")
+        frequencies = fourier_frequencies(X.shape[1], int(self.n_components), gamma, public)
+        reach = kernel_reach(gamma)
+        return Features(
+            lambda rows: grid_rows(fourier_row_features(grid_rows(rows, reach, LARGEST_BITS), frequencies), 1.0),
+            1.0,
+            (
+                "features have norm at most 1: cosine and sine of every frequency, computed from each row by itself, "
+                "clipped and truncated to a public grid",
+                f"rows have norm at most {reach:.3g}: each is clipped and truncated to a public grid by itself",
+                f"the frequencies are public: drawn from seed {int(self.features_seed)}, not from the rows",
+            ),
+            public="C, gamma",
+            broken=("gamma='scale' was taken from the private rows",) if self.gamma == "scale" else (),
+            model=frequencies,
+        )
+
+    def _released(
+        self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features
+    ) -> FourierPath:
+        return FourierPath(
+            epsilons=tuple(mechanism.epsilon for mechanism in release.mechanisms),
+            guarantees=guarantees,
+            n_classes=len(self.classes_),
+            fit_seconds=release.fit_seconds,
+            release_seconds=release.release_seconds,
+            frequencies=features.model,
+            coef=release.coef,
+        )
