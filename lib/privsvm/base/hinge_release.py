@@ -38,7 +38,8 @@ class Features:
     Attributes
     ----------
     compute : callable
-        From rows to features of norm at most `norm`, in floating point too.
+        From rows to features on a public grid: each row's depend on that row and on public numbers alone, bit for bit,
+        and their norm is at most `norm`.
     norm : float
         Their bound.
     bounded : tuple of str

@@ -65,7 +65,8 @@ def sum_error(n_rows: int, pull: float, more: float = 0.0) -> float:
     more : float, default=0.0
         Relative error of the dual variables.
     """
-    return (growth(min(n_rows, BLOCK) + n_rows / BLOCK + 4) + more) * pull * (1.0 + _SLACK) + _UNDERFLOW
+    share = growth(min(n_rows, BLOCK) + n_rows / BLOCK + 4) + more
+    return share * pull * (1.0 + growth(n_rows + 20)) * (1.0 + _SLACK) + _UNDERFLOW
 
 
 def sums_of_rows(X, alpha: np.ndarray) -> np.ndarray:
