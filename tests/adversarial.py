@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from privsvm.numerics.noise_source import NoiseSource
+
 KINDS = ["label", "zeros", "huge", "opposite", "duplicate", "lost class", "removed"]
 
 
@@ -33,17 +35,23 @@ def neighbours(X, y, n_classes, kind, rng):
     return base, (X, y), "replace_one"
 
 
-class Silence:
+class Silence(NoiseSource):
     """A noise source that draws zeros, so that a release is the exact quantity on the mechanism's grid."""
+
+    def __init__(self):
+        super().__init__(bytes(32))
+
+    def rounded_normals(self, sigma, size):
+        return np.zeros(size, dtype=np.int64)
+
+    def discrete_laplace(self, scale, size):
+        return np.zeros(size, dtype=np.int64)
+
+    def exponential_choices(self, scores, scale):
+        return scores.argmax(axis=-1)
+
+    def generator(self):
+        return self
 
     def normal(self, loc, scale, size):
         return np.zeros(size)
-
-    gumbel = normal
-
-    def integers(self, high, size):
-        return np.zeros(size, dtype=np.int64)
-
-    def random(self, size):
-        # Accepts what is accepted always, and ends a run of trials at once.
-        return np.full(size, 0.9)

@@ -11,7 +11,7 @@ from tests.adversarial import KINDS, Silence, neighbours
 
 from privsvm import DPFrankWolfeClassifier
 from privsvm.base.perturbation import one_vs_rest_signs
-from privsvm.methods.dp_frank_wolfe import score_sensitivity
+from privsvm.methods.dp_frank_wolfe import score_sensitivity, slope_bits
 from privsvm.privacy.accounting import zcdp_epsilon
 
 
@@ -42,33 +42,62 @@ def test_scores_never_move_more_than_the_sensitivity(
     y = rng.integers(0, n_classes, size=n)
     first, second, _ = neighbours(X, y, n_classes, kind, rng)
     model = model_for(n_classes, radius=radius, data_bound=bound, smoothing=smoothing, fit_intercept=intercept)
-    weights = rng.dirichlet(np.full(4 + intercept, 0.3), size=(2, 1 if n_classes == 2 else n_classes))
-    weights *= radius * rng.choice([-1, 1], size=weights.shape) * rng.random()
+    shape = 2, 1 if n_classes == 2 else n_classes
+    step = int(rng.integers(0, 100))
+    counts = rng.multinomial(step, rng.dirichlet(np.full(4 + intercept, 0.3)), size=shape)
+    counts = counts * rng.choice([-1.0, 1.0], size=counts.shape)
     scores = [
-        model._scores(model._bounded(rows), one_vs_rest_signs(codes, n_classes), weights)
+        model._scores(model._bounded(rows), one_vs_rest_signs(codes, n_classes), counts, step)
         for rows, codes in (first, second)
     ]
-    allowed = score_sensitivity(radius, bound, n, 4 + intercept, smoothing)
-    assert np.abs(scores[0] - scores[1]).max() <= allowed
-    assert allowed <= 2 * radius * bound / n * (1 + 1e-4)
+    assert scores[0].dtype == np.int64
+    assert np.abs(scores[0] - scores[1]).max() <= score_sensitivity(n) == 2**39
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_scores_do_not_depend_on_the_order_of_rows_their_padding_or_their_form(seed, n, sparse):
+    """Whole numbers: permuted rows, rows of zeros whose slope is 0, dense or CSR, give the same scores bit for bit."""
+    rng = np.random.default_rng(seed)
+    model = model_for(2, fit_intercept=False)
+    X, signs = rng.normal(size=(n, 7)), rng.choice([-1.0, 1.0], size=(1, n))
+    step = int(rng.integers(1, 50))
+    counts = np.round(rng.normal(size=(3, 1, 7)) * step / 10)
+    rows = model._bounded(X)
+    scores = model._scores(rows, signs, counts, step)
+    order = rng.permutation(n)
+    changed = scipy.sparse.csr_array(rows[order]) if sparse else rows[order]
+    assert np.array_equal(model._scores(changed, signs[:, order], counts, step), scores)
+    padded = np.vstack([rows, np.zeros((3, 7))])
+    assert np.array_equal(model._scores(padded, np.append(signs, np.ones((1, 3)), axis=1), counts, step), scores)
+    # The other rows' shares, one by one.
+    single = sum(model._scores(rows[i : i + 1], signs[:, i : i + 1], counts, step) for i in range(n))
+    assert np.array_equal(single, scores)
+
+
+def test_many_rows_have_scores_that_fit():
+    assert [slope_bits(n) for n in (1, 2**23, 2**24 - 1, 2**24, 2**30)] == [18, 18, 18, 17, 11]
+    for n in (1, 2**23, 2**24, 2**30):
+        assert n * score_sensitivity(n) <= 2**63
 
 
 def test_a_flipped_label_attains_the_bound():
     X = np.array([[1.0, -1.0]] * 5)
-    weights = np.zeros((1, 1, 3))
+    counts = np.zeros((1, 1, 3))
     scores = [
-        model_for(2)._scores(model_for(2)._bounded(X), one_vs_rest_signs(np.array([0, 0, 1, 1, y]), 2), weights)
+        model_for(2)._scores(model_for(2)._bounded(X), one_vs_rest_signs(np.array([0, 0, 1, 1, y]), 2), counts, 0)
         for y in (0, 1)
     ]
-    assert np.abs(scores[0] - scores[1]).max() == pytest.approx(score_sensitivity(10.0, 1.0, 5, 3, 0.5), rel=1e-9)
+    assert np.abs(scores[0] - scores[1]).max() == score_sensitivity(5)
 
 
 def test_scores_are_the_slopes_of_the_loss_towards_the_vertices():
     X, y = scaled(load_wine)
     model = model_for(3, radius=3.0, smoothing=0.7)
-    rows, signs = model._bounded(X), one_vs_rest_signs(y, 3)
-    weights = np.random.default_rng(0).normal(size=(2, 3, 14)) * 0.1
-    scores = model._scores(rows, signs, weights)
+    cells, signs = model._bounded(X), one_vs_rest_signs(y, 3)
+    counts = np.round(np.random.default_rng(0).normal(size=(2, 3, 14)) * 3)
+    rows, weights = cells / 2.0**20, counts * 3.0 / 40
+    scores = model._scores(cells, signs, counts, 40) * (3.0 / len(y) / 2.0**38)
     for problem in range(3):
         for vertex in range(28):
             towards = np.zeros(14)
@@ -77,7 +106,7 @@ def test_scores_are_the_slopes_of_the_loss_towards_the_vertices():
             up, down = (
                 loss(signs[problem] * (rows @ (weights[1, problem] + s * towards)), 0.7).mean() for s in (step, -step)
             )
-            assert scores[1, problem, vertex] == pytest.approx(-(up - down) / (2 * step), abs=1e-7)
+            assert scores[1, problem, vertex] == pytest.approx(-(up - down) / (2 * step), abs=2e-5)
 
 
 def test_without_noise_it_is_frank_wolfe_and_nears_the_optimum():
@@ -85,7 +114,7 @@ def test_without_noise_it_is_frank_wolfe_and_nears_the_optimum():
     signs = np.where(y == 1, 1.0, -1.0)
     model = model_for(2, radius=5.0, n_steps=20_000)
     path = model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
-    rows = model._bounded(X)
+    rows = model._bounded(X) / 2.0**20
 
     def objective(w):
         return loss(signs * (rows @ w), 0.5).mean()
@@ -129,8 +158,9 @@ def test_features_are_clipped_and_the_intercept_counts_in_the_radius(sparse):
     model = model_for(3, data_bound=2.0)
     bounded = model._bounded(scipy.sparse.csr_array(X) if sparse else X)
     dense = bounded.toarray() if sparse else bounded
-    assert np.abs(dense).max() <= 2.0
-    assert np.array_equal(dense[:, -1], np.full(len(y), 2.0))
+    assert np.abs(dense).max() <= 2**20
+    assert np.array_equal(dense, np.rint(dense))
+    assert np.array_equal(dense[:, -1], np.full(len(y), 2.0**20))
     path = model.release_path(X, y, [1.0], 3, 0)
     norms = np.abs(path.coef[0]).sum(axis=-1) + np.abs(path.intercept[0]) / 2.0
     assert norms.max() <= 10.0 * (1 + 1e-12)
@@ -145,8 +175,8 @@ def test_sparse_rows_give_the_same_models():
     X, y = scaled(load_digits)
     X = np.where(X > -1, X, 0)
     dense, sparse = (model_for(10).release_path(rows, y, [1.0, 8.0], 2, 3) for rows in (X, scipy.sparse.csr_array(X)))
-    assert np.allclose(dense.coef, sparse.coef)
-    assert np.allclose(dense.intercept, sparse.intercept)
+    assert np.array_equal(dense.coef, sparse.coef)
+    assert np.array_equal(dense.intercept, sparse.intercept)
 
 
 def test_models_of_one_epsilon_do_not_depend_on_the_grid_or_the_block(monkeypatch):
@@ -163,7 +193,7 @@ def test_models_of_one_epsilon_do_not_depend_on_the_grid_or_the_block(monkeypatc
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_audit_s_chain_is_the_training_on_the_rows_it_describes(intercept, sign):
     """All sequences of selections, with the scores that training computes."""
-    n_rows, n_features, n_steps, scale = 6, 2, 3, 0.7
+    n_rows, n_features, n_steps, scale = 6, 2, 3, 2**38
     model = model_for(2, radius=4.0, data_bound=0.5, n_steps=n_steps, fit_intercept=intercept)
     X = np.zeros((n_rows, n_features))
     X[0] = 0.5
@@ -172,12 +202,11 @@ def test_the_audit_s_chain_is_the_training_on_the_rows_it_describes(intercept, s
     width = rows.shape[1]
     expected = np.zeros((n_steps + 2, 2 * n_steps + 3 if intercept else 1))
     for vertices in itertools.product(range(2 * width), repeat=n_steps):
-        weights, chance = np.zeros((1, 1, width)), 1.0
+        counts, chance = np.zeros((1, 1, width)), 1.0
         for step, vertex in enumerate(vertices):
-            scores = model._scores(rows, labels, weights)[0, 0] / scale
+            scores = model._scores(rows, labels, counts, step)[0, 0] / scale
             chance *= np.exp(scores[vertex] - np.logaddexp.reduce(scores))
-            weights *= step / (step + 1)
-            weights[0, 0, vertex % width] += (4.0 if vertex < width else -4.0) / (step + 1)
+            counts[0, 0, vertex % width] += 1.0 if vertex < width else -1.0
         positive = sum(vertex < width for vertex in vertices)
         net = sum((vertex == width - 1) - (vertex == 2 * width - 1) for vertex in vertices) if intercept else 0
         expected[positive, net + n_steps + 1 if intercept else 0] += chance

@@ -70,9 +70,10 @@ def test_the_kernel_expansion_scores_as_the_noisy_weights_on_the_features(load):
     n_classes = y.max() + 1
     noise = {}
 
-    class Recorder:
-        def normal(self, loc, scale, size):
-            noise["w"] = np.random.default_rng(1).normal(loc, scale, size)
+    class Recorder(Silence):
+        def rounded_normals(self, sigma, size):
+            noise["w"] = np.rint(np.random.default_rng(1).normal(0.0, sigma, size)).astype(np.int64)
+            noise["scale"] = sigma
             return noise["w"]
 
     model = model_for(n_classes)
@@ -82,8 +83,9 @@ def test_the_kernel_expansion_scores_as_the_noisy_weights_on_the_features(load):
     features = landmark_features(X, noisy.support_vectors, 0.05, root)
     k = 1 if n_classes == 2 else n_classes
     difference = noisy.scores(X, 0)[0] - exact.scores(X, 0)[0]
+    weights_noise = noise["w"] * (noisy.guarantees[0].noise_scale / noise["scale"])
     grid = noisy.guarantees[0].sensitivity * 1e-6
-    assert np.allclose(difference, features @ noise["w"].reshape(k, -1).T, atol=3 * grid)
+    assert np.allclose(difference, features @ weights_noise.reshape(k, -1).T, atol=3 * grid)
     weights = (np.linalg.inv(root) @ noisy.pair_coef[0, 0]).T
     assert np.allclose(noisy.scores(X, 0)[0], features @ weights.T, atol=1e-9)
 

@@ -117,7 +117,7 @@ class TestTuning:
         X, y = wdbc()
         test = np.zeros(len(y), dtype=bool)
         drawn = np.random.default_rng(0)
-        monkeypatch.setattr(one_norm_training, "noise_streams", lambda rng, estimator: lambda epsilon, repeat: drawn)
+        monkeypatch.setattr(one_norm_training, "noise_generators", lambda rng, estimator: lambda epsilon, repeat: drawn)
         model = OneNormSVMClassifier(C="tune").fit(X, y)
         again = np.random.default_rng(0)
         test[again.choice(569, 57, replace=False)] = True

@@ -4,6 +4,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privsvm.numerics.noise_source import seeded_source
 from privsvm.numerics.streams import seeded_stream, system_stream
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.privacy.mechanisms import (
@@ -17,7 +18,7 @@ from privsvm.privacy.mechanisms import (
 def test_noise_is_gaussian_of_the_stated_scale():
     """Fixed seed; for a correct mechanism a new seed would fail with probability below 1e-6."""
     mechanism = GaussianMechanism(epsilon=0.7, delta=1e-6, sensitivity=0.3, size=10**6)
-    noise = mechanism.release(np.zeros(10**6), seeded_stream(1, "test"))
+    noise = mechanism.release(np.zeros(10**6), seeded_source(1, "test"))
     assert scipy.stats.kstest(noise / mechanism.noise_scale, "norm").pvalue > 1e-7
     # Chi-square bound on the variance at 5.3 standard deviations.
     assert abs(np.var(noise) / mechanism.noise_scale**2 - 1) < 5.3 * np.sqrt(2 / 1e6)
@@ -26,7 +27,7 @@ def test_noise_is_gaussian_of_the_stated_scale():
 def test_noise_is_laplace_of_the_stated_scale():
     """Fixed seed; for a correct mechanism a new seed would fail with probability below 1e-6."""
     mechanism = LaplaceMechanism(epsilon=0.7, sensitivity=0.3, size=10**6)
-    noise = mechanism.release(np.zeros(10**6), seeded_stream(1, "test"))
+    noise = mechanism.release(np.zeros(10**6), seeded_source(1, "test"))
     assert mechanism.noise_scale == pytest.approx(0.3 / 0.7, rel=2e-6)
     # The fourth moment of Laplace noise is 24 b^4, so its square has standard deviation sqrt(20) b^2 around 2 b^2.
     assert abs(np.mean((noise / mechanism.noise_scale) ** 2) / 2 - 1) < 5.3 * np.sqrt(5 / 1e6)
@@ -57,7 +58,7 @@ def test_laplace_rounding_is_paid_for(sensitivity, size, log_epsilon, seed):
 
 def cells_of(mechanism, cell, size, seed):
     """Releases of `size` numbers that all lie on one cell of the grid, in units of the grid."""
-    cells = mechanism.release(np.full(size, cell * mechanism.grid), seeded_stream(seed, "test")) / mechanism.grid
+    cells = mechanism.release(np.full(size, cell * mechanism.grid), seeded_source(seed, "test")) / mechanism.grid
     assert np.array_equal(cells, np.rint(cells))
     return cells.astype(np.int64)
 
@@ -150,7 +151,7 @@ def test_vectors_keep_their_shape_and_budget(n_vectors, noise, composition):
         mechanism = VectorsMechanism(**{**chosen, "epsilon": epsilon})
         assert mechanism.epsilon_proved <= epsilon
         vectors = np.random.default_rng(0).normal(size=(n_vectors, 11))
-        released = mechanism.release(vectors, seeded_stream(0, "test"))
+        released = mechanism.release(vectors, seeded_source(0, "test"))
         assert released.shape == vectors.shape
         assert np.abs(released - vectors).max() < 40 * mechanism.noise_scale
 
@@ -164,10 +165,10 @@ def test_unknown_words_are_named(change):
 
 def test_selections_have_the_exponential_mechanism_s_frequencies():
     """Fixed seed; chi-square with an error probability of 1e-7."""
-    mechanism = ExponentialSelections(epsilon=20.0, delta=1e-5, sensitivity=0.1, n_selections=3)
-    scores = np.array([0.3, 0.25, 0.0, -0.2, 0.29])
-    drawn = mechanism.select(np.tile(scores, (200_000, 1)), seeded_stream(2, "test"))
-    weights = np.exp(mechanism.step_epsilon * scores / 0.2)
+    mechanism = ExponentialSelections(epsilon=20.0, delta=1e-5, sensitivity=10**6, n_selections=3)
+    scores = np.array([3_000_000, 2_500_000, 0, -2_000_000, 2_900_000])
+    drawn = mechanism.select(np.tile(scores, (200_000, 1)), seeded_source(2, "test"))
+    weights = np.exp(mechanism.step_epsilon * scores / 2e6)
     expected = weights / weights.sum() * drawn.size
     assert scipy.stats.chisquare(np.bincount(drawn, minlength=5), expected).pvalue > 1e-7
 
@@ -176,12 +177,13 @@ def test_selections_have_the_exponential_mechanism_s_frequencies():
 @settings(max_examples=60, deadline=None)
 def test_one_selection_has_bounded_range_and_all_stay_within_the_budget(log_epsilon, n_selections, seed, size):
     epsilon, delta = 10.0**log_epsilon, 1e-5
-    mechanism = ExponentialSelections(epsilon=epsilon, delta=delta, sensitivity=0.3, n_selections=n_selections)
+    sensitivity = 3 * 2**30
+    mechanism = ExponentialSelections(epsilon=epsilon, delta=delta, sensitivity=sensitivity, n_selections=n_selections)
     assert epsilon * (1 - 1e-5) <= mechanism.epsilon_proved <= epsilon
     assert ("sum" in mechanism.accountant) == (mechanism.epsilon_proved == n_selections * mechanism.step_epsilon)
     rng = np.random.default_rng(seed)
-    first = rng.normal(size=size)
-    second = first + rng.choice([-0.3, 0.3], size=size)
+    first = np.rint(rng.normal(size=size) * 2**32)
+    second = first + rng.choice([-sensitivity, sensitivity], size=size)
     log_p, log_q = (
         scores / mechanism.noise_scale - np.logaddexp.reduce(scores / mechanism.noise_scale)
         for scores in (first, second)
@@ -193,7 +195,7 @@ def test_one_selection_has_bounded_range_and_all_stay_within_the_budget(log_epsi
 @pytest.mark.parametrize("n_selections", [1, 20, 400])
 def test_a_pair_of_candidates_does_not_refute_the_selections(epsilon, n_selections):
     """Two candidates whose scores change places: the privacy loss counts how often the first one is selected."""
-    mechanism = ExponentialSelections(epsilon=epsilon, delta=1e-5, sensitivity=1.0, n_selections=n_selections)
+    mechanism = ExponentialSelections(epsilon=epsilon, delta=1e-5, sensitivity=2**39, n_selections=n_selections)
     share = 1 / (1 + np.exp(-mechanism.step_epsilon / 2))
     counts = np.arange(n_selections + 1)
     p, q = (scipy.stats.binom.pmf(counts, n_selections, chance) for chance in (share, 1 - share))
@@ -206,10 +208,14 @@ def test_a_pair_of_candidates_does_not_refute_the_selections(epsilon, n_selectio
     assert delta_of(mechanism.epsilon_proved / 3) > 1e-5
 
 
-def test_scores_that_are_not_finite_are_refused():
-    mechanism = ExponentialSelections(epsilon=1.0, delta=1e-5, sensitivity=1.0, n_selections=1)
-    with pytest.raises(ValueError, match="scores"):
-        mechanism.select(np.array([[0.0, np.nan]]), np.random.default_rng(0))
+def test_scores_are_whole_numbers_and_the_scale_is_rounded_up():
+    mechanism = ExponentialSelections(epsilon=1.0, delta=1e-5, sensitivity=1, n_selections=1)
+    with pytest.raises(TypeError, match="scores: are float64"):
+        mechanism.select(np.array([[0.0, 1.0]]), np.random.default_rng(0))
+    assert mechanism.noise_scale == 3
+    assert mechanism.epsilon_proved <= 1.0
+    with pytest.raises(ValueError, match=r"epsilon=1e-06, n_selections=1000000000: .*whole numbers"):
+        ExponentialSelections(epsilon=1e-6, delta=1e-9, sensitivity=2**39, n_selections=10**9)
 
 
 @given(st.floats(1e-8, 1e6), st.integers(1, 5000), st.integers(0, 1000))
@@ -247,10 +253,62 @@ def test_system_streams_do_not_repeat():
     assert len({system_stream().bytes(16) for _ in range(300)}) == 300
 
 
-@pytest.mark.parametrize("values", [np.zeros(3), np.array([1.0, np.nan]), np.array([np.inf, 0.0])])
-def test_wrong_vectors_are_refused(values):
-    with pytest.raises(ValueError, match="values"):
-        GaussianMechanism(epsilon=1.0, delta=1e-5, sensitivity=1.0, size=2).release(values, np.random.default_rng(0))
+MECHANISMS = [
+    GaussianMechanism(epsilon=1.0, delta=1e-5, sensitivity=1.0, size=6),
+    LaplaceMechanism(epsilon=1.0, sensitivity=1.0, size=6),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_vectors_of_another_size_are_refused(mechanism):
+    with pytest.raises(ValueError, match="values has 3 numbers"):
+        mechanism.release(np.zeros(3), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_nothing_that_depends_on_the_numbers_is_refused(mechanism):
+    """A refusal would tell neighbours apart. Numbers too large are clipped; what is no number counts as 0."""
+    values = np.array([np.nan, np.inf, -np.inf, 1e308, -1e-320, 3.0])
+    released = mechanism.release(values, seeded_source(0, "test"))
+    assert np.isfinite(released).all()
+    same = mechanism.release(np.array([0.0, 1e300, -1e300, 1e30, 0.0, 3.0]), seeded_source(0, "test"))
+    assert np.array_equal(released, same)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_neighbours_have_the_same_possible_releases(mechanism):
+    """The same noise on vectors one cell apart: all releases move by one cell, and none is lost to rounding."""
+    base = np.array([0.0, 1.0, -1.0, 1e3, 7.25, -0.5])
+    cells = [
+        mechanism.release(base + k * mechanism.grid, seeded_source(5, "test")) / mechanism.grid for k in (0, 1, 2)
+    ]  # fmt: skip
+    assert np.array_equal(cells[1] - cells[0], np.ones(6))
+    assert np.array_equal(cells[2] - cells[0], np.full(6, 2.0))
+    # What one vector releases with one noise, its neighbour releases with another one: one cell less.
+    wanted = cells[0] - (cells[1] - cells[0])
+    assert np.array_equal(wanted, mechanism.release(base - mechanism.grid, seeded_source(5, "test")) / mechanism.grid)
+
+
+def test_gaussian_noise_is_rounded_on_the_grid_and_its_scale_rounded_up():
+    """The release is the cells of the vector plus whole numbers of the stated scale, as the sampler draws them."""
+    for epsilon, size, sensitivity in ((1.0, 5, 1.0), (0.01, 300, 1e-7), (20.0, 7, 3e5)):
+        mechanism = GaussianMechanism(epsilon=epsilon, delta=1e-6, sensitivity=sensitivity, size=size)
+        sigma = mechanism.noise_scale / mechanism.grid
+        assert sigma * mechanism.grid == mechanism.noise_scale
+        assert mechanism.noise_scale > mechanism.total_sensitivity * gaussian_noise_multiplier(epsilon, 1e-6)
+        values = np.linspace(-1, 1, size) * sensitivity
+        released = mechanism.release(values, seeded_source(0, "test"))
+        noise = seeded_source(0, "test").rounded_normals(sigma, size)
+        assert np.array_equal(released, (np.rint(values / mechanism.grid) + noise) * mechanism.grid)
+
+
+def test_noise_of_very_many_cells_gets_a_wider_grid():
+    usual = GaussianMechanism(epsilon=1.0, delta=1e-5, sensitivity=1.0, size=100)
+    noisy = GaussianMechanism(epsilon=1e-6, delta=1e-12, sensitivity=1.0, size=100)
+    assert noisy.grid > usual.grid
+    assert noisy.noise_scale / noisy.grid < 2.0**41
+    assert noisy.total_sensitivity < 1.001
+    assert np.isfinite(noisy.release(np.zeros(100), seeded_source(0, "test"))).all()
 
 
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, np.inf, np.nan])

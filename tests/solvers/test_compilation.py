@@ -43,19 +43,19 @@ def test_of_eight_processes_one_compiles(tmp_path):
     """All start at once on a cold cache: each group is compiled by one, and loaded by the others."""
     code = textwrap.dedent("""
         import importlib, json
-        from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, warm_up
+        from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, full_name, warm_up
         compiled = compile_once(*JIT_MODULES)
         found = {}
         for group, names in JIT_GROUPS.items():
             if group in compiled:
                 continue
             warm_up(group)
-            modules = [importlib.import_module(f"privsvm.solvers.{name}") for name in names]
-            others = {f"privsvm.solvers.{name}" for name in JIT_MODULES if name not in names}
+            modules = [importlib.import_module(full_name(name)) for name in names]
+            others = {full_name(name) for name in JIT_MODULES if name not in names}
             # A solver may keep its jit functions in a module of their own.
             own = {id(f): f for module in modules for f in vars(module).values()
                    if hasattr(getattr(f, "stats", None), "cache_hits")
-                   and f.__module__.startswith("privsvm.solvers") and f.__module__ not in others}
+                   and f.__module__.startswith(("privsvm.solvers", "privsvm.numerics")) and f.__module__ not in others}
             stats = [f.stats for f in own.values()]
             counts = [[sum(s.cache_hits.values()), sum(s.cache_misses.values())] for s in stats]
             found[group] = [sum(column) for column in zip(*counts)]

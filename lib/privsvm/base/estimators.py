@@ -17,51 +17,84 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.base.parameters import ALLOW_UNSOUND, CLASSES, EPSILON, LABELS, NEIGHBOURS, RANDOM_STATE, DeclaredEstimator
 from privsvm.base.validation import common_tags
+from privsvm.digests import canonical_json
+from privsvm.numerics.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.streams import seeded_stream, system_stream
 from privsvm.privacy.guarantee import Guarantee, Neighbours
 
 __all__ = [
+    "NoiseSources",
     "NoiseStreams",
     "PrivateClassifier",
     "ReleasedClassifier",
     "SingleModelClassifier",
     "disclose_noise",
+    "noise_generators",
     "noise_streams",
 ]
 
-NoiseStreams = Callable[[float, int], np.random.Generator]
+# What callers may pass, and what `noise_streams` makes of it.
+NoiseStreams = Callable[[float, int], NoiseSource | np.random.Generator]
+NoiseSources = Callable[[float, int], NoiseSource]
 
 _SECRET_SEED = "the seed is secret, stored nowhere and used for one release only: for benchmarks"
 
 
-def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimator: Any) -> NoiseStreams:
-    """Give every (epsilon, repeat) of a path a noise stream of its own.
+def _check_rng(rng: Any) -> None:
+    """Raise ValueError unless this is a generator or an integer."""
+    if isinstance(rng, bool) or not isinstance(rng, (np.random.Generator, int, np.integer)):
+        raise ValueError(f"rng={rng!r}: must be a callable, a numpy Generator, an integer or None")
+
+
+def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimator: Any) -> NoiseSources:
+    """Give every (epsilon, repeat) of a path a noise source of its own.
 
     Parameters
     ----------
     rng : callable, numpy.random.Generator, int or None
-        A callable ``(epsilon, repeat) -> Generator`` is used as it is. An integer seeds
-        counter-based streams. A generator is drawn from once for such a seed. None takes fresh
+        A callable ``(epsilon, repeat) -> NoiseSource or Generator`` is asked each time; a generator that it returns
+        gives a key of 32 bytes. An integer seeds the sources. A generator is asked once for a key. None takes fresh
         entropy of the operating system for every release.
     estimator : estimator
-        Its class is part of the streams' key: two methods with one seed share no noise.
+        Its class is part of the sources' keys: two methods with one seed share no noise.
 
     Returns
     -------
     callable
     """
     if callable(rng):
-        return rng
+        return lambda epsilon, repeat: as_source(rng(epsilon, repeat))
+    if rng is None:
+        return lambda epsilon, repeat: system_source()
+    method = type(estimator).__name__
+    if isinstance(rng, np.random.Generator):
+        common = as_source(rng)
+        return lambda epsilon, repeat: common.part(canonical_json([method, float(epsilon), repeat]))
+    _check_rng(rng)
+    seed = int(rng)
+    return lambda epsilon, repeat: seeded_source(seed, method, float(epsilon), repeat)
+
+
+def noise_generators(
+    rng: NoiseStreams | np.random.Generator | int | None, estimator: Any
+) -> Callable[[float, int], np.random.Generator]:
+    """Give every (epsilon, repeat) a generator of NumPy's, for methods that prove nothing; see `noise_streams`.
+
+    A generator that a callable returns is used as it is.
+    """
     if rng is None:
         return lambda epsilon, repeat: system_stream()
-    if isinstance(rng, np.random.Generator):
-        seed = int(rng.integers(2**63))
-    elif isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
-        seed = int(rng)
-    else:
-        raise ValueError(f"rng={rng!r}: must be a callable, a numpy Generator, an integer or None")
-    method = type(estimator).__name__
-    return lambda epsilon, repeat: seeded_stream(seed, "noise", method, float(epsilon), repeat)
+    if callable(rng):
+        given: NoiseStreams = rng
+
+        def stream(epsilon: float, repeat: int) -> np.random.Generator:
+            source = given(epsilon, repeat)
+            return source.generator() if isinstance(source, NoiseSource) else source
+
+        return stream
+    _check_rng(rng)
+    seed = int(rng.integers(2**63)) if isinstance(rng, np.random.Generator) else int(rng)
+    return lambda epsilon, repeat: seeded_stream(seed, "noise", type(estimator).__name__, float(epsilon), repeat)
 
 
 def disclose_noise(guarantee: Guarantee, rng: NoiseStreams | np.random.Generator | int | None) -> Guarantee:

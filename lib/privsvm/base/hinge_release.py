@@ -83,7 +83,7 @@ class HingeReleaseClassifier(PrivateClassifier):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise. Training time is not covered: it depends on the rows.
+    Training time is not covered: it depends on the rows.
     """
 
     C: float = C_PUBLIC

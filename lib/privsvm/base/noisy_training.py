@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, disclose_noise
+from privsvm.base.estimators import NoiseSources, NoiseStreams, disclose_noise
 from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.base.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.base.released import LinearPath, StandardizedLinearPath, UnitLinearPath
@@ -252,7 +252,7 @@ def release_noisy_gradient(
     delta: float,
     neighbours: Neighbours,
     repeats: int,
-    streams: NoiseStreams,
+    streams: NoiseSources,
     n_jobs: int | None = None,
     composition: str = "joint",
     scaling: str = "none",
@@ -347,7 +347,9 @@ def release_noisy_gradient(
         stream = streams(epsilons[index], repeat)
         run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
         if scaling != "none":
-            scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream)
+            scaled = scale_rows(
+                to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream.part("scaling").generator()
+            )
             trained = run(scaled.rows, codes, n_vectors)
             return *scaled.model(trained.coef), *scaled.features
         models = [run(rows, own, vectors) for own, vectors in problems]

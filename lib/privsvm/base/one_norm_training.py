@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, SingleModelClassifier, noise_streams
+from privsvm.base.estimators import NoiseStreams, SingleModelClassifier, noise_generators
 from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import check_training_data, is_number
@@ -355,7 +355,7 @@ class OneNormClassifier(SingleModelClassifier):
         self.check_declared()
         check_tuning(self.kernel, self.C, self.gamma)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        model, path, arrays = self._model(X, codes, noise_streams(rng, self)(0.0, 0))
+        model, path, arrays = self._model(X, codes, noise_generators(rng, self)(0.0, 0))
         self.C_, self.gamma_ = model.C, model.gamma
         self.objective_, self.gap_, self.n_iter_ = model.objective, model.gap, model.n_iter
         self.guarantee_ = self._guarantee(rng)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, disclose_noise
+from privsvm.base.estimators import NoiseSources, NoiseStreams, disclose_noise
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import INFERRED_CLASSES
 from privsvm.errors import nearest_name
@@ -24,7 +24,7 @@ from privsvm.numerics.rows import row_norms
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
-from privsvm.privacy.mechanisms import COMPOSITIONS, VectorsMechanism
+from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
 from privsvm.solvers.certificate import growth
 from privsvm.solvers.hinge import solve_hinge
 
@@ -298,9 +298,7 @@ class OneVsRestRelease:
                     f"{public}, the class set, the number of features and the scaling bounds are public",
                     TIME_IS_OUTSIDE,
                     "one model is released; several add up",
-                    "float64 noise: idealised numerics, on a fixed grid"
-                    if gaussian
-                    else "discrete noise on a fixed grid, drawn by float64 tests: idealised numerics",
+                    NOISE_ASSUMPTION,
                 ),
                 reference=reference,
                 witness=witness,
@@ -339,7 +337,7 @@ def release_one_vs_rest(
     noise: str,
     composition: str,
     repeats: int,
-    streams: NoiseStreams,
+    streams: NoiseSources,
     audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     published_constant: bool = False,
     solve: SolveProblems = solve_one_vs_rest,

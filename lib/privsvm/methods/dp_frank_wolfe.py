@@ -5,10 +5,17 @@ between -1 and 0, so with features of size at most b one replaced row changes th
 ``+-B e_j`` by at most ``2 B b / n``. Each step selects the vertex with the smallest product by the exponential
 mechanism and moves towards it (Talwar, Thakurta, Zhang 2015, Nearly optimal private LASSO, Algorithm 2). The
 coordinates it selects among are public; those of DPWSS are training rows.
+
+All that is computed of rows is in whole numbers. Features are truncated toward zero to whole numbers of ``b / 2^20``.
+Weights are ``B / t`` times the counts of earlier selections, so margins are exact up to a public factor. Slopes are
+truncated to whole numbers of ``2^-18``. A row's share of a score is a product of two such numbers, and lies between
+``-2^38`` and ``2^38``: one replaced row moves a score by at most ``2^39``. Sums are exact in float64, in whatever
+order, as long as they stay below ``2^53``; they are gathered in int64.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -26,12 +33,19 @@ from privsvm.base.validation import (
     check_training_data,
 )
 from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
+from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
-from privsvm.privacy.mechanisms import ExponentialSelections
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, ExponentialSelections
 from privsvm.solvers.hinge import smoothed_hinge_slopes
 
-__all__ = ["ESTIMATOR", "DPFrankWolfeClassifier", "score_sensitivity"]
+__all__ = ["ESTIMATOR", "DPFrankWolfeClassifier", "score_sensitivity", "slope_bits"]
+
+# Features are whole numbers of so many binary digits.
+_FEATURE_BITS = 20
+
+# Rows whose shares, of 38 binary digits at most, are added up in float64.
+_EXACT_ROWS = 2**15
 
 # Models are trained together as long as their margins and weights fit into so many numbers (64 MB).
 _BLOCK = 8_000_000
@@ -40,29 +54,14 @@ _BLOCK = 8_000_000
 _AUDIT_STEPS = 200
 
 
-def score_sensitivity(radius: float, data_bound: float, n_rows: int, n_features: int, smoothing: float) -> float:
-    """Bound how far the score of a vertex moves when one row is replaced.
+def slope_bits(n_rows: int) -> int:
+    """How many binary digits slopes keep, so that scores of so many rows, a public number, fit into int64."""
+    return min(18, 62 - _FEATURE_BITS - n_rows.bit_length())
 
-    Parameters
-    ----------
-    radius : float
-        B, the L1 norm of a vertex.
-    data_bound : float
-        b, the largest size of a feature.
-    n_rows, n_features : int
-        Size of the problem; public.
-    smoothing : float
-        h, the width of the smoothed part of the loss.
 
-    Returns
-    -------
-    float
-        ``2 B b / n``, plus twice what float64 may get wrong about a score: n numbers of size at most ``B b`` are
-        averaged, and each depends on a margin of size at most ``B b`` computed from d products, with slope ``1 / h``.
-    """
-    largest = radius * data_bound
-    relative = n_rows + (n_features + 1) * (1.0 + largest / smoothing) + 8
-    return 2.0 * largest / n_rows + 4.0 * relative * np.finfo(np.float64).eps * largest
+def score_sensitivity(n_rows: int) -> int:
+    """Bound how far the score of a vertex, a whole number, moves when one of `n_rows` rows is replaced."""
+    return int(2 * 2 ** (_FEATURE_BITS + slope_bits(n_rows)))
 
 
 class DPFrankWolfeClassifier(PrivateClassifier):
@@ -87,8 +86,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     selected vertices. (The usual ``2 / (t + 2)`` gives late vertices more weight: fewer of them average out the noise.)
     More than two classes are trained one-vs-rest; their c T selections are accounted together.
 
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows is public. An audit of more than 200
-    steps would take too long: its guarantees have no witness.
+    Status ``proved`` assumes that the number of rows is public. An audit of more than 200 steps would take too long:
+    its guarantees have no witness.
 
     Examples
     --------
@@ -145,12 +144,11 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         started = time.perf_counter()
         rows, signs = self._bounded(X), one_vs_rest_signs(codes, len(self.classes_))
-        sensitivity = score_sensitivity(
-            float(self.radius), float(self.data_bound), X.shape[0], rows.shape[1], float(self.smoothing)
-        )
         n_selections = int(self.n_steps) * signs.shape[0]
         mechanisms = [
-            ExponentialSelections(epsilon=epsilon, delta=delta, sensitivity=sensitivity, n_selections=n_selections)
+            ExponentialSelections(
+                epsilon=epsilon, delta=delta, sensitivity=score_sensitivity(X.shape[0]), n_selections=n_selections
+            )
             for epsilon in epsilons
         ]
         models = [
@@ -166,7 +164,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         return LinearPath(
             epsilons=tuple(epsilons),
             guarantees=tuple(
-                self._guarantee(mechanism, rng, witness)
+                self._guarantee(mechanism, X.shape[0], rng, witness)
                 for mechanism, witness in zip(mechanisms, witnesses, strict=True)
             ),
             n_classes=len(self.classes_),
@@ -176,46 +174,66 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         )
 
     def _bounded(self, X):
-        """Rows with features of size at most `data_bound`, and the constant feature."""
-        bound = float(self.data_bound)
-        constant = np.full((X.shape[0], int(self.fit_intercept)), bound)
-        if scipy.sparse.issparse(X):
-            clipped = scipy.sparse.csr_array((np.clip(X.data, -bound, bound), X.indices, X.indptr), shape=X.shape)
-            return scipy.sparse.hstack([clipped, scipy.sparse.csr_array(constant)]).tocsr()
-        return np.hstack([np.clip(X, -bound, bound), constant])
+        """Rows, and the constant feature, in whole numbers of ``b / 2^20``; clipped, and truncated toward zero."""
+        bound, most = float(self.data_bound), float(2**_FEATURE_BITS)
+        constant = np.full((X.shape[0], int(self.fit_intercept)), most)
 
-    def _scores(self, rows, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Scores (models, k, 2 d) of the vertices ``B e_j``, then ``-B e_j``: how much the loss falls towards each."""
-        n_models, n_problems, n_features = weights.shape
-        margins = np.asarray(rows @ weights.reshape(-1, n_features).T).reshape(-1, n_models, n_problems)
-        margins *= signs.T[:, None]
-        slopes = smoothed_hinge_slopes(margins, float(self.smoothing))
+        def cells(values: np.ndarray) -> np.ndarray:
+            return np.trunc(np.clip(values, -bound, bound) / bound * most)
+
+        if scipy.sparse.issparse(X):
+            clipped = scipy.sparse.csr_array((cells(X.data), X.indices, X.indptr), shape=X.shape)
+            return scipy.sparse.hstack([clipped, scipy.sparse.csr_array(constant)]).tocsr()
+        return np.hstack([cells(X), constant])
+
+    def _slope_cells(self, products: np.ndarray, step: int, n_rows: int) -> np.ndarray:
+        """Slopes of the loss in whole numbers, from products of cells of a row with counts of `step` selections.
+
+        Every number depends on one product and on public numbers alone.
+        """
+        unit = float(self.radius) * float(self.data_bound) / 2.0**_FEATURE_BITS / max(step, 1)
+        slopes = smoothed_hinge_slopes(products * unit, float(self.smoothing))
+        slopes *= 2.0 ** slope_bits(n_rows)
+        return np.trunc(slopes, out=slopes)
+
+    def _scores(self, rows, signs: np.ndarray, counts: np.ndarray, step: int) -> np.ndarray:
+        """Scores (models, k, 2 d) of the vertices ``B e_j``, then ``-B e_j``: how much the loss falls towards each.
+
+        `counts` (models, k, d) tells how often each vertex was selected, ``-B e_j`` counting as -1, in `step` steps.
+        """
+        n_models, n_problems, n_features = counts.shape
+        products = np.asarray(rows @ counts.reshape(-1, n_features).T).reshape(-1, n_models, n_problems)
+        products *= signs.T[:, None]
+        slopes = self._slope_cells(products, step, rows.shape[0])
         slopes *= signs.T[:, None]
-        gradients = np.asarray(rows.T @ slopes.reshape(rows.shape[0], -1)).T.reshape(weights.shape)
-        gradients *= float(self.radius) / rows.shape[0]
+        slopes = slopes.reshape(rows.shape[0], -1)
+        gradients: np.ndarray = np.zeros((n_features, slopes.shape[1]), dtype=np.int64)
+        for start in range(0, rows.shape[0], _EXACT_ROWS):
+            part = slice(start, start + _EXACT_ROWS)
+            gradients += np.asarray(rows[part].T @ slopes[part]).astype(np.int64)
+        gradients = gradients.T.reshape(counts.shape)
         return np.concatenate([-gradients, gradients], axis=-1)
 
     def _train(
-        self, rows, signs: np.ndarray, models: Sequence[tuple[ExponentialSelections, np.random.Generator]]
+        self, rows, signs: np.ndarray, models: Sequence[tuple[ExponentialSelections, NoiseSource]]
     ) -> np.ndarray:
         """Weights (models, k, d) after all steps; the models differ in budget and noise."""
-        radius, n_features = float(self.radius), rows.shape[1]
-        weights = np.zeros((len(models), signs.shape[0], n_features))
+        n_features = rows.shape[1]
+        counts = np.zeros((len(models), signs.shape[0], n_features))
         problems = np.arange(signs.shape[0])
         for step in range(int(self.n_steps)):
-            scores = self._scores(rows, signs, weights)
-            size = 1.0 / (step + 1.0)
-            weights *= 1.0 - size
-            for index, (mechanism, stream) in enumerate(models):
-                chosen = mechanism.select(scores[index], stream)
-                vertices = np.where(chosen < n_features, radius, -radius)
-                weights[index, problems, chosen % n_features] += size * vertices
-        return weights
+            scores = self._scores(rows, signs, counts, step)
+            for index, (mechanism, source) in enumerate(models):
+                chosen = mechanism.select(scores[index], source)
+                counts[index, problems, chosen % n_features] += np.where(chosen < n_features, 1.0, -1.0)
+        return counts * (float(self.radius) / int(self.n_steps))
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Check parameters; return the budget as plain floats."""
         self.check_declared()
         check_public_classes(self.classes, self.allow_unsound)
+        if not math.isfinite(float(self.radius) * float(self.data_bound)):
+            raise ValueError(f"radius={self.radius!r}, data_bound={self.data_bound!r}: their product must be finite")
         return check_budgets(epsilons, self.delta)
 
     def _witness(self, mechanism: ExponentialSelections, n_rows: int, n_features: int) -> Witness | None:
@@ -244,26 +262,27 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         )
 
     def _selection_counts(
-        self, noise_scale: float, sign: float, positives: int, n_rows: int, n_features: int
+        self, noise_scale: int, sign: float, positives: int, n_rows: int, n_features: int
     ) -> np.ndarray:
         """Probabilities of (positive vertices, net selections of the constant feature) after all steps.
 
         `positives` of the rows of zeros have the label 1, and the row of ones has the label `sign`.
         """
-        radius, bound, n_steps = float(self.radius), float(self.data_bound), int(self.n_steps)
-        constant = int(self.fit_intercept)
-        negatives, h = n_rows - 1 - positives, float(self.smoothing)
+        n_steps, constant, negatives = int(self.n_steps), int(self.fit_intercept), n_rows - 1 - positives
         positive, net = np.meshgrid(np.arange(n_steps + 2), np.arange(-n_steps - 1, n_steps + 2), indexing="ij")
         if not constant:
             positive, net = positive[:, :1], np.zeros_like(positive[:, :1])
         chances = np.where((positive == 0) & (net == 0), 1.0, 0.0)
-        unit = radius * bound / n_rows / noise_scale
+        most = 2.0**_FEATURE_BITS
+        unit = most / noise_scale
         for step in range(n_steps):
-            weight = radius * bound / max(step, 1)
+
+            def slopes(products: np.ndarray, step: int = step) -> np.ndarray:
+                return self._slope_cells(products * most, step, n_rows)
+
             # How much the loss falls towards a vertex: the row's share, and that of the others (by the constant only).
-            own = -sign * smoothed_hinge_slopes(sign * weight * (2.0 * positive - step), h)
-            others = negatives * smoothed_hinge_slopes(-weight * net, h)
-            others = others - positives * smoothed_hinge_slopes(weight * net, h)
+            own = -sign * slopes(sign * (2.0 * positive - step))
+            others = negatives * slopes(-1.0 * net) - positives * slopes(1.0 * net)
             logs = [np.log(n_features - constant) + unit * own, np.log(n_features - constant) - unit * own]
             if constant:
                 logs += [unit * (own + others), -unit * (own + others)]
@@ -274,7 +293,9 @@ class DPFrankWolfeClassifier(PrivateClassifier):
                 chances += np.roll(moves[2], (1, 1), axis=(0, 1)) + np.roll(moves[3], -1, axis=1)
         return chances.ravel()
 
-    def _guarantee(self, mechanism: ExponentialSelections, rng, witness: Witness | None) -> Guarantee:
+    def _guarantee(self, mechanism: ExponentialSelections, n_rows: int, rng, witness: Witness | None) -> Guarantee:
+        # The mean loss in units of a score.
+        unit = float(self.radius) * float(self.data_bound) / n_rows / 2.0 ** (_FEATURE_BITS + slope_bits(n_rows))
         guarantee = Guarantee(
             status="proved",
             mechanism=f"exponential mechanism, {mechanism.n_selections} selections of a vertex (Frank-Wolfe)",
@@ -282,8 +303,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             epsilon_requested=mechanism.epsilon,
             epsilon_proved=mechanism.epsilon_proved,
             delta=mechanism.delta,
-            sensitivity=mechanism.sensitivity,
-            noise_scale=mechanism.noise_scale,
+            sensitivity=mechanism.sensitivity * unit,
+            noise_scale=mechanism.noise_scale * unit,
             accountant=mechanism.accountant,
             assumptions=(
                 f"features have size at most {self.data_bound:g}: enforced by clipping",
@@ -291,7 +312,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
                 "the number of rows, the radius, the number of steps, the smoothing, the class set, the number of "
                 "features and the scaling bounds are public",
                 "one model is released; several add up",
-                "float64 noise: idealised numerics; the round-off of a score counts in the sensitivity",
+                NOISE_ASSUMPTION,
             ),
             reference="sound counterpart of dpwss-2021; Talwar, Thakurta, Zhang (2015), Algorithm 2",
             witness=witness,

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_generators
 from privsvm.base.one_vs_one import KernelSVMParameters, class_pairs
 from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath
@@ -211,7 +211,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         KernelPath
             ``pair_coef`` (E, R, m, p).
         """
-        streams = noise_streams(rng, self)
+        streams = noise_generators(rng, self)
         budgets = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         gamma = resolve_gamma(self.gamma, X)

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import ClassifierMixin
 
-from privsvm.base.estimators import NoiseStreams, ReleasedClassifier, disclose_noise, noise_streams
+from privsvm.base.estimators import NoiseStreams, ReleasedClassifier, disclose_noise, noise_generators
 from privsvm.base.one_vs_one import KernelSVMParameters
 from privsvm.base.parameters import ALLOW_UNSOUND, EPSILON, LABELS, RANDOM_STATE, parameter
 from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows
@@ -179,7 +179,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
         self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool
     ) -> tuple[ReleasedPath, _Training]:
         """Train E x R times; return all models, and the last training."""
-        streams = noise_streams(rng, self)
+        streams = noise_generators(rng, self)
         budgets = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         if np.unique(codes).size < 2:

@@ -6,7 +6,7 @@ import numpy as np
 
 from privsvm.base.condensation import Condensed, condense_rows
 from privsvm.base.condensed_svm import CondensedClassifier
-from privsvm.base.estimators import NoiseStreams, noise_streams
+from privsvm.base.estimators import NoiseStreams, noise_generators
 from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.constraints import COUNT, POSITIVE, optional, real
 from privsvm.privacy.guarantee import Guarantee
@@ -95,7 +95,7 @@ class FCMSVMClassifier(CondensedClassifier):
             X,
             codes,
             len(self.classes_),
-            rng=noise_streams(rng, self)(0.0, 0),
+            rng=noise_generators(rng, self)(0.0, 0),
             q=self.q,
             n_centres=self.n_centres,
             tol=self.clustering_tol,

@@ -30,8 +30,10 @@ from privsvm.base.validation import (
 )
 from privsvm.constraints import POSITIVE, optional
 from privsvm.numerics.grid_rows import grid_rows
+from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.solvers.hinge import smoothed_hinge_slopes
 from privsvm.solvers.smoothed_hinge import gradient_allowance, solve_smoothed_hinge
@@ -103,7 +105,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise, and that the number of rows, rounded up to a power of two, is
+    Status ``proved`` assumes that the number of rows, rounded up to a power of two, is
     public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
     covered: it depends on the rows.
 
@@ -191,7 +193,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 size=n_features,
             )
 
-        # The linear terms' scale does not depend on the distance.
+        # The linear terms' scale depends on the distance by less than a cell of its grid.
         longest = mechanism(row_bound).noise_scale * (math.sqrt(n_features) + _NORM_MARGIN)
         allowance = gradient_allowance(_public_row_count(n_rows), n_features, C, data_norm, smoothing, longest)
         tol = max(_TOLERANCE_SHARE * row_bound, _ALLOWANCES * allowance) if self.tol is None else float(self.tol)
@@ -215,7 +217,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         mechanism: ObjectivePerturbation,
         smoothing: float,
         tol: float,
-        stream: np.random.Generator,
+        stream: NoiseSource,
     ) -> np.ndarray:
         """One released model (k, d)."""
         terms = mechanism.linear_terms(stream)
@@ -255,7 +257,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             gradient = w + side * row_bound * smoothed_hinge_slopes(side * norm * w, smoothing)
             return np.asarray(ndtr(gradient / scale) @ weights)
 
-        slack = mechanism.distance + mechanism.grid
+        slack = mechanism.total_distance + mechanism.grid
 
         def bins(side: float, sign: float) -> np.ndarray:
             """Bounds on the bins' probabilities, from below for `sign` -1 and from above for 1."""
@@ -291,14 +293,15 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             accountant=mechanism.accountant,
             assumptions=(
                 f"rows have norm at most {float(self.data_norm):g}: enforced by clipping",
-                f"every solution is within {mechanism.distance:.3g} of its optimum: certified by the gradient",
+                f"every solution is within {mechanism.total_distance:.3g} of its optimum: certified by the gradient; "
+                "rounding the random linear term is counted",
                 f"noise of standard deviation {mechanism.output_noise_scale:.3g} covers that distance",
                 REFUSED_DATA,
                 f"C, the smoothing ({smoothing:.4g}), the class set, the number of features and the scaling bounds are "
                 "public",
                 _PUBLIC_ROW_COUNT,
                 "one model is released; several add up",
-                "float64 noise: idealised numerics; the released weights are on a fixed grid",
+                NOISE_ASSUMPTION,
             ),
             reference="Kifer, Smith, Thakurta (2012); Redberg, Koskela, Wang (2023), for losses that never rise",
             witness=witness,

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_generators
 from privsvm.base.parameters import C_PUBLIC, DELTA, parameter
 from privsvm.base.perturbation import COMPOSITIONS, TOO_FEW_ROWS, extreme_rows, largest_move, one_vs_rest_signs
 from privsvm.base.released import LinearPath
@@ -103,7 +103,7 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
         rng: NoiseStreams | np.random.Generator | int | None = None,
         audit: bool = False,
     ) -> LinearPath:
-        streams = noise_streams(rng, self)
+        streams = noise_generators(rng, self)
         self.check_declared()
         check_consent(self.allow_unsound, "the epsilon of OPERA as published does not hold")
         epsilons, delta = check_budgets(epsilons, self.delta)

@@ -83,7 +83,7 @@ class OvRJointGaussianClassifier(LinearRows):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise. Training time is not covered: it depends on the rows.
+    Training time is not covered: it depends on the rows.
 
     Scores are worth comparing with each other only: what all classes have in common is gone.
 

@@ -21,7 +21,7 @@ from privsvm.base.weight_perturbation import WeightPerturbationClassifier
 from privsvm.constraints import COUNT, optional
 from privsvm.numerics.grid_rows import grid_rows
 from privsvm.privacy.guarantee import Guarantee, Witness
-from privsvm.privacy.mechanisms import GaussianMechanism
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, GaussianMechanism
 from privsvm.solvers.crammer_singer import solve_crammer_singer
 
 __all__ = ["ESTIMATOR", "PMSVMWPClassifier"]
@@ -47,7 +47,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise. Training time is not covered: it depends on the rows.
+    Training time is not covered: it depends on the rows.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
                 "C, the class set, the number of features and the scaling bounds are public",
                 TIME_IS_OUTSIDE,
                 "one model is released; several add up",
-                "float64 noise: idealised numerics, on a fixed grid",
+                NOISE_ASSUMPTION,
             ),
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
             **self._recorded(mechanism, witness),

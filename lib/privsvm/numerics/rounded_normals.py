@@ -379,3 +379,8 @@ def rounded_normals(key: bytes, sigma: float, size: int) -> np.ndarray:
     out = np.empty(size, dtype=np.int64)
     _copy_rounded_normals(open_rounded_stream(key), float(sigma), out)
     return out
+
+
+def warm_up() -> None:
+    """Compile what this module runs."""
+    rounded_normals(bytes(32), 1.0, 1)

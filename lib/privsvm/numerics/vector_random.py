@@ -1,9 +1,9 @@
 """Random numbers in bulk inside Numba code: ChaCha bits, exponential and normal numbers, all made of vectors.
 
-NumPy's generators give one number at a call. Here a stream is keyed by 256 bits that the caller draws from a NumPy
-generator, and fills whole buffers. The bits are the key stream of the cipher ChaCha (Bernstein 2008; RFC 8439) with 20
-rounds, of 16 blocks side by side. Normal numbers come from them by the method of Box and Muller (1958), which needs no
-tables, with 64 bits for the radius (it reaches 9.5) and 64 for the direction.
+NumPy's generators give one number at a call. Here a stream is keyed by 256 bits, and fills whole buffers. The bits are
+the key stream of the cipher ChaCha (Bernstein 2008; RFC 8439) with 20 rounds, of 16 blocks side by side. Normal numbers
+come from them by the method of Box and Muller (1958), which needs no tables, with 64 bits for the radius (it reaches
+9.5) and 64 for the direction.
 """
 
 from __future__ import annotations
@@ -223,23 +223,18 @@ def fill_normals(bits, out):
         first[i], second[i], _, _ = normal_pair(radius_bits[i], angle_bits[i])
 
 
-def open_stream(rng: np.random.Generator) -> RandomStream:
-    """Key a new stream by 256 bits of a generator.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Is drawn from once.
+def open_stream(key: bytes) -> RandomStream:
+    """Open the stream of a key of 32 bytes.
 
     Returns
     -------
     tuple of ndarray
         Key (8, uint32), position (block counter and place in the buffer, uint64), bits (BUFFER), numbers (BUFFER).
     """
-    key = rng.integers(0, 2**32, size=8, dtype=np.uint32)
+    words = np.frombuffer(key, dtype="<u4").astype(np.uint32)
     # The buffer is used up.
     position = np.array([0, BUFFER], dtype=np.uint64)
-    return key, position, np.empty(BUFFER, dtype=np.uint64), np.empty(BUFFER)
+    return words, position, np.empty(BUFFER, dtype=np.uint64), np.empty(BUFFER)
 
 
 @jit_step()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams
+from privsvm.base.estimators import NoiseStreams, noise_generators
 from privsvm.base.released import PredictionsPath, rows_digest
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.pipeline.methods import estimator_class, foreign_source
@@ -96,10 +96,11 @@ class ForeignMethod:
         """
         private = self.states_epsilon is not None
         grid, draws = (list(epsilons), repeats) if private else ([0.0], 1)
+        streams = noise_generators(rng, self)
         started = time.perf_counter()
         scores = np.stack(
             [
-                np.stack([self._scores(X, y, epsilon, rng(epsilon, repeat)) for repeat in range(draws)])
+                np.stack([self._scores(X, y, epsilon, streams(epsilon, repeat)) for repeat in range(draws)])
                 for epsilon in grid
             ]
         )

@@ -14,6 +14,7 @@ from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import INFERRED_CLASSES
 from privsvm.data.prepared import PreparedData
 from privsvm.errors import PrivSVMError
+from privsvm.numerics.noise_source import NoiseSource, seeded_source
 from privsvm.numerics.streams import seeded_stream
 from privsvm.pipeline.condensing import attack_split, rows_not_condensed, training_rows
 from privsvm.pipeline.methods import estimator_class, is_foreign
@@ -128,9 +129,8 @@ def train_paths(
     for split in range(prepared.n_splits):
         X, y = training_rows(prepared, condensed, split)
 
-        def stream(epsilon: float, repeat: int, split: int = split) -> np.random.Generator:
-            purpose = ("noise", job["experiment"], dataset, method, split, float(epsilon), repeat)
-            return seeded_stream(job["seed"], *purpose)
+        def stream(epsilon: float, repeat: int, split: int = split) -> NoiseSource:
+            return seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)
 
         try:
             estimator = _estimator(job, n_classes, X.shape[0], prepared.split(split).X_test)

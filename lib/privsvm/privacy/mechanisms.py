@@ -8,6 +8,9 @@ import math
 import numpy as np
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.exact_draws import LARGEST_CHOICE_SCALE, LARGEST_SCALE
+from privsvm.numerics.noise_source import NoiseSource, as_source
+from privsvm.numerics.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
 from privsvm.privacy.accounting import (
     GAUSSIAN_ACCOUNTANT,
     LAPLACE_ACCOUNTANT,
@@ -25,16 +28,25 @@ from privsvm.privacy.events import Neighbours
 
 __all__ = [
     "COMPOSITIONS",
+    "NOISE_ASSUMPTION",
     "ExponentialSelections",
     "GaussianMechanism",
     "LaplaceMechanism",
     "SampledGaussianSteps",
     "VectorsMechanism",
+    "gaussian_cells",
     "gaussian_on_grid",
     "grid_below",
+    "noise_grid",
 ]
 
 COMPOSITIONS = ("joint", "naive")
+
+# What every record of exact noise assumes, and nothing else of its randomness.
+NOISE_ASSUMPTION = (
+    "noise is exact, made of bits that nobody without the key can tell from uniform ones: ChaCha20 with keys of 256 "
+    "bits, and HMAC-SHA-256 for the keys of parts of a job; epsilon and delta hold against all who cannot break that"
+)
 
 # The grid is chosen so fine that rounding costs less than this share of the sensitivity.
 _GRID_SHARE = 1e-6
@@ -42,9 +54,14 @@ _GRID_SHARE = 1e-6
 # Keeps quotients and products of budgets from rounding up.
 _ROUND_OFF_SLACK = 1e-12
 
-# In grid units. Laplace noise exceeds 1023 times its scale with a probability of 1e-444, so noise and clipped numbers
-# stay within a quarter of the range of int64 each.
-_LARGEST_SCALE, _LARGEST_CELL = 2**51, 2**61
+# Standard deviations of more cells take long to draw. Beside such noise, a grid so wide costs nothing that counts.
+_MANY_CELLS = 2.0**40
+
+# A sum of a few positive numbers is off by less.
+_ROUND_UP = 1.0 + 2.0**-50
+
+# In cells of the grid. A vector's numbers are clipped to this; with noise they stay within the range of int64, or wrap.
+_LARGEST_CELL = 2**61
 
 
 def _check_mechanism(sensitivity: float, size: int) -> None:
@@ -61,67 +78,62 @@ def grid_below(spacing: float) -> float:
 
 
 def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
-    """Round a vector of `size` finite numbers to whole numbers of the grid's spacing, as float64."""
+    """Round a vector of `size` numbers to whole numbers of the grid's spacing, as int64.
+
+    Whatever the numbers are, there is an answer: a refusal would tell neighbours apart. They are clipped, which moves
+    no two vectors further apart; what is no number counts as 0.
+    """
     values = np.asarray(values, dtype=np.float64)
     if values.size != size:
         raise ValueError(f"values has {values.size} numbers; the mechanism was made for {size}")
-    if not np.isfinite(values).all():
-        raise ValueError("values holds a number that is not finite; nothing was released")
-    return np.rint(values / grid)
+    with np.errstate(over="ignore"):
+        cells = np.rint(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf) / grid)
+    whole: np.ndarray = np.clip(cells, -_LARGEST_CELL, _LARGEST_CELL).astype(np.int64)
+    return whole
+
+
+def noise_grid(spacing: float, noise_scale: float) -> float:
+    """Choose a grid of about a spacing, or a wider one where Gaussian noise has so many cells that it is slow."""
+    return grid_below(max(spacing, noise_scale / _MANY_CELLS))
+
+
+def gaussian_cells(noise_scale: float, grid: float) -> float:
+    """Return the standard deviation of Gaussian noise in cells of a grid, rounded up.
+
+    Raises
+    ------
+    ValueError
+        If the noise has more cells than the sampler draws. It follows from public numbers.
+    """
+    cells = math.nextafter(noise_scale / grid, math.inf)
+    if not SMALLEST_SIGMA <= cells <= LARGEST_SIGMA:
+        raise ValueError(
+            f"noise of standard deviation {noise_scale:.3g} is {cells:.2g} steps of its grid; {SMALLEST_SIGMA:.1g} to "
+            f"{LARGEST_SIGMA:.1e} can be drawn: use a larger epsilon or delta"
+        )
+    return cells
 
 
 def gaussian_on_grid(
-    values: np.ndarray, size: int, grid: float, noise_scale: float, rng: np.random.Generator
+    values: np.ndarray, size: int, grid: float, noise_scale: float, source: NoiseSource | np.random.Generator
 ) -> np.ndarray:
-    """Round `size` numbers to a grid, add Gaussian noise, and round again; raise ValueError if one is not finite."""
+    """Round `size` numbers to a grid, a power of two, and add exact rounded Gaussian noise: see `gaussian_cells`."""
     cells = _grid_cells(values, size, grid)
-    noisy = cells * grid + rng.normal(0.0, noise_scale, size=cells.shape)
-    return np.rint(noisy / grid) * grid
-
-
-def _one_sided(scale: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw `size` whole numbers x of at least 0 with probabilities proportional to ``exp(-x / scale)``."""
-    low = np.empty(size, dtype=np.int64)
-    open_places = np.arange(size)
-    while open_places.size:
-        drawn = rng.integers(scale, size=open_places.size)
-        accepted = rng.random(open_places.size) < np.exp(-drawn / scale)
-        low[open_places[accepted]] = drawn[accepted]
-        open_places = open_places[~accepted]
-    # One trial after the other, and not by the inverse of a distribution function: that would end the tail.
-    high = np.zeros(size, dtype=np.int64)
-    running = np.arange(size)
-    while running.size:
-        running = running[rng.random(running.size) < math.exp(-1.0)]
-        high[running] += 1
-    return low + scale * high
-
-
-def _discrete_laplace(scale: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw `size` whole numbers x with probabilities proportional to ``exp(-|x| / scale)``.
-
-    Canonne, Kamath and Steinke (2020), Algorithm 2, for a whole scale.
-    """
-    noise = np.empty(size, dtype=np.int64)
-    open_places = np.arange(size)
-    while open_places.size:
-        sizes = _one_sided(scale, open_places.size, rng)
-        negative = rng.integers(2, size=open_places.size) == 1
-        # Draw zero with one sign only, or it would be twice as likely.
-        accepted = ~negative | (sizes > 0)
-        noise[open_places[accepted]] = np.where(negative, -sizes, sizes)[accepted]
-        open_places = open_places[~accepted]
-    return noise
+    noise = as_source(source).rounded_normals(noise_scale / grid, size)
+    # A sum that does not fit wraps around: a function of the exact one.
+    released: np.ndarray = (cells + noise.reshape(cells.shape)) * grid
+    return released
 
 
 @dataclasses.dataclass(frozen=True)
 class GaussianMechanism:
     """Add Gaussian noise to a vector of bounded L2 sensitivity, on a fixed grid.
 
-    The vector is rounded to a grid of public spacing before the noise is added, and the sum is rounded again, so that
-    the low bits of a floating-point sum reveal nothing. Rounding moves two neighbouring vectors apart by at most
-    ``grid * sqrt(size)``, which is added to the sensitivity. The noise itself is drawn in float64: the proof idealises
-    this.
+    The vector is rounded to whole numbers of a grid of public spacing, which moves two neighbouring vectors apart by at
+    most ``grid * sqrt(size)``: that is added to the sensitivity. The noise is Gaussian noise rounded to the grid
+    exactly (`privsvm.numerics.rounded_normals`). For a vector on the grid, rounding before or after the sum is the
+    same: so the release is post-processing of the ideal Gaussian mechanism. Numbers too large for the grid are clipped,
+    and what is no number counts as 0: nothing that depends on the data is refused.
 
     Parameters
     ----------
@@ -152,30 +164,32 @@ class GaussianMechanism:
 
     @property
     def grid(self) -> float:
-        return grid_below(_GRID_SHARE * self.sensitivity / math.sqrt(self.size))
+        multiplier = gaussian_noise_multiplier(self.epsilon, self.delta)
+        return noise_grid(_GRID_SHARE * self.sensitivity / math.sqrt(self.size), multiplier * self.sensitivity)
 
     @property
     def total_sensitivity(self) -> float:
-        return self.sensitivity + self.grid * math.sqrt(self.size)
+        return (self.sensitivity + self.grid * math.sqrt(self.size)) * _ROUND_UP
 
     @property
     def noise_scale(self) -> float:
-        return self.total_sensitivity * gaussian_noise_multiplier(self.epsilon, self.delta)
+        scale = self.total_sensitivity * gaussian_noise_multiplier(self.epsilon, self.delta)
+        return gaussian_cells(scale, self.grid) * self.grid
 
     @property
     def epsilon_proved(self) -> float:
         """The epsilon that the accountant gives for this noise; never above `epsilon`."""
         return gaussian_epsilon(self.noise_scale / self.total_sensitivity, self.delta)
 
-    def release(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector.
 
         Parameters
         ----------
         values : ndarray of any shape with `size` elements
             The exact quantity.
-        rng : numpy.random.Generator
-            Source of the noise; each of its states serves one release.
+        source : NoiseSource or numpy.random.Generator
+            Of the noise. A generator is asked for a key of 32 bytes.
 
         Returns
         -------
@@ -185,9 +199,9 @@ class GaussianMechanism:
         Raises
         ------
         ValueError
-            If `values` has another size, or holds a number that is not finite.
+            If `values` has another size.
         """
-        return gaussian_on_grid(values, self.size, self.grid, self.noise_scale, rng)
+        return gaussian_on_grid(values, self.size, self.grid, self.noise_scale, source)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,8 +210,8 @@ class LaplaceMechanism:
 
     Rounding, as for `GaussianMechanism`, moves two neighbouring vectors apart by at most ``grid * size`` in the L1
     norm, which is added to the sensitivity. The noise is a whole multiple of the grid's spacing and is added in whole
-    numbers. Neighbouring vectors therefore have the same possible releases, with no gaps far from the vector. Only the
-    comparisons of uniform numbers with probabilities of at least 1 / e are in float64; the proof idealises them.
+    numbers, with exact probabilities (`privsvm.numerics.exact_draws`). Neighbouring vectors therefore have the same
+    possible releases, with no gaps far from the vector.
 
     Parameters
     ----------
@@ -232,10 +246,10 @@ class LaplaceMechanism:
     def __post_init__(self) -> None:
         check_budget(self.epsilon, 0.5)
         _check_mechanism(self.sensitivity, self.size)
-        if self._cell_scale > _LARGEST_SCALE:
+        if self._cell_scale > LARGEST_SCALE:
             raise ValueError(
                 f"epsilon={self.epsilon!r}, size={self.size!r}: Laplace noise on so many numbers for so small an "
-                f"epsilon has a scale of {self._cell_scale:.1e} steps of its grid; at most {_LARGEST_SCALE:.1e} fit "
+                f"epsilon has a scale of {self._cell_scale:.1e} steps of its grid; at most {LARGEST_SCALE:.1e} fit "
                 "into whole numbers"
             )
 
@@ -261,13 +275,10 @@ class LaplaceMechanism:
         """The sensitivity over the scale; never above `epsilon`."""
         return self.total_sensitivity / self.noise_scale
 
-    def release(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector; see `GaussianMechanism.release`."""
-        # Clipping moves no two vectors further apart, and handles overflow too.
-        with np.errstate(over="ignore"):
-            rounded = _grid_cells(values, self.size, self.grid)
-        cells = np.clip(rounded, -_LARGEST_CELL, _LARGEST_CELL).astype(np.int64)
-        noise = _discrete_laplace(self._cell_scale, self.size, rng)
+        cells = _grid_cells(values, self.size, self.grid)
+        noise = as_source(source).discrete_laplace(self._cell_scale, self.size)
         released: np.ndarray = (cells + noise.reshape(cells.shape)) * self.grid
         return released
 
@@ -354,40 +365,42 @@ class VectorsMechanism:
         one = LAPLACE_ACCOUNTANT if self.noise == "laplace" else GAUSSIAN_ACCOUNTANT
         return one if self._releases == 1 else f"{one}, for each of {self._releases} vectors; the budgets are added"
 
-    def release(self, vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def release(self, vectors: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release noisy copies of vectors.
 
         Parameters
         ----------
         vectors : ndarray (k, size)
             The exact quantities.
-        rng : numpy.random.Generator
-            Source of the noise.
+        source : NoiseSource or numpy.random.Generator
+            Of the noise.
 
         Returns
         -------
         ndarray (k, size)
         """
-        mechanism = self._mechanism
+        mechanism, source = self._mechanism, as_source(source)
         parts = np.asarray(vectors, dtype=np.float64).reshape(self._releases, -1)
-        return np.stack([mechanism.release(part, rng) for part in parts]).reshape(self.n_vectors, self.size)
+        return np.stack([mechanism.release(part, source) for part in parts]).reshape(self.n_vectors, self.size)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExponentialSelections:
-    """Select the best of public candidates repeatedly, by the exponential mechanism.
+    """Select the best of public candidates repeatedly, by the exponential mechanism, from scores in whole numbers.
 
-    A candidate is drawn with probability proportional to ``exp(step_epsilon * score / (2 sensitivity))``, as the
-    largest score after Gumbel noise. One such selection has privacy loss of range ``step_epsilon``, and so
-    ``step_epsilon^2 / 8``-zCDP; selections add up (Cesar and Rogers 2021, Bounding, concentrating, and truncating,
-    Lemma 3.4). For few selections the sum of their ``step_epsilon`` is the better bound, and is used.
+    A candidate is drawn with probability proportional to ``exp(score / noise_scale)``, exactly
+    (`privsvm.numerics.exact_draws`). One such selection has privacy loss of range ``step_epsilon``, which is
+    ``2 sensitivity / noise_scale``, and so ``step_epsilon^2 / 8``-zCDP; selections add up (Cesar and Rogers 2021,
+    Bounding, concentrating, and truncating, Lemma 3.4). For few selections the sum of their ``step_epsilon`` is the
+    better bound, and is used.
 
     Parameters
     ----------
     epsilon, delta : float
         The budget of all selections together.
-    sensitivity : float
-        The most that any score changes between two neighbouring datasets, given the earlier selections.
+    sensitivity : int
+        The most that any score changes between two neighbouring datasets, given the earlier selections. Of small ones,
+        rounding `noise_scale` up loses a part of the budget; from 2^20 on none that counts.
     n_selections : int
         Number of selections; public.
 
@@ -395,29 +408,40 @@ class ExponentialSelections:
     ----------
     step_epsilon : float
         Budget of one selection.
-    noise_scale : float
-        Scale of the Gumbel noise on a score.
+    noise_scale : int
+        How much a score must rise for a candidate to be e times as likely.
     accountant : str
         What turned the selections' budgets into epsilon.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the budget of a selection so small that the scale does not fit.
     """
 
     epsilon: float
     delta: float
-    sensitivity: float
+    sensitivity: int
     n_selections: int
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
         _check_mechanism(self.sensitivity, self.n_selections)
+        if self.noise_scale > LARGEST_CHOICE_SCALE:
+            raise ValueError(
+                f"epsilon={self.epsilon!r}, n_selections={self.n_selections!r}: so small a budget of a selection needs "
+                f"a scale of {self.noise_scale:.1e}; at most {LARGEST_CHOICE_SCALE:.1e} fits into whole numbers"
+            )
+
+    @property
+    def noise_scale(self) -> int:
+        concentrated = math.sqrt(8.0 * zcdp_rho(self.epsilon, self.delta) / self.n_selections)
+        budget = max(concentrated, self.epsilon / self.n_selections) * (1.0 - _ROUND_OFF_SLACK)
+        return math.ceil(2 * self.sensitivity / budget)
 
     @property
     def step_epsilon(self) -> float:
-        concentrated = math.sqrt(8.0 * zcdp_rho(self.epsilon, self.delta) / self.n_selections)
-        return max(concentrated, self.epsilon / self.n_selections) * (1.0 - _ROUND_OFF_SLACK)
-
-    @property
-    def noise_scale(self) -> float:
-        return 2.0 * self.sensitivity / self.step_epsilon
+        return 2 * self.sensitivity / self.noise_scale * _ROUND_UP
 
     @property
     def epsilon_proved(self) -> float:
@@ -433,15 +457,15 @@ class ExponentialSelections:
         concentrated = self._concentrated_epsilon <= self.n_selections * self.step_epsilon
         return ZCDP_ACCOUNTANT if concentrated else "sum over the selections (pure differential privacy)"
 
-    def select(self, scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def select(self, scores: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Select one candidate in each row of scores.
 
         Parameters
         ----------
-        scores : ndarray (k, m)
+        scores : ndarray of int64 (k, m)
             Scores of m candidates in k selections; the highest is best.
-        rng : numpy.random.Generator
-            Source of the noise.
+        source : NoiseSource or numpy.random.Generator
+            Of the noise.
 
         Returns
         -------
@@ -450,12 +474,12 @@ class ExponentialSelections:
 
         Raises
         ------
-        ValueError
-            If a score is not finite.
+        TypeError
+            If scores are not whole numbers.
         """
-        if not np.isfinite(scores).all():
-            raise ValueError("scores holds a number that is not finite; nothing was selected")
-        chosen: np.ndarray = np.argmax(scores + rng.gumbel(0.0, self.noise_scale, size=scores.shape), axis=-1)
+        if scores.dtype != np.int64:
+            raise TypeError(f"scores: are {scores.dtype}; must be int64")
+        chosen: np.ndarray = as_source(source).exponential_choices(scores, self.noise_scale)
         return chosen
 
 

@@ -32,6 +32,12 @@ independent, so their Renyi divergences add up.
 
 *Approximate minima.* What is released is a point within a public distance of the minimum, plus Gaussian noise. Given
 the minima, it is a Gaussian release whose sensitivity is twice that distance; its Renyi divergence is added.
+
+*Bits.* The linear term that the solver gets is b rounded to a grid of spacing g, exactly
+(`privsvm.numerics.rounded_normals`), which moves the minimum by at most ``sqrt(d) g / 2``, since the objective is
+1-strongly convex. The minimum meant above is that of b itself. Together with the dataset it determines b, so the
+rounded term, so the point that the solver finds, whose distance to it is at most the solver's plus
+``sqrt(d) g / 2``. The point is rounded to a grid and gets exact noise, so the statement holds of the released bits.
 """
 
 from __future__ import annotations
@@ -44,9 +50,10 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
 from privsvm.privacy.events import NEIGHBOURS, Neighbours
-from privsvm.privacy.mechanisms import gaussian_on_grid, grid_below
+from privsvm.privacy.mechanisms import gaussian_cells, gaussian_on_grid, noise_grid
 
 __all__ = [
     "OBJECTIVE_PERTURBATION_ACCOUNTANT",
@@ -61,8 +68,8 @@ OBJECTIVE_PERTURBATION_ACCOUNTANT = "objective perturbation, Renyi divergences (
 # Share of the (squared) signal that the noise on approximate minima takes: it costs about 0.5 % more noise.
 _OUTPUT_SHARE = 0.01
 
-# The grid is chosen so fine that rounding costs less than this share of the sensitivity.
-_GRID_SHARE = 1e-6
+# The grids are so fine that rounding costs less than these shares of the sensitivity and of the distance.
+_GRID_SHARE, _TERM_SHARE = 1e-6, 1e-3
 
 _ROUND_OFF_SLACK = 1e-12
 
@@ -186,7 +193,8 @@ class ObjectivePerturbation:
     curvature : float
         ``beta = C R^2 / h``, the largest curvature of one row's loss.
     distance : float
-        Public bound on the distance of a released point, before noise, to its minimum.
+        Public bound on the distance of a released point, before noise, to the minimum with the linear term that
+        `linear_terms` gave.
     n_vectors, size : int
         Number of objectives, and the length of their minima; public.
 
@@ -198,8 +206,10 @@ class ObjectivePerturbation:
         Standard deviation of the noise on the approximate minima.
     output_sensitivity : float
         L2 sensitivity of all approximate minima, given the exact ones; with the cost of rounding to the grid.
-    grid : float
-        Spacing of the released numbers, a power of two.
+    grid, term_grid : float
+        Spacing of the released numbers and of the linear terms, powers of two.
+    total_distance : float
+        `distance`, and what rounding a linear term moves the minimum by.
     sensitivity : float
         L2 sensitivity of the objectives' gradients.
     epsilon_proved : float
@@ -249,20 +259,34 @@ class ObjectivePerturbation:
 
     @property
     def noise_scale(self) -> float:
+        return gaussian_cells(self._term_scale, self.term_grid) * self.term_grid
+
+    @property
+    def _term_scale(self) -> float:
+        """Standard deviation of the linear terms, before it is rounded up to a number of cells."""
         return self._row_change / self._signal * (1.0 + _ROUND_OFF_SLACK)
 
     @property
     def grid(self) -> float:
-        return grid_below(_GRID_SHARE * self.distance / math.sqrt(self.size))
+        spacing = _GRID_SHARE * self.distance / math.sqrt(self.size)
+        return noise_grid(spacing, 2.0 * self.total_distance / (math.sqrt(_OUTPUT_SHARE) * self._signal))
+
+    @property
+    def term_grid(self) -> float:
+        return noise_grid(_TERM_SHARE * self.distance / math.sqrt(self.size), self._term_scale)
+
+    @property
+    def total_distance(self) -> float:
+        return (self.distance + 0.5 * self.term_grid * math.sqrt(self.size)) * (1.0 + _ROUND_OFF_SLACK)
 
     @property
     def output_sensitivity(self) -> float:
-        return math.sqrt(self.n_vectors) * (2.0 * self.distance + self.grid * math.sqrt(self.size))
+        return math.sqrt(self.n_vectors) * (2.0 * self.total_distance + self.grid * math.sqrt(self.size))
 
     @property
     def output_noise_scale(self) -> float:
         scale = self.output_sensitivity / (math.sqrt(_OUTPUT_SHARE * self.n_vectors) * self._signal)
-        return scale * (1.0 + _ROUND_OFF_SLACK)
+        return gaussian_cells(scale * (1.0 + _ROUND_OFF_SLACK), self.grid) * self.grid
 
     @property
     def epsilon_proved(self) -> float:
@@ -278,19 +302,21 @@ class ObjectivePerturbation:
     def accountant(self) -> str:
         return OBJECTIVE_PERTURBATION_ACCOUNTANT
 
-    def linear_terms(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw the linear terms (k, size) of the objectives."""
-        return rng.normal(0.0, self.noise_scale, size=(self.n_vectors, self.size))
+    def linear_terms(self, source: NoiseSource | np.random.Generator) -> np.ndarray:
+        """Draw the linear terms (k, size) of the objectives; multiples of `term_grid`."""
+        size = self.n_vectors * self.size
+        terms = gaussian_on_grid(np.zeros(size), size, self.term_grid, self.noise_scale, source)
+        return terms.reshape(self.n_vectors, self.size)
 
-    def release(self, minima: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def release(self, minima: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release noisy copies of approximate minima.
 
         Parameters
         ----------
         minima : ndarray (k, size)
             Points within `distance` of the minima.
-        rng : numpy.random.Generator
-            Source of the noise.
+        source : NoiseSource or numpy.random.Generator
+            Of the noise.
 
         Returns
         -------
@@ -300,6 +326,6 @@ class ObjectivePerturbation:
         Raises
         ------
         ValueError
-            If `minima` has another size, or holds a number that is not finite.
+            If `minima` has another size.
         """
-        return gaussian_on_grid(minima, self.n_vectors * self.size, self.grid, self.output_noise_scale, rng)
+        return gaussian_on_grid(minima, self.n_vectors * self.size, self.grid, self.output_noise_scale, source)

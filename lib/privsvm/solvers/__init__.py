@@ -8,12 +8,14 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "warm_up"]
+__all__ = ["JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "full_name", "warm_up"]
 
-# Modules with jit functions; each has a ``warm_up`` that calls them on a tiny problem. The modules of a group call each
-# other's functions. One process compiles a group, while others may compile other groups. The slowest groups come first.
+# Modules with jit functions, of this package or with their package's name; each has a ``warm_up`` that calls them on a
+# tiny problem. The modules of a group call each other's functions. One process compiles a group, while others may
+# compile other groups. The slowest groups come first.
 JIT_GROUPS = {
     "gradient": ("noisy_gradient",),
+    "noise": ("numerics.rounded_normals", "numerics.exact_draws"),
     "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "block_smo"),
     "linear_svm": ("crammer_singer", "hinge"),
     "condense": ("condense",),
@@ -30,6 +32,11 @@ MARKER = "warm"
 _SPARSE_MODULES = ("kernel_rows", "crammer_singer", "hinge")
 
 
+def full_name(name: str) -> str:
+    """Full name of a module of `JIT_MODULES`."""
+    return f"privsvm.{name}" if "." in name else f"{__name__}.{name}"
+
+
 def warm_up(group: str, sparse: bool = False) -> None:
     """Compile the jit functions of a group for the argument types that the library mostly calls them with.
 
@@ -41,7 +48,7 @@ def warm_up(group: str, sparse: bool = False) -> None:
         Also for sparse rows.
     """
     for name in JIT_GROUPS[group]:
-        module = importlib.import_module(f"privsvm.solvers.{name}")
+        module = importlib.import_module(full_name(name))
         module.warm_up()
         if sparse and name in _SPARSE_MODULES:
             module.warm_up(sparse=True)
@@ -68,7 +75,7 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
     if "NUMBA_CACHE_DIR" not in os.environ:
         return []
     folder = Path(os.environ["NUMBA_CACHE_DIR"])
-    needed = modules or [name for name in JIT_MODULES if f"{__name__}.{name}" in sys.modules]
+    needed = modules or [name for name in JIT_MODULES if full_name(name) in sys.modules]
     waiting = [group for group, names in JIT_GROUPS.items() if set(needed) & set(names)]
     compiled: list[str] = []
     while waiting := [group for group in waiting if not _marker(folder, group, sparse).exists()]:

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.noise_source import NoiseSource, as_source
 from privsvm.numerics.row_tiles import ROWS
 from privsvm.numerics.sparse_rows import PADDING, canonical_rows
 from privsvm.numerics.team import run_team
@@ -398,8 +399,8 @@ def _feature_parts(X, n_vectors: int, steps: GradientSteps, n_threads: int) -> n
 
 
 def _run(
-    X, codes, n_classes: int, steps: GradientSteps, rng: np.random.Generator, n_runs: int, record_every: int,
-    n_threads: int = 1,
+    X, codes, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int,
+    record_every: int, n_threads: int = 1,
 ):  # fmt: skip
     _check(X, codes, n_classes, steps)
     layout, rows, objective = _layout(X, n_classes), _stored_rows(X, codes, steps), _objective(steps)
@@ -419,7 +420,8 @@ def _run(
         regulariser=np.empty(size),
     )
     blocks = _blocks(n_members, X.shape[0], n_classes)
-    streams = open_stream(rng), open_stream(rng)
+    source = as_source(rng)
+    streams = tuple(open_stream(source.part(name).next_key()) for name in ("sampling", "noise"))
 
     def work(member: int, meetings: np.ndarray) -> None:
         # All members draw the same numbers.
@@ -439,7 +441,7 @@ def noisy_gradient_steps(
     codes: np.ndarray,
     n_classes: int,
     steps: GradientSteps,
-    rng: np.random.Generator,
+    rng: NoiseSource | np.random.Generator,
     record_every: int = 0,
     n_threads: int = 1,
 ) -> GradientStepsResult:
@@ -455,9 +457,9 @@ def noisy_gradient_steps(
         Number of weight vectors c.
     steps : GradientSteps
         Settings.
-    rng : numpy.random.Generator
-        Keys the two streams of the run, one for sampling and one for noise, by 256 bits each. Nothing else is drawn
-        from it. Noise goes to other places for dense than for CSR rows.
+    rng : NoiseSource or numpy.random.Generator
+        Keys the two streams of the run, one for sampling and one for noise. A generator is asked for 32 bytes. Noise
+        goes to other places for dense than for CSR rows.
     record_every : int, default=0
         Keep the model after every so many steps; 0: never.
     n_threads : int, default=1
@@ -482,7 +484,7 @@ def noisy_gradient_steps(
 
 
 def repeated_noisy_gradient_steps(
-    X, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: np.random.Generator, n_runs: int
+    X, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Train many models independently, for audits.
 
