@@ -21,7 +21,7 @@ os.environ["DO_NOT_TRACK"] = "true"
 from hypothesis import settings  # noqa: E402 - the lines above must come first
 
 # The same examples in every run: a test that fails fails again. `pytest --hypothesis-profile=default` draws new ones.
-settings.register_profile("repeatable", derandomize=True, print_blob=True)
+settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("repeatable")
 
 
