@@ -9,6 +9,7 @@ coordinates it selects among are public; those of DPWSS are training rows.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
 
@@ -184,16 +185,31 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             return scipy.sparse.hstack([clipped, scipy.sparse.csr_array(constant)]).tocsr()
         return np.hstack([np.clip(X, -bound, bound), constant])
 
-    def _scores(self, rows, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Scores (models, k, 2 d) of the vertices ``B e_j``, then ``-B e_j``: how much the loss falls towards each."""
-        n_models, n_problems, n_features = weights.shape
-        margins = np.asarray(rows @ weights.reshape(-1, n_features).T).reshape(-1, n_models, n_problems)
-        margins *= signs.T[:, None]
-        slopes = smoothed_hinge_slopes(margins, float(self.smoothing))
-        slopes *= signs.T[:, None]
-        gradients = np.asarray(rows.T @ slopes.reshape(rows.shape[0], -1)).T.reshape(weights.shape)
+    def _scores(
+        self, rows, signs: np.ndarray, weights: np.ndarray, memory: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Scores (models, k, 2 d) of the vertices ``B e_j``, then ``-B e_j``: how much the loss falls towards each.
+
+        `memory` is `_memory` of the same signs and number of models.
+        """
+        every_sign, work = self._memory(signs, len(weights)) if memory is None else memory
+        flat = weights.reshape(-1, weights.shape[-1]).T
+        margins = np.asarray(rows @ flat) if scipy.sparse.issparse(rows) else np.matmul(rows, flat, out=work)
+        margins *= every_sign
+        slopes = smoothed_hinge_slopes(margins, float(self.smoothing), out=margins)
+        slopes *= every_sign
+        gradients = np.asarray(rows.T @ slopes).T.reshape(weights.shape)
         gradients *= float(self.radius) / rows.shape[0]
         return np.concatenate([-gradients, gradients], axis=-1)
+
+    @staticmethod
+    def _memory(signs: np.ndarray, n_models: int) -> tuple[np.ndarray, np.ndarray]:
+        """Each row's sign (n, models k) for each model and problem, and work space for their margins.
+
+        Fresh memory for every step would cost more than the arithmetic on it.
+        """
+        every_sign = np.tile(signs.T, n_models)
+        return every_sign, np.empty_like(every_sign)
 
     def _train(
         self, rows, signs: np.ndarray, models: Sequence[tuple[ExponentialSelections, np.random.Generator]]
@@ -201,15 +217,17 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         """Weights (models, k, d) after all steps; the models differ in budget and noise."""
         radius, n_features = float(self.radius), rows.shape[1]
         weights = np.zeros((len(models), signs.shape[0], n_features))
-        problems = np.arange(signs.shape[0])
+        places = np.arange(len(models))[:, None], np.arange(signs.shape[0])
+        memory = self._memory(signs, len(models))
         for step in range(int(self.n_steps)):
-            scores = self._scores(rows, signs, weights)
+            scores = self._scores(rows, signs, weights, memory)
             size = 1.0 / (step + 1.0)
             weights *= 1.0 - size
-            for index, (mechanism, stream) in enumerate(models):
-                chosen = mechanism.select(scores[index], stream)
-                vertices = np.where(chosen < n_features, radius, -radius)
-                weights[index, problems, chosen % n_features] += size * vertices
+            chosen = np.stack(
+                [mechanism.select(own, stream) for own, (mechanism, stream) in zip(scores, models, strict=True)]
+            )
+            vertices = np.where(chosen < n_features, radius, -radius)
+            weights[*places, chosen % n_features] += size * vertices
         return weights
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
@@ -230,11 +248,14 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         # these are two problems, which see the change from either side.
         half = (n_rows - 1) // 2
         changes = [(1.0, half)] if len(self.classes_) == 2 else [(1.0, half), (-1.0, n_rows - 1 - half)]
-        pairs = []
-        for sign, positives in changes:
-            size = (positives, n_rows, n_features)
-            p, q = (self._selection_counts(mechanism.noise_scale, s, *size) for s in (sign, -sign))
-            pairs.append((p, q))
+        size = (n_rows, n_features)
+        # With an odd number of rows, the two problems differ in the sign alone.
+        counts = {
+            (sign, positives): self._selection_counts(mechanism.noise_scale, sign, positives, *size)
+            for sign in (1.0, -1.0)
+            for positives in {positives for _, positives in changes}
+        }
+        pairs = [(counts[sign, positives], counts[-sign, positives]) for sign, positives in changes]
         return discrete_witness(
             pairs,
             mechanism.delta,
@@ -253,9 +274,10 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         radius, bound, n_steps = float(self.radius), float(self.data_bound), int(self.n_steps)
         constant = int(self.fit_intercept)
         negatives, h = n_rows - 1 - positives, float(self.smoothing)
-        positive, net = np.meshgrid(np.arange(n_steps + 2), np.arange(-n_steps - 1, n_steps + 2), indexing="ij")
+        # A column and a row; without the constant feature, the latter is a single zero.
+        positive, net = np.arange(n_steps + 2)[:, None], np.arange(-n_steps - 1, n_steps + 2)[None]
         if not constant:
-            positive, net = positive[:, :1], np.zeros_like(positive[:, :1])
+            net = np.zeros((1, 1), dtype=np.int64)
         chances = np.where((positive == 0) & (net == 0), 1.0, 0.0)
         unit = radius * bound / n_rows / noise_scale
         for step in range(n_steps):
@@ -267,7 +289,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             logs = [np.log(n_features - constant) + unit * own, np.log(n_features - constant) - unit * own]
             if constant:
                 logs += [unit * (own + others), -unit * (own + others)]
-            norm = np.logaddexp.reduce(logs)
+            norm = functools.reduce(np.logaddexp, logs)
             moves = [chances * np.exp(log - norm) for log in logs]
             chances = np.roll(moves[0], 1, axis=0) + moves[1]
             if constant:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -415,7 +416,8 @@ class ExponentialSelections:
         concentrated = math.sqrt(8.0 * zcdp_rho(self.epsilon, self.delta) / self.n_selections)
         return max(concentrated, self.epsilon / self.n_selections) * (1.0 - _ROUND_OFF_SLACK)
 
-    @property
+    # Every one of thousands of selections asks for it.
+    @functools.cached_property
     def noise_scale(self) -> float:
         return 2.0 * self.sensitivity / self.step_epsilon
 
