@@ -93,7 +93,8 @@ def test_killed_runs_recover(fresh, finished_once):
             fresh.change("methods.pmsvm_wp.C", 0.05 + 0.001 * attempt)
             fresh.change("methods.svm.C", 1.0 + 0.001 * attempt)
         process = fresh.start(*(["dvc", "repro"] if victim == "dvc" else ["snakemake", "--cores", "2"]))
-        wait_for_job(process, rng.randint(1, 6))
+        # DVC starts Snakemake once a stage.
+        wait_for_job(process, rng.randint(1, 3 if victim == "dvc" else 6))
         # The run goes on without a job that is killed, and others follow.
         killed[victim] += kill_in_turn(process, folder, victim, 4 if victim == "job" else 1, rng)
         process.communicate()
