@@ -123,11 +123,9 @@ def main(arguments: list[str] | None = None) -> None:
     link_outside(params)
     write_inputs(params)
     write_jobs(params)
-    # All others are left alone: DVC would copy their outputs from its cache, with new times.
-    changed = [address.rpartition(":")[2] for address in json.loads(run_dvc("status", "--json"))]
-    if changed:
-        # Not --quiet, which hides errors too.
-        run_dvc("commit", "--force", *changed)
+    # All stages in one call: DVC reads and writes dvc.lock once. Without --no-relink it would replace outputs by copies
+    # from its cache, with new times. Not --quiet, which hides errors too.
+    run_dvc("commit", "--force", "--no-relink")
     write_text(options.output, sha256_of_file(LOCK_FILE) + "\n")
 
 
