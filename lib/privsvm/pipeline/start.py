@@ -71,8 +71,8 @@ def _call(arguments: list[str]) -> int:
     words += [f"{name}={value}" for name, value in os.environ.items()]
     request = os.fsencode("\0".join(words))
     job = 0
-    connection = socket.socket(socket.AF_UNIX)
     if address is not None:
+        connection = socket.socket(socket.AF_UNIX)
         try:
             connection.connect(address)
             socket.send_fds(connection, [len(request).to_bytes(8, "big")], [0, 1, 2])
