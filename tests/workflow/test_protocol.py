@@ -161,9 +161,9 @@ class TestInputs:
             (tmp_path / "logs/train_on_blocks" / job["output"][0].split("/")[2]).mkdir(parents=True)
             for name in job["input"]:
                 shutil.copy(done_once.folder / name, tmp_path / name)
-            (tmp_path / "stages").symlink_to(done_once.folder / "stages") if not (
-                tmp_path / "stages"
-            ).exists() else None
+            for code in ("lib", "stages"):
+                if not (tmp_path / code).exists():
+                    (tmp_path / code).symlink_to(done_once.folder / code)
             (compiled,) = (done_once.folder / ".cache/numba").iterdir()
             environment = {"PYTHONPATH": str(done_once.folder / "lib"), "NUMBA_CACHE_DIR": str(compiled)}
             type(done_once)(tmp_path).call("bash", "-c", job["command"], **environment)
