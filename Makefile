@@ -94,4 +94,4 @@ check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane an
 	python stages/check.py
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
-	rm -rf .snakemake .cache logs benchmarks dvc_plots data/[!o]* reports/index.html reports/reproduce/*.html
+	rm -rf .snakemake .cache logs dvc_plots data/[!o]* reports/index.html reports/reproduce/*.html

@@ -31,6 +31,7 @@ from privsvm.pipeline.params import (
     train_jobs,
 )
 from privsvm.pipeline.stage import die_with_parent
+from privsvm.pipeline.start import start_server
 from privsvm.pipeline.workflow import (
     argument_file,
     check_writable,
@@ -38,6 +39,7 @@ from privsvm.pipeline.workflow import (
     collect_errors,
     runs_inside_dvc,
     set_environment,
+    stop_needless_looks_for_jobs,
 )
 
 IN_DVC = runs_inside_dvc()
@@ -83,6 +85,11 @@ def own_content(dataset):
 wildcard_constraints:
     dataset="[A-Za-z0-9][A-Za-z0-9_.-]*",
     method="[A-Za-z0-9][A-Za-z0-9_-]*",
+
+
+onstart:
+    stop_needless_looks_for_jobs(workflow)
+    start_server()
 
 
 onerror:

@@ -6,8 +6,6 @@ rule compile:
         f".cache/numba/{NUMBA_KEY}/warm",
     log:
         "logs/compile.log",
-    benchmark:
-        "benchmarks/compile.tsv"
     priority: 100
     conda:
         "../environment.yml"
@@ -15,4 +13,4 @@ rule compile:
     resources:
         mem_mb=500,
     shell:
-        "exec python stages/compile.py > {log:q} 2>&1"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/compile.py > {log:q} 2>&1"

@@ -10,8 +10,6 @@ rule condense:
         timings="data/timings/_condense/{dataset}.json",
     log:
         "logs/condense/{dataset}.log",
-    benchmark:
-        "benchmarks/condense/{dataset}.tsv"
     conda:
         "../environment.yml"
     threads: 1
@@ -21,7 +19,7 @@ rule condense:
         code=rule_code("condense"),
         parameters=condense_parameters(PARAMS),
     shell:
-        "exec python stages/condense.py --prepared {input.data:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/condense.py --prepared {input.data:q}"
         " --rows {output.rows:q} --record {output.record:q} --timings {output.timings:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 

@@ -10,8 +10,6 @@ rule evaluate:
         timings="data/timings/{method}/{dataset}.evaluate.json",
     log:
         "logs/evaluate/{method}/{dataset}.log",
-    benchmark:
-        "benchmarks/evaluate/{method}/{dataset}.tsv"
     wildcard_constraints:
         method=PLAIN_PATTERN,
     conda:
@@ -22,7 +20,7 @@ rule evaluate:
     params:
         code=rule_code("evaluate"),
     shell:
-        "exec python stages/evaluate.py --prepared {input.data:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/evaluate.py --prepared {input.data:q}"
         " --models {input.models:q} --record {input.record:q} --results {output.results:q}"
         " --timings {output.timings:q} > {log:q} 2>&1"
 

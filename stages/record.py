@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -84,14 +85,25 @@ def remove_private_files(data: Path = Path("data")) -> None:
     shutil.rmtree(data / "entities", ignore_errors=True)
 
 
+def reason_of(done: subprocess.CompletedProcess[str]) -> str:
+    """Return in one line why a command of DVC failed: its message, or how it ended."""
+    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    if errors or lines:
+        # What follows an error are hints.
+        return (errors or lines[-1:])[0]
+    if done.returncode < 0:
+        return f"ended by {signal.Signals(-done.returncode).name}, without a message"
+    return f"exit code {done.returncode}, without a message"
+
+
 def run_dvc(command: str, *arguments: str) -> str:
-    """Run a command of DVC; return what it printed, or raise its last line as an error."""
+    """Run a command of DVC; return what it printed, or raise an error that says why it failed."""
     done = subprocess.run(
         [sys.executable, "-m", "dvc", command, *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PrivSVMError(f"dvc {command}: failed ({last}); run `dvc {command}` to see its messages")
+        raise PrivSVMError(f"dvc {command}: failed ({reason_of(done)}); run `dvc {command}` to see its messages")
     return done.stdout
 
 
@@ -111,10 +123,9 @@ def main(arguments: list[str] | None = None) -> None:
     link_outside(params)
     write_inputs(params)
     write_jobs(params)
-    # All others are left alone: DVC would copy their outputs from its cache, with new times.
-    changed = [address.rpartition(":")[2] for address in json.loads(run_dvc("status", "--json"))]
-    if changed:
-        run_dvc("commit", "--quiet", "--force", *changed)
+    # All stages in one call: DVC reads and writes dvc.lock once. Without --no-relink it would replace outputs by copies
+    # from its cache, with new times. Not --quiet, which hides errors too.
+    run_dvc("commit", "--force", "--no-relink")
     write_text(options.output, sha256_of_file(LOCK_FILE) + "\n")
 
 

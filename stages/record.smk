@@ -30,4 +30,4 @@ rule record:
     resources:
         mem_mb=500,
     shell:
-        "exec python stages/record.py --output {output:q} > {log:q} 2>&1"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/record.py --output {output:q} > {log:q} 2>&1"

@@ -12,8 +12,6 @@ rule report:
         curves="reports/curves.csv",
     log:
         "logs/report.log",
-    benchmark:
-        "benchmarks/report.tsv"
     conda:
         "../environment.yml"
     threads: 1
@@ -28,6 +26,6 @@ rule report:
         ),
         parameters=report_parameters(PARAMS),
     shell:
-        "exec python stages/report.py {params.files:q} --output-html {output.html:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/report.py {params.files:q} --output-html {output.html:q}"
         " --output-metrics {output.metrics:q} --output-curves {output.curves:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"

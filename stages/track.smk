@@ -7,8 +7,6 @@ rule track:
         "reports/tracking.json",
     log:
         "logs/track.log",
-    benchmark:
-        "benchmarks/track.tsv"
     conda:
         "../environment.yml"
     threads: 1
@@ -19,5 +17,5 @@ rule track:
         files=argument_file("track", "--results", *RESULTS, "--timings", *TIMINGS),
         parameters=track_parameters(PARAMS),
     shell:
-        "exec python stages/track.py {params.files:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/track.py {params.files:q}"
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

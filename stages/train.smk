@@ -11,8 +11,6 @@ rule train:
         timings="data/timings/{method}/{dataset}.train.json",
     log:
         "logs/train/{method}/{dataset}.log",
-    benchmark:
-        "benchmarks/train/{method}/{dataset}.tsv"
     wildcard_constraints:
         method=PLAIN_PATTERN,
     conda:
@@ -27,7 +25,7 @@ rule train:
             PARAMS, wildcards.method, wildcards.dataset
         ),
     shell:
-        "exec python stages/train.py --method {wildcards.method:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/train.py --method {wildcards.method:q}"
         " --prepared {input.data:q} --condensed {input.condensed:q}"
         " --condensed-record {input.condensed_record:q} --models {output.models:q}"
         " --record {output.record:q} --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"

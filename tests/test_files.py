@@ -32,7 +32,7 @@ def test_killed_writes_leave_the_old_file(tmp_path):
     code = (
         "import sys, time; from privsvm.files import atomic_path\n"
         "with atomic_path(sys.argv[1]) as t:\n"
-        "    t.write_text('half'); print('written', flush=True); time.sleep(60)"
+        "    t.write_text('half'); print('written', flush=True); time.sleep(36000)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as process:
         process.stdout.readline()
@@ -49,10 +49,11 @@ def test_canonical_json_depends_on_content_alone():
     assert canonical_json(-math.inf) == '"-inf"'
 
 
-def test_npz_bytes_are_reproducible_and_hold_no_objects(tmp_path):
+def test_npz_bytes_are_reproducible_and_hold_no_objects(tmp_path, monkeypatch):
     arrays = {"x": np.arange(5.0), "name": np.array("none")}
     write_npz(tmp_path / "a.npz", arrays)
-    time.sleep(1.1)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 100_000)
     write_npz(tmp_path / "b.npz", dict(reversed(arrays.items())))
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     assert np.array_equal(read_npz(tmp_path / "a.npz")["x"], arrays["x"])
@@ -95,7 +96,7 @@ def test_stale_locks_go_and_living_ones_stay(tmp_path):
     (folder / "locks").mkdir(parents=True)
     code = (
         "import sys, time; from privsvm.pipeline.workflow import clear_stale_locks\n"
-        "handle = clear_stale_locks(sys.argv[1]); print('held', flush=True); time.sleep(60)"
+        "handle = clear_stale_locks(sys.argv[1]); print('held', flush=True); time.sleep(36000)"
     )
     (folder / "locks" / "0.input.lock").write_text("left over")
     with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True) as process:

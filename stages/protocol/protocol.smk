@@ -18,8 +18,6 @@ rule agree:
         test_labels=f"{PUBLIC}/test_labels.npz",
     log:
         "logs/agree/{method}/{dataset}.log",
-    benchmark:
-        "benchmarks/agree/{method}/{dataset}.tsv"
     wildcard_constraints:
         method=PROTOCOL_PATTERN,
         dataset=DATASET_PATTERN,
@@ -37,7 +35,7 @@ rule agree:
             }
         ),
     shell:
-        "exec python stages/protocol/agree.py --method {wildcards.method:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/agree.py --method {wildcards.method:q}"
         " --prepared {input.data:q} --agreement {output.agreement:q} --labels {output.labels:q}"
         " --test-labels {output.test_labels:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -51,8 +49,6 @@ rule partition:
         columns=temp(f"{PRIVATE}/columns.npz"),
     log:
         "logs/partition/{method}/{dataset}/{entity}.log",
-    benchmark:
-        "benchmarks/partition/{method}/{dataset}/{entity}.tsv"
     wildcard_constraints:
         method=PROTOCOL_PATTERN,
         dataset=DATASET_PATTERN,
@@ -71,7 +67,7 @@ rule partition:
             }
         ),
     shell:
-        "exec python stages/protocol/partition.py --method {wildcards.method:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/partition.py --method {wildcards.method:q}"
         " --entity {wildcards.entity:q} --prepared {input.data:q} --columns {output.columns:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -85,8 +81,6 @@ rule draw:
         secret=temp(f"{PRIVATE}/secret.npz"),
     log:
         "logs/draw/{method}/{dataset}/{entity}.log",
-    benchmark:
-        "benchmarks/draw/{method}/{dataset}/{entity}.tsv"
     wildcard_constraints:
         method=PROTOCOL_PATTERN,
         dataset=DATASET_PATTERN,
@@ -106,7 +100,7 @@ rule draw:
             }
         ),
     shell:
-        "exec python stages/protocol/draw.py --entity {wildcards.entity:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/draw.py --entity {wildcards.entity:q}"
         " --columns {input.columns:q} --agreement {input.agreement:q} --secret {output.secret:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -122,8 +116,6 @@ rule publish:
         block=f"{PUBLIC}/train.{{entity}}.npz",
     log:
         "logs/publish/{method}/{dataset}/{entity}.log",
-    benchmark:
-        "benchmarks/publish/{method}/{dataset}/{entity}.tsv"
     wildcard_constraints:
         method=PROTOCOL_PATTERN,
         dataset=DATASET_PATTERN,
@@ -136,7 +128,7 @@ rule publish:
     params:
         code=rule_code("publish"),
     shell:
-        "exec python stages/protocol/publish.py --entity {wildcards.entity:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/publish.py --entity {wildcards.entity:q}"
         " --part train --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
         " --labels {input.labels:q} --block {output.block:q} > {log:q} 2>&1"
 
@@ -153,8 +145,6 @@ rule train_on_blocks:
         timings="data/timings/{method}/{dataset}.train.json",
     log:
         "logs/train_on_blocks/{method}/{dataset}.log",
-    benchmark:
-        "benchmarks/train_on_blocks/{method}/{dataset}.tsv"
     wildcard_constraints:
         method=PROTOCOL_PATTERN,
         dataset=DATASET_PATTERN,
@@ -179,7 +169,7 @@ rule train_on_blocks:
             }
         ),
     shell:
-        "exec python stages/protocol/train_on_blocks.py"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/train_on_blocks.py"
         " --method {wildcards.method:q} --blocks {input.blocks:q} --labels {input.labels:q}"
         " --agreement {input.agreement:q} --models {output.models:q} --record {output.record:q}"
         " --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"
@@ -195,8 +185,6 @@ rule answer:
         block=f"{PUBLIC}/test.{{entity}}.npz",
     log:
         "logs/answer/{method}/{dataset}/{entity}.log",
-    benchmark:
-        "benchmarks/answer/{method}/{dataset}/{entity}.tsv"
     wildcard_constraints:
         method=PROTOCOL_PATTERN,
         dataset=DATASET_PATTERN,
@@ -209,7 +197,7 @@ rule answer:
     params:
         code=rule_code("answer"),
     shell:
-        "exec python stages/protocol/publish.py --entity {wildcards.entity:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/publish.py --entity {wildcards.entity:q}"
         " --part test --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
         " --block {output.block:q} > {log:q} 2>&1"
 
@@ -226,8 +214,6 @@ rule evaluate_blocks:
         timings="data/timings/{method}/{dataset}.evaluate.json",
     log:
         "logs/evaluate_blocks/{method}/{dataset}.log",
-    benchmark:
-        "benchmarks/evaluate_blocks/{method}/{dataset}.tsv"
     wildcard_constraints:
         method=PROTOCOL_PATTERN,
         dataset=DATASET_PATTERN,
@@ -239,7 +225,7 @@ rule evaluate_blocks:
     params:
         code=rule_code("evaluate_blocks"),
     shell:
-        "exec python stages/protocol/evaluate_blocks.py --blocks {input.blocks:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/evaluate_blocks.py --blocks {input.blocks:q}"
         " --labels {input.labels:q} --agreement {input.agreement:q} --models {input.models:q}"
         " --record {input.record:q} --results {output.results:q} --timings {output.timings:q} > {log:q} 2>&1"
 
@@ -255,8 +241,6 @@ rule attack:
         "data/results/{method}/{dataset}.attacks.json",
     log:
         "logs/attack/{method}/{dataset}.log",
-    benchmark:
-        "benchmarks/attack/{method}/{dataset}.tsv"
     wildcard_constraints:
         method=PROTOCOL_PATTERN,
         dataset=DATASET_PATTERN,
@@ -273,6 +257,6 @@ rule attack:
             }
         ),
     shell:
-        "exec python stages/protocol/attack.py --method {wildcards.method:q}"
+        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/attack.py --method {wildcards.method:q}"
         " --columns {input.columns:q} --secrets {input.secrets:q} --blocks {input.blocks:q}"
         " --agreement {input.agreement:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

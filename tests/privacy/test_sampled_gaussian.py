@@ -460,7 +460,7 @@ def test_of_many_processes_on_a_cold_key_one_computes(folder, tmp_path):
 
 def test_a_killed_process_holds_nobody_up(folder, tmp_path):
     log = tmp_path / "log"
-    worker = start(log, 60.0)
+    worker = start(log, 36000.0)
     while not log.exists() or not log.read_text():
         assert worker.poll() is None
         time.sleep(0.01)
@@ -480,7 +480,7 @@ def test_where_there_are_no_locks_it_is_computed_all_the_same(folder, monkeypatc
 
 def test_who_waits_too_long_computes(folder, monkeypatch, tmp_path):
     log = tmp_path / "log"
-    worker = start(log, 60.0)
+    worker = start(log, 36000.0)
     try:
         while not log.exists() or not log.read_text():
             assert worker.poll() is None

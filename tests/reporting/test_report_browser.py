@@ -20,6 +20,9 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not in
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
 
+# Seconds, against hanging only: a busy machine may take long.
+PATIENCE = 900
+
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(
@@ -59,6 +62,8 @@ def open_page(tmp_path: Path) -> Iterator[Callable[..., Any]]:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         driver = webdriver.Chrome(service=Service(CHROMEDRIVER), options=options)
         drivers.append(driver)
+        driver.set_page_load_timeout(PATIENCE)
+        driver.set_script_timeout(PATIENCE)
         # What the browser's own start page did is not ours.
         driver.get("about:blank")
         driver.get_log("performance")
@@ -71,7 +76,7 @@ def open_page(tmp_path: Path) -> Iterator[Callable[..., Any]]:
         driver.quit()
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 300.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the page did not get there in time"

@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 from synthetic_results import make_result, results_of
+from tests.steps import steps
 
-import privsvm
 from privsvm.files import write_json
 from privsvm.records import Result
 from privsvm.reporting import curve_rows, metrics_record, page_context
 from privsvm.tracking.runs import collect_runs
 
-PACKAGE = str(Path(privsvm.__file__).parent)
 STATUSES = ("proved", "claimed", "none", "proved")
-
-
-def steps(work: Callable[[], Any]) -> int:
-    """Count the lines of the package that are run, every turn of a comprehension among them."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
-        nonlocal count
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        frame.f_trace_opcodes = True
-        count += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def synthetic(n_datasets: int, n_methods: int) -> list[Result]:

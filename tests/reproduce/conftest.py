@@ -12,6 +12,7 @@ from reproduce.__main__ import main
 from reproduce.dpwss import experiments as dpwss
 from reproduce.pmsvm import experiments as pmsvm
 from reproduce.ppsvm import experiments as ppsvm
+from tests.once import made_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -115,10 +116,8 @@ def bench(tmp_path):
     return Bench(tmp_path)
 
 
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory):
-    """All experiments, run once on small data. Do not change it."""
-    bench = Bench(tmp_path_factory.mktemp("reproduce"))
+def run_everything(folder: Path) -> None:
+    bench = Bench(folder)
     bench.run("dpwss", settings={**DPWSS, "figure1": figure1()})
     bench.run("dpsvmdvp", settings=DPSVMDVP)
     bench.run(*[name for name in pmsvm.EXPERIMENTS if name != "pmsvm_time"], settings=PMSVM)
@@ -126,7 +125,12 @@ def finished(tmp_path_factory):
     bench.run(*[name for name in ppsvm.EXPERIMENTS if name != "ppsvm_kernels"], settings=PPSVM)
     bench.run("ppsvm_kernels", settings={**PPSVM, **PPSVM_KERNELS})
     bench.run("ci_svm", settings=CI_SVM)
-    return bench
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """All experiments, run once on small data, for all workers. Do not change it."""
+    return Bench(made_once(tmp_path_factory, "reproduce", run_everything))
 
 
 def figure1() -> dict:

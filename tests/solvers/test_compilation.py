@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 from privsvm.pipeline.sources import compiled_code_key
@@ -39,64 +38,75 @@ def test_a_changed_callee_in_another_file_is_noticed(tmp_path):
     assert result(fixed) == 4.0
 
 
+COLD_START = """
+import json, sys
+from numba.core import caching
+from numba.core.dispatcher import Dispatcher
+from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, warm_up
+written = []
+save = caching.IndexDataCacheFile._save_data
+def note(self, name, data):
+    written.append(name)
+    save(self, name, data)
+caching.IndexDataCacheFile._save_data = note
+
+def entries(kind):
+    # Names and types of all compiled functions that were found in the cache, or not.
+    packages = ("privsvm.solvers.", "privsvm.numerics.")
+    modules = [module for name, module in sys.modules.items() if name.startswith(packages)]
+    functions = {id(f): f for module in modules for f in vars(module).values() if isinstance(f, Dispatcher)}.values()
+    # Steps of compiled functions have no files of their own.
+    return [f"{f.py_func.__module__}.{f.py_func.__qualname__}{signature}"
+            for f in functions if f.stats.cache_path for signature in getattr(f.stats, kind)]
+
+compiled = compile_once(*JIT_MODULES)
+loaded = {}
+for group in JIT_GROUPS:
+    before = set(entries("cache_hits"))
+    warm_up(group)
+    loaded[group] = len(set(entries("cache_hits")) - before)
+print(json.dumps([compiled, written, loaded, entries("cache_hits"), entries("cache_misses")]))
+"""
+
+
 def test_of_eight_processes_one_compiles(tmp_path):
     """All start at once on a cold cache: each group is compiled by one, and loaded by the others."""
-    code = textwrap.dedent("""
-        import importlib, json
-        from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, full_name, warm_up
-        compiled = compile_once(*JIT_MODULES)
-        found = {}
-        for group, names in JIT_GROUPS.items():
-            if group in compiled:
-                continue
-            warm_up(group)
-            modules = [importlib.import_module(full_name(name)) for name in names]
-            others = {full_name(name) for name in JIT_MODULES if name not in names}
-            # A solver may keep its jit functions in a module of their own.
-            own = {id(f): f for module in modules for f in vars(module).values()
-                   if hasattr(getattr(f, "stats", None), "cache_hits")
-                   and f.__module__.startswith(("privsvm.solvers", "privsvm.numerics")) and f.__module__ not in others}
-            stats = [f.stats for f in own.values()]
-            counts = [[sum(s.cache_hits.values()), sum(s.cache_misses.values())] for s in stats]
-            found[group] = [sum(column) for column in zip(*counts)]
-        print(json.dumps([compiled, found]))
-    """)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
     processes = [
-        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", COLD_START], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(8)
     ]
-    answers = [json.loads(process.communicate(timeout=1500)[0]) for process in processes]
-    assert sorted(group for compiled, _ in answers for group in compiled) == sorted(JIT_GROUPS)
-    for compiled, found in answers:
-        assert set(found) == set(JIT_GROUPS) - set(compiled)
-        # Steps of compiled functions have no files of their own.
-        assert sum(hits for hits, _ in found.values()) > 15 or len(compiled) > 1
-        assert all(hits > 0 and misses == 0 for hits, misses in found.values())
+    answers = [json.loads(process.communicate()[0]) for process in processes]
+    assert sorted(group for compiled, *_ in answers for group in compiled) == sorted(JIT_GROUPS)
+    # Every file of the cache was written once, by one of them.
+    files = [path.name for path in (tmp_path / "cold").rglob("*.nbc")]
+    assert sorted(name for _, written, *_ in answers for name in written) == sorted(files)
+    assert len(set(files)) == len(files)
+    # Five groups, eight processes: some have compiled nothing, and loaded everything that Python calls.
+    every = next(set(hits) for compiled, *_, hits, _ in answers if not compiled)
+    for compiled, written, loaded, hits, misses in answers:
+        assert len(misses) == len(set(misses)) == len(written)
+        assert len(hits) == len(set(hits))
+        # Each function was loaded or compiled, never both, and none was left out.
+        assert set(hits) == every - set(misses)
+        assert bool(compiled) == bool(misses)
+        for group in JIT_GROUPS:
+            assert (loaded[group] > 0) == (group not in compiled)
 
 
-def test_a_process_compiles_what_it_has_imported(tmp_path):
-    code = """
-import privsvm.solvers.hinge, os
-from privsvm.solvers import compile_once
-print(*compile_once(), *sorted(name for name in os.listdir(os.environ["NUMBA_CACHE_DIR"]) if name.endswith(".lock")))
-"""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["linear_svm", "linear_svm.lock"]
-
-
-def test_sparse_rows_have_functions_of_their_own(tmp_path):
+def test_a_process_compiles_what_it_has_imported_and_sparse_rows_have_functions_of_their_own(tmp_path):
     code = """
 import os
+import privsvm.solvers.hinge
 from privsvm.solvers import compile_once
+print(*compile_once(), *sorted(name for name in os.listdir(os.environ["NUMBA_CACHE_DIR"]) if name.endswith(".lock")))
 print(*compile_once("hinge", sparse=True), *compile_once("hinge", sparse=True), *compile_once("hinge"))
 from privsvm.solvers import crammer_singer, hinge
 print(*(len(function.signatures) for function in (crammer_singer._epochs_sparse, hinge._epochs_sparse)))
 """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["linear_svm", "linear_svm", "1", "1"]
+    assert done.stdout.splitlines() == ["linear_svm linear_svm.lock", "linear_svm", "1 1"]
 
 
 def test_without_a_cache_folder_nothing_is_done(monkeypatch):

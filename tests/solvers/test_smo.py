@@ -11,7 +11,8 @@ from tests.table_3 import TABLE_3, printed, table_3_rows
 
 from privsvm.solvers.c_svc import optimality_gap
 from privsvm.solvers.kernels import KERNELS, kernel_matrix
-from privsvm.solvers.smo import SELECTIONS, _draw, _Memory, _Rule, solve_smo
+from privsvm.solvers.smo import SELECTIONS, UniformStreams, solve_smo, solve_smo_runs
+from privsvm.solvers.smo_steps import Memory, Numbers, Rule, draw
 
 EXACT = [selection for selection in SELECTIONS if selection != "dpwss"]
 
@@ -241,10 +242,10 @@ def test_dpwss_is_algorithm_2(sigma, sharpness):
 
 
 @njit
-def draw_often(draws, extreme, gap, rule, active, low, F, memory, rng):
+def draw_often(draws, extreme, gap, rule, active, low, F, memory, numbers):
     drawn = np.empty(draws, dtype=np.int64)
     for k in range(draws):
-        drawn[k] = _draw(extreme, gap, rule, active, low, F, memory, rng)
+        drawn[k] = draw(extreme, gap, rule, active, low, F, memory, numbers, 0)
     return drawn
 
 
@@ -260,12 +261,16 @@ def test_draws_have_the_stated_probabilities(sigma, sharpness):
     share = (extreme - F) / gap
     candidate = np.isfinite(low) & (used != stamp) & (extreme - F > tol) & (share >= sigma)
     # Only candidates are ever drawn, and never where there is none.
-    arguments = (extreme, gap, _Rule(SELECTIONS.index("dpwss"), tol, sigma, sharpness, True), n, low, F)
+    arguments = (extreme, gap, Rule(SELECTIONS.index("dpwss"), tol, sigma, sharpness, True), n, low, F)
     work = np.empty(n, dtype=np.int64), np.empty(n)
-    memory = _Memory(np.empty(0, dtype=np.int64), np.full(n, stamp), np.array([stamp]), *work)
-    assert draw_often(1, *arguments, memory, rng).tolist() == [-1]
+    memory = Memory(np.empty(0, dtype=np.int64), np.full(n, stamp), np.array([stamp]), *work)
     draws = 40_000
-    counts = np.bincount(draw_often(draws, *arguments, memory._replace(used=used), rng), minlength=n)
+    numbers = Numbers(rng.random((1, draws)), np.zeros(1, dtype=np.int64))
+    assert draw_often(1, *arguments, memory, numbers).tolist() == [-1]
+    memory = memory._replace(used=used)
+    counts = np.bincount(draw_often(draws, *arguments, memory, numbers), minlength=n)
+    # The last number has been used, and that is told.
+    assert draw_often(1, *arguments, memory, numbers).tolist() == [-2]
     assert not counts[~candidate].any()
     weights = np.exp(sharpness * (share - share[candidate].max())) * candidate
     expected = draws * weights / weights.sum()
@@ -297,3 +302,32 @@ def test_dpwss_counts_distinct_pairs(shrinking):
     else:
         assert solution.n_selected == solution.n_iter
     assert solve_smo(X, y, np.ones(y.size)).n_selected is None
+
+
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize(
+    ("kernel", "n", "cache_size"), [("linear", 400, 200.0), ("rbf", 400, 200.0), ("rbf", 300, 0.1)]
+)
+def test_runs_are_solves_one_after_the_other(kernel, n, cache_size, shrinking):
+    X, y, upper = problem(8, n, 3)
+    chosen = {"selection": "dpwss", "kernel": kernel, "gamma": 0.3, "shrinking": shrinking, "cache_size": cache_size}
+    sharpness = [0.5, 20.0, 3.0, 0.0, 0.5]
+    for rows in (X, scipy.sparse.csr_array(X)):
+        ours, theirs = ([np.random.default_rng(seed) for seed in (0, 1)] for _ in range(2))
+        # Two generators for five runs.
+        streams = UniformStreams([ours[run % 2] for run in range(5)])
+        runs = solve_smo_runs(rows, y, upper, sharpness=sharpness, streams=streams, sigma=0.1, **chosen)
+        more = solve_smo_runs(rows, y, upper, sharpness=sharpness, streams=streams, sigma=0.3, **chosen)
+        streams.give_back()
+        for run, solution in enumerate([*runs, *more]):
+            number, sigma = run % 5, 0.1 if run < 5 else 0.3
+            rng = theirs[number % 2]
+            alone = solve_smo(rows, y, upper, sharpness=sharpness[number], rng=rng, sigma=sigma, **chosen)
+            assert solution.alpha.tobytes() == alone.alpha.tobytes()
+            assert solution.gradient.tobytes() == alone.gradient.tobytes()
+            assert (solution.rho, solution.objective) == (alone.rho, alone.objective)
+            assert (solution.n_iter, solution.n_selected) == (alone.n_iter, alone.n_selected)
+            assert solution.converged == alone.converged
+        # More than are drawn together.
+        assert sum(solution.n_iter for solution in runs) > 2048
+        assert [rng.random() for rng in ours] == [rng.random() for rng in theirs]

@@ -11,7 +11,6 @@ import shutil
 import signal
 import sqlite3
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 import requests
+import sqlalchemy
 from mlflow.entities import ViewType
 from servers import free_port, running_server
 
@@ -260,40 +260,61 @@ def test_runs_of_other_people_are_left_alone_and_a_deleted_experiment_comes_back
     assert len(runs_of(uri)) == 5
 
 
-def killed_after(seconds: float, context: Any, arguments: tuple[Any, ...]) -> bool:
-    """Log in a process of its own and kill it after some seconds; True if it was killed before it was done."""
-    process = context.Process(target=log_results, args=arguments)
+def log_until(moment: int, waits: bool, channel: Any, arguments: tuple[Any, ...]) -> None:
+    """Log; say when the statement of SQL with that number is next, and at the end how many there were."""
+    statements = 0
+
+    def count(*_: Any) -> None:
+        nonlocal statements
+        statements += 1
+        if statements == moment:
+            channel.send(None)
+            if waits:
+                signal.pause()
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", count)
+    log_results(*arguments)
+    channel.send(statements)
+
+
+def killed_at(moment: int, waits: bool, context: Any, arguments: tuple[Any, ...]) -> tuple[bool, int | None]:
+    """Log in a process of its own and kill it at a statement, or just behind it where it does not wait for that.
+
+    Returns whether it was killed before it was done, and how many statements there were if it was not.
+    """
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=log_until, args=(moment, waits, sender, arguments))
     process.start()
-    process.join(seconds)
-    if process.is_alive():
+    sender.close()
+    said = receiver.recv()
+    if said is None:
         process.kill()
     process.join()
-    return bool(process.exitcode == -signal.SIGKILL)
+    return bool(process.exitcode == -signal.SIGKILL), said
 
 
 KILLS = 14
 
 
-@pytest.mark.timeout(1800)
 def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_result: Any) -> None:
     results = [write_result(f"method_{index}", level=0.9 + index / 1000) for index in range(8)]
     # Started once with everything imported, so that each kill hits the logging and not the imports.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["privsvm.tracking.mlflow_log"])
 
-    def timed(rows: Any, folder: Path, name: str) -> float:
-        started = time.monotonic()
-        assert not killed_after(600, context, (rows, f"sqlite:///{folder / name}", "abc"))
-        return time.monotonic() - started
+    def counted(rows: Any, folder: Path, name: str) -> int:
+        killed, statements = killed_at(0, False, context, (rows, f"sqlite:///{folder / name}", "abc"))
+        assert not killed
+        assert statements
+        return statements
 
-    making = timed([], tmp_path, "empty.db")
-    (tmp_path / "timed").mkdir()
-    shutil.copy(tmp_path / "empty.db", tmp_path / "timed")
-    logging = timed(results, tmp_path / "timed", "empty.db")
+    making = counted([], tmp_path, "empty.db")
+    (tmp_path / "counted").mkdir()
+    shutil.copy(tmp_path / "empty.db", tmp_path / "counted")
+    logging = counted(results, tmp_path / "counted", "empty.db")
     generator = random.Random(20)
     killed = left_behind = 0
-    # On a busy machine some attempts end before they are killed, or are killed before they have begun.
-    for attempt in range(4 * KILLS):
+    for attempt in range(2 * KILLS):
         if killed >= KILLS and left_behind >= 2:
             break
         database = tmp_path / f"attempt_{attempt}.db"
@@ -302,9 +323,10 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
         fresh = attempt % 4 == 1
         if not fresh:
             shutil.copy(tmp_path / "empty.db", database)
-        for _ in range(5):
-            seconds = generator.uniform(0, making + logging) if fresh else generator.uniform(0.05, 0.6) * logging
-            if not killed_after(seconds, context, (results, uri, "abc")):
+        for number in range(5):
+            moment = generator.randint(1, making + logging) if fresh else generator.randint(1, int(0.6 * logging))
+            # Every other time in the middle of whatever comes next.
+            if not killed_at(moment, number % 2 == 0, context, (results, uri, "abc"))[0]:
                 break  # it was quicker: what is left of this database cannot be killed any more
             killed += 1
         keys = log_results(results, uri, "abc")
@@ -331,7 +353,7 @@ def test_two_processes_at_once_log_each_result_once(tmp_path: Path, new_uri: str
     for process in processes:
         process.start()
     for process in processes:
-        process.join(120)
+        process.join()
     assert [process.exitcode for process in processes] == [0] * 4
     assert len(runs_of(new_uri)) == 4
 
@@ -416,7 +438,6 @@ def mlflow_server(folder: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.timeout(1800)
 def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:
     with mlflow_server(tmp_path) as address:
         keys = log_results(wine_results, address, "abc")

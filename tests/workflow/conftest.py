@@ -1,19 +1,20 @@
 """Small working copies of the repository in which the real workflow runs on a small benchmark."""
 
-import fcntl
 import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once
+from tests.once import made_once
+
+from . import programs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -82,15 +83,18 @@ class Workspace:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
 
-    def call(self, *command: str, check: bool = True, timeout: float = 1200, **environment: str) -> str:
+    def call(self, *command: str, check: bool = True, **environment: str) -> str:
         """Run a command; return what it printed. With check=False the exit code stands in `code`."""
-        process = self.start(*command, **environment)
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-        self.code = process.returncode
+        if programs.can_run(command):
+            self.code, output = programs.call(command, self.folder, self.environment(**environment))
+        else:
+            process = self.start(*command, **environment)
+            try:
+                output, _ = process.communicate()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+            self.code = process.returncode
         assert not check or self.code == 0, f"{' '.join(command)} ended with {self.code}:\n{output[-6000:]}"
         return output
 
@@ -191,20 +195,6 @@ def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
     return workspace
 
 
-def made_once(tmp_path_factory, name: str, make: Callable[[Path], object]) -> Workspace:
-    """A working copy that the first of all workers makes, and the others wait for."""
-    base = tmp_path_factory.getbasetemp()
-    # The workers of one run have folders of their own below a common one.
-    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
-    shared.mkdir(exist_ok=True)
-    with open(shared / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (shared / "done").exists():
-            make(shared / "finished")
-            (shared / "done").touch()
-    return Workspace(shared / "finished")
-
-
 @pytest.fixture
 def fresh(tmp_path) -> Workspace:
     """A working copy in which nothing has run."""
@@ -214,7 +204,7 @@ def fresh(tmp_path) -> Workspace:
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory) -> Workspace:
     """A working copy in which the small benchmark has run once, for all workers. Do not change it."""
-    return made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake(cores=2))
+    return Workspace(made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake(cores=2)))
 
 
 @pytest.fixture
@@ -229,13 +219,13 @@ def run_with_own_data(folder: Path) -> None:
     (folder / "packages/house_brand").mkdir(parents=True)
     (folder / "packages/house_brand/__init__.py").touch()
     (folder / "packages/house_brand/models.py").write_text(OWN_PACKAGE)
-    workspace.snakemake()
+    (folder.parent / "printed").write_text(workspace.snakemake())
 
 
 @pytest.fixture(scope="session")
 def own_data_once(tmp_path_factory) -> Workspace:
-    """A working copy with data of one's own in which all has run once. Do not change it."""
-    return made_once(tmp_path_factory, "own_data", run_with_own_data)
+    """A working copy with data of one's own that has run once, and beside it what that printed. Do not change it."""
+    return Workspace(made_once(tmp_path_factory, "own_data", run_with_own_data))
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 import yaml
 
 from privsvm.files import read_json
-
-from .conftest import REPOSITORY
 
 pytestmark = pytest.mark.workflow
 
@@ -51,47 +48,38 @@ def test_one_parameter_reruns_one_method_and_its_old_value_comes_from_the_cache(
     assert finished.hashes() == original
 
 
-def test_adding_a_dataset_runs_its_jobs_only(finished):
-    before = finished.times(*MADE_BY_JOBS)
-    params = finished.params()
-    params["datasets"]["digits"] = {"scaling": "bounds"}
-    finished.write_params(params)
-    finished.snakemake()
-    after = finished.times(*MADE_BY_JOBS)
-    assert {name for name in before if after[name] != before[name]} == set()
-    assert "data/results/svm/digits.json" in after
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
-
-
-def test_removing_a_dataset_takes_it_out_of_everything_that_is_shared(finished):
+def test_what_is_removed_leaves_everything_and_a_dataset_added_runs_its_jobs_only(finished):
     params = finished.params()
     del params["datasets"]["breast_cancer"]
-    finished.write_params(params)
-    finished.snakemake()
-    assert not [name for name in finished.times("data", "reports") if "breast_cancer" in name]
-    assert "breast_cancer" not in (finished.folder / "reports/metrics.json").read_text()
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
-    # It comes back when it is wanted again.
-    params["datasets"]["breast_cancer"] = {"scaling": "bounds"}
-    finished.write_params(dict(params, datasets=dict(sorted(params["datasets"].items()))))
-    finished.snakemake()
-    assert "breast_cancer" in (finished.folder / "reports/metrics.json").read_text()
-
-
-def test_removing_a_method_takes_it_out_of_the_report(finished):
-    params = finished.params()
     del params["methods"]["majority"]
     finished.write_params(params)
     finished.snakemake()
-    metrics = read_json(finished.folder / "reports/metrics.json")
-    assert "majority" not in json.dumps(metrics)
+    # Out of everything that is shared, and out of the report.
+    assert not [name for name in finished.times("data", "reports") if "breast_cancer" in name]
+    assert "breast_cancer" not in (finished.folder / "reports/metrics.json").read_text()
+    assert "majority" not in json.dumps(read_json(finished.folder / "reports/metrics.json"))
+    assert finished.call("dvc", "status", "--json").strip() == "{}"
     assert finished.nothing_to_do()
+    # It comes back when it is wanted again.
+    before = finished.times(*MADE_BY_JOBS)
+    params["datasets"]["breast_cancer"] = {"scaling": "bounds"}
+    finished.write_params(dict(params, datasets=dict(sorted(params["datasets"].items()))))
+    finished.snakemake()
+    after = finished.times(*MADE_BY_JOBS)
+    assert {name for name in before if after[name] != before[name]} == set()
+    assert "data/results/svm/breast_cancer.json" in after
+    assert "breast_cancer" in (finished.folder / "reports/metrics.json").read_text()
+    assert finished.call("dvc", "status", "--json").strip() == "{}"
 
 
 def test_condensed_rows_before_every_method(finished):
     original = finished.hashes()
     finished.change("condense", "ci")
     finished.snakemake()
+    condensed = finished.hashes("data/condensed/ci")
+    assert {Path(name).name for name in condensed} == {
+        f"{dataset}.{ending}" for dataset in ("wine", "breast_cancer") for ending in ("npz", "json")
+    }
     record = read_json(finished.folder / "data/condensed/ci/wine.json")
     assert [split["n_condensed"] for split in record["splits"]] == [45, 45]
     seconds = read_json(finished.folder / "data/timings/_condense/wine.json")["condense_seconds"]
@@ -109,24 +97,13 @@ def test_condensed_rows_before_every_method(finished):
     assert not (finished.folder / "data/condensed/none").exists()
     finished.change("condense", "none")
     assert "Running stage" not in finished.call("dvc", "repro")
-    # Rows condensed in another way stay on disk until the rule `record` removes them; they are no stage's output.
-    present = finished.hashes()
-    assert {name: present[name] for name in original} == original
-    assert all(name.startswith("data/condensed/ci/") for name in set(present) - set(original))
+    # Rows condensed in another way are no stage's output: they stay as they were, all of them, until `record` runs.
+    assert finished.hashes() == {**original, **condensed}
     assert finished.call("dvc", "status", "--json").strip() == "{}"
-
-
-def test_what_nothing_needs_any_more_is_removed(tmp_path):
-    kept = ["condensed/ci/wine.npz", "models/svm/wine.npz", "results/svm/wine.json", "timings/_condense/wine.json"]
-    gone = ["condensed/none/wine.npz", "condensed/ci/iris.npz", "models/svm/iris.public/a.npz", "raw/iris/iris.csv"]
-    for name in (*kept, *gone):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    run = "import sys; sys.path[:0] = ['stages', 'lib']; from record import remove_other_outputs as remove; "
-    run += f"from pathlib import Path; print(len(remove(['wine'], 'ci', Path({str(tmp_path)!r}))))"
-    done = subprocess.run([sys.executable, "-c", run], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert int(done.stdout) == len(gone)
-    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()) == kept
+    finished.snakemake("--forcerun", "record")
+    assert finished.hashes() == original
+    assert finished.nothing_to_do()
+    assert finished.call("dvc", "status", "--json").strip() == "{}"
 
 
 def test_experiments_metrics_and_plots(finished):
@@ -154,6 +131,7 @@ def test_clone_pull_sync(finished, tmp_path):
     finished.call("git", "clone", "--quiet", str(finished.folder), str(tmp_path / "clone"))
     clone = type(finished)(tmp_path / "clone")
     clone.call("dvc", "pull")
+    clone.take_compiled(finished)
     # The Makefile's recipe without its first step, which would build an environment.
     recipe = ["make", "sync", "--old-file", ".venv/ready", f"VENV={finished.folder / 'no-venv'}"]
     clone.call(*recipe, "--assume-old", str(finished.folder / "no-venv" / "ready"))

@@ -19,9 +19,10 @@ from privsvm.files import read_json, read_npz
 from privsvm.numerics.streams import job_seed, seeded_stream
 from privsvm.pipeline.model_files import load_paths
 from privsvm.records import ModelRecord
+from tests.once import made_once
 
 from . import test_two_graphs_agree
-from .conftest import SMALL, made_once, new_workspace
+from .conftest import SMALL, Workspace, new_workspace
 from .test_kills import processes_in
 from .test_two_graphs_agree import stale_for_dvc, stale_for_snakemake
 
@@ -66,7 +67,7 @@ def killed_and_finished(folder):
 @pytest.fixture(scope="session")
 def done_once(tmp_path_factory):
     """A working copy in which the protocol was killed once and has run. Do not change it."""
-    return made_once(tmp_path_factory, "protocol", killed_and_finished)
+    return Workspace(made_once(tmp_path_factory, "protocol", killed_and_finished))
 
 
 @pytest.fixture
@@ -160,10 +161,11 @@ class TestInputs:
             (tmp_path / "logs/train_on_blocks" / job["output"][0].split("/")[2]).mkdir(parents=True)
             for name in job["input"]:
                 shutil.copy(done_once.folder / name, tmp_path / name)
-            (tmp_path / "stages").symlink_to(done_once.folder / "stages") if not (
-                tmp_path / "stages"
-            ).exists() else None
-            environment = {"PYTHONPATH": str(done_once.folder / "lib"), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+            for code in ("lib", "stages"):
+                if not (tmp_path / code).exists():
+                    (tmp_path / code).symlink_to(done_once.folder / code)
+            (compiled,) = (done_once.folder / ".cache/numba").iterdir()
+            environment = {"PYTHONPATH": str(done_once.folder / "lib"), "NUMBA_CACHE_DIR": str(compiled)}
             type(done_once)(tmp_path).call("bash", "-c", job["command"], **environment)
             for name in job["output"]:
                 if "timings" not in name:

@@ -1,12 +1,14 @@
 """A benchmark of thousands of jobs: what one job costs does not grow with their number."""
 
 import argparse
+import os
 import re
 
 import pytest
 
 from privsvm.pipeline.workflow import argument_file
 
+from . import programs
 from .conftest import OWN_ROWS, SMALL, new_workspace
 
 pytestmark = pytest.mark.workflow
@@ -85,3 +87,44 @@ def test_long_lists_are_read_from_a_file(tmp_path, monkeypatch):
     parser.add_argument("--results", nargs="+")
     assert parser.parse_args([place]).results == names
     assert len(place) < 60
+
+
+TIMERS = """
+import threading
+from privsvm.pipeline.workflow import stop_needless_looks_for_jobs
+
+
+class Counted(threading.Timer):
+    number = 0
+
+    def start(self):
+        Counted.number += 1
+        super().start()
+
+
+threading.Timer = Counted
+
+
+onstart:
+    stop_needless_looks_for_jobs(workflow)
+
+
+onsuccess:
+    print("timers:", Counted.number)
+
+
+rule all:
+    input: "a", "b"
+
+
+rule one:
+    output: "{name}"
+    shell: "touch {output}"
+"""
+
+
+def test_snakemake_waits_for_jobs_without_timers(tmp_path):
+    (tmp_path / "Snakefile").write_text(TIMERS)
+    code, output = programs.call(["snakemake", "--cores", "1"], tmp_path, os.environ)
+    assert code == 0
+    assert "timers: 0" in output

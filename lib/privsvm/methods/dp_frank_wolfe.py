@@ -15,6 +15,7 @@ order, as long as they stay below ``2^53``; they are gathered in int64.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -189,30 +190,47 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     def _slope_cells(self, products: np.ndarray, step: int, n_rows: int) -> np.ndarray:
         """Slopes of the loss in whole numbers, from products of cells of a row with counts of `step` selections.
 
-        Every number depends on one product and on public numbers alone.
+        Every number depends on one product and on public numbers alone. `products` is overwritten.
         """
-        unit = float(self.radius) * float(self.data_bound) / 2.0**_FEATURE_BITS / max(step, 1)
-        slopes = smoothed_hinge_slopes(products * unit, float(self.smoothing))
+        products *= float(self.radius) * float(self.data_bound) / 2.0**_FEATURE_BITS / max(step, 1)
+        slopes = smoothed_hinge_slopes(products, float(self.smoothing), out=products)
         slopes *= 2.0 ** slope_bits(n_rows)
         return np.trunc(slopes, out=slopes)
 
-    def _scores(self, rows, signs: np.ndarray, counts: np.ndarray, step: int) -> np.ndarray:
+    def _scores(
+        self,
+        rows,
+        signs: np.ndarray,
+        counts: np.ndarray,
+        step: int,
+        memory: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> np.ndarray:
         """Scores (models, k, 2 d) of the vertices ``B e_j``, then ``-B e_j``: how much the loss falls towards each.
 
         `counts` (models, k, d) tells how often each vertex was selected, ``-B e_j`` counting as -1, in `step` steps.
+        `memory` is `_memory` of the same signs and number of models.
         """
-        n_models, n_problems, n_features = counts.shape
-        products = np.asarray(rows @ counts.reshape(-1, n_features).T).reshape(-1, n_models, n_problems)
-        products *= signs.T[:, None]
+        every_sign, work = self._memory(signs, len(counts)) if memory is None else memory
+        flat = counts.reshape(-1, counts.shape[-1]).T
+        products = np.asarray(rows @ flat) if scipy.sparse.issparse(rows) else np.matmul(rows, flat, out=work)
+        products *= every_sign
         slopes = self._slope_cells(products, step, rows.shape[0])
-        slopes *= signs.T[:, None]
-        slopes = slopes.reshape(rows.shape[0], -1)
-        gradients: np.ndarray = np.zeros((n_features, slopes.shape[1]), dtype=np.int64)
+        slopes *= every_sign
+        gradients: np.ndarray = np.zeros((rows.shape[1], slopes.shape[1]), dtype=np.int64)
         for start in range(0, rows.shape[0], _EXACT_ROWS):
             part = slice(start, start + _EXACT_ROWS)
             gradients += np.asarray(rows[part].T @ slopes[part]).astype(np.int64)
         gradients = gradients.T.reshape(counts.shape)
         return np.concatenate([-gradients, gradients], axis=-1)
+
+    @staticmethod
+    def _memory(signs: np.ndarray, n_models: int) -> tuple[np.ndarray, np.ndarray]:
+        """Each row's sign (n, models k) for each model and problem, and work space for their margins.
+
+        Fresh memory for every step would cost more than the arithmetic on it.
+        """
+        every_sign = np.tile(signs.T, n_models)
+        return every_sign, np.empty_like(every_sign)
 
     def _train(
         self, rows, signs: np.ndarray, models: Sequence[tuple[ExponentialSelections, NoiseSource]]
@@ -220,12 +238,14 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         """Weights (models, k, d) after all steps; the models differ in budget and noise."""
         n_features = rows.shape[1]
         counts = np.zeros((len(models), signs.shape[0], n_features))
-        problems = np.arange(signs.shape[0])
+        places = np.arange(len(models))[:, None], np.arange(signs.shape[0])
+        memory = self._memory(signs, len(models))
         for step in range(int(self.n_steps)):
-            scores = self._scores(rows, signs, counts, step)
-            for index, (mechanism, source) in enumerate(models):
-                chosen = mechanism.select(scores[index], source)
-                counts[index, problems, chosen % n_features] += np.where(chosen < n_features, 1.0, -1.0)
+            scores = self._scores(rows, signs, counts, step, memory)
+            chosen = np.stack(
+                [mechanism.select(own, source) for own, (mechanism, source) in zip(scores, models, strict=True)]
+            )
+            counts[*places, chosen % n_features] += np.where(chosen < n_features, 1.0, -1.0)
         return counts * (float(self.radius) / int(self.n_steps))
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
@@ -248,11 +268,14 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         # these are two problems, which see the change from either side.
         half = (n_rows - 1) // 2
         changes = [(1.0, half)] if len(self.classes_) == 2 else [(1.0, half), (-1.0, n_rows - 1 - half)]
-        pairs = []
-        for sign, positives in changes:
-            size = (positives, n_rows, n_features)
-            p, q = (self._selection_counts(mechanism.noise_scale, s, *size) for s in (sign, -sign))
-            pairs.append((p, q))
+        size = (n_rows, n_features)
+        # With an odd number of rows, the two problems differ in the sign alone.
+        counts = {
+            (sign, positives): self._selection_counts(mechanism.noise_scale, sign, positives, *size)
+            for sign in (1.0, -1.0)
+            for positives in {positives for _, positives in changes}
+        }
+        pairs = [(counts[sign, positives], counts[-sign, positives]) for sign, positives in changes]
         return discrete_witness(
             pairs,
             mechanism.delta,
@@ -269,9 +292,10 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         `positives` of the rows of zeros have the label 1, and the row of ones has the label `sign`.
         """
         n_steps, constant, negatives = int(self.n_steps), int(self.fit_intercept), n_rows - 1 - positives
-        positive, net = np.meshgrid(np.arange(n_steps + 2), np.arange(-n_steps - 1, n_steps + 2), indexing="ij")
+        # A column and a row; without the constant feature, the latter is a single zero.
+        positive, net = np.arange(n_steps + 2)[:, None], np.arange(-n_steps - 1, n_steps + 2)[None]
         if not constant:
-            positive, net = positive[:, :1], np.zeros_like(positive[:, :1])
+            net = np.zeros((1, 1), dtype=np.int64)
         chances = np.where((positive == 0) & (net == 0), 1.0, 0.0)
         most = 2.0**_FEATURE_BITS
         unit = most / noise_scale
@@ -286,7 +310,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             logs = [np.log(n_features - constant) + unit * own, np.log(n_features - constant) - unit * own]
             if constant:
                 logs += [unit * (own + others), -unit * (own + others)]
-            norm = np.logaddexp.reduce(logs)
+            norm = functools.reduce(np.logaddexp, logs)
             moves = [chances * np.exp(log - norm) for log in logs]
             chances = np.roll(moves[0], 1, axis=0) + moves[1]
             if constant:

@@ -187,12 +187,11 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
         gamma = resolve_gamma(self.gamma, X)
         n_classes = len(self.classes_)
         started = time.perf_counter()
-        trainings = [
-            [self._train(X, codes, n_classes, gamma, epsilon, streams(epsilon, repeat)) for repeat in range(repeats)]
-            for epsilon in budgets
-        ]
+        jobs = [(epsilon, repeat) for epsilon in budgets for repeat in range(repeats)]
+        rngs = [streams(epsilon, repeat) for epsilon, repeat in jobs]
+        every = self._train(X, codes, n_classes, gamma, [epsilon for epsilon, _ in jobs], rngs)
+        trainings = [every[start : start + repeats] for start in range(0, len(every), repeats)]
         release_seconds = time.perf_counter() - started
-        every = [training for row in trainings for training in row]
         common: dict[str, Any] = {
             "epsilons": tuple(budgets),
             "n_classes": n_classes,
@@ -230,53 +229,73 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
         )
         return path, every[-1]
 
-    def _train(self, X, codes: np.ndarray, n_classes: int, gamma: float, epsilon: float, rng) -> _Training:
-        """Train all class pairs, in LIBSVM's order."""
+    def _train(
+        self,
+        X,
+        codes: np.ndarray,
+        n_classes: int,
+        gamma: float,
+        epsilons: Sequence[float],
+        rngs: Sequence[np.random.Generator],
+    ) -> list[_Training]:
+        """Train all class pairs, in LIBSVM's order, for every epsilon and its generator."""
         # Imported here: other methods need no compiled solver.
-        from privsvm.solvers.smo import solve_smo
+        from privsvm.solvers.smo import UniformStreams, solve_smo_runs
 
         settings = self._c_svc_settings()
         linear = self.kernel == "linear"
-        n_pairs = n_classes * (n_classes - 1) // 2
-        coef = np.zeros((n_pairs, X.shape[1]) if linear else (codes.size, n_pairs))
-        used = np.zeros(codes.size, dtype=bool)
-        intercepts: list[float] = []
-        objective, n_iter, n_selected = 0.0, 0, 0
-        for first in range(n_classes):
-            for second in range(first + 1, n_classes):
-                # Two classes are decided by sign, positive for class 1; of more, the first of a pair is positive.
-                positive, negative = (second, first) if n_classes == 2 else (first, second)
-                # LIBSVM sorts rows by class, the positive one first; ties go by place.
-                above, below = np.flatnonzero(codes == positive), np.flatnonzero(codes == negative)
-                rows = np.concatenate([above, below])
-                if above.size and below.size:
-                    signs = np.repeat([1.0, -1.0], [above.size, below.size])
-                    solution = solve_smo(
-                        X[rows],
-                        signs,
-                        np.full(rows.size, float(self.C)),
-                        gamma=gamma,
-                        selection="dpwss",
-                        **settings,
-                        sigma=float(self.sigma),
-                        sharpness=epsilon / (2.0 * (1.0 - self.sigma)),
-                        rng=rng,
-                    )
-                    used[rows] |= solution.alpha > 0
-                    if linear:
-                        coef[len(intercepts)] = X[rows].T @ (signs * solution.alpha)
-                    else:
-                        coef[rows, len(intercepts)] = signs * solution.alpha
-                    intercepts.append(-solution.rho)
-                    objective += solution.objective
-                    n_iter += solution.n_iter
-                    n_selected += solution.n_selected or 0
+        sharpness = [epsilon / (2.0 * (1.0 - self.sigma)) for epsilon in epsilons]
+        streams = UniformStreams(rngs)
+        n_runs, n_pairs = len(rngs), n_classes * (n_classes - 1) // 2
+        coef = np.zeros((n_runs, n_pairs, X.shape[1]) if linear else (n_runs, codes.size, n_pairs))
+        used = np.zeros((n_runs, codes.size), dtype=bool)
+        intercepts = np.zeros((n_runs, n_pairs))
+        objective, n_iter, n_selected = np.zeros(n_runs), np.zeros(n_runs, dtype=int), np.zeros(n_runs, dtype=int)
+        pairs = [(first, second) for first in range(n_classes) for second in range(first + 1, n_classes)]
+        for pair, (first, second) in enumerate(pairs):
+            # Two classes are decided by sign, positive for class 1; of more, the first of a pair is positive.
+            positive, negative = (second, first) if n_classes == 2 else (first, second)
+            # LIBSVM sorts rows by class, the positive one first; ties go by place.
+            above, below = np.flatnonzero(codes == positive), np.flatnonzero(codes == negative)
+            if not (above.size and below.size):
+                # An absent class wins no pair against a present one; two absent ones never matter.
+                intercepts[:, pair] = 1.0 if above.size else -1.0
+                continue
+            rows = np.concatenate([above, below])
+            own, signs = X[rows], np.repeat([1.0, -1.0], [above.size, below.size])
+            solutions = solve_smo_runs(
+                own,
+                signs,
+                np.full(rows.size, float(self.C)),
+                gamma=gamma,
+                selection="dpwss",
+                **settings,
+                sigma=float(self.sigma),
+                sharpness=sharpness,
+                streams=streams,
+            )
+            for run, solution in enumerate(solutions):
+                used[run, rows] |= solution.alpha > 0
+                if linear:
+                    coef[run, pair] = own.T @ (signs * solution.alpha)
                 else:
-                    # An absent class wins no pair against a present one; two absent ones never matter.
-                    intercepts.append(1.0 if above.size else -1.0)
-        support = np.flatnonzero(used)
-        kept = coef if linear else coef[support]
-        return _Training(support, kept, np.array(intercepts), objective, n_iter, n_selected)
+                    coef[run, rows, pair] = signs * solution.alpha
+                intercepts[run, pair] = -solution.rho
+                objective[run] += solution.objective
+                n_iter[run] += solution.n_iter
+                n_selected[run] += solution.n_selected or 0
+        supports = [np.flatnonzero(mask) for mask in used]
+        return [
+            _Training(
+                support,
+                coef[run] if linear else coef[run, support],
+                intercepts[run],
+                float(objective[run]),
+                int(n_iter[run]),
+                int(n_selected[run]),
+            )
+            for run, support in enumerate(supports)
+        ]
 
     def _row_witness(self, X, support: np.ndarray) -> Witness:
         """Witness from the rows that one model releases."""
@@ -324,7 +343,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
             released = []
             for number, (data, names) in enumerate(sets):
                 rng = seeded_stream(0, "audit draws", epsilon, number)
-                runs = [self._train(data, names, 2, 1.0, epsilon, rng) for _ in range(_AUDIT_RUNS)]
+                runs = self._train(data, names, 2, 1.0, [epsilon] * _AUDIT_RUNS, [rng] * _AUDIT_RUNS)
                 released.append(np.array([np.append(run.coef[0], run.intercept) for run in runs]))
             witnesses.append(sampled_witness(released[0], released[1], 0.0, self.neighbours, description))
         return witnesses

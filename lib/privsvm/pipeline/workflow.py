@@ -23,6 +23,7 @@ __all__ = [
     "collect_errors",
     "runs_inside_dvc",
     "set_environment",
+    "stop_needless_looks_for_jobs",
 ]
 
 
@@ -70,6 +71,21 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     return key
 
 
+def stop_needless_looks_for_jobs(workflow: Any) -> None:
+    """Take away the limit of 100 new jobs a second, where jobs run on this machine.
+
+    For this limit Snakemake 9.27 looks for new jobs again a second after each job's end, and a second after each such
+    look (its issue 3804): after a hundred jobs a hundred times a second, each time in a new thread.
+
+    Parameters
+    ----------
+    workflow : snakemake.workflow.Workflow
+        The workflow that is about to start.
+    """
+    if workflow.local_exec and hasattr(workflow.scheduler, "job_rate_limiter"):
+        workflow.scheduler.job_rate_limiter = None
+
+
 def argument_file(name: str, *arguments: str) -> str:
     """Write command-line arguments to a file, one a line, which a script reads as ``@file``.
 
@@ -95,7 +111,7 @@ def argument_file(name: str, *arguments: str) -> str:
 
 
 def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] | None:
-    """Remove Snakemake's lock files when no Snakemake that could have made them is alive.
+    """Remove Snakemake's lock files, and its servers' sockets, when no Snakemake that could have made them is alive.
 
     Every Snakemake of this working folder holds a shared lock on ``privsvm.lock`` for as long as it
     lives; the kernel releases it even after ``kill -9``. Whoever gets the lock for itself alone is the
@@ -125,6 +141,8 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] 
         return handle
     shutil.rmtree(folder / "locks", ignore_errors=True)
     (folder / "locks").mkdir(exist_ok=True)
+    for socket in folder.glob("start.*"):
+        socket.unlink(missing_ok=True)
     fcntl.flock(handle, fcntl.LOCK_SH)
     return handle
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -433,7 +434,8 @@ class ExponentialSelections:
                 f"a scale of {self.noise_scale:.1e}; at most {LARGEST_CHOICE_SCALE:.1e} fits into whole numbers"
             )
 
-    @property
+    # Every one of thousands of selections asks for it.
+    @functools.cached_property
     def noise_scale(self) -> int:
         concentrated = math.sqrt(8.0 * zcdp_rho(self.epsilon, self.delta) / self.n_selections)
         budget = max(concentrated, self.epsilon / self.n_selections) * (1.0 - _ROUND_OFF_SLACK)

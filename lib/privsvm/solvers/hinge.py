@@ -154,7 +154,7 @@ def hinge_objective(X, y: np.ndarray, coef: np.ndarray, C: float) -> float:
     return 0.5 * float(coef @ coef) + C * float(np.maximum(1.0 - y * np.asarray(X @ coef), 0.0).sum())
 
 
-def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float) -> np.ndarray:
+def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float, out: np.ndarray | None = None) -> np.ndarray:
     """Slopes of the hinge loss with a quadratic part of width h, as a function of the margin.
 
     Parameters
@@ -163,13 +163,15 @@ def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float) -> np.ndarray:
         ``y w . x``, any shape.
     smoothing : float
         h: the loss is 0 from 1 on, ``(1 - m)^2 / (2 h)`` down to ``1 - h``, and ``1 - m - h / 2`` below.
+    out : ndarray or None, default=None
+        Where to write them, `margins` itself for example; None allocates an array.
 
     Returns
     -------
     ndarray
         Between -1 and 0, with slope at most ``1 / h``.
     """
-    slopes = 1.0 - margins
+    slopes = np.subtract(1.0, margins, out=out)
     # In place: for hundreds of models the array is larger than the processor's cache.
     slopes /= smoothing
     np.clip(slopes, 0.0, 1.0, out=slopes)

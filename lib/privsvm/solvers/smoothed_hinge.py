@@ -97,17 +97,26 @@ def _newton_step(rows, weight: float, gradient: np.ndarray) -> np.ndarray:
     return step
 
 
-def _step_size(start: float, curvature: float, margins: np.ndarray, moves: np.ndarray, C: float, smoothing: float):
+def _step_size(
+    start: float,
+    curvature: float,
+    margins: np.ndarray,
+    slopes: np.ndarray,
+    moves: np.ndarray,
+    C: float,
+    smoothing: float,
+):
     """How far to go along a step: to where the objective's slope is nearly zero, from below.
 
-    `start` and `curvature` are the slope of the quadratic term and the linear term at 0, and how fast it grows.
+    `start` and `curvature` are the slope of the quadratic term and the linear term at 0, and how fast it grows;
+    `slopes` are those of the losses at `margins`.
     """
 
     def slope(size: float) -> float:
         losses = float(smoothed_hinge_slopes(margins + size * moves, smoothing) @ moves)
         return start + size * curvature + C * losses
 
-    steepest = -slope(0.0)
+    steepest = -(start + C * float(slopes @ moves))
     low, high, size = 0.0, math.inf, 1.0
     while True:
         found = slope(size)
@@ -167,7 +176,7 @@ def solve_smoothed_hinge(
         step = _newton_step(curved, C / smoothing, gradient)
         moves = y * np.asarray(X @ step)
         size = _step_size(
-            float((coef + linear) @ step), float(step @ step), margins, moves, C, smoothing
+            float((coef + linear) @ step), float(step @ step), margins, slopes, moves, C, smoothing
         )  # fmt: skip
         coef = coef + size * step
         n_steps += 1

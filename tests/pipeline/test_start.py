@@ -1,0 +1,203 @@
+"""A job that the server starts is what a new Python would be, and nothing of either stays behind."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from privsvm.pipeline import start
+
+CALL = ["python", "-IS", start.__file__]
+# What a shell, not the caller, changes.
+IGNORED = {"_", "PYTEST_CURRENT_TEST", start.SOCKET}
+
+# Stands for Snakemake: starts the server, says where it is, and lives until its input ends.
+OWNER = f"""
+import os, sys
+from privsvm.pipeline.start import start_server
+start_server()
+print(os.environ[{start.SOCKET!r}], flush=True)
+sys.stdin.read()
+"""
+
+STATE = """
+import json, os, sys
+json.dump({
+    "arguments": sys.argv, "folder": os.getcwd(), "environment": dict(os.environ), "input": sys.stdin.read(),
+    "name": __name__, "file": __file__, "path": sys.path, "python": sys.executable, "prefix": sys.prefix,
+    "ours": [name for name in sys.modules if name.startswith("privsvm")],
+}, sys.stdout)
+print("a message", file=sys.stderr)
+"""
+
+# Tells its number and waits.
+WAIT = """
+import os, time
+try:
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    raise SystemExit(3)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / ".snakemake").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def owner(folder, monkeypatch):
+    monkeypatch.delenv(start.SOCKET, raising=False)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", OWNER], cwd=folder, stdin=pipe, stdout=pipe, text=True)
+    monkeypatch.setenv(start.SOCKET, process.stdout.readline().strip())
+    monkeypatch.chdir(folder)
+    yield process
+    process.communicate()
+
+
+def write(folder, text, name="job.py"):
+    (folder / name).write_text(text)
+    return name
+
+
+def begin(*command, **options):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+
+
+def call(*arguments, **options):
+    return subprocess.run([*CALL, *arguments], capture_output=True, text=True, check=False, **options)
+
+
+def alive(pid):
+    """Whether a process runs; one that has ended and was not asked for its code does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def ends(pid):
+    """Wait for a process that is about to end; the test's own limit of time ends a wait in vain."""
+    while alive(pid):
+        time.sleep(0.01)
+    return True
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_job_is_what_a_new_python_would_be(folder, owner, monkeypatch):
+    monkeypatch.setenv("A_WORD", 'with spaces, "quotes", = and\nline breaks; $(touch pwned)')
+    monkeypatch.setenv("OF_BYTES", os.fsdecode(b"\xff\xfe"))
+    (folder / "stages").mkdir()
+    script = write(folder, STATE, "stages/state.py")
+    arguments = [script, "--option", "", "a b", "ü", "@x"]
+    plain = subprocess.run(["python", *arguments], input="text", capture_output=True, text=True, check=True)
+    called = call(*arguments, input="text")
+    expected, found = json.loads(plain.stdout), json.loads(called.stdout)
+    for state in (expected, found):
+        state["environment"] = {key: value for key, value in state["environment"].items() if key not in IGNORED}
+    assert found == {**expected, "file": found["file"]}
+    assert Path(found["file"]).resolve() == Path(expected["file"]).resolve()
+    assert found["ours"] == []
+    assert (called.returncode, called.stderr) == (0, "a message\n")
+
+
+@pytest.mark.parametrize(("code", "status"), [
+    ("pass", 0),
+    ("raise SystemExit(7)", 7),
+    ("raise ValueError('the reason')", 1),
+    ("import os; os.kill(os.getpid(), 15)", -signal.SIGTERM),
+    ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
+])  # fmt: skip
+def test_a_caller_ends_as_its_job(folder, owner, code, status):
+    called = call(write(folder, code))
+    assert called.returncode == status
+    assert ("the reason" in called.stderr) == ("the reason" in code)
+
+
+@pytest.mark.parametrize("victim", ["caller", "server", "owner"])
+def test_a_job_dies_with_its_caller_the_server_and_snakemake(folder, owner, victim):
+    (server,) = children(owner.pid)
+    caller = begin(*CALL, write(folder, WAIT))
+    job = int(caller.stdout.readline())
+    assert children(server) == [job] != [caller.pid]
+    os.kill({"caller": caller.pid, "server": server, "owner": owner.pid}[victim], signal.SIGKILL)
+    assert ends(job)
+    caller.wait()
+    assert caller.returncode == -signal.SIGKILL
+    if victim == "caller":
+        # The others go on.
+        assert call(write(folder, "print('next')")).stdout == "next\n"
+    else:
+        assert ends(server)
+        assert call(write(folder, "print('plain')")).stdout == "plain\n"
+
+
+def test_signals_reach_the_job(folder, owner):
+    caller = begin(*CALL, write(folder, WAIT))
+    caller.stdout.readline()
+    caller.send_signal(signal.SIGINT)
+    assert caller.communicate()[0] == "interrupted\n"
+    assert caller.returncode == 3
+
+
+def test_nothing_stays_behind(folder, owner):
+    (server,) = children(owner.pid)
+    address = folder / os.environ[start.SOCKET]
+    assert stat.S_IMODE(address.stat().st_mode) & 0o077 == 0
+    call(write(folder, "pass"))
+    owner.communicate()
+    assert not alive(server)
+    assert not address.exists()
+
+
+def test_without_a_server_a_job_starts_plainly(folder, owner, monkeypatch):
+    script = write(folder, "import os; print(os.getpid(), os.environ.get('OMP_NUM_THREADS'))")
+
+    def pid_is_the_callers(**environment):
+        caller = begin(*CALL, script, env={**os.environ, **environment})
+        pid, threads = caller.communicate()[0].split()
+        assert threads == environment.get("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS"))
+        return int(pid) == caller.pid
+
+    assert not pid_is_the_callers()
+    # What is read when packages are imported.
+    assert pid_is_the_callers(OMP_NUM_THREADS="3")
+    assert pid_is_the_callers(PYTHONHASHSEED="5")
+    assert pid_is_the_callers(**{start.SOCKET: ".snakemake/nobody"})
+    assert not pid_is_the_callers(ANYTHING="else")
+    monkeypatch.delenv(start.SOCKET)
+    assert pid_is_the_callers()
+
+
+def test_an_edited_module_is_imported_anew(folder, owner):
+    script = write(folder, "import helper; print(helper.VALUE)")
+    for value in ("first", "a second one"):
+        write(folder, f"VALUE = {value!r}", "helper.py")
+        assert call(script).stdout == f"{value}\n"
+
+
+def test_copies_draw_different_numbers(folder, owner):
+    script = write(folder, "import numpy, random; print(numpy.random.random(), random.random())")
+    first, second = (call(script).stdout.split() for _ in range(2))
+    assert not set(first) & set(second)
+
+
+def test_every_script_with_its_packages_is_a_copy(folder, owner):
+    """None of the packages starts a thread: a process with several is not copied."""
+    (server,) = children(owner.pid)
+    code = "import os, sys; print(os.getppid(), all(name in sys.modules for name in sys.argv[1].split()))"
+    for name, packages in start._PACKAGES.items():
+        assert call(write(folder, code, name), " ".join(packages)).stdout.split() == [str(server), "True"], name
