@@ -103,7 +103,7 @@ class CrammerSingerSolution:
     primal, dual : float
         Objective values; the optimum lies between them.
     gap : float
-        ``primal - dual``, as computed.
+        ``primal - dual``, as computed; after the exact ascent, a bound on it.
     n_epochs : int
         Passes over the rows.
     converged : bool
