@@ -15,7 +15,6 @@ from privsvm import (
     DPWSSClassifier,
     GivenLandmarkDualClassifier,
     LandmarkDualClassifier,
-    ObjectivePerturbationClassifier,
     OneNormSVMClassifier,
     OPERAAsPublishedClassifier,
     PMSVMAGPClassifier,
@@ -276,8 +275,7 @@ def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
     assert source == "system"
     assert "seed is secret" not in stated
     assert "others are refused" in stated
-    # The one whose noise follows the number of rows by its next power of two.
-    assert ("same next power of two" in stated) == (estimator_class is ObjectivePerturbationClassifier)
+    assert "power of two" not in stated
 
 
 @pytest.mark.parametrize("estimator_class", SOUND)

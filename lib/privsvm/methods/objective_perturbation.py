@@ -18,6 +18,7 @@ from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_no
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.perturbation import (
     REFUSED_DATA,
+    TIME_IS_OUTSIDE,
     check_scale,
     one_vs_rest_signs,
 )
@@ -36,7 +37,7 @@ from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.solvers.hinge import smoothed_hinge_slopes
-from privsvm.solvers.smoothed_hinge import gradient_allowance, solve_smoothed_hinge
+from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
 
 __all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
 
@@ -47,24 +48,14 @@ _CURVATURE_SHARE = 0.2
 # The default tolerance of the gradient's norm, over that of one row's gradient. The noise that covers it is small.
 _TOLERANCE_SHARE = 1e-5
 
-# A gradient is certified where its tolerance is this many times what float64 may get wrong about it.
-_ALLOWANCES = 4.0
+# Smaller tolerances than this share of one row's gradient, or of the longest linear term, buy nothing.
+_SMALLEST_SHARE, _ROUND_OFF_SHARE = 1e-10, 2.0**-40
 
 # Linear terms of d numbers are longer than s (sqrt(d) + 9) with a probability below 3e-18.
 _NORM_MARGIN = 9.0
 
-_PUBLIC_ROW_COUNT = (
-    "the number of rows, rounded up to a power of two, is public; for add_remove, neighbours have numbers of rows with "
-    "the same next power of two"
-)
-
 # The audit looks at released numbers through so many bins of one width, cut where their density jumps.
 _AUDIT_BINS = 400
-
-
-def _public_row_count(n_rows: int) -> int:
-    """Round the number of rows up to a power of two, which `_PUBLIC_ROW_COUNT` takes to be public."""
-    return int(2 ** math.ceil(math.log2(max(n_rows, 2))))
 
 
 def smoothing_for(epsilon: float, C: float, data_norm: float, n_vectors: int) -> float:
@@ -105,9 +96,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
 
     Notes
     -----
-    Status ``proved`` assumes that the number of rows, rounded up to a power of two, is
-    public: for ``add_remove``, neighbours have numbers of rows with the same next power of two. Training time is not
-    covered: it depends on the rows.
+    Training time is not covered by the status ``proved``: it depends on the rows.
 
     Examples
     --------
@@ -129,8 +118,8 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     tol: float | None = parameter(
         None,
         optional(POSITIVE),
-        "Public target of the gradient's norm; None means ``1e-5 C R``, or more where float64 cannot certify "
-        "that. At most ``C R / 10``.",
+        "Public bound on the distance to the minimum that a solve certifies; None means ``1e-5 C R``, or more where "
+        "the noise is very large. At most ``C R / 10``.",
     )
 
     def release_path(
@@ -152,7 +141,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         for epsilon in epsilons:
             started = time.perf_counter()
             smoothing = self._smoothing(epsilon, len(signs))
-            mechanism, tol = self._mechanism(epsilon, delta, smoothing, rows.shape, len(signs))
+            mechanism, tol = self._mechanism(epsilon, delta, smoothing, rows.shape[1], len(signs))
             models.append(
                 [self._train(rows, signs, mechanism, smoothing, tol, streams(epsilon, r)) for r in range(repeats)]
             )
@@ -175,10 +164,10 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         return smoothing_for(epsilon, float(self.C), float(self.data_norm), n_vectors)
 
     def _mechanism(
-        self, epsilon: float, delta: float, smoothing: float, shape: tuple[int, int], n_vectors: int
+        self, epsilon: float, delta: float, smoothing: float, n_features: int, n_vectors: int
     ) -> tuple[ObjectivePerturbation, float]:
         """Choose the mechanism, and the gradient's norm at which a solve may stop."""
-        C, data_norm, (n_rows, n_features) = float(self.C), float(self.data_norm), shape
+        C, data_norm = float(self.C), float(self.data_norm)
         row_bound = C * data_norm
 
         def mechanism(distance: float) -> ObjectivePerturbation:
@@ -193,22 +182,20 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 size=n_features,
             )
 
-        # The linear terms' scale depends on the distance by less than a cell of its grid.
+        # Rounding weights that are as long as their linear term must cost nothing. Its scale depends on the distance by
+        # less than a cell of its grid.
         longest = mechanism(row_bound).noise_scale * (math.sqrt(n_features) + _NORM_MARGIN)
-        allowance = gradient_allowance(_public_row_count(n_rows), n_features, C, data_norm, smoothing, longest)
-        tol = max(_TOLERANCE_SHARE * row_bound, _ALLOWANCES * allowance) if self.tol is None else float(self.tol)
-        if self.tol is not None and tol < _ALLOWANCES * allowance:
-            raise ValueError(
-                f"tol={self.tol!r}: float64 cannot certify it here; use at least {_ALLOWANCES * allowance:.1e}, or None"
-            )
+        smallest = max(_SMALLEST_SHARE * row_bound, _ROUND_OFF_SHARE * longest)
+        tol = max(_TOLERANCE_SHARE * row_bound, smallest) if self.tol is None else float(self.tol)
+        if self.tol is not None and tol < smallest:
+            raise ValueError(f"tol={self.tol!r}: use at least {smallest:.1e} here, or None")
         if tol > 0.1 * row_bound:
             if self.tol is not None:
                 raise ValueError(f"tol={self.tol!r}: must be at most C * data_norm / 10, here {0.1 * row_bound:.1e}")
             raise ValueError(
-                f"C={self.C!r}, smoothing={smoothing:g}: float64 cannot certify a solution; use a smaller C or a wider "
-                "smoothing"
+                f"epsilon={epsilon!r}: float64 cannot hold weights as long as its noise; use a larger epsilon"
             )
-        return mechanism(tol + allowance), tol
+        return mechanism(tol), tol
 
     def _train(
         self,
@@ -292,14 +279,15 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             noise_scale=mechanism.noise_scale,
             accountant=mechanism.accountant,
             assumptions=(
-                f"rows have norm at most {float(self.data_norm):g}: enforced by clipping",
-                f"every solution is within {mechanism.total_distance:.3g} of its optimum: certified by the gradient; "
-                "rounding the random linear term is counted",
+                f"rows have norm at most {float(self.data_norm):g}: each is clipped and truncated to a public grid by "
+                "itself",
+                f"every solution is within {mechanism.total_distance:.3g} of its optimum: certified by the gradient "
+                "and a bound on round-off, for every data set; rounding the random linear term is counted",
                 f"noise of standard deviation {mechanism.output_noise_scale:.3g} covers that distance",
                 REFUSED_DATA,
                 f"C, the smoothing ({smoothing:.4g}), the class set, the number of features and the scaling bounds are "
                 "public",
-                _PUBLIC_ROW_COUNT,
+                TIME_IS_OUTSIDE,
                 "one model is released; several add up",
                 NOISE_ASSUMPTION,
             ),

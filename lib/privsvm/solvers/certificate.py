@@ -99,11 +99,11 @@ def certified(shares: float, n_shares: int, error: float, rounding: float, gap: 
 class Progress:
     """Notices when a solver in float64 gets no nearer to its optimum."""
 
-    def __init__(self) -> None:
-        self._best, self._since = math.inf, 0
+    def __init__(self, patience: int = _PATIENCE) -> None:
+        self._patience, self._best, self._since = patience, math.inf, 0
 
     def stuck(self, gap: float, n_epochs: int) -> bool:
         """Take note of a gap; a gap that is not a number is no progress."""
         if gap < _IMPROVEMENT * self._best:
             self._best, self._since = gap, n_epochs
-        return n_epochs - self._since > max(_PATIENCE, self._since)
+        return n_epochs - self._since > max(self._patience, self._since)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["ascend_exactly"]
+__all__ = ["ascend_exactly", "ascend_smoothed_exactly"]
 
 # From there on a row's dual variables are taken to make up all of C: what is missing is round-off.
 _FULL_SHARE = 1.0 - 2.0**-40
@@ -165,3 +165,96 @@ def ascend_exactly(X: Any, y: np.ndarray, n_classes: int, C: float, gap: float, 
         for i, block in enumerate(blocks):
             problem.settle(i, vectors, block)
     return np.array([[float(value * problem.weight) for value in vector] for vector in vectors])
+
+
+def _whole_numbers(values: np.ndarray) -> tuple[list[int], int]:
+    """Turn numbers into whole ones; returns them and the binary exponent of their unit."""
+    ((features, found),), unit = _whole_rows(values[None, :])
+    whole = [0] * values.size
+    for j, value in zip(features, found, strict=True):
+        whole[j] = value
+    return whole, unit
+
+
+def _split(number: float) -> tuple[int, int]:
+    """Write a positive float64 number as a whole number times a power of two."""
+    numerator, denominator = number.as_integer_ratio()
+    return numerator, 1 - denominator.bit_length()
+
+
+def ascend_smoothed_exactly(
+    X: Any, y: np.ndarray, C: float, smoothing: float, linear: np.ndarray, distance: float, slopes: np.ndarray
+) -> np.ndarray:
+    """Solve a two-class problem with a smoothed hinge loss and a linear term, with no round-off.
+
+    The dual is ``max sum_i (a_i - h a_i^2 / (2 C)) - 1/2 ||w||^2`` with ``0 <= a_i <= C`` and
+    ``w = sum_i a_i y_i x_i - b``. In multiples of ``C / N`` it is whole numbers again. With
+    ``g_i = 1 - y_i w . x_i - h a_i / C``, a row's share of the gap is at most ``C |g_i|`` times what is left of
+    ``a_i / C`` on that side, or times ``|g_i| / h``. A move by a whole number of units gains while
+    ``|g_i| > (C ||x_i||^2 + h) / (2 N)``, and so the gap falls to ``C sum_i (C ||x_i||^2 + h) / (2 N)``: N is
+    chosen so that this is a quarter of the squared distance.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d)
+        Rows; finite.
+    y : ndarray (n,)
+        Signs, -1 or 1.
+    C, smoothing : float
+        Weight of one row's loss, and the width h of its quadratic part; positive.
+    linear : ndarray (d,)
+        Linear term b.
+    distance : float
+        Target: the exact weights are within half of it of the optimum.
+    slopes : ndarray (n,)
+        Where to start: ``a_i / C``; any numbers will do.
+
+    Returns
+    -------
+    ndarray (d,)
+        Weights, each the float64 number next to an exact one.
+    """
+    rows, row_unit = _whole_rows(X)
+    offsets, offset_unit = _whole_numbers(linear)
+    signs = [1 if sign > 0 else -1 for sign in y.tolist()]
+    squares = [sum(value * value for value in values) for _, values in rows]
+    total = Fraction(C) * Fraction(2) ** (2 * row_unit) * sum(squares) + len(rows) * Fraction(smoothing)
+    bits = max(math.ceil(2 * Fraction(C) * total / Fraction(distance) ** 2), 1).bit_length()
+    n_units = 1 << bits
+    (C_whole, C_unit), (h_whole, h_unit) = _split(C), _split(smoothing)
+    # Units of the weights, and of g.
+    unit = min(offset_unit, C_unit - bits + row_unit)
+    pull = C_whole << (C_unit - bits + row_unit - unit)
+    g_unit = min(0, unit + row_unit, h_unit - bits)
+    one, scale, width = 1 << -g_unit, 1 << (unit + row_unit - g_unit), h_whole << (h_unit - bits - g_unit)
+    weights = [-(value << (offset_unit - unit)) for value in offsets]
+    held = [min(max(round(Fraction(slope) * n_units), 0), n_units) if slope == slope else 0
+            for slope in np.nan_to_num(slopes, posinf=1.0, neginf=0.0).tolist()]  # fmt: skip
+    for (features, values), sign, count in zip(rows, signs, held, strict=True):
+        for j, value in zip(features, values, strict=True):
+            weights[j] += sign * count * pull * value
+
+    def missing(i: int) -> int:
+        features, values = rows[i]
+        product = sum([weights[j] * value for j, value in zip(features, values, strict=True)])
+        return one - signs[i] * product * scale - width * held[i]
+
+    def gap() -> Fraction:
+        shares = Fraction(0)
+        for i, count in enumerate(held):
+            g = missing(i)
+            room = n_units - count if g > 0 else count
+            # g / h in units is |g| / width.
+            shares += abs(g) * min(Fraction(room), Fraction(abs(g), width))
+        return shares * Fraction(C) * Fraction(2) ** g_unit / n_units
+
+    while 4 * gap() > Fraction(distance) ** 2:
+        for i, (features, values) in enumerate(rows):
+            g, curvature = missing(i), pull * squares[i] * scale + width
+            size = (2 * abs(g) + curvature - 1) // (2 * curvature)
+            step = min(size, n_units - held[i]) if g > 0 else -min(size, held[i])
+            if step:
+                held[i] += step
+                for j, value in zip(features, values, strict=True):
+                    weights[j] += signs[i] * step * pull * value
+    return np.array([float(value * Fraction(2) ** unit) for value in weights])

@@ -5,6 +5,8 @@
 of its gradient at w. It is made of quadratic pieces: a Newton step whose end lies on the same piece as the optimum ends
 in the optimum. Steps come from conjugate gradients on the rows in the quadratic part of the loss; along a step the
 slope of the objective grows, and is followed to a point just short of its zero, so every step goes down.
+Where float64 gets no nearer, or its round-off cannot be bounded any closer, `privsvm.solvers.exact_ascent` goes on in
+whole numbers, and always ends.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ import math
 
 import numpy as np
 
+from privsvm.numerics.rows import squared_norms
+from privsvm.solvers.certificate import UNIT, Progress, dot_error, growth, row_lengths, sum_error, sums_of_rows
+from privsvm.solvers.exact_ascent import ascend_smoothed_exactly
 from privsvm.solvers.hinge import smoothed_hinge_slopes
 
-__all__ = ["SmoothedHingeSolution", "gradient_allowance", "solve_smoothed_hinge"]
+__all__ = ["SmoothedHingeSolution", "solve_smoothed_hinge"]
 
 # Newton's equations are solved to this share of the gradient, and a step ends where this share of its slope is left.
 _STEP_RESIDUAL = 0.05
@@ -24,6 +29,12 @@ _SLOPE_SHARE = 0.5
 
 # A step may end this share of its slope beyond the lowest point: round-off.
 _OVERSHOOT = 1e-9
+
+
+# A gradient this much below its target that is still not certified has more round-off than float64 can bound; and for
+# so many steps, a gradient need not shrink.
+_SURE_SHARE = 0.25
+_PATIENCE = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,47 +46,32 @@ class SmoothedHingeSolution:
     coef : ndarray (d,)
         Weight vector.
     gradient_norm : float
-        Norm of the objective's gradient at `coef`, as computed; bounds the distance to the optimum.
+        Norm of the objective's gradient at `coef`, as computed, and what that may be off by; bounds the distance to the
+        optimum. After the exact ascent, as computed where that began.
     n_steps : int
         Newton steps.
+    exact : bool
+        Whether the exact ascent was needed.
     """
 
     coef: np.ndarray
     gradient_norm: float
     n_steps: int
+    exact: bool
 
 
-def gradient_allowance(
-    n_rows: int, n_features: int, C: float, data_norm: float, smoothing: float, linear_norm: float
-) -> float:
-    """Bound what float64 may get wrong about the gradient's norm near the optimum.
+def _gradient_error(margins, slopes, lengths, coef, linear, C: float, smoothing: float) -> float:
+    """Bound the error of a computed gradient; see `privsvm.solvers.certificate`.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Upper limits of the problem's size.
-    C : float
-        Weight of one row's loss.
-    data_norm : float
-        Largest norm R of a row.
-    smoothing : float
-        Width h of the loss's quadratic part.
-    linear_norm : float
-        Largest norm of the linear term.
-
-    Returns
-    -------
-    float
-        The sum over rows of vectors of norm at most ``C R`` is off by a share of ``n + 8`` round-offs. A margin is off
-        by ``d + 8`` round-offs of ``||w|| R``, and with it a slope by ``1 / h`` times that. The optimum has
-        ``||w|| <= 2 ||b|| + sqrt(2 n C)``: there the objective is no larger than at 0. It holds for w within ``C R`` of
-        the optimum.
+    A slope is off only where its row is in the quadratic part of the loss, or too near to tell.
     """
-    unit = float(np.finfo(np.float64).eps)
-    pull = n_rows * C * data_norm
-    norm = 2.0 * linear_norm + math.sqrt(2.0 * n_rows * C) + C * data_norm
-    slope = (n_features + 8) * (1.0 + norm * data_norm) / smoothing
-    return unit * (pull * (n_rows + 8 + slope) + (n_features + 8) * (norm + linear_norm))
+    missing = 1.0 - margins
+    errors = dot_error(coef.size, float(np.linalg.norm(coef))) * lengths + 8.0 * UNIT * (1.0 + np.abs(missing))
+    doubtful = (missing >= -errors) & (missing <= smoothing + errors)
+    of_slopes = float(np.minimum(errors / smoothing, 1.0)[doubtful] @ lengths[doubtful])
+    pull = float(np.abs(slopes) @ lengths)
+    rest = 8.0 * UNIT * (float(np.linalg.norm(coef)) + float(np.linalg.norm(linear)) + C * pull)
+    return (C * (of_slopes + sum_error(margins.size, pull)) + rest) * (1.0 + growth(margins.size + 40.0))
 
 
 def _newton_step(rows, weight: float, gradient: np.ndarray) -> np.ndarray:
@@ -150,7 +146,7 @@ def solve_smoothed_hinge(
     smoothing : float
         Width h of the loss's quadratic part, positive.
     tol : float
-        Stop once the gradient's norm is at most this. Below `gradient_allowance` it cannot be certified.
+        Stop once the distance to the optimum is certainly at most this.
     linear : ndarray (d,) or None, default=None
         Linear term b; None: zero.
     start : ndarray (d,) or None, default=None
@@ -159,19 +155,27 @@ def solve_smoothed_hinge(
     Returns
     -------
     SmoothedHingeSolution
-        Deterministic. There is no limit on the number of steps.
+        Deterministic. There is one for every data set.
     """
     y = np.ascontiguousarray(y, dtype=np.float64)
     linear = np.zeros(X.shape[1]) if linear is None else linear
     coef = -linear if start is None else start.copy()
-    n_steps = 0
+    lengths = row_lengths(squared_norms(X))
+    n_steps, progress = 0, Progress(_PATIENCE)
     while True:
         margins = y * np.asarray(X @ coef)
         slopes = smoothed_hinge_slopes(margins, smoothing)
-        gradient = coef + linear + C * np.asarray(X.T @ (slopes * y))
+        gradient = coef + linear + C * sums_of_rows(X, slopes * y)
         norm = float(np.linalg.norm(gradient))
+        sure = math.inf
         if norm <= tol:
-            return SmoothedHingeSolution(coef, norm, n_steps)
+            error = _gradient_error(margins, slopes, lengths, coef, linear, C, smoothing)
+            sure = norm * (1.0 + growth(2.0 * coef.size + 20.0)) + error
+        if sure <= tol:
+            return SmoothedHingeSolution(coef, sure, n_steps, exact=False)
+        if norm <= _SURE_SHARE * tol or progress.stuck(norm, n_steps):
+            coef = ascend_smoothed_exactly(X, y, C, smoothing, linear, tol, -slopes)
+            return SmoothedHingeSolution(coef, norm, n_steps, exact=True)
         curved = X[np.flatnonzero((margins < 1.0) & (margins > 1.0 - smoothing))]
         step = _newton_step(curved, C / smoothing, gradient)
         moves = y * np.asarray(X @ step)
