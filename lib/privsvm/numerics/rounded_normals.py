@@ -355,8 +355,8 @@ def load_rounded_normals(stream, index, sigma):
 def _copy_rounded_normals(stream, sigma, out):
     for start in range(0, out.shape[0], BUFFER):
         load_rounded_normals(stream, start, sigma)
-        part = out[start : start + BUFFER]
-        part[:] = stream.cells[: part.shape[0]]
+        for i in range(min(BUFFER, out.shape[0] - start)):
+            out[start + i] = stream.cells[i]
 
 
 def rounded_normals(key: bytes, sigma: float, size: int) -> np.ndarray:
