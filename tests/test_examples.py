@@ -135,7 +135,7 @@ def test_no_public_file_holds_a_column_or_a_secret(kept):
             for secret in secrets:
                 assert not any(np.isin(array, values).any() for values in secret.values())
     assert searched == 6
-    assert read_json(folder / "shared/trainer/model.json")["guarantees"][0]["noise_source"] == "system"
+    assert read_json(folder / "shared/trainer/model.json")["guarantees"][0]["randomness"] == "system"
 
 
 @pytest.fixture(scope="module")

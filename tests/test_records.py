@@ -8,7 +8,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 import privsvm
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
+from privsvm.privacy.events import Gaussian, SelfComposed
+from privsvm.privacy.facts import Facts
+from privsvm.privacy.gate import Stored
 from privsvm.privacy.guarantee import Guarantee, Witness, weakest_status
 from privsvm.records import (
     CondensedRowsAttack,
@@ -41,6 +44,8 @@ from privsvm.records import (
     read_tracked,
     write,
 )
+from tests.guarantees import SOUND, proved_fields
+from tests.guarantees import proved as a_proved_guarantee
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 SECONDS = st.floats(0, 1e9)
@@ -67,27 +72,40 @@ def guarantees(draw: Any, status: str | None = None) -> Guarantee:
     status = status or draw(st.sampled_from(["proved", "claimed", "none"]))
     requested = draw(st.floats(1e-6, 1e6) | st.just(math.inf))
     neighbours = draw(NEIGHBOURS)
-    proved = draw(st.floats(0, min(requested, 1e9))) if status == "proved" else math.inf
+    proved = draw(st.floats(0, min(requested, 50.0))) if status == "proved" else math.inf
     bounds = st.floats(0, proved) if status == "proved" else st.floats(0, 1e6) | st.just(math.inf)
     exact = st.builds(Witness, epsilon=bounds, neighbours=NEIGHBOURS, description=TEXTS)
     sampled = st.builds(
         Witness, epsilon=st.floats(0, 1e6), neighbours=NEIGHBOURS, description=TEXTS, confidence=st.floats(0.01, 1)
     )
+    common = {
+        "mechanism": draw(TEXTS),
+        "reference": draw(TEXTS),
+        "epsilon_requested": requested,
+        "sensitivity": draw(st.none() | st.floats(1e-9, 1e9)),
+        "noise_scale": draw(st.none() | st.floats(1e-9, 1e9)),
+        "witness": draw(st.none() | exact | sampled),
+    }
+    if status == "proved":
+        return a_proved_guarantee(
+            neighbours=neighbours,
+            epsilon_proved=proved,
+            delta=draw(st.floats(0, 0.99)),
+            accountant=draw(TEXTS),
+            randomness=draw(st.sampled_from(["system", "seeded"])),
+            reason=draw(st.none() | TEXTS),
+            **common,
+        )
     return Guarantee(
         status=status,
-        mechanism=draw(TEXTS),
-        reference=draw(TEXTS),
-        neighbours=neighbours if status == "proved" else draw(st.none() | NEIGHBOURS),
-        epsilon_requested=requested,
-        epsilon_proved=proved,
-        delta=draw(st.floats(0, 0.99) if status == "proved" else st.none() | st.floats(0, 0.99)),
-        sensitivity=draw(st.none() | st.floats(1e-9, 1e9)),
-        noise_scale=draw(st.none() | st.floats(1e-9, 1e9)),
-        accountant=draw(TEXTS) if status == "proved" else None,
-        noise_source=draw(st.none() | st.sampled_from(["system", "seeded stream"])),
+        neighbours=draw(st.none() | NEIGHBOURS),
+        delta=draw(st.none() | st.floats(0, 0.99)),
+        randomness=draw(st.none() | st.sampled_from(["system", "seeded"])),
+        facts=draw(st.none() | st.just(SOUND) | st.just(Facts())),
+        event=draw(st.none() | st.just(SelfComposed(Gaussian(2.0), 3))),
         assumptions=draw(tuples(TEXTS)),
         reason=draw(NAMES) if status == "claimed" else draw(st.none() | TEXTS),
-        witness=draw(st.none() | exact | sampled),
+        **common,
     )
 
 
@@ -256,7 +274,7 @@ def test_a_record_survives_its_file(form: type[Any], tmp_path_factory: pytest.Te
     @given(RECORDS[form])
     def survives(record: Any) -> None:
         write(path, record)
-        again = read(form, path)
+        again = read(Annotated[Guarantee, Stored()] if form is Guarantee else form, path)
         assert again == record
         assert type(again) is form
         written = path.read_bytes()
@@ -270,8 +288,8 @@ def a_result(**changes: Any) -> dict[str, Any]:
     """A results record as JSON holds it."""
     guarantee = {
         "status": "proved", "mechanism": "m", "reference": "r", "neighbours": "replace_one", "epsilon_requested": 1.0,
-        "epsilon_proved": 0.5, "delta": 1e-5, "sensitivity": 2.0, "noise_scale": 3.0, "accountant": "a",
-        "noise_source": None, "assumptions": ["s"], "reason": None, "witness": None,
+        "sensitivity": 2.0, "noise_scale": 3.0, "accountant": "a", "reason": None, "witness": None,
+        **proved_fields(0.5),
     }  # fmt: skip
     record = {
         "experiment": "demo", "method": "m", "implementation": "m", "dataset": "wine", "parameters": {"C": 1},
@@ -532,7 +550,7 @@ def test_records_are_the_only_reader_of_their_files() -> None:
 def test_every_key_is_documented(form: type[Any]) -> None:
     page = (Path(__file__).parents[1] / "docs/files.md").read_text()
     words = {word for code in re.findall(r"`([^`]+)`", page) for word in re.findall(r"\w+", code)}
-    nested = {"curve": RecoveryErrors, "membership": Membership, "witness": Witness, "summary": Summary}
+    nested = {"facts": Facts, "curve": RecoveryErrors, "membership": Membership, "witness": Witness, "summary": Summary}
     for field in dataclasses.fields(form):
         assert field.name in words
         if field.name in nested:

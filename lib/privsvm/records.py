@@ -18,6 +18,7 @@ from annotated_types import Ge, Le, MinLen
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import ExtendedFloat, missing_file, write_json
+from privsvm.privacy.gate import Stored
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Status, weakest_status
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ class _Models(_Record):
     repeats: Positive
     n_splits: Positive
     n_classes: Positive
-    guarantees: tuple[Guarantee, ...]
+    guarantees: tuple[Annotated[Guarantee, Stored()], ...]
     objective: Numbers
     n_support: tuple[int | None, ...]
     n_iter: tuple[int | None, ...]
@@ -240,6 +241,11 @@ class _Models(_Record):
         for name in ("objective", "n_support", "n_iter"):
             if len(getattr(self, name)) != self.n_splits:
                 raise ValueError(f"{name} has {len(getattr(self, name))} numbers for {self.n_splits} splits")
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a proof holds for system noise alone, and this noise was seeded."""
+        return any(guarantee.status == "proved" and guarantee.randomness == "seeded" for guarantee in self.guarantees)
 
     @property
     def is_reference(self) -> bool:
@@ -448,6 +454,7 @@ class Prepared(_Record):
     n_rows: Positive
     n_features: Positive
     n_features_origin: Literal["declared", "data"]
+    declared_training_rows: tuple[Positive, ...] | None
     n_splits: Positive
     classes: tuple[str, ...]
     classes_origin: Literal["declared", "data"]

@@ -95,7 +95,8 @@ def test_record_names_the_public_numbers(method):
     assert guarantee.status == "proved"
     assert model.privacy_ is guarantee
     assert guarantee.neighbours == "add_remove"
-    assert 0.7 * (1 - 0.01) <= guarantee.epsilon_proved <= 0.7
+    # The shares of binary problems are added to choose the noise, and cost less together.
+    assert (0.5 if method is grpua else 1 - 0.01) * 0.7 <= guarantee.epsilon_proved <= 0.7
     assert guarantee.delta == 1e-6
     assert (model.sample_rate_, model.n_steps_) == (1 / 3, 6)
     public = next(item for item in guarantee.assumptions if "n_rows" in item)
@@ -172,11 +173,14 @@ def test_private_models_learn(method, accuracy):
     assert model.fit(X[::2] / 8 - 1, y[::2]).score(X[1::2] / 8 - 1, y[1::2]) > accuracy
 
 
-def test_naive_shares_of_the_budget_add_up_and_cost_more_noise():
+def test_naive_shares_of_the_budget_cost_more_noise_than_they_need():
     X, y = wine()
     naive, joint = (grpua(composition=name, random_state=0, epsilon=2.0).fit(X, y) for name in ("naive", "joint"))
     assert naive.coef_.shape == joint.coef_.shape == (3, 13)
-    assert 2.0 * 0.99 <= naive.guarantee_.epsilon_proved <= 2.0
+    assert 2.0 * 0.99 <= joint.guarantee_.epsilon_proved <= 2.0
+    # Shares are added to choose the noise; the releases together cost less.
+    assert 1.0 < naive.guarantee_.epsilon_proved < 1.5
+    assert naive.guarantee_.verify().epsilon == pytest.approx(naive.guarantee_.epsilon_proved, rel=1e-2)
     assert "3 times" in naive.guarantee_.mechanism
     assert naive.noise_multiplier_ > 1.5 * joint.noise_multiplier_
 

@@ -99,7 +99,7 @@ def test_messages_give_what_one_process_computes(kernel, gamma):
         assert path.objective == model.objective
         np.testing.assert_array_equal(answers[split], kernel_of("test"))
         assert path.guarantees[0].status == "none"
-        assert path.guarantees[0].noise_source == "seeded stream"
+        assert path.guarantees[0].randomness == "seeded"
     assert len(paths) == 2
     assert all(path.fit_seconds > 0 and path.release_seconds == 0 for path in paths)
 

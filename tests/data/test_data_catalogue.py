@@ -158,7 +158,7 @@ def test_settings_are_merged():
     five = resolve("cleveland_uci", {"groups": {}})
     assert five.classes == ("0", "1", "2", "3", "4")
     assert five.positive is None
-    assert resolve("pima_uci", {"bounds": [0, 900], "scaling": "bounds"}).bounds_origin == "settings"
+    assert resolve("pima_uci", {"bounds": [0, 900], "scaling": "bounds"}).bounds_origin == "declared"
     assert load_catalogue()["a1a"].positive == "1", "the catalogue itself must not change"
 
 
@@ -194,7 +194,7 @@ def test_labels_are_written_one_way(raw, text):
 
 
 def test_protocol_defaults_and_errors():
-    assert normalise_protocol("k_fold") == {"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": True}
+    assert normalise_protocol("k_fold") == {"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": False}
     for wrong, word in [
         ({"kind": "holdout", "test_sise": 0.2}, "did you mean 'test_size'?"),
         ({"kind": "holdout", "test_size": 1.5}, "fraction"),

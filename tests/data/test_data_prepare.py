@@ -111,12 +111,12 @@ def test_groups_and_declared_classes(toy, tmp_path):
     assert sorted(set(arrays["y"].tolist())) == [0, 2]
     fails(toy(table(["a", "b"] * 9), positive="c"), tmp_path, HOLDOUT, "no class 'c'")
     fails(toy(table(["a", "b", "c"] * 9), positive="c"), tmp_path, HOLDOUT, "3 classes")
-    fails(
-        toy(table(["a", "b"] * 9), classes=("x", "y"), groups={"x": ("a", "b"), "y": ("c",)}),
-        tmp_path,
-        HOLDOUT,
-        "one class only, 'x'",
+    # What is refused must not depend on labels whose set is declared.
+    arrays, _ = prepare(
+        toy(table(["a", "b"] * 9), classes=("x", "y"), groups={"x": ("a", "b"), "y": ("c",)}), tmp_path, HOLDOUT, 0, "e"
     )
+    assert set(arrays["y"].tolist()) == {0}
+    fails(toy(table(["a"] * 9)), tmp_path, HOLDOUT, "one class only, 'a'")
 
 
 GAPS = "1,2,a\n?,4,b\n5,6,a\n7,8,b\n9,1,a\n2,2,b\n3,?,a\n1,1,b\n"
@@ -236,14 +236,19 @@ def test_given_and_resubstitution(tmp_path):
 
 def test_protocols_that_cannot_be_applied(toy, tmp_path):
     lonely = toy(table(["a"] * 20 + ["b"] * 20 + ["c"]))
-    for protocol in (HOLDOUT, {"kind": "k_fold"}):
+    for protocol in (HOLDOUT, {"kind": "k_fold", "stratified": True}):
         fails(lonely, tmp_path, protocol, "dataset toy", "class 'c' has 1 row", "stratified: false")
     prepare(lonely, tmp_path, {**HOLDOUT, "stratified": False}, 0, "e")
     fails(
         toy(table(["a", "b"] * 3)), tmp_path, {"kind": "k_fold", "folds": 9, "stratified": False}, "9 folds of 6 rows"
     )
     fails(toy(table(["a", "b"] * 3)), tmp_path, {"kind": "holdout", "test_size": 6}, "does not fit")
-    fails(toy(table(["a", "b"] * 9)), tmp_path, {"kind": "holdout", "test_size": 1}, "stratified: false")
+    fails(
+        toy(table(["a", "b"] * 9)),
+        tmp_path,
+        {"kind": "holdout", "test_size": 1, "stratified": True},
+        "stratified: false",
+    )
     one_sided = parts_entry(
         tmp_path, train="1,2,a\n2,3,b\n?,3,b\n?,4,a\n".replace("2,3,b", "?,3,b"), test=table(["a", "b"] * 2)
     )
@@ -422,7 +427,7 @@ def test_own_data_from_settings_to_splits(tmp_path):
         assert prepared.classes == ["low", "high"]
         assert prepared.description["classes_origin"] == origin
         scaling = prepared.description["scaling"]
-        assert (scaling["origin"], scaling["bounds_origin"], scaling["outside_bounds"]) == ("declared", "settings", 0)
+        assert (scaling["origin"], scaling["bounds_origin"], scaling["outside_bounds"]) == ("declared", "declared", 0)
         np.testing.assert_allclose(prepared.scaled(np.array([40]), 0), [[0.0, -1.0]], atol=1e-15)
 
 

@@ -265,11 +265,11 @@ def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
     def assumptions(**chosen):
         guarantee = estimator_class(classes=["no", "yes"], **chosen).fit(X, Y).guarantee_
         assert guarantee.status == "proved"
-        return guarantee.noise_source, " | ".join(guarantee.assumptions)
+        return guarantee.randomness, " | ".join(guarantee.assumptions)
 
     for seed in (0, np.random.default_rng(0)):
         source, stated = assumptions(random_state=seed)
-        assert source == "seeded stream"
+        assert source == "seeded"
         assert "the seed is secret, stored nowhere and used for one release only" in stated
     source, stated = assumptions()
     assert source == "system"

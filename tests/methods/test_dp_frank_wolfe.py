@@ -263,5 +263,5 @@ def test_huge_rows_do_not_stop_the_training():
 
 def test_the_guarantee_says_where_the_noise_came_from():
     X, y = scaled(load_wine)
-    assert model_for(3).fit(X, y).guarantee_.noise_source == "system"
-    assert model_for(3, random_state=1).fit(X, y).guarantee_.noise_source == "seeded stream"
+    assert model_for(3).fit(X, y).guarantee_.randomness == "system"
+    assert model_for(3, random_state=1).fit(X, y).guarantee_.randomness == "seeded"

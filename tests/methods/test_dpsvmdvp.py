@@ -204,8 +204,8 @@ def test_guarantee(cancer):
         assert '"epsilon":"inf"' in stored
         assert parse(Guarantee, stored, "stored") == guarantee
     assert method().fit(X, y).guarantee_.witness is None
-    assert method().fit(X, y).guarantee_.noise_source == "seeded stream"
-    assert method(random_state=None).fit(X, y).guarantee_.noise_source == "system"
+    assert method().fit(X, y).guarantee_.randomness == "seeded"
+    assert method(random_state=None).fit(X, y).guarantee_.randomness == "system"
 
 
 def test_the_witness_is_a_row_that_the_neighbour_lacks(cancer):

@@ -85,8 +85,8 @@ def test_same_seed_same_model(cancer):
     assert models[0].coef_.tobytes() != models[2].coef_.tobytes()
     fresh = [method(random_state=None).fit(*cancer) for _ in range(2)]
     assert fresh[0].coef_.tobytes() != fresh[1].coef_.tobytes()
-    assert fresh[0].guarantee_.noise_source == "system"
-    assert models[0].guarantee_.noise_source == "seeded stream"
+    assert fresh[0].guarantee_.randomness == "system"
+    assert models[0].guarantee_.randomness == "seeded"
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -232,8 +232,8 @@ def test_the_model_keeps_neither_its_linear_terms_nor_its_minimum(monkeypatch):
 
 def test_the_guarantee_says_where_the_noise_came_from():
     X, y = scaled(load_wine)
-    assert model_for(3).fit(X, y).guarantee_.noise_source == "system"
-    assert model_for(3, random_state=1).fit(X, y).guarantee_.noise_source == "seeded stream"
+    assert model_for(3).fit(X, y).guarantee_.randomness == "system"
+    assert model_for(3, random_state=1).fit(X, y).guarantee_.randomness == "seeded"
     first, second = (model_for(3).fit(X, y).coef_ for _ in range(2))
     assert not np.array_equal(first, second)
 
@@ -264,5 +264,13 @@ def test_what_cannot_be_proved_or_held_is_refused():
 
 def test_a_loss_with_hardly_any_smoothing_is_answered():
     """Slopes change so fast there that float64 certifies nothing: whole numbers do."""
-    guarantee = model_for(2, C=1e-2, smoothing=1e-13, epsilon=1e3).fit(np.eye(2), [0, 1]).guarantee_
+    guarantee = model_for(2, C=1e-2, smoothing=1e-13, epsilon=45.0).fit(np.eye(2), [0, 1]).guarantee_
     assert guarantee.status == "proved"
+
+
+def test_under_add_remove_the_record_says_nothing_of_the_number_of_rows():
+    """The sensitivity used to depend on the next power of two of the private number of rows."""
+    X, y = scaled(load_breast_cancer)
+    records = [model_for(2, neighbours="add_remove", random_state=0).fit(X[:n], y[:n]).guarantee_ for n in (512, 513)]
+    assert records[0] == records[1]
+    assert (records[0].status, records[0].facts.n_rows) == ("proved", "not used")

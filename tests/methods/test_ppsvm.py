@@ -112,10 +112,10 @@ def test_more_classes_share_the_blocks(kernel):
 def test_a_seed_gives_the_same_and_none_does_not():
     first, second = (PPSVMClassifier(random_state=3).fit(X, Y) for _ in range(2))
     assert np.array_equal(first.decision_function(X), second.decision_function(X))
-    assert first.guarantee_.noise_source == "seeded stream"
+    assert first.guarantee_.randomness == "seeded"
     first, second = (PPSVMClassifier().fit(X, Y) for _ in range(2))
     assert not np.array_equal(first.decision_function(X), second.decision_function(X))
-    assert first.guarantee_.noise_source == "system"
+    assert first.guarantee_.randomness == "system"
 
 
 def test_nothing_is_proved_and_the_record_says_why():

@@ -29,7 +29,9 @@ def prepared_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
         arrays |= {f"train_{split}": order[:140], f"test_{split}": order[140:]}
     description = {
         "dataset": "wine", "n_splits": n_splits, "classes": ["a", "b", "c"], "classes_origin": "declared",
-        "scaling": {"kind": "bounds", "origin": "declared"}, "prescaled": False, "missing": {"columns_dropped": []},
+        "declared_training_rows": None, "protocol": {"kind": "holdout", "stratified": False},
+        "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
+        "missing": {"columns_dropped": []},
         "n_features_origin": "declared",
     }  # fmt: skip
     return PreparedData(X, y.astype(np.int64), description, arrays)

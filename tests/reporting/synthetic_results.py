@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+from tests.guarantees import proved_fields
 
 from privsvm.metrics import METRICS
 from privsvm.records import Attack, CondensedRowsAttack, KnownSampleAttack, Prepared, Result, parse
@@ -41,7 +42,9 @@ def make_guarantee(method: str, status: str, epsilon: float | str, **changes: An
         "sensitivity": 0.0283 if private else None,
         "noise_scale": 0.1 / epsilon if isinstance(epsilon, float) else None,
         "accountant": "analytic Gaussian" if private else None,
-        "noise_source": None,
+        "event": None,
+        "randomness": "system" if private else None,
+        "facts": None,
         "assumptions": ["every row has norm at most 1 (clipped)", "the class set is public"] if private else [],
         "reason": REASONS.get(method, "no noise is added") if status == "claimed" else None,
         "reference": "Example et al. 2025, https://doi.org/10.0000/example",
@@ -61,6 +64,8 @@ def make_guarantee(method: str, status: str, epsilon: float | str, **changes: An
             "description": "outputs on the two data sets never overlap",
             "confidence": None,
         }
+    if status == "proved" and isinstance(epsilon, float):
+        guarantee |= proved_fields(changes.get("epsilon_proved", epsilon), changes.get("delta", 1e-5))
     return guarantee | changes
 
 
@@ -202,6 +207,7 @@ def make_prepared(dataset: str, origin: str = "declared", **changes: Any) -> dic
         "sparse": False,
         "classes": ["benign", "malignant"],
         "classes_origin": origin,
+        "declared_training_rows": None,
         "prescaled": False,
         "parts": ["all"],
         "scaling": {"kind": "bounds", "origin": "training rows" if origin == "data" else "declared"},

@@ -24,6 +24,7 @@ from synthetic_results import (
     result_of,
     results_of,
 )
+from tests.guarantees import proved_fields
 
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Witness
@@ -169,18 +170,49 @@ def test_counts_are_written_as_words() -> None:
     ("source", "expected"),
     [
         ("system", "fresh system entropy"),
-        ("seeded stream", "seeded, for the benchmark only: whoever knows the seed can subtract it"),
+        ("seeded", "seeded, for the benchmark only: whoever knows the seed can subtract it"),
         (None, None),
     ],
 )
 def test_a_card_says_where_its_noise_comes_from(source: str | None, expected: str | None) -> None:
-    record = make_result("wine", "pmsvm_wp", "proved")
-    for guarantee in record["guarantees"]:
-        guarantee["noise_source"] = source
+    record = make_result("wine", "pmsvm_wp", "proved" if source else "none")
+    for guarantee in record["guarantees"] if source else []:
+        guarantee |= proved_fields(guarantee["epsilon_proved"], randomness=str(source))
     page = render_page(results_of(record))
     assert ("<dt>Noise</dt>" in page) == (expected is not None)
     if expected:
         assert f"<dt>Noise</dt><dd>{expected}</dd>" in page
+
+
+def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
+    record = make_result("wine", "pmsvm_wp", "proved")
+    fresh = render_page(results_of(record))
+    for guarantee in record["guarantees"]:
+        guarantee |= proved_fields(guarantee["epsilon_proved"], randomness="seeded")
+    context = page_context(results_of(record))
+    page = render_page(results_of(record))
+    assert (context["seeded"], page_context(results_of(make_result("wine", "pmsvm_wp", "proved")))["seeded"]) == (
+        ["pmsvm_wp"], []
+    )  # fmt: skip
+    # Legend, best methods, the dataset's count, its table, the card.
+    assert page.count('class="badge proved seeded"') == 5
+    assert 'class="badge proved"' in fresh
+    assert 'class="badge proved seeded"' not in fresh
+    assert page.count("proved for system noise") > fresh.count("proved for system noise")
+    assert '<tr class="proved seeded">' in page
+    figures = context["figures"]
+    assert [trace["seeded"] for trace in figures["claims"]] == [True]
+    assert [curve["seeded"] for curve in figures["datasets"][0]["curves"]] == [True]
+    assert all(text.endswith("for system noise") for text in figures["datasets"][0]["curves"][0]["known"])
+    assert all("for system noise" in cell["note"] for cell in context["datasets"][0]["rows"][0]["cells"])
+
+
+def test_the_page_says_what_lies_outside_every_epsilon() -> None:
+    page = " ".join(Elements(render_page(results_of(make_result("wine", "pmsvm_wp", "proved")))).text)
+    said = " ".join(page.split())
+    start = said.index("Outside every epsilon:")
+    for what in ("test accuracies", "witnesses", "hashes", "seconds", "passes", "counts"):
+        assert what in said[start : start + 700]
 
 
 def test_sizes_of_solutions_stand_beside_the_timings_unless_they_are_private() -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.guarantees import proved_fields
 
 from privsvm.files import write_json
 from privsvm.metrics import METRICS
 
-EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0]
+EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0]
 N_SPLITS, REPEATS = 2, 3
 
 WriteResult = Callable[..., tuple[Path, list[Path]]]
@@ -44,9 +45,12 @@ def result_content(
             "accountant": "closed form",
             "assumptions": [],
             "reason": None if status == "proved" else "the scale is taken from the data",
-            "noise_source": None,
+            "event": None,
+            "randomness": None,
+            "facts": None,
             "reference": "",
             "witness": None,
+            **(proved_fields(float(epsilon)) if status == "proved" else {}),
         }
         for epsilon in epsilons
     ]

@@ -125,7 +125,7 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
         write_result("svm", status="none", epsilons=["inf"], level=0.97),
         write_result("one", epsilons=[0.1, 10.0]),
         write_result("other", epsilons=[1.0, 10.0]),
-        write_result("elsewhere", dataset="iris", epsilons=[1000.0]),
+        write_result("elsewhere", dataset="iris", epsilons=[40.0]),
     ]
     log_results(results, uri, "abc")
     svm = only(runs_of(uri), "svm")
@@ -134,7 +134,7 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
     assert "epsilon_proved" not in svm.data.metrics
     assert (svm.data.params["status"], svm.data.params["delta"]) == ("none", "none")
     # A longer grid needs a longer line: that is another run, and the short one is not current.
-    results[1] = write_result("one", epsilons=[0.1, 10.0, 100.0])
+    results[1] = write_result("one", epsilons=[0.1, 10.0, 50.0])
     log_results(results, uri, "abc")
     lines = {run.data.tags["current"]: run for run in runs_of(uri) if run.data.params["method"] == "svm"}
     assert len(history(uri, lines["no"], "accuracy")) == 3

@@ -306,7 +306,7 @@ def test_the_jobs_compute_what_one_process_does(done_once, method):
     # Better than the most frequent class, and nothing is claimed.
     assert min(min(results["metrics"]["accuracy"]))[0] > 0.8
     assert results["status"] == "none"
-    assert record.guarantees[0].noise_source == "seeded stream"
+    assert record.guarantees[0].randomness == "seeded"
     assert record.n_features == prepared.X.shape[1]
 
 

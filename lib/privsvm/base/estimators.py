@@ -16,11 +16,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.base.parameters import ALLOW_UNSOUND, CLASSES, EPSILON, LABELS, NEIGHBOURS, RANDOM_STATE, DeclaredEstimator
-from privsvm.base.validation import common_tags
+from privsvm.base.validation import check_consent, common_tags
 from privsvm.digests import canonical_json
 from privsvm.numerics.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.streams import seeded_stream, system_stream
-from privsvm.privacy.guarantee import Guarantee, Neighbours
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
 
 __all__ = [
     "NoiseSources",
@@ -31,13 +31,12 @@ __all__ = [
     "disclose_noise",
     "noise_generators",
     "noise_streams",
+    "randomness_of",
 ]
 
 # What callers may pass, and what `noise_streams` makes of it.
 NoiseStreams = Callable[[float, int], NoiseSource | np.random.Generator]
 NoiseSources = Callable[[float, int], NoiseSource]
-
-_SECRET_SEED = "the seed is secret, stored nowhere and used for one release only: for benchmarks"
 
 
 def _check_rng(rng: Any) -> None:
@@ -97,24 +96,14 @@ def noise_generators(
     return lambda epsilon, repeat: seeded_stream(seed, "noise", type(estimator).__name__, float(epsilon), repeat)
 
 
+def randomness_of(rng: NoiseStreams | np.random.Generator | int | None) -> Randomness:
+    """Tell for the privacy record where noise from `noise_streams` comes from: whoever passes anything, seeds it."""
+    return "system" if rng is None else "seeded"
+
+
 def disclose_noise(guarantee: Guarantee, rng: NoiseStreams | np.random.Generator | int | None) -> Guarantee:
-    """Record where the noise came from, and what the proof needs of a seed.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-        Of a release with noise from `noise_streams`.
-    rng : callable, numpy.random.Generator, int or None
-        The argument of `noise_streams`. A caller who passes streams is responsible for their seed.
-
-    Returns
-    -------
-    Guarantee
-    """
-    guarantee = dataclasses.replace(guarantee, noise_source="system" if rng is None else "seeded stream")
-    if rng is None or callable(rng) or guarantee.status != "proved":
-        return guarantee
-    return guarantee.with_assumption(_SECRET_SEED)
+    """Record where the noise of a release came from of which nothing is proved; see `randomness_of`."""
+    return dataclasses.replace(guarantee, randomness=randomness_of(rng))
 
 
 class ReleasedClassifier:
@@ -149,6 +138,11 @@ class ReleasedClassifier:
         scores = self._released_scores(X)
         labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
         return labels
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the seed of a fitted model out of what is stored: whoever has it can subtract the noise."""
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        return state | {"random_state": None} if "_path" in state and "random_state" in state else state
 
     def _released_scores(self, X: Any) -> np.ndarray:
         X = self._checked_rows(X)
@@ -241,7 +235,11 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
             unsound without ``allow_unsound=True``.
         """
         self.check_declared()
-        self._keep(self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds())
+        path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
+        guarantee = path.guarantees[0]
+        if guarantee.status == "claimed":
+            check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
+        self._keep(path)
         return self
 
     @abc.abstractmethod

@@ -65,7 +65,7 @@ class FourierRows(HingeReleaseClassifier):
                 f"the frequencies are public: drawn from seed {int(self.features_seed)}, not from the rows",
             ),
             public="C, gamma",
-            broken=("gamma='scale' was taken from the private rows",) if self.gamma == "scale" else (),
+            origin="private rows" if self.gamma == "scale" else "public",
             model=frequencies,
         )
 

@@ -19,7 +19,7 @@ from privsvm.base.perturbation import (
     release_one_vs_rest,
 )
 from privsvm.base.released import ReleasedPath
-from privsvm.base.validation import check_budgets, check_public_classes, check_training_data
+from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
 from privsvm.constraints import one_of
 from privsvm.numerics.grid_rows import grid_rows
 from privsvm.privacy.guarantee import Guarantee
@@ -46,8 +46,8 @@ class Features:
         Why it holds, for the record.
     public : str
         What is public about them and the objective, for the record.
-    broken : tuple of str
-        What takes the proof away.
+    origin : {"none", "public", "declared", "private rows", "undeclared"}
+        Where they come from, see `privsvm.privacy.facts.Facts`.
     model : object
         What prediction needs besides the weights.
     """
@@ -56,7 +56,7 @@ class Features:
     norm: float
     bounded: tuple[str, ...]
     public: str = "C"
-    broken: tuple[str, ...] = ()
+    origin: str = "none"
     model: Any = None
 
 
@@ -149,11 +149,8 @@ class HingeReleaseClassifier(PrivateClassifier):
             **self._problem(),
         )
         what, reference = self._words()
-        guarantees = release.guarantees(
-            what, features.bounded, features.public, rng, reference, inferred_classes=self.classes is None
-        )
-        for reason in features.broken:
-            guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
+        facts = facts_of_call(self.classes, features=features.origin, solution="certified")
+        guarantees = release.guarantees(what, features.bounded, features.public, rng, reference, facts)
         path: ReleasedPath = self._released(release, guarantees, features)
         return path
 

@@ -57,9 +57,9 @@ class LandmarkReleaseClassifier(GaussianNoise):
     def _landmarks(self, n_features: int) -> tuple[np.ndarray, str]:
         """Landmarks (m, d), and where they come from."""
 
-    def _unsound_landmarks(self) -> tuple[str, ...]:
-        """Why nothing is proved for the landmarks."""
-        return ()
+    def _origin(self) -> str:
+        """Say where the landmarks come from, see `privsvm.privacy.facts.Facts`."""
+        return "public"
 
     def _features(self, X: Any) -> Features:
         landmarks, origin = self._landmarks(X.shape[1])
@@ -81,7 +81,7 @@ class LandmarkReleaseClassifier(GaussianNoise):
                 f"the landmarks are public: {origin}",
             ),
             public="C, gamma",
-            broken=self._unsound_landmarks(),
+            origin=self._origin(),
             model=(landmarks, inverse_root, gamma),
         )
 

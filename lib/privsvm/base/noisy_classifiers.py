@@ -15,7 +15,7 @@ from privsvm.base.noisy_training import release_noisy_gradient, training_plan
 from privsvm.base.parameters import DELTA, N_JOBS, parameter
 from privsvm.base.private_scaling import SCALINGS
 from privsvm.base.released import LinearPath, StandardizedLinearPath
-from privsvm.base.validation import check_budgets, check_public_classes, check_training_data
+from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
 from privsvm.constraints import (
     BOUND,
     COUNT,
@@ -172,7 +172,7 @@ class NoisyGradientClassifier(PrivateClassifier):
             data_norm=norm,
         )
         what, reference = self._words()
-        guarantees = release.guarantees(what, rng, reference, inferred_classes=self.classes is None)
+        guarantees = release.guarantees(what, rng, reference, facts_of_call(self.classes, n_rows=self.n_rows))
         return release.path(guarantees, len(self.classes_))
 
     def _keep(self, path: LinearPath) -> None:

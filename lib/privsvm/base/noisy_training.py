@@ -16,18 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseSources, NoiseStreams, disclose_noise
+from privsvm.base.estimators import NoiseSources, NoiseStreams, randomness_of
 from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.base.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.base.released import LinearPath, StandardizedLinearPath, UnitLinearPath
-from privsvm.base.validation import (
-    INFERRED_CLASSES,
-    check_choice,
-)
+from privsvm.base.validation import check_choice
 from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.privacy.audit import sampled_witness
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, PoissonSampled, SelfComposed
+from privsvm.privacy.facts import Facts
+from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import COMPOSITIONS, SampledGaussianSteps
 from privsvm.solvers.noisy_gradient import (
     GradientSteps,
@@ -152,7 +152,7 @@ class NoisyGradientRelease:
         what: str,
         rng: NoiseStreams | np.random.Generator | int | None,
         reference: str,
-        inferred_classes: bool,
+        facts: Facts,
     ) -> tuple[Guarantee, ...]:
         """Privacy records of the E epsilons.
 
@@ -161,11 +161,11 @@ class NoisyGradientRelease:
         what : str
             What is trained.
         rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.estimators.disclose_noise`.
+            See `privsvm.base.estimators.randomness_of`.
         reference : str
             See `Guarantee`.
-        inferred_classes : bool
-            Whether the class set was taken from the labels.
+        facts : Facts
+            Of the call.
 
         Returns
         -------
@@ -189,38 +189,35 @@ class NoisyGradientRelease:
                 else []
             )
             shared = "" if self.n_parts == 1 else f", {self.n_parts} times with epsilon / {self.n_parts} each"
-            guarantee = Guarantee(
-                status="proved",
+            steps = SelfComposed(
+                PoissonSampled(mechanism.sample_rate, Gaussian(mechanism.noise_multiplier)), mechanism.n_steps
+            )
+            event: Event = Composed((*map(Gaussian, mechanism.releases), steps)) if mechanism.releases else steps
+            guarantee = grant(
+                facts=facts,
+                event=event if self.n_parts == 1 else SelfComposed(event, self.n_parts),
+                randomness=randomness_of(rng),
                 mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients"
                 f"{' of Poisson-drawn rows' if plan.sample_rate < 1 else ''}"
                 f"{shared}: {what}",
                 neighbours=mechanism.neighbours,
                 epsilon_requested=epsilon,
-                epsilon_proved=self.n_parts * mechanism.epsilon_proved,
                 delta=self.delta,
                 sensitivity=mechanism.max_grad_norm * (2.0 if mechanism.neighbours == "replace_one" else 1.0),
                 noise_scale=mechanism.noise_scale,
-                accountant=mechanism.accountant + ("" if self.n_parts == 1 else "; the budgets are added"),
                 assumptions=(
                     f"a row's gradient has norm at most {mechanism.max_grad_norm:g}: enforced by clipping",
                     REFUSED_DATA,
                     f"n_rows={plan.n_rows} ({rows}), sample_rate={plan.sample_rate:.6g}, n_steps={plan.n_steps}, "
                     "the learning rate and all other parameters, the class set, the number of features and the scaling "
                     "bounds are public",
-                    "one model is released; several add up",
+                    ONE_MODEL,
                     *released,
                     "sums, noise and sampling in float64, on no grid: idealised numerics; training time is not covered",
                 ),
                 reference=reference,
                 witness=witness,
             )
-            guarantee = disclose_noise(guarantee, rng)
-            if not plan.declared and mechanism.neighbours == "add_remove":
-                guarantee = guarantee.with_broken_assumption(
-                    "the sample rate was taken from the private number of rows"
-                )
-            if inferred_classes:
-                guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
             guarantees.append(guarantee)
         return tuple(guarantees)
 

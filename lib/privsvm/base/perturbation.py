@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseSources, NoiseStreams, disclose_noise
+from privsvm.base.estimators import NoiseSources, NoiseStreams, randomness_of
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import INFERRED_CLASSES
 from privsvm.errors import nearest_name
 from privsvm.numerics.rows import row_norms
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.events import Neighbours, noise_event
+from privsvm.privacy.facts import Facts
+from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
 from privsvm.solvers.certificate import growth
 from privsvm.solvers.hinge import solve_hinge
@@ -255,7 +257,7 @@ class OneVsRestRelease:
         public: str,
         rng: NoiseStreams | np.random.Generator | int | None,
         reference: str,
-        inferred_classes: bool,
+        facts: Facts,
     ) -> tuple[Guarantee, ...]:
         """Privacy records of the E mechanisms.
 
@@ -268,28 +270,34 @@ class OneVsRestRelease:
         public : str
             Public numbers of the method, for a sentence that goes on with "are public".
         rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.estimators.disclose_noise`.
+            See `privsvm.base.estimators.randomness_of`.
         reference : str
             See `Guarantee`.
-        inferred_classes : bool
-            Whether the class set was taken from the labels.
+        facts : Facts
+            Of the call.
 
         Returns
         -------
         tuple of Guarantee (E)
         """
         gaussian = self.mechanisms[0].noise == "gaussian"
-        guarantees = (
-            Guarantee(
-                status="proved",
+        return tuple(
+            grant(
+                facts=facts,
+                event=noise_event(
+                    mechanism.noise,
+                    mechanism.noise_scale,
+                    mechanism.total_sensitivity,
+                    self.neighbours,
+                    mechanism.n_vectors if mechanism.composition == "naive" else 1,
+                ),
+                randomness=randomness_of(rng),
                 mechanism=f"{'Gaussian' if gaussian else 'Laplace'} noise on {what}",
                 neighbours=self.neighbours,
                 epsilon_requested=mechanism.epsilon,
-                epsilon_proved=mechanism.epsilon_proved,
                 delta=mechanism.delta_proved,
                 sensitivity=mechanism.total_sensitivity,
                 noise_scale=mechanism.noise_scale,
-                accountant=mechanism.accountant,
                 assumptions=(
                     *data_assumptions,
                     f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap and "
@@ -297,7 +305,7 @@ class OneVsRestRelease:
                     REFUSED_DATA,
                     f"{public}, the class set, the number of features and the scaling bounds are public",
                     TIME_IS_OUTSIDE,
-                    "one model is released; several add up",
+                    ONE_MODEL,
                     NOISE_ASSUMPTION,
                 ),
                 reference=reference,
@@ -305,10 +313,6 @@ class OneVsRestRelease:
             )
             for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True)
         )
-        disclosed = tuple(disclose_noise(guarantee, rng) for guarantee in guarantees)
-        if inferred_classes:
-            return tuple(guarantee.with_broken_assumption(INFERRED_CLASSES) for guarantee in disclosed)
-        return disclosed
 
     def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
         """Return the models as linear models of the rows, with their records."""

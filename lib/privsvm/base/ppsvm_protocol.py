@@ -553,7 +553,7 @@ def train_on_messages(
 
     kernel = agreement["kernel"]
     kernels = combine_messages(messages, agreement, "train", digests)
-    guarantee = dataclasses.replace(ppsvm_guarantee(kernel), noise_source="seeded stream" if seeded else "system")
+    guarantee = dataclasses.replace(ppsvm_guarantee(kernel), randomness="seeded" if seeded else "system")
     paths = []
     for split, (columns, codes) in enumerate(zip(kernels, labels, strict=True)):
         if codes.shape != (len(columns),):

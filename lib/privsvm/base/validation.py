@@ -10,6 +10,7 @@ import numpy as np
 
 from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import check_budget
+from privsvm.privacy.facts import AS_GIVEN, Facts
 
 __all__ = [
     "INFERRED_CLASSES",
@@ -25,6 +26,7 @@ __all__ = [
     "check_training_data",
     "check_whole_number",
     "common_tags",
+    "facts_of_call",
     "is_number",
 ]
 
@@ -98,6 +100,39 @@ def check_public_classes(classes: Sequence[Any] | None, allow_unsound: bool) -> 
         raise ValueError(
             "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
         )
+
+
+def facts_of_call(
+    classes: Sequence[Any] | None,
+    *,
+    n_rows: int | str | None = "not used",
+    features: Any = "none",
+    solution: Any = "none needed",
+) -> Facts:
+    """State what a method knows when it is called: its own part, and that rows are as given to it.
+
+    Parameters
+    ----------
+    classes : sequence or None
+        The parameter: None means that the label set is taken from the labels.
+    n_rows : int or None or "not used", default="not used"
+        The parameter of methods that use the number of rows: None means that they are counted.
+    features, solution : str
+        See `Facts`.
+
+    Returns
+    -------
+    Facts
+    """
+    word: Any = n_rows if isinstance(n_rows, str) else "counted" if n_rows is None else "declared"
+    return Facts(
+        **AS_GIVEN,
+        classes="private labels" if classes is None else "declared",
+        n_rows=word,
+        features=features,
+        solution=solution,
+        declared_rows=int(n_rows) if isinstance(n_rows, (int, np.integer)) else None,
+    )
 
 
 def check_consent(allow_unsound: bool, problem: str) -> None:

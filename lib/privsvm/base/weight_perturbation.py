@@ -15,7 +15,6 @@ from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA
 from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows, largest_move, solution_sensitivity
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import check_budgets, check_training_data
-from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
@@ -131,7 +130,6 @@ class WeightPerturbationClassifier(PrivateClassifier):
             "delta": float(self.delta),
             "sensitivity": mechanism.total_sensitivity,
             "noise_scale": mechanism.noise_scale,
-            "accountant": GAUSSIAN_ACCOUNTANT,
             "witness": witness,
         }
 

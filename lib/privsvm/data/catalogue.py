@@ -182,8 +182,9 @@ class DatasetEntry:
         One of `MISSING_RULES`.
     bounds : Bounds or None
         Declared public bounds.
-    bounds_origin : str or None
-        ``catalogue`` or ``settings``.
+    bounds_origin : {"declared", "published", "observed"} or None
+        ``declared``: they follow from how the features are made, or are the user's; ``published``: from a source that
+        `bounds_note` names; ``observed``: nobody says.
     scaling : str
         One of `SCALINGS`.
     fit_on : str
@@ -202,6 +203,8 @@ class DatasetEntry:
         True where the files were rebuilt from others, so that only a mirror has them.
     own : bool
         True for data declared in params.yaml.
+    declared_rows : int or None
+        Own data: the public number of rows. Where the catalogue says how many rows a part has, that is public.
     prescaled : bool
         True where the published file was scaled by statistics of its own rows.
     note, bounds_note : str
@@ -229,6 +232,7 @@ class DatasetEntry:
     verified: bool = True
     derived: bool = False
     own: bool = False
+    declared_rows: int | None = None
     note: str = ""
     bounds_note: str = ""
     prescaled: bool = False
@@ -297,7 +301,7 @@ def _catalogue_entry(name: str, record: Mapping[str, Any]) -> DatasetEntry:
         groups={key: tuple(labels) for key, labels in record.get("groups", {}).items()},
         missing=record["missing"],
         bounds=bounds,
-        bounds_origin=None if bounds is None else "catalogue",
+        bounds_origin=None if bounds is None else record.get("bounds_origin", "observed"),
         scaling=record["scaling"],
         pool=tuple(record.get("pool", _default_pool(parts))),
         bundled=record.get("bundled"),
@@ -367,6 +371,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         pool=("all",),
         verified=settings.sha256 is not None,
         own=True,
+        declared_rows=settings.n_rows,
     )
 
 
@@ -418,7 +423,7 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
     settings : mapping or None
         Keys ``scaling``, ``fit_on``, ``range``, ``bounds``, ``positive``, ``groups``, ``missing``, ``protocol``,
         ``parts`` (whose rows are pooled); for own data also ``path`` or ``url``, ``sha256``, ``format``, ``label``,
-        ``features``, ``classes``, ``delimiter``, ``header``, ``drop_columns``, ``member``, ``n_features``.
+        ``features``, ``classes``, ``delimiter``, ``header``, ``drop_columns``, ``member``, ``n_features``, ``n_rows``.
 
     Returns
     -------
@@ -509,7 +514,7 @@ def _apply_positive(entry: DatasetEntry, settings: Settings, changes: dict[str, 
 def _apply_scaling(entry: DatasetEntry, settings: Settings, changes: dict[str, Any]) -> None:
     """Choose how features are scaled."""
     if settings.bounds is not None:
-        changes["bounds"], changes["bounds_origin"] = settings.bounds, "settings"
+        changes["bounds"], changes["bounds_origin"] = settings.bounds, "declared"
         if entry.own:
             changes["scaling"] = "bounds"
     if settings.scaling is not None:

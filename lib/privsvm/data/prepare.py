@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,7 +80,7 @@ def prepare(
         bounds = (bounds[0][kept_columns], bounds[1][kept_columns])
     y, classes, classes_origin = _code_labels(entry, labels)
 
-    splits = _draw_splits(entry, plan, y, classes, part_of_row, seed, experiment)
+    splits = _draw_splits(entry, plan, y, classes, classes_origin, part_of_row, seed, experiment)
     shift, factor, scaling = _fit_scaling(entry, X, bounds, splits)
 
     arrays: dict[str, np.ndarray] = {"y": y, "scale_shift": shift, "scale_factor": factor}
@@ -96,6 +97,7 @@ def prepare(
         "n_features_origin": "data"
         if any(entry.parts[role].format == "libsvm" and entry.parts[role].n_features is None for role in roles)
         else "declared",
+        "declared_training_rows": _declared_training_rows(entry, plan, roles, bool((~kept_rows).any()), len(splits)),
         "prescaled": entry.prescaled,
         "n_splits": len(splits),
         "sparse": is_sparse(X),
@@ -211,7 +213,8 @@ def _code_labels(entry: DatasetEntry, labels: np.ndarray) -> tuple[np.ndarray, t
                 f"dataset {entry.name}: label {text!r} is not a declared class ({', '.join(classes[:20])}); "
                 "correct `classes` or `groups`"
             )
-    if len(set(texts)) < 2:
+    # What is refused must not depend on private labels: with a declared set they may all be the same.
+    if origin == "data" and len(classes) < 2:
         raise PrivSVMError(
             f"dataset {entry.name}: one class only, {texts[0]!r}; correct `groups`, `label` or `missing`"
         )
@@ -234,6 +237,7 @@ def _draw_splits(
     plan: Mapping[str, Any],
     y: np.ndarray,
     classes: tuple[str, ...],
+    classes_origin: str,
     part_of_row: np.ndarray,
     seed: int,
     experiment: str,
@@ -250,12 +254,35 @@ def _draw_splits(
     for number, (train, test) in enumerate(splits):
         if len(train) == 0 or len(test) == 0:
             raise PrivSVMError(f"dataset {entry.name}: split {number} has no rows on one side; change `protocol`")
-        if len(np.unique(y[train])) < 2:
+        if classes_origin == "data" and len(np.unique(y[train])) < 2:
             raise PrivSVMError(
                 f"dataset {entry.name}: split {number} trains on one class only, {classes[y[train[0]]]!r}; "
-                "use `stratified: true` or more training rows"
+                "declare `classes` or use more training rows"
             )
     return splits
+
+
+def _declared_training_rows(
+    entry: DatasetEntry, plan: Mapping[str, Any], roles: tuple[str, ...], dropped: bool, n_splits: int
+) -> list[int] | None:
+    """Compute from the declared number of rows how many each split trains on; None where none is declared."""
+    counts = [entry.declared_rows if entry.own else entry.parts[role].n_rows for role in roles]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts) or dropped:
+        return None
+    total = sum(known)
+    match plan["kind"]:
+        case "given":
+            rows = [known[0]]
+        case "resubstitution":
+            rows = [total]
+        case "holdout":
+            size = plan["test_size"]
+            rows = [total - (size if isinstance(size, int) else math.ceil(size * total))] * n_splits
+        case _:
+            folds = plan["folds"]
+            rows = [total - total // folds - (fold < total % folds) for fold in range(folds)] * plan["repeats"]
+    return rows if min(rows) >= 1 else None
 
 
 def _random_splits(

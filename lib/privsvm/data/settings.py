@@ -205,6 +205,7 @@ class OwnSettings(Settings):
     drop_columns: Annotated[tuple[Any, ...], pydantic.PlainValidator(_parse_list)] = ()
     member: Annotated[str | None, _optional(str)] = None
     n_features: Annotated[int | None, Obeys(optional(COUNT))] = None
+    n_rows: Annotated[int | None, Obeys(optional(COUNT))] = None
 
 
 def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Settings:
@@ -253,7 +254,7 @@ class Holdout(Model):
             )
         ),
     ] = 0.2
-    stratified: Annotated[bool, Obeys(FLAG)] = True
+    stratified: Annotated[bool, Obeys(FLAG)] = False
 
 
 class KFold(Model):
@@ -261,7 +262,7 @@ class KFold(Model):
 
     folds: Annotated[int, Obeys(whole(2))] = 5
     repeats: Annotated[int, Obeys(COUNT)] = 1
-    stratified: Annotated[bool, Obeys(FLAG)] = True
+    stratified: Annotated[bool, Obeys(FLAG)] = False
 
 
 class Given(Model):
@@ -289,8 +290,8 @@ def normalise_protocol(value: Any, key: str = "protocol") -> dict[str, Any]:
     Parameters
     ----------
     value : mapping or str
-        ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": true}``,
-        ``{"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": true}``,
+        ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": false}``,
+        ``{"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": false}``,
         ``{"kind": "given", "train": "train", "test": "test"}`` or ``{"kind": "resubstitution"}``; a kind alone
         stands for its defaults.
     key : str

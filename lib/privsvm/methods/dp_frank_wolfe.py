@@ -23,19 +23,21 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
-    INFERRED_CLASSES,
     check_budgets,
     check_public_classes,
     check_training_data,
+    facts_of_call,
 )
 from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.audit import discrete_witness
+from privsvm.privacy.events import ExponentialMechanism, SelfComposed
+from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, ExponentialSelections
 from privsvm.solvers.hinge import smoothed_hinge_slopes
@@ -320,31 +322,27 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     def _guarantee(self, mechanism: ExponentialSelections, n_rows: int, rng, witness: Witness | None) -> Guarantee:
         # The mean loss in units of a score.
         unit = float(self.radius) * float(self.data_bound) / n_rows / 2.0 ** (_FEATURE_BITS + slope_bits(n_rows))
-        guarantee = Guarantee(
-            status="proved",
+        return grant(
+            facts=facts_of_call(self.classes, n_rows=None),
+            event=SelfComposed(ExponentialMechanism(mechanism.step_epsilon), mechanism.n_selections),
+            randomness=randomness_of(rng),
             mechanism=f"exponential mechanism, {mechanism.n_selections} selections of a vertex (Frank-Wolfe)",
             neighbours="replace_one",
             epsilon_requested=mechanism.epsilon,
-            epsilon_proved=mechanism.epsilon_proved,
             delta=mechanism.delta,
             sensitivity=mechanism.sensitivity * unit,
             noise_scale=mechanism.noise_scale * unit,
-            accountant=mechanism.accountant,
             assumptions=(
                 f"features have size at most {self.data_bound:g}: enforced by clipping",
                 REFUSED_DATA,
                 "the number of rows, the radius, the number of steps, the smoothing, the class set, the number of "
                 "features and the scaling bounds are public",
-                "one model is released; several add up",
+                ONE_MODEL,
                 NOISE_ASSUMPTION,
             ),
             reference="sound counterpart of dpwss-2021; Talwar, Thakurta, Zhang (2015), Algorithm 2",
             witness=witness,
         )
-        guarantee = disclose_noise(guarantee, rng)
-        if self.classes is None:
-            guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
-        return guarantee
 
 
 ESTIMATOR = DPFrankWolfeClassifier

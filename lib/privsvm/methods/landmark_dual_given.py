@@ -54,7 +54,7 @@ class GivenLandmarkDualClassifier(LandmarkReleaseClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self._unsound_landmarks() and not self.allow_unsound:
+        if self._origin() == "undeclared" and not self.allow_unsound:
             raise ValueError(
                 f"landmarks_public={self.landmarks_public!r}: the landmarks you give are published as they are; say "
                 "landmarks_public=True if they were chosen without looking at the training rows, or consent with "
@@ -71,10 +71,10 @@ class GivenLandmarkDualClassifier(LandmarkReleaseClassifier):
             raise ValueError("landmarks=...: holds a number that is not finite")
         return landmarks, "given by the user, chosen without looking at the training rows"
 
-    def _unsound_landmarks(self) -> tuple[str, ...]:
-        if self.landmarks is None or self.landmarks_public:
-            return ()
-        return ("the given landmarks are published as they are, and nobody said that they are public",)
+    def _origin(self) -> str:
+        if self.landmarks is None:
+            return "public"
+        return "declared" if self.landmarks_public else "undeclared"
 
 
 ESTIMATOR = GivenLandmarkDualClassifier

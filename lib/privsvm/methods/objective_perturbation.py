@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_streams
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.perturbation import (
     REFUSED_DATA,
@@ -24,15 +24,16 @@ from privsvm.base.perturbation import (
 )
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
-    INFERRED_CLASSES,
     check_budgets,
     check_public_classes,
     check_training_data,
+    facts_of_call,
 )
 from privsvm.constraints import POSITIVE, optional
 from privsvm.numerics.grid_rows import grid_rows
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.audit import discrete_witness
+from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
@@ -268,16 +269,16 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         )
 
     def _guarantee(self, mechanism: ObjectivePerturbation, smoothing: float, rng, witness: Witness | None) -> Guarantee:
-        guarantee = Guarantee(
-            status="proved",
+        return grant(
+            facts=facts_of_call(self.classes, solution="certified"),
+            event=mechanism.event,
+            randomness=randomness_of(rng),
             mechanism="random linear term in the objective of a bias-free smoothed hinge SVM (objective perturbation)",
             neighbours=mechanism.neighbours,
             epsilon_requested=mechanism.epsilon,
-            epsilon_proved=mechanism.epsilon_proved,
             delta=mechanism.delta,
             sensitivity=mechanism.sensitivity,
             noise_scale=mechanism.noise_scale,
-            accountant=mechanism.accountant,
             assumptions=(
                 f"rows have norm at most {float(self.data_norm):g}: each is clipped and truncated to a public grid by "
                 "itself",
@@ -288,16 +289,12 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 f"C, the smoothing ({smoothing:.4g}), the class set, the number of features and the scaling bounds are "
                 "public",
                 TIME_IS_OUTSIDE,
-                "one model is released; several add up",
+                ONE_MODEL,
                 NOISE_ASSUMPTION,
             ),
             reference="Kifer, Smith, Thakurta (2012); Redberg, Koskela, Wang (2023), for losses that never rise",
             witness=witness,
         )
-        guarantee = disclose_noise(guarantee, rng)
-        if self.classes is None:
-            guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
-        return guarantee
 
 
 ESTIMATOR = ObjectivePerturbationClassifier

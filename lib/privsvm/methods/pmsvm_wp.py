@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import disclose_noise
+from privsvm.base.estimators import randomness_of
 from privsvm.base.parameters import GAP, parameter
 from privsvm.base.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE, public_gap
-from privsvm.base.validation import INFERRED_CLASSES, check_public_classes
+from privsvm.base.validation import check_public_classes, facts_of_call
 from privsvm.base.weight_perturbation import WeightPerturbationClassifier
 from privsvm.constraints import COUNT, optional
 from privsvm.numerics.grid_rows import grid_rows
+from privsvm.privacy.events import noise_event
+from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, GaussianMechanism
 from privsvm.solvers.crammer_singer import solve_crammer_singer
@@ -84,9 +86,13 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
         return solve_crammer_singer(X, codes, n_classes, float(self.C), gap, self.max_epochs).coef
 
     def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:
-        guarantee = Guarantee(
-            status="proved",
-            epsilon_proved=mechanism.epsilon_proved,
+        return grant(
+            facts=facts_of_call(
+                self.classes,
+                solution="certified" if self.max_epochs is None else "limited",
+            ),
+            event=noise_event("gaussian", mechanism.noise_scale, mechanism.total_sensitivity, self.neighbours),
+            randomness=randomness_of(rng),
             assumptions=(
                 f"rows have norm at most {self.data_norm:g}: each is clipped and truncated to a public grid by itself",
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "
@@ -94,20 +100,12 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
                 REFUSED_DATA,
                 "C, the class set, the number of features and the scaling bounds are public",
                 TIME_IS_OUTSIDE,
-                "one model is released; several add up",
+                ONE_MODEL,
                 NOISE_ASSUMPTION,
             ),
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
             **self._recorded(mechanism, witness),
         )
-        guarantee = disclose_noise(guarantee, rng)
-        if self.max_epochs is not None:
-            guarantee = guarantee.with_broken_assumption(
-                f"the solver stops after max_epochs={self.max_epochs} passes, whether or not its gap is reached"
-            )
-        if self.classes is None:
-            guarantee = guarantee.with_broken_assumption(INFERRED_CLASSES)
-        return guarantee
 
 
 ESTIMATOR = PMSVMWPClassifier

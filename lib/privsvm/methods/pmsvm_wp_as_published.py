@@ -16,6 +16,7 @@ from privsvm.base.parameters import parameter
 from privsvm.base.validation import check_consent
 from privsvm.base.weight_perturbation import WeightPerturbationClassifier
 from privsvm.constraints import BOUND
+from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
 
@@ -81,6 +82,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
     def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:
         published = Guarantee(
             status="claimed",
+            accountant=GAUSSIAN_ACCOUNTANT,
             reason=(
                 f"the noise assumes rows of norm at most {self.data_norm:g}, but scaling bounds each feature, not "
                 "the row; the solver stops short of the optimum by an unknown distance"

@@ -173,7 +173,7 @@ class ForeignMethod:
             neighbours=self.privacy["neighbours"],
             epsilon_requested=epsilon,
             delta=float(self.privacy["delta"]) if "delta" in self.known else 0.0,
-            noise_source="seeded stream" if "random_state" in self.known else None,
+            randomness="seeded" if "random_state" in self.known else None,
             reason="a class of another package states the epsilon; nothing of it is checked here, nor the relation "
             "between data sets that it has in mind",
             reference=reference,

@@ -11,44 +11,55 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.released import ReleasedPath
-from privsvm.base.validation import INFERRED_CLASSES
 from privsvm.data.prepared import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise_source import NoiseSource, seeded_source
 from privsvm.numerics.streams import seeded_stream
 from privsvm.pipeline.condensing import attack_split, rows_not_condensed, training_rows
 from privsvm.pipeline.methods import estimator_class, is_foreign
+from privsvm.privacy.facts import FACTS, Facts, failings
+from privsvm.privacy.gate import restated
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import CondensedRowsAttack, CondensedSplit
 
-__all__ = ["train_paths"]
-
-_PUBLIC_SIZE = "n_rows is the size of the benchmark's training set: public, and the same for both neighbours"
-_FIXED_SPLIT = "neighbouring data sets are training sets: how the rows were split is fixed and public"
+__all__ = ["data_facts", "train_paths"]
 
 
-def _broken_assumptions(prepared: PreparedData, condense: str) -> list[str]:
-    """List what the data's preparation took from private rows, so that no method's proof covers it."""
-    description = prepared.description
-    broken = []
-    origin = description["scaling"]["origin"]
-    if origin not in ("none", "declared"):
-        broken.append(f"the scaling ({description['scaling']['kind']}) was taken from {origin}, which are private")
-    if description["classes_origin"] != "declared":
-        broken.append(INFERRED_CLASSES)
-    if description["prescaled"]:
-        broken.append("the published file was scaled by statistics of its own rows")
-    if description["missing"]["columns_dropped"]:
-        broken.append("columns were dropped because of missing values in private rows")
-    if description["n_features_origin"] != "declared":
-        broken.append("the number of features was taken from the private rows")
-    if condense != "none":
-        change = "one row can change many condensed rows, and no noise is set for that"
-        broken.append(f"the rows were condensed ({condense}): {change}")
-    return broken
+def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dict[str, Any]:
+    """State where the training rows of a prepared dataset come from, for `privsvm.privacy.gate`.
+
+    Parameters
+    ----------
+    description : mapping
+        Of the prepared data.
+    condense : {"none", "ci", "fcm"}
+        How the rows are condensed.
+    split : int
+        Which split.
+
+    Returns
+    -------
+    dict
+        Fields of `privsvm.privacy.facts.Facts`.
+    """
+    scaling, protocol = description["scaling"], description["protocol"]
+    drawn = "stratified" if protocol.get("stratified") else "label-blind"
+    declared = description["declared_training_rows"]
+    prepared = "columns dropped" if description["missing"]["columns_dropped"] else "untouched"
+    facts = {
+        "preparation": "prescaled" if description["prescaled"] else prepared,
+        "condensing": condense,
+        "split": {"given": "of the files", "resubstitution": "every row"}.get(protocol["kind"], drawn),
+        "scaling": scaling["origin"],
+        "bounds": scaling.get("bounds_origin", "none"),
+        "n_features": "declared" if description["n_features_origin"] == "declared" else "private rows",
+        "declared_rows": None if declared is None else declared[split],
+    }
+    # What the method is told is declared: the class codes. It cannot know where they come from.
+    return facts if description["classes_origin"] == "declared" else {**facts, "classes": "private labels"}
 
 
-def _estimator(job: Mapping[str, Any], n_classes: int, n_rows: int, X_test: Any) -> Any:
+def _estimator(job: Mapping[str, Any], n_classes: int, n_rows: int | None, X_test: Any) -> Any:
     """Build the estimator of a method file, handing it those common parameters it knows; or another package's."""
     implementation, parameters, privacy = job["implementation"], job["parameters"], job["privacy"]
     if is_foreign(implementation):
@@ -60,31 +71,20 @@ def _estimator(job: Mapping[str, Any], n_classes: int, n_rows: int, X_test: Any)
         "classes": list(range(n_classes)),
         "delta": privacy["delta"],
         "neighbours": privacy["neighbours"],
-        # The size of a benchmark's training set is public: it follows from the dataset's and the protocol.
         "n_rows": n_rows,
     }
     known = inspect.signature(method_class).parameters
     return method_class(**{name: value for name, value in common.items() if name in known}, **parameters)
 
 
-def _as_used(
-    guarantees: tuple[Guarantee, ...], estimator: Any, broken: list[str], whole: bool
-) -> tuple[Guarantee, ...]:
-    """Add to the guarantees of a method what holds in this benchmark, and what does not."""
-    if not whole:
-        # What a method says of its training rows, also what is wrong with it, is not said of condensed ones.
-        return tuple(
-            guarantee
-            if guarantee.status == "none"
-            else dataclasses.replace(guarantee, status="claimed", epsilon_proved=math.inf, reason="; ".join(broken))
-            for guarantee in guarantees
-        )
-    guarantees = tuple(guarantee.with_assumption(_FIXED_SPLIT) for guarantee in guarantees)
-    if hasattr(estimator, "n_rows"):
-        guarantees = tuple(guarantee.with_assumption(_PUBLIC_SIZE) for guarantee in guarantees)
-    for reason in broken:
-        guarantees = tuple(guarantee.with_broken_assumption(reason) for guarantee in guarantees)
-    return guarantees
+def _as_used(guarantee: Guarantee, facts: Mapping[str, Any]) -> Guarantee:
+    """Pass what a method says of its training rows through the gate, with what is known of them here."""
+    if facts["condensing"] == "none" or guarantee.status == "none":
+        return restated(guarantee, **facts)
+    # What a method says of its training rows, also what is wrong with it, is not said of condensed ones.
+    stated = Facts(**facts)
+    reasons = failings(stated, guarantee.neighbours, tuple(name for name in FACTS if name in facts))
+    return dataclasses.replace(guarantee, status="claimed", epsilon_proved=math.inf, reason="; ".join(reasons))
 
 
 def train_paths(
@@ -121,7 +121,6 @@ def train_paths(
     privacy = job["privacy"]
     dataset = prepared.description["dataset"]
     whole = str(condensed["condense"]) == "none"
-    broken = _broken_assumptions(prepared, str(condensed["condense"]))
     n_classes = len(prepared.description["classes"])
     paths: list[ReleasedPath] = []
     attacked: list[CondensedSplit] = []
@@ -132,15 +131,22 @@ def train_paths(
         def stream(epsilon: float, repeat: int, split: int = split) -> NoiseSource:
             return seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)
 
+        facts = data_facts(prepared.description, str(condensed["condense"]), split)
+        n_rows = facts["declared_rows"]
+        if n_rows is None and privacy["neighbours"] == "add_remove":
+            # Methods that ask for a public number get the private one, and the gate is told.
+            n_rows, facts["n_rows"] = X.shape[0], "counted"
         try:
-            estimator = _estimator(job, n_classes, X.shape[0], prepared.split(split).X_test)
+            estimator = _estimator(job, n_classes, n_rows, prepared.split(split).X_test)
             # One audit per dataset is enough, and it costs a few more solves. Condensed rows are nobody's: datasets
             # that differ in one of them are no neighbours.
             audit = whole and split == 0
             path = estimator.release_path(X, y, privacy["epsilons"], privacy["repeats"], stream, audit=audit)
         except ValueError as error:
             raise PrivSVMError(f"methods.{method} on {dataset}: {error}") from None
-        paths.append(dataclasses.replace(path, guarantees=_as_used(path.guarantees, estimator, broken, whole)))
+        if not hasattr(estimator, "n_rows"):
+            facts.pop("n_rows", None)
+        paths.append(dataclasses.replace(path, guarantees=tuple(_as_used(own, facts) for own in path.guarantees)))
         kind = getattr(estimator, "condense", None)
         if kind is not None:
             attacker = seeded_stream(job["seed"], "attack", job["experiment"], dataset, method, split)

@@ -20,6 +20,7 @@ from privsvm.privacy.accounting import (
     SAMPLED_GAUSSIAN_ACCOUNTANT,
     ZCDP_ACCOUNTANT,
     loss_distribution_epsilon,
+    renyi_epsilon,
     sampled_gaussian_epsilon,
 )
 from privsvm.privacy.events import (
@@ -47,13 +48,6 @@ _CURVES = "Renyi divergences of random linear terms and noisy minima"
 _RENYI = "Renyi divergences, added"
 _LOSSES = "privacy loss distributions (dp_accounting)"
 _NOTHING = "nothing bounds it"
-
-# Logarithms (base 2) of Renyi orders less 1, around the one that is best for a Gaussian release: first from afar, then
-# five times closer around the best.
-_ORDERS = np.arange(-32, 33) / 4.0
-_CLOSER, _ZOOM = np.arange(-8, 9) / 8.0, 5
-# The conversion loses its accuracy closer to 1.
-_SMALLEST_ORDER = 1.01
 
 # Deltas of one row that are tried for a group of rows.
 _GROUP_STEPS = 40
@@ -155,10 +149,7 @@ def _renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) 
 
 
 def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
-    """Epsilon by Renyi divergences; None where some part has none.
-
-    Converted as in Canonne, Kamath and Steinke (2020), Proposition 12.
-    """
+    """Epsilon by Renyi divergences; None where some part has none."""
     if delta <= 0.0:
         return None
     # About a Gaussian release with the same divergence at order 2, but for what does not grow with the order.
@@ -169,19 +160,16 @@ def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float
             return None
         constant = event.n_objectives * math.log1p(event.curvature) if isinstance(event, PerturbedObjectives) else 0.0
         at_two += count * (float(own[0]) - constant)
-    best, width, epsilon = 0.5 * math.log2(2.0 * math.log(1.0 / delta) / at_two), 0.25, math.inf
-    for steps in (_ORDERS, *(_CLOSER * width * 8.0**-zoom for zoom in range(_ZOOM))):
-        logarithms = best + steps
-        orders = 1.0 + 2.0**logarithms
+
+    def divergence(orders: np.ndarray) -> np.ndarray:
         total = np.zeros(orders.size)
         for event, count in parts:
             own = _renyi_divergence(event, orders, neighbours)
             assert own is not None
             total += count * own
-        epsilons = total + np.log1p(-1.0 / orders) - np.log(delta * orders) / (orders - 1.0)
-        epsilons[orders <= _SMALLEST_ORDER] = math.inf
-        best, epsilon = float(logarithms[epsilons.argmin()]), min(epsilon, float(epsilons.min()))
-    return max(0.0, epsilon)
+        return total
+
+    return renyi_epsilon(divergence, delta, at_two)
 
 
 def _loss_parts(parts: _Parts, neighbours: Neighbours) -> _Parts | None:

@@ -34,6 +34,7 @@ __all__ = [
     "dp_event",
     "event_from_json",
     "leaves",
+    "noise_event",
     "relation_factor",
 ]
 
@@ -285,6 +286,31 @@ def event_from_json(value: Any) -> Event:
             raise ValueError(f"events is {arguments['events']!r}: must be a list of events")
         arguments["events"] = tuple(map(event_from_json, arguments["events"]))
     return cls(**arguments)
+
+
+def noise_event(noise: str, noise_scale: float, sensitivity: float, neighbours: Neighbours, count: int = 1) -> Event:
+    """Make the event of releases with the same noise.
+
+    Parameters
+    ----------
+    noise : {"gaussian", "laplace"}
+        Its kind.
+    noise_scale : float
+        Standard deviation of Gaussian noise, b of Laplace noise.
+    sensitivity : float
+        Largest distance between neighbours under the relation, in the noise's norm.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    count : int, default=1
+        Number of releases.
+
+    Returns
+    -------
+    Event
+    """
+    multiplier = noise_scale / (sensitivity / relation_factor(neighbours))
+    event = Gaussian(multiplier) if noise == "gaussian" else Laplace(multiplier)
+    return event if count == 1 else SelfComposed(event, count)
 
 
 def leaves(event: Event) -> list[tuple[Event, int]]:

@@ -5,16 +5,30 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from privsvm.files import ExtendedFloat
+from privsvm.privacy.accountants import Account, group_account, verified_account
+from privsvm.privacy.events import NEIGHBOURS, Event, Neighbours
+from privsvm.privacy.facts import Facts
 
-__all__ = ["NEIGHBOURS", "STATUSES", "Guarantee", "Neighbours", "Status", "Witness", "weakest_status"]
+__all__ = [
+    "NEIGHBOURS",
+    "RANDOMNESS",
+    "STATUSES",
+    "Guarantee",
+    "Neighbours",
+    "Randomness",
+    "Statement",
+    "Status",
+    "Witness",
+    "weakest_status",
+]
 
 Status = Literal["proved", "claimed", "none"]
 STATUSES: tuple[Status, ...] = get_args(Status)
-Neighbours = Literal["replace_one", "add_remove"]
-NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+Randomness = Literal["system", "seeded"]
+RANDOMNESS: tuple[Randomness, ...] = get_args(Randomness)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,8 +62,8 @@ class Witness:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Guarantee:
-    """The privacy record that every trained model carries.
+class Statement:
+    """What a privacy record says, whether or not it is so.
 
     Attributes
     ----------
@@ -73,11 +87,15 @@ class Guarantee:
     noise_scale : float or None
         Scale of the noise on each released number (standard deviation of Gaussian noise, b of Laplace noise) or
         score.
+    event : Event or None
+        What was done with the rows, as far as accounting must know.
     accountant : str or None
-        What turned sensitivity and noise into epsilon.
-    noise_source : {"system", "seeded stream"} or None
-        Where the noise came from. A seeded stream is for benchmarks: whoever knows the seed can draw the same
-        noise and subtract it.
+        What turned the event, or sensitivity and noise, into epsilon.
+    randomness : {"system", "seeded"} or None
+        Where the noise came from. Seeded noise is for benchmarks: whoever knows the seed can draw it again and
+        subtract it, so ``proved`` then means proved for system noise.
+    facts : Facts or None
+        Where what the proof takes to be public comes from.
     assumptions : tuple of str
         What the proof needs, and who ensures it.
     reason : str or None
@@ -104,14 +122,19 @@ class Guarantee:
     delta: float | None = None
     sensitivity: float | None = None
     noise_scale: float | None = None
+    event: Event | None = None
     accountant: str | None = None
-    noise_source: str | None = None
+    randomness: Randomness | None = None
+    facts: Facts | None = None
     assumptions: tuple[str, ...] = ()
     reason: str | None = None
     witness: Witness | None = None
 
     def __post_init__(self) -> None:
-        for name, known in (("status", STATUSES), ("neighbours", (*NEIGHBOURS, None))):
+        known_words = (
+            ("status", STATUSES), ("neighbours", (*NEIGHBOURS, None)), ("randomness", (*RANDOMNESS, None))
+        )  # fmt: skip
+        for name, known in known_words:
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}: must be one of {', '.join(map(str, known))}")
         if not self.epsilon_requested > 0:
@@ -135,7 +158,7 @@ class Guarantee:
     def _check_proof(self) -> None:
         if not 0 <= self.epsilon_proved < math.inf:
             raise ValueError(f"epsilon_proved is {self.epsilon_proved} but status is 'proved': must be finite")
-        for name in ("neighbours", "delta", "accountant"):
+        for name in ("neighbours", "delta", "accountant", "event", "randomness", "facts"):
             if getattr(self, name) is None:
                 raise ValueError(f"{name} is None but status is 'proved': a proved guarantee must name it")
         if self.epsilon_proved > self.epsilon_requested:
@@ -147,6 +170,63 @@ class Guarantee:
         exact = witness is not None and witness.confidence is None and witness.neighbours == self.neighbours
         if exact and witness is not None and witness.epsilon > self.epsilon_proved:
             raise ValueError(f"epsilon_proved is {self.epsilon_proved}: a witness refutes it ({witness.description})")
+
+    @property
+    def _known(self) -> tuple[Event, float, Neighbours]:
+        """Event, delta and relation of a record that has them."""
+        if self.event is None or self.delta is None or self.neighbours is None:
+            raise ValueError(f"event is {self.event!r}: the record says too little of the release to account for it")
+        return self.event, self.delta, self.neighbours
+
+    def verify(self) -> Account:
+        """Compute epsilon once more from the event, by other means than those that made the record.
+
+        Returns
+        -------
+        Account
+            Privacy loss distributions for Gaussian noise, Renyi divergences for selections, zCDP and perturbed
+            objectives, a closed form for Laplace noise; the record's epsilon or a little more. Named in it.
+
+        Raises
+        ------
+        ValueError
+            If the record has no event.
+        """
+        return verified_account(*self._known)
+
+    def for_group(self, k: int) -> Account:
+        """Compute what holds for neighbours that differ in k rows, at the record's delta; see `group_account`."""
+        event, delta, neighbours = self._known
+        return group_account(event, k, delta, neighbours)
+
+
+class Grant:
+    """What `Guarantee` asks for before it takes the word ``proved``; `privsvm.privacy.gate` has the only one."""
+
+
+# Nobody but the gate may import this: tests/privacy/test_gate.py searches the sources.
+THE_GRANT = Grant()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Guarantee(Statement):
+    """The privacy record that every trained model carries; fields are those of `Statement`.
+
+    Anybody can make one that says ``claimed`` or ``none``. One that says ``proved`` comes from `privsvm.privacy.gate`
+    alone: `grant`, `restated`, `compose` and `restore`. It cannot be changed by `dataclasses.replace`, either.
+
+    Raises
+    ------
+    ValueError
+        Where ``proved`` is asked for elsewhere.
+    """
+
+    grant: dataclasses.InitVar[Any] = None
+
+    def __post_init__(self, grant: Any) -> None:
+        super().__post_init__()
+        if self.status == "proved" and grant is not THE_GRANT:
+            raise ValueError("status is 'proved': only privsvm.privacy.gate may say so")
 
     def with_broken_assumption(self, broken: str) -> Guarantee:
         """Return the record for the case that one of its assumptions does not hold.
@@ -165,10 +245,6 @@ class Guarantee:
             return self
         reason = broken if self.reason is None else f"{self.reason}; {broken}"
         return dataclasses.replace(self, status="claimed", epsilon_proved=math.inf, reason=reason)
-
-    def with_assumption(self, assumption: str) -> Guarantee:
-        """Return the record with one more assumption."""
-        return dataclasses.replace(self, assumptions=(*self.assumptions, assumption))
 
 
 def weakest_status(statuses: Collection[Status]) -> Status | None:

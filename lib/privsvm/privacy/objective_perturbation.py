@@ -51,8 +51,8 @@ from scipy.special import log_ndtr
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise_source import NoiseSource
-from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
-from privsvm.privacy.events import NEIGHBOURS, Neighbours
+from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier, renyi_epsilon
+from privsvm.privacy.events import NEIGHBOURS, Neighbours, PerturbedObjectives, relation_factor
 from privsvm.privacy.mechanisms import gaussian_cells, gaussian_on_grid, noise_grid
 
 __all__ = [
@@ -63,7 +63,7 @@ __all__ = [
     "objective_perturbation_signal",
 ]
 
-OBJECTIVE_PERTURBATION_ACCOUNTANT = "objective perturbation, Renyi divergences (dp_accounting)"
+OBJECTIVE_PERTURBATION_ACCOUNTANT = "objective perturbation, Renyi divergences"
 
 # Share of the (squared) signal that the noise on approximate minima takes: it costs about 0.5 % more noise.
 _OUTPUT_SHARE = 0.01
@@ -119,17 +119,17 @@ def objective_perturbation_epsilon(
     Returns
     -------
     float
-        An upper bound: the best of a fine grid of orders.
+        An upper bound: the best over all orders.
     """
-    import dp_accounting
-
     check_budget(1.0, delta)
-    center = math.sqrt(2.0 * math.log(1.0 / delta) / (n_vectors * signal**2 + output_signal**2))
-    orders = 1.0 + center * 2.0 ** (np.arange(-160, 161) / 32.0)
-    divergences = n_vectors * objective_perturbation_divergence(orders, signal) + orders * output_signal**2 / 2.0
-    epsilon, _ = dp_accounting.rdp.compute_epsilon(orders, divergences, delta)
+
+    def divergence(orders: np.ndarray) -> np.ndarray:
+        return n_vectors * objective_perturbation_divergence(orders, signal) + orders * output_signal**2 / 2.0
+
     # The determinants' share is the same for each order.
-    return float(epsilon) + n_vectors * math.log1p(curvature)
+    return renyi_epsilon(divergence, delta, n_vectors * signal**2 + output_signal**2) + n_vectors * math.log1p(
+        curvature
+    )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -216,6 +216,8 @@ class ObjectivePerturbation:
         The epsilon that the accountant gives; never above `epsilon`.
     accountant : str
         What turned the noise into epsilon.
+    event : PerturbedObjectives
+        What is done with the rows.
 
     Raises
     ------
@@ -301,6 +303,17 @@ class ObjectivePerturbation:
     @property
     def accountant(self) -> str:
         return OBJECTIVE_PERTURBATION_ACCOUNTANT
+
+    @property
+    def event(self) -> PerturbedObjectives:
+        """What is done with the rows."""
+        factor = relation_factor(self.neighbours)
+        return PerturbedObjectives(
+            signal=self.row_bound / self.noise_scale,
+            curvature=self.curvature,
+            n_objectives=self.n_vectors,
+            output_multiplier=self.output_noise_scale / (self.output_sensitivity / factor),
+        )
 
     def linear_terms(self, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Draw the linear terms (k, size) of the objectives; multiples of `term_grid`."""

@@ -48,13 +48,14 @@ def _card(method: str, members: Sequence[Result]) -> dict[str, Any]:
     return {
         "method": method,
         "statuses": statuses,
+        "seeded": any(result.seeded for result in members),
         "worst": max(statuses, key=WEAKEST_LAST.index),
         **{
             name: [
                 short_number(without_absolute_paths(value))
                 for value in unique(getattr(guarantee, name) for guarantee in guarantees)
             ]
-            for name in ("mechanism", "neighbours", "delta", "accountant", "noise_source", "reason", "reference")
+            for name in ("mechanism", "neighbours", "delta", "accountant", "randomness", "reason", "reference")
         },
         "assumptions": without_absolute_paths(
             unique(assumption for guarantee in guarantees for assumption in guarantee.assumptions)

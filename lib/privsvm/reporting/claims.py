@@ -65,7 +65,8 @@ def _proof_verdict(guarantee: Guarantee) -> Verdict:
             f"said to be proved at {short_number(proved)}"
         )
         return Verdict("contradiction", text, witness.epsilon)
-    return Verdict("proved", f"proved at ε = {short_number(proved)}", proved)
+    noise = ", for system noise" if guarantee.randomness == "seeded" else ""
+    return Verdict("proved", f"proved at ε = {short_number(proved)}{noise}", proved)
 
 
 def _claim_verdict(guarantee: Guarantee) -> Verdict:
@@ -162,7 +163,15 @@ def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> 
             for points, datasets in group.items()
         ]
         audits = _proved_audits(of_method[method]) if status == "proved" else []
-        traces.append({"method": method_index[method], "status": status, "segments": segments, "audits": audits})
+        traces.append(
+            {
+                "method": method_index[method],
+                "status": status,
+                "seeded": status == "proved" and any(result.seeded for result in of_method[method]),
+                "segments": segments,
+                "audits": audits,
+            }
+        )
     return sorted(traces, key=lambda trace: (STATUSES.index(trace["status"]), trace["method"]))
 
 

@@ -45,15 +45,16 @@ _TEMPLATES = Path(__file__).with_name("templates")
 # Up to this many datasets every section starts open; above it only the first, and the page stays quick.
 _OPEN_DATASETS = 4
 
-NOISE_SOURCE_TEXT = {
+RANDOMNESS_TEXT = {
     "system": "fresh system entropy",
-    "seeded stream": "seeded, for the benchmark only: whoever knows the seed can subtract it",
+    "seeded": "seeded, for the benchmark only: whoever knows the seed can subtract it",
 }
 
 STATUS_TEXT = {
     "proved": "proved",
     "claimed": "claimed, does not hold",
     "none": "none",
+    "seeded": "proved for system noise",
 }
 
 
@@ -155,6 +156,7 @@ def page_context(
         "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
         **_claims_context(results, traces, reference_epsilon),
         **_attacks_context(attacks, condensed),
+        "seeded": sorted({result.method for result in results if result.status == "proved" and result.seeded}),
         "best": best_proved(results, reference_epsilon),
         "datasets": dataset_sections(results, grids),
         "open_datasets": len(grids) if len(grids) <= _OPEN_DATASETS else 1,
@@ -206,7 +208,7 @@ def _environment() -> jinja2.Environment:
     environment.globals["two_digits"] = functools.partial(short_number, digits=2)
     environment.globals["recovered"] = RECOVERED
     environment.globals["nearly"] = NEARLY
-    environment.globals["noise_source_text"] = NOISE_SOURCE_TEXT
+    environment.globals["randomness_text"] = RANDOMNESS_TEXT
     environment.filters["breakable"] = _breakable
     environment.filters["definition"] = _definition
     # JSON inside <script>: jinja's own filter escapes <, >, & and quotes, so no text can end the element.

@@ -84,14 +84,16 @@ def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) ->
     Returns
     -------
     dict
-        ``{dataset: {method: {"status", "epsilon", "epsilon_proved", metric, ...}}}``; what is undefined is left
-        out, so every number is a number. ``epsilon`` is absent for a method without one, ``epsilon_proved``
+        ``{dataset: {method: {"status", "randomness", "epsilon", "epsilon_proved", metric, ...}}}``; what is undefined
+        is left out, so every number is a number. ``epsilon`` is absent for a method without one, ``epsilon_proved``
         wherever nothing is proved.
     """
     table: dict[str, dict[str, dict[str, Any]]] = {}
     for result in results:
         index = nearest_epsilon(result.epsilons, reference_epsilon)
         entry: dict[str, Any] = {"status": result.status}
+        if result.guarantees[index].randomness is not None:
+            entry["randomness"] = result.guarantees[index].randomness
         if math.isfinite(result.epsilons[index]):
             entry["epsilon"] = _rounded(result.epsilons[index])
         if result.status == "proved":
@@ -109,7 +111,17 @@ def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) ->
 
 def curve_columns() -> list[str]:
     """Column names of curves.csv, in order."""
-    columns = ["dataset", "method", "status", "epsilon", "log10_epsilon", "epsilon_proved", "delta", "neighbours"]
+    columns = [
+        "dataset",
+        "method",
+        "status",
+        "randomness",
+        "epsilon",
+        "log10_epsilon",
+        "epsilon_proved",
+        "delta",
+        "neighbours",
+    ]
     for metric in METRICS:
         columns += [metric, f"{metric}_sd", f"{metric}_low", f"{metric}_high"]
     return columns
@@ -149,6 +161,7 @@ def _curve_row(result: Result, epsilon: float, index: int) -> dict[str, Any]:
         "dataset": result.dataset,
         "method": result.method,
         "status": result.status,
+        "randomness": guarantee.randomness,
         "epsilon": _rounded(epsilon),
         "log10_epsilon": _rounded(math.log10(epsilon)),
         "epsilon_proved": proved[result.status],

@@ -59,6 +59,7 @@ def _section(dataset: str, members: Sequence[Result], grid: Sequence[float]) -> 
         "repeats": max(result.repeats for result in members),
         "protocols": unique(short_number(without_absolute_paths(result.protocol)) for result in members),
         "statuses": {status: len(found) for status, found in by_status(members).items()},
+        "seeded": any(result.seeded for result in members),
     }
 
 
@@ -73,7 +74,13 @@ def _table_row(result: Result, grid: Sequence[float]) -> dict[str, Any]:
     else:
         position = {epsilon: index for index, epsilon in enumerate(result.epsilons)}
         cells = [_cell(result, position.get(epsilon)) for epsilon in grid]
-    return {"method": result.method, "status": result.status, "reference": result.is_reference, "cells": cells}
+    return {
+        "method": result.method,
+        "status": result.status,
+        "seeded": result.seeded,
+        "reference": result.is_reference,
+        "cells": cells,
+    }
 
 
 def _cell(result: Result, index: int | None) -> dict[str, str]:
@@ -88,7 +95,9 @@ def _note(guarantee: Guarantee, status: Status) -> str:
         return "no guarantee stated"
     if status == "proved":
         verdict = verdict_on(guarantee, status)
-        return verdict.text if verdict.kind == "contradiction" else f"proved ε {short_number(guarantee.epsilon_proved)}"
+        noise = " for system noise" if guarantee.randomness == "seeded" else ""
+        proved = f"proved ε {short_number(guarantee.epsilon_proved)}{noise}"
+        return verdict.text if verdict.kind == "contradiction" else proved
     if guarantee.witness is None:
         return "nothing proved"
     found = guarantee.witness.epsilon
@@ -141,6 +150,7 @@ def _curve(result: Result, method: int) -> dict[str, Any]:
     curve: dict[str, Any] = {
         "method": method,
         "status": result.status,
+        "seeded": result.seeded,
         "epsilons": [] if result.is_reference else [result.epsilons[index] for index in keep],
         "values": values,
     }
@@ -196,6 +206,7 @@ def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float)
         "epsilon": guarantee.epsilon_proved,
         "delta": guarantee.delta,
         "neighbours": guarantee.neighbours,
+        "seeded": result.seeded,
     }
     majority = references["majority"].value("accuracy", "mean", 0) if "majority" in references else None
     row["worthless"] = majority is not None and mean <= majority + _WORTHLESS

@@ -137,7 +137,8 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         identity["reference_grid"] = grid
     guarantees = result.guarantees
     tags = {
-        "guarantee": result.status,
+        "guarantee": "proved for system noise" if result.status == "proved" and result.seeded else result.status,
+        "randomness": _distinct(guarantee.randomness for guarantee in guarantees),
         "guarantee_reason": _distinct(guarantee.reason for guarantee in guarantees),
         "mechanism": _distinct(guarantee.mechanism for guarantee in guarantees),
         "witness": _distinct(guarantee.witness.description for guarantee in guarantees if guarantee.witness),
@@ -169,7 +170,8 @@ def _parameters(result: Result) -> dict[str, str]:
 def _curve(result: Result) -> str:
     """Name a curve so that no legend can show it without what its epsilon is worth."""
     nothing = "no privacy" if result.is_reference else "no guarantee"
-    worth = {"proved": "proved", "claimed": "CLAIMED, does not hold", "none": nothing}[result.status]
+    proved = "proved for system noise" if result.seeded else "proved"
+    worth = {"proved": proved, "claimed": "CLAIMED, does not hold", "none": nothing}[result.status]
     return f"{result.method} ({worth})"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from privsvm.data.catalogue import resolve
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows import row_norms
 from privsvm.pipeline.methods import estimator_class
+from privsvm.privacy.gate import restated
 from privsvm.reproduction.context import Context, MissingError
 from reproduce.pmsvm.runs.shared import scaled, split_rows, without
 
@@ -47,17 +49,56 @@ def _estimator(name: str) -> Callable[..., Any]:
         raise MissingError("not available", f"{name} is not in this version") from None
 
 
+def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) -> dict[str, Any]:
+    """State where the training rows of a dataset of the catalogue come from, for `privsvm.privacy.gate`.
+
+    Parameters
+    ----------
+    source : sequence of str
+        Name in the catalogue, and parts.
+    scaling : sequence of str
+        Steps of `public_scaling`.
+    test_size : float
+        Share of the rows that are drawn for the test, by their number alone.
+
+    Returns
+    -------
+    dict
+        Fields of `privsvm.privacy.facts.Facts`.
+    """
+    entry = resolve(source[0])
+    parts = [entry.parts[role] for role in source[1:]]
+    known = [part.n_rows for part in parts if part.n_rows is not None]
+    total = sum(known) if len(known) == len(parts) and entry.missing != "drop_rows" else None
+    counted = any(part.format == "libsvm" and part.n_features is None for part in parts)
+    dropped = "columns dropped" if entry.missing == "drop_columns" else "untouched"
+    facts = {
+        "preparation": "prescaled" if entry.prescaled else dropped,
+        "condensing": "none",
+        "split": "label-blind",
+        "scaling": "declared" if "bounds" in scaling else "none",
+        "bounds": entry.bounds_origin if "bounds" in scaling else "none",
+        "n_features": "private rows" if counted else "declared",
+        "declared_rows": None if total is None else total - math.ceil(test_size * total),
+    }
+    return facts if entry.classes else {**facts, "classes": "private labels"}
+
+
 def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Run a method of the library, with its proof, on every split."""
+    """Run a method of the library on every split, and pass what it says through the gate."""
     make = _estimator(parameters["estimator"])
     rows = context.class_rows(*parameters["source"])
     X = public_scaling(rows.X, parameters["source"][0], parameters["scaling"])
     accepted = inspect.signature(make).parameters
+    facts = data_facts(parameters["source"], parameters["scaling"], parameters["test_size"])
 
     def compute(split: int, repeats: int) -> dict[str, Any]:
         train, test, y_train, y_test = split_rows(X, rows.codes, parameters["test_size"], split)
-        # The class set and the number of training rows are public.
-        known = {"delta": parameters["delta"], "neighbours": parameters["neighbours"], "n_rows": len(y_train)}
+        n_rows, stated = facts["declared_rows"], facts
+        if n_rows is None:
+            n_rows = len(y_train)
+            stated = facts | ({"n_rows": "counted"} if "n_rows" in accepted else {})
+        known = {"delta": parameters["delta"], "neighbours": parameters["neighbours"], "n_rows": n_rows}
         model = make(
             classes=list(range(len(rows.labels))),
             **{key: value for key, value in known.items() if key in accepted},
@@ -72,12 +113,15 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
                 parameters["seed"], parameters["dataset"], parameters["method"], split, epsilon, repeat
             ),
         )
-        accuracies, proved = [], []
+        accuracies: list[list[float]] = []
+        records: list[dict[str, Any]] = []
         for index, guarantee in enumerate(path.guarantees):
             answers = path.codes(path.scores(test, index))
             accuracies.append(np.mean(answers == y_test, axis=1).tolist())
-            proved.append([guarantee.status, guarantee.neighbours, guarantee.epsilon_proved, guarantee.delta])
-        return {"accuracies": accuracies, "proved": proved}
+            judged = restated(guarantee, **stated)
+            names = ("status", "randomness", "reason", "neighbours", "epsilon_proved", "delta")
+            records.append({name: getattr(judged, name) for name in names})
+        return {"accuracies": accuracies, "records": records}
 
     common = without(parameters, "splits", "repeats", "paper_split", "paper_runs")
 
@@ -93,5 +137,5 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         ],
         # The paper's own split, where only the noise varies.
         "paper split": part(parameters["paper_split"], parameters["paper_runs"])["accuracies"],
-        "proved": found[0]["proved"],
+        "records": found[0]["records"],
     }

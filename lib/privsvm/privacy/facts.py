@@ -1,0 +1,177 @@
+"""What a proof needs to know of the data and of the call, as declared words; what each of them means for it.
+
+Whoever prepares rows or calls a method states facts. `privsvm.privacy.gate` judges them, by the tables here alone: a
+fact that is not stated, or stated in a word that the tables do not know, is broken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from privsvm.privacy.events import Neighbours
+
+__all__ = ["AS_GIVEN", "BROKEN", "FACTS", "HOLDS", "Facts", "fact_assumptions", "failings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Where each thing comes from that a proof takes to be public or enforced; None where nobody says.
+
+    Attributes
+    ----------
+    preparation : str or None
+        What the file went through before anybody here saw it.
+    condensing : str or None
+        How the rows were condensed before the method.
+    split : str or None
+        How training rows were chosen.
+    scaling, bounds : str or None
+        What the rows were scaled by, and where the bounds for that come from.
+    classes, n_features : str or None
+        Where the label set and the number of features come from.
+    n_rows : str or None
+        What the method uses as the number of rows.
+    features : str or None
+        Where landmarks, frequencies and their like come from.
+    solution : str or None
+        What is known of the optimum that is released with noise.
+    declared_rows : int or None
+        The number of rows, where it is declared to be public.
+    """
+
+    preparation: Literal["as given", "untouched", "prescaled", "columns dropped"] | None = None
+    condensing: Literal["as given", "none", "ci", "fcm"] | None = None
+    split: Literal["as given", "of the files", "every row", "label-blind", "stratified"] | None = None
+    scaling: Literal["as given", "none", "declared", "training rows", "all rows"] | None = None
+    bounds: Literal["as given", "none", "declared", "published", "observed"] | None = None
+    classes: Literal["declared", "private labels"] | None = None
+    n_features: Literal["as given", "declared", "private rows"] | None = None
+    n_rows: Literal["not used", "declared", "counted"] | None = None
+    features: Literal["none", "public", "declared", "private rows", "undeclared"] | None = None
+    solution: Literal["none needed", "certified", "limited"] | None = None
+    declared_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        rows = self.declared_rows
+        if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
+            raise ValueError(f"declared_rows is {rows!r}: must be a whole number of at least 1")
+
+
+# Words under which a proof stands, each with the assumption that goes into the record; None: nothing to say.
+HOLDS: Mapping[str, Mapping[str, str | None]] = {
+    "preparation": {"as given": None, "untouched": None},
+    "condensing": {"as given": None, "none": None},
+    "split": {
+        "as given": "neighbouring data sets are those given to fit: what was done to the rows before is not covered",
+        "of the files": "neighbouring data sets are training files: which rows they hold is fixed and public",
+        "every row": "neighbouring data sets are whole files",
+        "label-blind": "neighbouring data sets are training sets: how the rows were split looks at none of them, and "
+        "is fixed and public",
+    },
+    "scaling": {"as given": None, "none": None, "declared": "the scaling is by declared bounds"},
+    "bounds": {
+        "as given": None,
+        "none": None,
+        "declared": "whoever declared the bounds took them from elsewhere than the rows",
+        "published": "the bounds of the scaling are from a table that was published with the rows and is not covered",
+    },
+    "classes": {"declared": None},
+    "n_features": {"as given": None, "declared": None},
+    "n_rows": {"not used": None, "declared": None},
+    "features": {"none": None, "public": None, "declared": None},
+    "solution": {"none needed": None, "certified": None},
+}
+
+# Words under which none stands, each with the reason.
+BROKEN: Mapping[str, Mapping[str, str]] = {
+    "preparation": {
+        "prescaled": "the published file was scaled by statistics of its own rows",
+        "columns dropped": "columns were dropped because of missing values in private rows",
+    },
+    "condensing": {
+        kind: f"the rows were condensed ({kind}): one row can change many condensed rows, and no noise is set for that"
+        for kind in ("ci", "fcm")
+    },
+    "split": {
+        "stratified": "the splits are stratified: one changed label can exchange many training rows (22 of 142 were "
+        "seen to change), and no noise is set for that",
+    },
+    "scaling": {
+        "training rows": "the scaling was taken from training rows, which are private",
+        "all rows": "the scaling was taken from all rows, which are private",
+    },
+    "bounds": {"observed": "nobody says that the bounds of the scaling are not those of the private rows"},
+    "classes": {"private labels": "the class set was taken from the private labels"},
+    "n_features": {"private rows": "the number of features was taken from the private rows"},
+    # Not under replace_one, where neighbours have as many rows.
+    "n_rows": {
+        "counted": "the private number of rows was counted and used as if it were public",
+    },
+    "features": {
+        "private rows": "the feature map (gamma, say) was taken from the private rows",
+        "undeclared": "the given landmarks are published as they are, and nobody said that they are public",
+    },
+    "solution": {"limited": "the solver stops after a given number of passes, whether or not its target is reached"},
+}
+
+_SAME_NUMBER = "neighbours have the same number of rows, which is public"
+
+FACTS = tuple(HOLDS)
+
+# What is known of the data where a user hands rows to `fit`.
+AS_GIVEN: Mapping[str, Any] = dict.fromkeys(
+    ("preparation", "condensing", "split", "scaling", "bounds", "n_features"), "as given"
+)
+
+
+def _judge(name: str, facts: Facts | None, neighbours: Neighbours | None) -> tuple[bool, str | None]:
+    """Whether a fact holds, and the assumption or the reason that goes into the record."""
+    word = "" if facts is None else str(getattr(facts, name))
+    if word in HOLDS[name]:
+        return True, HOLDS[name][word]
+    if word not in BROKEN[name]:
+        return False, f"nobody states the {name.replace('_', ' ')}"
+    if name == "n_rows" and neighbours == "replace_one":
+        return True, _SAME_NUMBER
+    return False, BROKEN[name][word]
+
+
+def failings(facts: Facts | None, neighbours: Neighbours | None, names: tuple[str, ...] = FACTS) -> list[str]:
+    """List why nothing can be proved; empty where every fact is stated and holds.
+
+    Parameters
+    ----------
+    facts : Facts or None
+        What is stated.
+    neighbours : {"replace_one", "add_remove"} or None
+        The relation.
+    names : tuple of str
+        The facts to judge.
+
+    Returns
+    -------
+    list of str
+    """
+    judged = (_judge(name, facts, neighbours) for name in names)
+    return [text or "" for holds, text in judged if not holds]
+
+
+def fact_assumptions(facts: Facts, neighbours: Neighbours | None) -> tuple[str, ...]:
+    """List what the facts that hold add to the assumptions of a record."""
+    judged = (_judge(name, facts, neighbours) for name in FACTS)
+    return tuple(text for holds, text in judged if holds and text is not None)
+
+
+def merged(several: list[Facts]) -> Facts:
+    """Put together the facts of several releases of the same rows: of two words the one that assumes more."""
+    found: dict[str, Any] = {}
+    for name in FACTS:
+        order = [None, *HOLDS[name], *BROKEN[name]]
+        words = [getattr(facts, name) for facts in several]
+        broken = [word for word in words if word is None or word in BROKEN[name]]
+        found[name] = broken[0] if broken else max(words, key=order.index)
+    rows = [facts.declared_rows for facts in several if facts.declared_rows is not None]
+    return dataclasses.replace(Facts(**found), declared_rows=min(rows, default=None))

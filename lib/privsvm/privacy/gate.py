@@ -1,0 +1,287 @@
+"""The gate: the only code that makes a record which says ``proved``.
+
+It grants the word from declared facts (`privsvm.privacy.facts`) and an event (`privsvm.privacy.events`), from which it
+computes epsilon itself. It refuses by default: a fact that nobody states is broken. Estimators, pipeline and
+reproductions pass through it, and so does every record that is read back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from privsvm.privacy.accountants import account
+from privsvm.privacy.events import Composed, EpsilonDelta, Event
+from privsvm.privacy.facts import FACTS, Facts, fact_assumptions, failings, merged
+from privsvm.privacy.guarantee import THE_GRANT, Guarantee, Neighbours, Randomness, Statement, Witness
+
+__all__ = [
+    "LARGEST_EPSILON",
+    "ONE_MODEL",
+    "SECRET_SEED",
+    "Stored",
+    "compose",
+    "grant",
+    "restated",
+    "restore",
+]
+
+LARGEST_EPSILON = 50.0
+
+SECRET_SEED = (
+    "proved for system noise, and this noise was seeded, for a benchmark: the seed is secret, stored nowhere and used "
+    "for one release only"
+)
+ONE_MODEL = "one model is released; several add up"
+OUTSIDE = "covered is the released model, and nothing else that is computed from the rows"
+
+# How exactly two computations of one epsilon agree.
+_ACCURACY = 1e-9
+_STORED_ACCURACY = 1e-6
+
+
+def grant(
+    *,
+    facts: Facts,
+    event: Event,
+    randomness: Randomness,
+    mechanism: str,
+    reference: str,
+    neighbours: Neighbours,
+    epsilon_requested: float,
+    delta: float,
+    sensitivity: float | None,
+    noise_scale: float | None,
+    assumptions: Sequence[str],
+    witness: Witness | None = None,
+) -> Guarantee:
+    """Make the record of a release that a theorem covers.
+
+    Parameters
+    ----------
+    facts : Facts
+        Of the data and of the call.
+    event : Event
+        What was done with the rows; epsilon is computed from it.
+    randomness : {"system", "seeded"}
+        Where the noise came from.
+    mechanism, reference, neighbours, epsilon_requested, delta, sensitivity, noise_scale, witness
+        See `privsvm.privacy.guarantee.Statement`.
+    assumptions : sequence of str
+        Those of the theorem; those of the facts and of the noise are added here.
+
+    Returns
+    -------
+    Guarantee
+        ``proved``, or ``claimed`` with the reasons where a fact is broken or the numbers are out of all measure.
+
+    Raises
+    ------
+    ValueError
+        If the event costs more than was requested, or an exact witness refutes the proof: a fault of the method.
+    """
+    found = account(event, delta, neighbours)
+    if found.epsilon > epsilon_requested * (1.0 + _ACCURACY):
+        raise ValueError(f"epsilon_requested is {epsilon_requested}: the event costs {found.epsilon}")
+    return _judged(
+        {
+            "mechanism": mechanism,
+            "reference": reference,
+            "neighbours": neighbours,
+            "epsilon_requested": epsilon_requested,
+            "delta": delta,
+            "sensitivity": sensitivity,
+            "noise_scale": noise_scale,
+            "event": event,
+            "accountant": found.accountant,
+            "randomness": randomness,
+            "facts": facts,
+            "assumptions": _with_own(assumptions, facts, neighbours, randomness),
+            "witness": witness,
+        },
+        min(found.epsilon, epsilon_requested),
+    )
+
+
+def _with_own(
+    assumptions: Sequence[str], facts: Facts, neighbours: Neighbours | None, randomness: Randomness | None
+) -> tuple[str, ...]:
+    """Put the gate's own assumptions after those of a theorem."""
+    seed = (SECRET_SEED,) if randomness == "seeded" else ()
+    own = (*fact_assumptions(facts, neighbours), *seed, OUTSIDE)
+    return (*assumptions, *(text for text in own if text not in assumptions))
+
+
+def _refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, epsilon: float) -> list[str]:
+    """List everything that stands between a release and the word."""
+    reasons = failings(facts, neighbours)
+    if epsilon > LARGEST_EPSILON:
+        reasons.append(f"epsilon is {epsilon:.6g}: above {LARGEST_EPSILON:g}, the word proved would mean nothing")
+    rows = None if facts is None else facts.declared_rows
+    if rows is not None and delta >= 1.0 / rows:
+        reasons.append(f"delta is {delta:.3g}: at 1 / {rows} or more, it allows a row to be published")
+    if facts is not None and facts.n_rows == "declared" and rows is None:
+        reasons.append("n_rows is said to be declared, and nobody says what it is")
+    return reasons
+
+
+def _judged(fields: dict[str, Any], epsilon: float) -> Guarantee:
+    """Make a record that says ``proved``, or why not."""
+    reasons = _refusals(fields["facts"], fields["neighbours"], fields["delta"], epsilon)
+    if not math.isfinite(epsilon):
+        reasons.append("no accountant bounds the event")
+    if reasons:
+        return Guarantee(status="claimed", reason="; ".join(reasons), **fields)
+    return Guarantee(status="proved", epsilon_proved=epsilon, grant=THE_GRANT, **fields)
+
+
+def restated(guarantee: Guarantee, **stated: Any) -> Guarantee:
+    """Judge a record once more, under facts that its maker could not know.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        What a method says of the rows that it was given.
+    **stated
+        Facts about where those rows come from, in place of the record's.
+
+    Returns
+    -------
+    Guarantee
+        ``proved`` only if it was and every fact holds. Of a record that was not, reasons are added to its own; one that
+        says ``none`` is returned as it is.
+    """
+    if guarantee.status == "none":
+        return guarantee
+    if guarantee.facts is None:
+        # Published as it is: nobody judged its facts, but what was done to its rows before counts too.
+        facts = Facts(**stated)
+        for reason in failings(facts, guarantee.neighbours, tuple(name for name in FACTS if name in stated)):
+            if reason not in (guarantee.reason or ""):
+                guarantee = guarantee.with_broken_assumption(reason)
+        return guarantee
+    facts = dataclasses.replace(guarantee.facts, **stated)
+    known = {*fact_assumptions(guarantee.facts, guarantee.neighbours), SECRET_SEED, OUTSIDE}
+    theorem = [text for text in guarantee.assumptions if text not in known]
+    return _again(guarantee, facts, _with_own(theorem, facts, guarantee.neighbours, guarantee.randomness))
+
+
+def _again(guarantee: Guarantee, facts: Facts, assumptions: tuple[str, ...]) -> Guarantee:
+    fields = {field.name: getattr(guarantee, field.name) for field in dataclasses.fields(guarantee)}
+    status, proved, reason = (fields.pop(name) for name in ("status", "epsilon_proved", "reason"))
+    fields |= {"facts": facts, "assumptions": assumptions}
+    if status == "proved":
+        return _judged(fields, proved)
+    reasons = _refusals(facts, guarantee.neighbours, guarantee.delta or 0.0, 0.0)
+    text = "; ".join(dict.fromkeys([reason, *(one for one in reasons if one not in reason)]))
+    return Guarantee(status=status, reason=text, **fields)
+
+
+def restore(statement: Statement) -> Guarantee:
+    """Take back what a file says of a release.
+
+    Parameters
+    ----------
+    statement : Statement
+        As it was read.
+
+    Returns
+    -------
+    Guarantee
+        The same.
+
+    Raises
+    ------
+    ValueError
+        If it says ``proved`` and a fact is broken, or its event has another epsilon.
+    """
+    fields = {field.name: getattr(statement, field.name) for field in dataclasses.fields(statement)}
+    if statement.status != "proved":
+        return Guarantee(**fields)
+    event, delta, neighbours = statement._known
+    reasons = _refusals(statement.facts, neighbours, delta, statement.epsilon_proved)
+    if reasons:
+        raise ValueError(f"status is 'proved': {reasons[0]}")
+    found = account(event, delta, neighbours).epsilon
+    if not abs(found - statement.epsilon_proved) <= _STORED_ACCURACY * found:
+        raise ValueError(f"epsilon_proved is {statement.epsilon_proved}: its event gives {found:.9g}")
+    seeded = SECRET_SEED in statement.assumptions
+    if seeded != (statement.randomness == "seeded"):
+        raise ValueError(f"randomness is {statement.randomness!r}: the assumptions say otherwise")
+    return Guarantee(**fields, grant=THE_GRANT)
+
+
+class Stored:
+    """Marks a field of a record whose guarantees are read through `restore`."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Read a `Statement`, then judge it."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(
+            lambda value: value if isinstance(value, Guarantee) else restore(value), handler.generate_schema(Statement)
+        )
+
+
+def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
+    """Make the record of several releases of the same rows.
+
+    Parameters
+    ----------
+    guarantees : sequence of Guarantee
+        With one relation and an event each.
+    delta : float or None, default=None
+        Of all together; None adds theirs.
+
+    Returns
+    -------
+    Guarantee
+        With the smallest epsilon of the accountants that support all parts, or with the sum where none does.
+        ``claimed`` where a part is.
+
+    Raises
+    ------
+    ValueError
+        For no guarantees, different relations, or one without an event.
+    """
+    if not guarantees:
+        raise ValueError("guarantees=[]: there must be at least one")
+    relations = {guarantee.neighbours for guarantee in guarantees}
+    if len(relations) > 1:
+        raise ValueError(f"neighbours are {', '.join(sorted(map(str, relations)))}: all must be the same")
+    known = [guarantee._known for guarantee in guarantees]
+    neighbours = known[0][2]
+    total = math.fsum(part_delta for _, part_delta, _ in known) if delta is None else float(delta)
+    event = Composed(tuple(part for part, _, _ in known))
+    found = account(event, total, neighbours)
+    added = math.fsum(guarantee.epsilon_proved for guarantee in guarantees)
+    if delta is None and added < found.epsilon:
+        # As plain budgets they cost their sum, or less.
+        event = Composed(
+            tuple(EpsilonDelta(g.epsilon_proved, d) for g, (_, d, _) in zip(guarantees, known, strict=True))
+        )
+        found = account(event, total, neighbours)
+    facts = merged([guarantee.facts or Facts() for guarantee in guarantees])
+    randomness: Randomness = "seeded" if any(part.randomness != "system" for part in guarantees) else "system"
+    texts = dict.fromkeys(text for part in guarantees for text in part.assumptions)
+    mine = {ONE_MODEL, SECRET_SEED}
+    theorem = [text for text in texts if text not in mine]
+    fields: dict[str, Any] = {
+        "mechanism": "; ".join(dict.fromkeys(part.mechanism for part in guarantees)),
+        "reference": "; ".join(dict.fromkeys(part.reference for part in guarantees)),
+        "neighbours": neighbours,
+        "epsilon_requested": math.fsum(part.epsilon_requested for part in guarantees),
+        "delta": total,
+        "event": event,
+        "accountant": found.accountant,
+        "randomness": randomness,
+        "facts": facts,
+        "assumptions": _with_own(theorem, facts, neighbours, randomness),
+    }
+    unproved = [part.reason or "" for part in guarantees if part.status != "proved"]
+    if unproved:
+        return Guarantee(status="claimed", reason="; ".join(dict.fromkeys(unproved)), **fields)
+    fields["epsilon_requested"] = max(fields["epsilon_requested"], found.epsilon)
+    return _judged(fields, found.epsilon)

@@ -1,0 +1,47 @@
+"""Records that say proved, for tests of what reads them: the gate takes no other way."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from privsvm.privacy.events import EpsilonDelta
+from privsvm.privacy.facts import AS_GIVEN, Facts
+from privsvm.privacy.gate import SECRET_SEED, restore
+from privsvm.privacy.guarantee import Guarantee, Statement
+
+SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none", solution="certified")
+
+
+def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system") -> dict[str, Any]:
+    """What a record of a plain (epsilon, delta) needs to say proved; as JSON holds it."""
+    return {
+        "epsilon_proved": epsilon,
+        "delta": delta,
+        "event": {"kind": "epsilon_delta", "epsilon": epsilon, "delta": delta},
+        "randomness": randomness,
+        "facts": dataclasses.asdict(SOUND),
+        "assumptions": ["an assumption", *([SECRET_SEED] if randomness == "seeded" else [])],
+    }
+
+
+def proved(**changes: Any) -> Guarantee:
+    """A proved record, with an event that fits its epsilon."""
+    fields: dict[str, Any] = {
+        "status": "proved",
+        "mechanism": "m",
+        "reference": "r",
+        "neighbours": "replace_one",
+        "epsilon_requested": 1.0,
+        "epsilon_proved": 1.0,
+        "delta": 1e-5,
+        "accountant": "a",
+        "randomness": "system",
+        "facts": SOUND,
+        **changes,
+    }
+    if "event" not in fields and isinstance(fields["delta"], float) and 0 <= fields["delta"] < 1:
+        fields["event"] = EpsilonDelta(min(fields["epsilon_proved"], 1e9), fields["delta"])
+    if "assumptions" not in fields:
+        fields["assumptions"] = ("b", *((SECRET_SEED,) if fields["randomness"] == "seeded" else ()))
+    return restore(Statement(**fields))

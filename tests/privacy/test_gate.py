@@ -1,0 +1,340 @@
+"""One gate: nothing else says proved, and it refuses what nobody states."""
+
+import copy
+import dataclasses
+import itertools
+import json
+import math
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, get_args, get_type_hints
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from tests.guarantees import SOUND, proved
+
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
+from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.privacy.accounting import zcdp_rho
+from privsvm.privacy.events import (
+    EpsilonDelta,
+    Gaussian,
+    Laplace,
+    PerturbedObjectives,
+    PoissonSampled,
+    SelfComposed,
+    ZeroConcentrated,
+)
+from privsvm.privacy.facts import AS_GIVEN, BROKEN, FACTS, HOLDS, Facts, failings
+from privsvm.privacy.gate import SECRET_SEED, Stored, compose, grant, restated, restore
+from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Statement
+from privsvm.records import parse
+
+LIBRARY = Path(__file__).resolve().parents[2] / "lib" / "privsvm"
+METHODS = [estimator_class(name) for name in implementations()]
+X = np.array([[0.0, 0.1], [0.2, 0.0], [1.0, 0.9], [0.8, 1.0]] * 5)
+Y = np.array(["no", "no", "yes", "yes"] * 5)
+
+
+def asked(**changes):
+    """What a method asks the gate for."""
+    return grant(
+        **{
+            "facts": SOUND,
+            "event": Gaussian(8.0),
+            "randomness": "system",
+            "mechanism": "m",
+            "reference": "r",
+            "neighbours": "replace_one",
+            "epsilon_requested": 2.0,
+            "delta": 1e-5,
+            "sensitivity": 1.0,
+            "noise_scale": 4.0,
+            "assumptions": ("rows are clipped",),
+            **changes,
+        }
+    )
+
+
+def fitted(method, **chosen):
+    """A model of some rows."""
+    settings = {"allow_unsound": True, "classes": ["no", "yes"], **chosen}
+    return method(**{name: value for name, value in settings.items() if name in method.declared}).fit(X, Y)
+
+
+def relations(method):
+    """The relations that a method knows."""
+    if "neighbours" not in method.declared:
+        return ["replace_one"]
+    return [relation for relation in NEIGHBOURS if method.declared["neighbours"].constraint.accepts(relation)]
+
+
+def test_the_word_comes_with_an_epsilon_that_the_gate_computes():
+    made = asked()
+    assert (made.status, made.delta, made.randomness) == ("proved", 1e-5, "system")
+    assert made.epsilon_proved == pytest.approx(made.verify().epsilon, rel=1e-3)
+    assert made.assumptions[0] == "rows are clipped"
+    assert SECRET_SEED not in made.assumptions
+    seeded = asked(randomness="seeded")
+    assert seeded.status == "proved"
+    assert SECRET_SEED in seeded.assumptions
+    with pytest.raises(ValueError, match="the event costs"):
+        asked(epsilon_requested=0.5)
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_every_fact_must_be_stated_and_hold(fact):
+    words = get_args(get_args(get_type_hints(Facts)[fact])[0])
+    # Every word is judged, and none both ways.
+    assert set(words) == HOLDS[fact].keys() | BROKEN[fact].keys()
+    assert not HOLDS[fact].keys() & BROKEN[fact].keys()
+    for word in [None, "surely fine", *BROKEN[fact]]:
+        stated = dataclasses.replace(SOUND, **{fact: word})
+        made = asked(facts=stated, neighbours="add_remove")
+        assert (made.status, made.epsilon_proved) == ("claimed", math.inf), word
+        assert made.reason == (BROKEN[fact].get(word) or f"nobody states the {fact.replace('_', ' ')}")
+        assert restated(proved(neighbours="add_remove"), **{fact: word}).status == "claimed"
+        with pytest.raises(ValueError, match=r"^status is 'proved': "):
+            restore(dataclasses.replace(statement(asked(neighbours="add_remove")), facts=stated))
+    for word in HOLDS[fact]:
+        extra = {"declared_rows": 1000} if word == "declared" else {}
+        assert asked(facts=dataclasses.replace(SOUND, **{fact: word}, **extra)).status == "proved"
+
+
+def statement(guarantee):
+    """The same, as a file says it."""
+    return Statement(**{field.name: getattr(guarantee, field.name) for field in dataclasses.fields(guarantee)})
+
+
+def test_nothing_stated_is_everything_broken():
+    assert len(failings(None, "replace_one")) == len(FACTS) == len(failings(Facts(), "replace_one"))
+    assert not failings(SOUND, "replace_one")
+
+
+def test_a_counted_number_of_rows_is_public_for_neighbours_of_one_size():
+    counted = dataclasses.replace(SOUND, n_rows="counted")
+    assert asked(facts=counted).status == "proved"
+    assert "same number of rows" in " ".join(asked(facts=counted).assumptions)
+    assert asked(facts=counted, neighbours="add_remove").status == "claimed"
+
+
+def test_a_delta_that_allows_a_row_to_be_published_proves_nothing():
+    rows = dataclasses.replace(SOUND, n_rows="declared", declared_rows=100)
+    assert asked(facts=rows, delta=0.0099, epsilon_requested=9.0).status == "proved"
+    for delta in (0.01, 0.5):
+        assert "a row to be published" in asked(facts=rows, delta=delta).reason
+    assert "nobody says what it is" in asked(facts=dataclasses.replace(rows, declared_rows=None)).reason
+    with pytest.raises(ValueError, match="declared_rows is 0"):
+        Facts(declared_rows=0)
+
+
+def test_no_epsilon_above_50_is_proved():
+    assert asked(event=Laplace(2.0 / 50.0), epsilon_requested=50.0, delta=0.0).status == "proved"
+    too_much = asked(event=Laplace(2.0 / 50.1), epsilon_requested=51.0, delta=0.0)
+    assert (too_much.status, too_much.epsilon_proved) == ("claimed", math.inf)
+    assert "above 50" in too_much.reason
+    for method in METHODS:
+        if "epsilon" in method.declared and fitted(method).guarantee_.status == "proved":
+            with pytest.raises(ValueError, match=r"allow_unsound=False: nothing is proved: .*above 50"):
+                fitted(method, allow_unsound=False, epsilon=60.0, delta=1e-5)
+
+
+def test_nobody_else_can_say_it():
+    fields = {field.name: getattr(asked(), field.name) for field in dataclasses.fields(Guarantee)}
+    for forged in (None, object(), "THE_GRANT", True):
+        with pytest.raises(ValueError, match=r"only privsvm\.privacy\.gate may say so"):
+            Guarantee(**fields, grant=forged)
+    made = asked()
+    for change in ({"epsilon_proved": 0.01}, {"delta": 0.0}, {"event": Gaussian(1e6)}, {"facts": Facts()}, {}):
+        with pytest.raises(ValueError, match=r"only privsvm\.privacy\.gate may say so"):
+            dataclasses.replace(made, **change)
+    with pytest.raises(ValueError, match=r"only privsvm\.privacy\.gate may say so"):
+        dataclasses.replace(made.with_broken_assumption("b"), status="proved", epsilon_proved=1.0)
+    # Lowering is free.
+    assert dataclasses.replace(made, status="claimed", epsilon_proved=math.inf, reason="r").status == "claimed"
+    # A record that is read without the gate's mark is refused too.
+    with pytest.raises(PrivSVMError, match="only privsvm"):
+        parse(Guarantee, canonical_json(made), "stored")
+    assert copy.deepcopy(made) == made == pickle.loads(pickle.dumps(made))
+
+
+def test_the_sources_hold_no_other_way():
+    holders = {
+        str(path.relative_to(LIBRARY)): path.read_text(encoding="utf-8") for path in sorted(LIBRARY.rglob("*.py"))
+    }
+    repository = LIBRARY.parents[1]
+    for folder in ("stages", "reproduce", "bench", "examples"):
+        for path in sorted((repository / folder).rglob("*.py")):
+            holders[str(path.relative_to(repository))] = path.read_text(encoding="utf-8")
+    assert len(holders) > 200
+    granting = {name for name, text in holders.items() if "THE_GRANT" in text}
+    assert granting == {"privacy/gate.py", "privacy/guarantee.py"}
+    said = re.compile(r"""status\s*=\s*["']proved["']|["']status["']\s*:\s*["']proved["']""")
+    assert {name for name, text in holders.items() if said.search(text)} == {"privacy/gate.py"}
+    # No way around the constructor of a frozen record.
+    around = re.compile(r"object\.__setattr__\(\s*\w*guarantee|object\.__new__\(Guarantee|_GRANT\b(?<!THE_GRANT)")
+    assert {name for name, text in holders.items() if around.search(text)} == set()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_every_method_falls_with_every_broken_fact(method):
+    made = fitted(method).guarantee_
+    for neighbours in relations(method):
+        if "neighbours" in method.declared:
+            made = fitted(method, neighbours=neighbours, n_rows=len(Y)).guarantee_
+        for fact in FACTS:
+            for word in [None, "surely fine", *BROKEN[fact]]:
+                if fact == "n_rows" and neighbours == "replace_one" and word == "counted":
+                    continue
+                fallen = restated(made, **{fact: word})
+                assert fallen.status == ("none" if made.status == "none" else "claimed"), (fact, word)
+                assert fallen.epsilon_proved == math.inf
+
+
+SOUND_METHODS = [
+    method for method in METHODS if "epsilon" in method.declared and fitted(method).guarantee_.status == "proved"
+]
+
+
+def test_there_are_sound_methods():
+    assert len(SOUND_METHODS) >= 14
+
+
+@pytest.mark.parametrize("method", SOUND_METHODS, ids=lambda method: method.__name__)
+def test_what_methods_say_can_be_verified_and_read_back(method):
+    for neighbours in relations(method):
+        made = fitted(method, allow_unsound=False, neighbours=neighbours, n_rows=len(Y), epsilon=2.0).guarantee_
+        assert made.status == "proved"
+        second = made.verify()
+        assert made.epsilon_proved * (1 - 1e-3) <= second.epsilon <= made.epsilon_proved * (1 + 2e-3)
+        assert second.accountant
+        assert made.for_group(1).epsilon == pytest.approx(made.epsilon_proved, rel=1e-8)
+        assert made.for_group(3).epsilon > made.epsilon_proved
+        assert parse(Annotated[Guarantee, Stored()], canonical_json(made), "stored") == made
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("epsilon_proved", 1.5),
+        ("delta", 1e-9),
+        ("event.noise_multiplier", 7.0),
+        ("neighbours", "add_remove"),
+        ("randomness", "seeded"),
+        ("facts.split", "stratified"),
+        ("facts.split", None),
+        ("facts", None),
+        ("event", None),
+        ("event.kind", "laplace"),
+    ],
+)
+def test_a_record_whose_numbers_disagree_is_refused(place, value):
+    record = json.loads(canonical_json(asked()))
+    *parents, last = place.split(".")
+    holder = record
+    for parent in parents:
+        holder = holder[parent]
+    holder[last] = value
+    with pytest.raises(PrivSVMError, match=r"stored: .*delete the file and run again"):
+        parse(Annotated[Guarantee, Stored()], json.dumps(record), "stored")
+
+
+def test_reading_needs_no_large_package():
+    made = [
+        asked(event=event, epsilon_requested=20.0)
+        for event in (
+            Gaussian(8.0),
+            ZeroConcentrated(zcdp_rho(1.0, 1e-5)),
+            SelfComposed(Gaussian(90.0), 60),
+            PerturbedObjectives(0.1, 0.1, 2, 50.0),
+        )
+    ]
+    made.append(asked(event=Laplace(3.0), delta=0.0))
+    program = f"""
+import sys
+from typing import Annotated
+from privsvm.privacy.gate import Stored
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.records import parse
+for text in {[canonical_json(guarantee) for guarantee in made]!r}:
+    assert parse(Annotated[Guarantee, Stored()], text, "stored").status == "proved"
+print(sorted({{name.split(".")[0] for name in sys.modules}} & {{"scipy", "sklearn", "dp_accounting", "numba"}}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_compositions_go_through_the_gate():
+    first, second = asked(), asked(event=Gaussian(5.0))
+    both = compose([first, second])
+    assert both.status == "proved"
+    assert both.delta == pytest.approx(2e-5)
+    assert max(first.epsilon_proved, second.epsilon_proved) < both.epsilon_proved
+    assert both.epsilon_proved < first.epsilon_proved + second.epsilon_proved
+    assert both.verify().epsilon == pytest.approx(both.epsilon_proved, rel=1e-3)
+    assert compose([first], delta=1e-5).epsilon_proved == pytest.approx(first.epsilon_proved)
+    mixed = compose([first, proved()])
+    assert mixed.epsilon_proved <= first.epsilon_proved + 1.0
+    assert "one model is released; several add up" not in mixed.assumptions
+    seeded = compose([first, asked(randomness="seeded")])
+    assert (seeded.status, seeded.randomness) == ("proved", "seeded")
+    fallen = compose([first, restated(second, split="stratified")])
+    assert (fallen.status, fallen.epsilon_proved) == ("claimed", math.inf)
+    assert "stratified" in fallen.reason
+    # Many of them leave the domain of the word.
+    assert compose([proved(epsilon_proved=40.0, epsilon_requested=40.0)] * 2).status == "claimed"
+    for wrong, message in (
+        ([], "at least one"),
+        ([first, asked(neighbours="add_remove")], "must be the same"),
+        ([Guarantee(status="claimed", mechanism="m", reference="r", reason="x")], "too little"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            compose(wrong)
+
+
+def test_compositions_of_everything_cost_no_more_than_the_sum():
+    parts = [
+        asked(),
+        proved(),
+        asked(event=ZeroConcentrated(0.01)),
+        asked(event=SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 20)),
+        asked(event=Laplace(2.0), delta=0.0),
+        proved(event=EpsilonDelta(0.1, 1e-6), epsilon_proved=0.1, delta=1e-6),
+    ]
+    for pair in itertools.combinations_with_replacement(parts, 2):
+        both = compose(list(pair))
+        assert both.status == "proved"
+        assert max(part.epsilon_proved for part in pair) * (1 - 1e-3) <= both.epsilon_proved * 1.05
+        assert both.epsilon_proved <= sum(part.epsilon_proved for part in pair) * (1 + 1e-9)
+        assert restore(statement(both)) == both
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if "random_state" in m.declared], ids=lambda m: m.__name__)
+def test_whoever_passes_anything_has_seeded_the_noise(method):
+    for state in (3, np.random.default_rng(3)):
+        model = fitted(method, random_state=state)
+        assert model.random_state is state
+        assert model.guarantee_.randomness in ("seeded", None)
+        if model.guarantee_.status == "proved":
+            assert SECRET_SEED in model.guarantee_.assumptions
+        stored = pickle.loads(pickle.dumps(model))
+        assert stored.random_state is None
+        assert (stored.predict(X) == model.predict(X)).all()
+    if "epsilon" in method.declared:
+        draw = {"rng": lambda epsilon, repeat: np.random.default_rng(7)}
+        path = clone(fitted(method)).release_path(X, Y, [1.0], 1, **draw)
+        assert path.guarantees[0].randomness == "seeded"
+        assert (SECRET_SEED in path.guarantees[0].assumptions) == (path.guarantees[0].status == "proved")
+    # What is not fitted keeps its seed: grid searches send it to other processes.
+    assert pickle.loads(pickle.dumps(method(random_state=5))).random_state == 5
+
+
+def test_rows_as_given_are_all_that_a_method_can_speak_of():
+    made = fitted(SOUND_METHODS[0], allow_unsound=False).guarantee_
+    assert {name: getattr(made.facts, name) for name in AS_GIVEN} == AS_GIVEN
+    assert "what was done to the rows before is not covered" in " ".join(made.assumptions)
