@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
 
+from privsvm.data import catalogue
 from privsvm.data.catalogue import load_catalogue, normalise_label, normalise_protocol, raw_files, resolve
 from privsvm.errors import PrivSVMError
 
@@ -83,13 +86,30 @@ def test_unverified_and_derived_sets_are_marked():
     assert CATALOGUE["a5a"].files["a5a.t"].urls == ()
 
 
-def test_bundled_bounds_are_round_and_explained():
-    for name in ("breast_cancer", "wine", "digits"):
+def test_bundled_bounds_are_round_and_have_a_public_source():
+    assert "not computed from the rows" in CATALOGUE["digits"].bounds_note
+    assert CATALOGUE["digits"].bounds_origin == "declared"
+    for name, loader in (("breast_cancer", load_breast_cancer), ("wine", load_wine)):
         entry = CATALOGUE[name]
         assert entry.scaling == "bounds"
-        assert "not computed from the rows" in entry.bounds_note
-        for value in (*entry.bounds.lower, *entry.bounds.upper):
-            assert value == float(f"{value:.2g}")
+        assert entry.bounds_origin == "published"
+        assert f"load_{name}" in entry.bounds_note
+        # The table of that description: name, smallest, largest.
+        table = re.findall(r"^[^:\n]+: +([\d.]+) +([\d.]+)(?: +[\d.]+ +[\d.]+)?$", loader().DESCR, re.MULTILINE)
+        assert len(table) == len(entry.bounds.upper)
+        for low, high, (least, most) in zip(entry.bounds.lower, entry.bounds.upper, table, strict=True):
+            assert low <= float(least) < float(most) <= high
+            for value in (low, high):
+                assert value == float(f"{value:.2g}")
+
+
+def test_bounds_of_which_nobody_says_where_they_come_from_count_as_observed():
+    for name, entry in CATALOGUE.items():
+        assert (entry.bounds is None) == (entry.bounds_origin is None), name
+        assert entry.bounds_origin in (None, "declared", "published"), name
+    record = json.loads((Path(catalogue.__file__).with_name("catalogue.json")).read_text())["wine"]
+    del record["bounds_origin"]
+    assert catalogue._catalogue_entry("wine", record).bounds_origin == "observed"
 
 
 def test_percent_encoding_of_sources():
