@@ -20,6 +20,7 @@ from privsvm.privacy.accounting import (
     SAMPLED_GAUSSIAN_ACCOUNTANT,
     ZCDP_ACCOUNTANT,
     loss_distribution_epsilon,
+    objective_perturbation_divergence,
     renyi_epsilon,
     sampled_gaussian_epsilon,
 )
@@ -120,7 +121,7 @@ def perturbed_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
     Returns
     -------
     ndarray
-        One bound for each order: see `privsvm.privacy.objective_perturbation`, which has it from SciPy.
+        One bound for each order: as `objective_perturbation_divergence`, without SciPy.
     """
     bounds = []
     for t in np.asarray(orders, dtype=np.float64) - 1.0:
@@ -327,8 +328,6 @@ def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Acco
 def _library_renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
     """Epsilon by Renyi divergences, with the conversion of dp_accounting and SciPy's normal distribution."""
     from dp_accounting import rdp
-
-    from privsvm.privacy.objective_perturbation import objective_perturbation_divergence
 
     factor = relation_factor(neighbours)
     orders = 1.0 + np.geomspace(1e-2, 1e5, 4001)

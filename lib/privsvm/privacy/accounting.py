@@ -31,6 +31,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
     "loss_distribution_epsilon",
+    "objective_perturbation_divergence",
     "renyi_epsilon",
     "sampled_gaussian_calibration",
     "sampled_gaussian_epsilon",
@@ -202,6 +203,32 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     """
     check_budget(1.0, delta)
     return renyi_epsilon(lambda orders: rho * orders, delta, 2.0 * rho)
+
+
+def objective_perturbation_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
+    """Bound the Renyi divergence of one minimum, without the determinants' share ``log(1 + beta)``.
+
+    Parameters
+    ----------
+    orders : ndarray
+        Orders, above 1.
+    signal : float
+        m, the largest change of the gradient over the standard deviation of the noise: ``C R / s`` if a row is added
+        or removed, and twice that if one is replaced.
+
+    Returns
+    -------
+    ndarray
+        One bound for each order.
+    """
+    from scipy.special import log_ndtr
+
+    t = np.asarray(orders, dtype=np.float64) - 1.0
+    moments = np.logaddexp(
+        log_ndtr(-signal / 2.0), t * (t + 1.0) * signal**2 / 2.0 + log_ndtr(signal / 2.0 + t * signal)
+    )
+    bounds: np.ndarray = moments / t
+    return bounds
 
 
 @functools.lru_cache(maxsize=4096)

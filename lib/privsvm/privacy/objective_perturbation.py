@@ -47,11 +47,15 @@ import functools
 import math
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise_source import NoiseSource
-from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier, renyi_epsilon
+from privsvm.privacy.accounting import (
+    check_budget,
+    gaussian_noise_multiplier,
+    objective_perturbation_divergence,
+    renyi_epsilon,
+)
 from privsvm.privacy.events import NEIGHBOURS, Neighbours, PerturbedObjectives, relation_factor
 from privsvm.privacy.mechanisms import gaussian_cells, gaussian_on_grid, noise_grid
 
@@ -72,30 +76,6 @@ _OUTPUT_SHARE = 0.01
 _GRID_SHARE, _TERM_SHARE = 1e-6, 1e-3
 
 _ROUND_OFF_SLACK = 1e-12
-
-
-def objective_perturbation_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
-    """Bound the Renyi divergence of one minimum, without the determinants' share ``log(1 + beta)``.
-
-    Parameters
-    ----------
-    orders : ndarray
-        Orders, above 1.
-    signal : float
-        m, the largest change of the gradient over the standard deviation of the noise: ``C R / s`` if a row is added
-        or removed, and twice that if one is replaced.
-
-    Returns
-    -------
-    ndarray
-        One bound for each order.
-    """
-    t = np.asarray(orders, dtype=np.float64) - 1.0
-    moments = np.logaddexp(
-        log_ndtr(-signal / 2.0), t * (t + 1.0) * signal**2 / 2.0 + log_ndtr(signal / 2.0 + t * signal)
-    )
-    bounds: np.ndarray = moments / t
-    return bounds
 
 
 def objective_perturbation_epsilon(
