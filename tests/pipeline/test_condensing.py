@@ -10,6 +10,7 @@ from privsvm.base.condensation import KINDS, condense_rows
 from privsvm.data.prepared import PreparedData
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz, write_npz
+from privsvm.numerics.noise_source import seeded_source
 from privsvm.numerics.streams import seeded_stream
 from privsvm.pipeline.condensing import attack_split, condense_splits, training_rows
 from privsvm.pipeline.training import train_paths
@@ -161,7 +162,7 @@ def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(imple
     _, (attack,) = train_paths(prepared, plain, "mine", job(implementation))
     assert (attack.method, attack.condense, attack.attack) == ("mine", kind, "condensed_rows")
     rows = prepared.split(1)
-    draws = seeded_stream(5, "noise", "demo", "wine", "mine", 1, 0.0, 0)
+    draws = seeded_source(5, "demo", "wine", "mine", 1, 0.0, 0).generator()
     found = condense_rows(kind, rows.X_train, rows.y_train, 3, rng=draws)
     attacker = seeded_stream(5, "attack", "demo", "wine", "mine", 1)
     published = found.rows, found.codes, found.group_of
