@@ -1,0 +1,120 @@
+"""What the pipeline tells the gate about where training rows come from."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import minmax_scale
+
+from privsvm.data.catalogue import resolve
+from privsvm.data.prepare import _declared_training_rows, _random_splits
+from privsvm.data.prepared import PreparedData
+from privsvm.pipeline.condensing import condense_splits
+from privsvm.pipeline.training import data_facts, train_paths
+
+DESCRIPTION = {
+    "dataset": "wine", "n_splits": 1, "classes": ["a", "b", "c"], "classes_origin": "declared",
+    "declared_training_rows": [140], "protocol": {"kind": "holdout", "stratified": False},
+    "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
+    "missing": {"columns_dropped": []}, "n_features_origin": "declared",
+}  # fmt: skip
+BROKEN = {
+    "stratified": {"protocol": {"kind": "k_fold", "stratified": True}},
+    "scaled by statistics of its own rows": {"prescaled": True},
+    "columns were dropped": {"missing": {"columns_dropped": [2]}},
+    "scaling was taken from training rows": {"scaling": {"kind": "min_max", "origin": "training rows"}},
+    "bounds of the scaling": {"scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "observed"}},
+    "class set was taken": {"classes_origin": "data"},
+    "number of features": {"n_features_origin": "data"},
+}
+SETTINGS = {"pmsvm_wp": {"C": 0.05}, "pmsvm_gp": {"epochs": 5, "scaling": "centre"}}
+
+
+def guarantee(implementation, description, n_train=140, labels=None, neighbours="add_remove"):
+    X, y = load_wine(return_X_y=True)
+    y = y if labels is None else labels(y)
+    order = np.random.default_rng(1).permutation(178)
+    arrays = {
+        "scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13)), "train_0": order[:n_train],
+        "test_0": order[140:],
+    }  # fmt: skip
+    prepared = PreparedData(minmax_scale(X), y.astype(np.int64), {**DESCRIPTION, **description}, arrays)
+    job = {
+        "experiment": "demo", "seed": 5, "implementation": implementation, "parameters": SETTINGS[implementation],
+        "privacy": {"epsilons": [1.0], "delta": 1e-5, "neighbours": neighbours, "repeats": 1}, "condense": "none",
+    }  # fmt: skip
+    (path,), _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", job)
+    return path.guarantees[0]
+
+
+@pytest.mark.parametrize("implementation", SETTINGS)
+def test_what_is_stated_is_judged(implementation):
+    made = guarantee(implementation, {})
+    assert (made.status, made.randomness) == ("proved", "seeded")
+    assert made.facts.declared_rows == 140
+    assert "looks at none of them" in " ".join(made.assumptions)
+    assert "those given to fit" not in " ".join(made.assumptions)
+    for reason, change in BROKEN.items():
+        fallen = guarantee(implementation, change)
+        assert fallen.status == "claimed"
+        assert reason in fallen.reason
+        assert fallen.epsilon_proved == np.inf
+
+
+def test_a_counted_number_of_rows_is_not_passed_off_as_declared():
+    """Neighbours under add_remove used to differ in their public record."""
+    for n_train in (140, 139):
+        fallen = guarantee("pmsvm_gp", {"declared_training_rows": None}, n_train)
+        assert fallen.status == "claimed"
+        assert "the private number of rows was counted" in fallen.reason
+    first, second = (guarantee("pmsvm_gp", {}, n_train) for n_train in (140, 139))
+    assert first.status == "proved"
+    assert (first.noise_scale, first.event, first.assumptions) == (second.noise_scale, second.event, second.assumptions)
+    # Where the number plays no part, and where neighbours have the same, nothing is missing.
+    assert guarantee("pmsvm_wp", {"declared_training_rows": None}).status == "proved"
+    assert guarantee("pmsvm_gp", {"declared_training_rows": None}, neighbours="replace_one").status == "proved"
+
+
+def test_a_training_part_without_a_class_is_trained_on():
+    for implementation in SETTINGS:
+        for labels in (lambda y: np.minimum(y, 1), lambda y: y * 0):
+            assert guarantee(implementation, {}, labels=labels).status == "proved"
+
+
+def test_label_blind_splits_do_not_move_with_a_label():
+    """Stratified ones do: one label exchanged up to 22 of 142 training rows."""
+    entry, y = resolve("wine"), load_wine().target
+    changed = y.copy()
+    changed[0] = 2
+
+    def moved(stratified):
+        plan = {"kind": "holdout", "repeats": 5, "test_size": 0.2, "stratified": stratified}
+        both = [_random_splits(entry, plan, labels, ("0", "1", "2"), 7, "e") for labels in (y, changed)]
+        return max(len(set(a[0]) - set(b[0])) for a, b in zip(*both, strict=True))
+
+    assert moved(False) == 0
+    assert moved(True) > 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        ({"kind": "holdout", "repeats": 2, "test_size": 0.2, "stratified": False}, [142, 142]),
+        ({"kind": "holdout", "repeats": 1, "test_size": 30, "stratified": False}, [148]),
+        ({"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": False}, [142, 142, 142, 143, 143]),
+        ({"kind": "resubstitution"}, [178]),
+    ],
+)
+def test_declared_training_rows_are_those_of_the_splits(plan, expected):
+    entry = resolve("wine")
+    assert _declared_training_rows(entry, plan, ("all",), False, len(expected)) == expected
+    if plan["kind"] != "resubstitution":
+        splits = _random_splits(entry, plan, load_wine().target, ("0", "1", "2"), 7, "e")
+        assert [len(train) for train, _ in splits] == expected
+    assert _declared_training_rows(entry, plan, ("all",), True, len(expected)) is None
+
+
+def test_facts_of_prepared_data():
+    facts = data_facts(DESCRIPTION, "fcm", 0)
+    assert (facts["condensing"], facts["split"], facts["declared_rows"]) == ("fcm", "label-blind", 140)
+    assert data_facts({**DESCRIPTION, "protocol": {"kind": "given"}}, "none", 0)["split"] == "of the files"
+    assert data_facts({**DESCRIPTION, "protocol": {"kind": "resubstitution"}}, "none", 0)["split"] == "every row"
