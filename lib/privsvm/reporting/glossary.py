@@ -90,6 +90,18 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
             True,
         ),
         Term(
+            "Proved for system noise",
+            "The same, but the noise of this model was drawn from a seed, so that a benchmark can be repeated. Whoever "
+            "has the seed can subtract the noise; a release draws it from the operating system.",
+            True,
+        ),
+        Term(
+            "Gate, fact",
+            "The gate is the one place that says proved. It judges facts: declared words for where the rows, their "
+            "split, their scaling, the classes and the number of rows come from. What nobody states is broken.",
+        ),
+        Term("Event", "What a release does with the rows, as far as accounting must know; epsilon follows from it."),
+        Term(
             "Claimed",
             "An epsilon is stated, and the statement does not hold. The proved epsilon of such a method is infinite: "
             "it promises no protection, however much noise it adds.",
