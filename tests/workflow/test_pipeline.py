@@ -109,8 +109,11 @@ def test_condensed_rows_before_every_method(finished):
 def test_experiments_metrics_and_plots(finished):
     finished.git("add", "--all")
     finished.git("commit", "--quiet", "--message", "first results")
-    finished.call("dvc", "exp", "run", "--set-param", "methods.pmsvm_wp.C=0.5")
+    # One of them is a number that YAML 1.1 takes for text.
+    changes = ("--set-param", "methods.pmsvm_wp.C=0.5", "--set-param", "privacy.delta=1e-06")
+    finished.call("dvc", "exp", "run", *changes)
     assert finished.params()["methods"]["pmsvm_wp"]["C"] == 0.5
+    assert read_json(finished.folder / "data/results/pmsvm_wp/wine.json")["delta"] == 1e-6
     difference = json.loads(finished.call("dvc", "metrics", "diff", "--json"))
     changed = difference["reports/metrics.json"]
     assert any("pmsvm_wp.accuracy" in key for key in changed)
@@ -118,9 +121,6 @@ def test_experiments_metrics_and_plots(finished):
     finished.call("dvc", "plots", "show")
     assert "pmsvm_wp" in (finished.folder / "dvc_plots/index.html").read_text()
     finished.call("dvc", "params", "diff")
-    # A number that YAML 1.1 takes for text.
-    finished.call("dvc", "exp", "run", "--set-param", "privacy.delta=1e-06")
-    assert read_json(finished.folder / "data/results/pmsvm_wp/wine.json")["delta"] == 1e-6
 
 
 def test_clone_pull_sync(finished, tmp_path):

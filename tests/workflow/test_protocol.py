@@ -18,6 +18,7 @@ from privsvm.data.prepared import load_prepared
 from privsvm.files import read_json, read_npz
 from privsvm.numerics.streams import job_seed, seeded_stream
 from privsvm.pipeline.model_files import load_paths
+from privsvm.pipeline.sources import compiled_code_key
 from privsvm.records import ModelRecord
 from tests.once import made_once
 
@@ -164,7 +165,8 @@ class TestInputs:
             for code in ("lib", "stages"):
                 if not (tmp_path / code).exists():
                     (tmp_path / code).symlink_to(done_once.folder / code)
-            (compiled,) = (done_once.folder / ".cache/numba").iterdir()
+            compiled = done_once.folder / ".cache/numba" / compiled_code_key(done_once.folder)
+            assert compiled.is_dir()
             environment = {"PYTHONPATH": str(done_once.folder / "lib"), "NUMBA_CACHE_DIR": str(compiled)}
             type(done_once)(tmp_path).call("bash", "-c", job["command"], **environment)
             for name in job["output"]:
