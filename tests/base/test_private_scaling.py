@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tests.adversarial import KINDS, Silence, neighbours
 from privsvm import PMSVMAGPClassifier, PMSVMGPClassifier, SoftmaxDPSGDClassifier
 from privsvm.base import private_scaling
 from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale
+from privsvm.numerics.noise_source import NoiseSource
 from privsvm.numerics.rows import unit_rows
 from privsvm.privacy.accounting import gaussian_epsilon
 
@@ -41,6 +43,11 @@ def test_unit_rows_have_norm_1_at_most():
         assert np.delete(norms, 3).min() > 1 - 1e-13
 
 
+def whole_numbers(cells):
+    assert np.array_equal(cells, np.rint(cells))
+    return np.array([[int(value) for value in row] for row in cells], dtype=object).reshape(cells.shape)
+
+
 class Script:
     """Records the exact sums that get noise, and gives out the same noisy ones whatever the rows are."""
 
@@ -48,13 +55,21 @@ class Script:
         self.sums = []
         self.rng = np.random.default_rng(seed)
 
-        def noisy_sum(rows, bound, multiplier, rng):
-            self.sums.append((rows.sum(axis=0), bound))
-            return self.rng.normal(size=rows.shape[1]) * 10
+        def noisy_sum(cells, bound, multiplier, source):
+            whole = whole_numbers(cells)
+            assert np.array_equal(whole.sum(axis=0, initial=0), cells.sum(axis=0, dtype=np.int64))
+            self.sums.append((whole.sum(axis=0, initial=0), Fraction(bound)))
+            return self.rng.normal(size=cells.shape[1]) * 10 * bound
 
-        def noisy_moment(rows, multiplier, rng):
-            self.sums.append((rows.T @ rows, 1.0))
-            noise = self.rng.normal(size=(rows.shape[1],) * 2)
+        def noisy_moment(cells, multiplier, source):
+            whole = whole_numbers(cells)
+            moment = whole.T @ whole
+            assert np.array_equal(private_scaling._moment(cells), moment)
+            self.sums.append((moment, Fraction(2**40)))
+            shift = private_scaling._moment_shift(cells.shape[1])
+            # With the cost of rounding, on the grid of the noise.
+            self.sums.append(((moment + (1 << shift >> 1)) >> shift, Fraction(2 ** (40 - shift) + cells.shape[1])))
+            noise = self.rng.normal(size=(cells.shape[1],) * 2)
             return noise @ noise.T
 
         monkeypatch.setattr(private_scaling, "_noisy_sum", noisy_sum)
@@ -62,23 +77,48 @@ class Script:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.sampled_from(PAID), st.integers(2, 12),
-       st.sampled_from([1e-3, 1.0, 1e4]))  # fmt: skip
+       st.sampled_from([1e-310, 1e-3, 1.0, 1e4, 1e301]))  # fmt: skip
 @settings(max_examples=200, deadline=None)
 def test_no_release_moves_more_than_its_sensitivity(seed, kind, scaling, n, size):
-    """Given what was released before: the outputs are scripted, the exact sums are compared."""
+    """Given what was released before: the outputs are scripted, the exact sums are compared, in whole numbers."""
     rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(n, 3)) * size, rng.integers(0, 2, size=n)
+    with np.errstate(under="ignore"):
+        X, y = rng.normal(size=(n, 3)) * size, rng.integers(0, 2, size=n)
     first, second, relation = neighbours(X, y, 2, kind, rng)
     recorded = []
     for rows, _ in (first, second):
         with pytest.MonkeyPatch.context() as patch:
             script = Script(patch, seed)
-            scaled = scale_rows(rows, scaling, 10, (1.0,) * 4, rng)
+            scaled = scale_rows(rows, scaling, 10, (1.0,) * 4, Silence())
             recorded.append(script.sums)
-        assert np.linalg.norm(scaled.rows, axis=1).max(initial=0.0) <= 1.0
-    factor = 1.0 if relation == "add_remove" else 2.0
+        cells = whole_numbers(scaled.rows * 2.0**20)
+        assert all((row * row).sum() <= 2**40 for row in cells)
+    factor = 1 if relation == "add_remove" else 2
+    assert len(recorded[0]) == (1 if scaling == "centre" else 5)
     for (exact, bound), (other, _) in zip(*recorded, strict=True):
-        assert np.linalg.norm(exact - other) <= factor * bound * (1 + 1e-12 * n)
+        # A symmetric matrix counts with all its numbers.
+        assert ((exact - other) ** 2).sum() <= (factor * bound) ** 2
+
+
+@pytest.mark.parametrize("scaling", PAID)
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+def test_a_scaled_row_depends_on_that_row_and_on_releases_alone(scaling, size):
+    """Bit for bit: rows are removed, permuted, repeated, given in another layout, while the releases stay the same."""
+    rng = np.random.default_rng(7)
+    X = np.abs(rng.normal(size=(203, 6))) * size
+    X[3], X[4] = 0.0, 1.7e308
+
+    def scaled(rows):
+        with pytest.MonkeyPatch.context() as patch:
+            Script(patch, 1)
+            return scale_rows(rows, scaling, 203, (1.0,) * 4, Silence()).rows
+
+    whole = scaled(X)
+    assert whole.any()
+    for kept in (rng.permutation(203), np.arange(1), np.arange(0, 203, 3), rng.integers(0, 203, 31), np.arange(7)):
+        assert np.array_equal(scaled(X[kept]), whole[kept])
+    assert np.array_equal(scaled(np.asfortranarray(X)), whole)
+    assert np.array_equal(scaled(scipy.sparse.csr_array(X)), whole)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -100,15 +140,43 @@ def test_releases_take_their_share_of_the_budget(scaling, share, relation):
 
 
 def test_noise_of_the_releases():
-    """Chance of a false alarm below 1e-7 each: the sums of no rows are noise alone."""
-    rng = np.random.default_rng(1)
-    none = np.zeros((0, 300))
-    sums = np.concatenate([private_scaling._noisy_sum(none, 2.0, 3.0, rng) for _ in range(300)])
-    assert kstest(sums / 6.0, "norm").pvalue > 1e-7
-    moment = private_scaling._noisy_moment(none, 3.0, rng)
+    """Bit for bit that of the stream; the sums of no rows are noise alone."""
+    none, key = np.zeros((0, 5)), bytes(range(32))
+    found = private_scaling._noisy_sum(none, 2.0**20, 3.0, NoiseSource(key))
+    assert np.array_equal(found, NoiseSource(key).rounded_normals(3.0 * 2.0**20 * (1 + 2.0**-50), 5))
+    moment = private_scaling._noisy_moment(none, 3.0, NoiseSource(key))
     assert np.array_equal(moment, moment.T)
+    shift, source = private_scaling._moment_shift(5), NoiseSource(key)
+    assert 2.0**shift * 5 <= 2e-6 * 2.0**40
+    sigma = 3.0 * (2.0 ** (40 - shift) + 5) * (1 + 2.0**-50)
+    assert np.array_equal(np.diag(moment) * 2.0 ** (40 - shift), source.rounded_normals(sigma, 5))
+    others = source.rounded_normals(sigma / math.sqrt(2.0) * (1 + 2.0**-50), 10)
+    assert np.array_equal(moment[np.triu_indices(5, 1)] * 2.0 ** (40 - shift), others)
+
+
+def test_size_of_the_noise_of_the_releases():
+    """Chance of a false alarm below 1e-7 each."""
+    source, none = NoiseSource(bytes(32)), np.zeros((0, 300))
+    sums = np.concatenate([private_scaling._noisy_sum(none, 2.0, 3e6, source) for _ in range(300)])
+    assert kstest(sums / 6e6, "norm").pvalue > 1e-7
+    moment = private_scaling._noisy_moment(none, 3.0, source)
     assert kstest(np.diag(moment) / 3.0, "norm").pvalue > 1e-7
     assert kstest(moment[np.triu_indices(300, 1)] * math.sqrt(2) / 3.0, "norm").pvalue > 1e-7
+
+
+def test_many_products_are_added_up_exactly():
+    rng = np.random.default_rng(3)
+    cells = np.rint(rng.uniform(-1, 1, size=(20_000, 4)) * 2**19)
+    whole = cells.astype(np.int64)
+    assert np.array_equal(private_scaling._moment(cells), whole.T @ whole)
+    same = np.full((9000, 1), 2.0**20)
+    assert private_scaling._moment(same)[0, 0] == 9000 * 2**40
+    # Sums beyond int64 wrap around, and so does what is released.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(private_scaling, "_moment", lambda cells: np.array([[-(2**63) + 2**22]]))
+        released = private_scaling._noisy_moment(same, 1.0, Silence())
+    shift = private_scaling._moment_shift(1)
+    assert released[0, 0] == ((-(2**63) + 2**22 + 2 ** (shift - 1)) >> shift) * 2.0 ** (shift - 40)
 
 
 def test_centring_without_noise_is_exact():
@@ -116,14 +184,16 @@ def test_centring_without_noise_is_exact():
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     expected = unit - unit.mean(axis=0)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    assert np.allclose(scale_rows(X, "centre", len(X), (1.0,), Silence()).rows, expected, atol=1e-12)
+    # The grid's steps are 2^-20, of rows and of their differences to the mean, which are shorter.
+    shortest = np.linalg.norm(unit - unit.mean(axis=0), axis=1).min()
+    assert np.allclose(scale_rows(X, "centre", len(X), (1.0,), Silence()).rows, expected, atol=8 * 2**-20 / shortest)
 
 
 def test_whitening_decorrelates_and_forgets_units():
     rng = np.random.default_rng(2)
     mixed = rng.normal(size=(4000, 4)) @ rng.normal(size=(4, 4)) * 0.1 + 2.0
     for sizes in ([1.0, 1.0, 1.0, 1.0], [1.0, 1e2, 1e3, 1e4]):
-        scaled = scale_rows(np.abs(mixed) * sizes, "whiten", 4000, (1e-6,) * 4, rng).rows
+        scaled = scale_rows(np.abs(mixed) * sizes, "whiten", 4000, (1e-6,) * 4, NoiseSource(bytes(32))).rows
         covariance = np.cov(scaled.T)
         assert np.abs(covariance / np.diag(covariance).mean() - np.eye(4)).max() < 0.25
 
@@ -138,7 +208,7 @@ def test_released_model_reads_rows_as_they_are(scaling, method):
     sparse = scipy.sparse.csr_array(X)
     assert np.array_equal(model.predict(sparse), model.predict(X))
     rng = np.random.default_rng(0)
-    scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, rng)
+    scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, NoiseSource(bytes(32)))
     weights = rng.normal(size=(3, 13))
     coef, intercept = scaled.model(weights)
     if scaling == "centre":
@@ -148,7 +218,7 @@ def test_released_model_reads_rows_as_they_are(scaling, method):
         seen = np.clip((X - centre) / spread, -feature_bound(13), feature_bound(13))
     expected, found = scaled.rows @ weights.T, seen @ coef.T + intercept
     factors = np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
-    assert np.allclose(found, expected * factors[:, None], rtol=1e-6, atol=1e-9 * np.abs(found).max())
+    assert np.allclose(found, expected * factors[:, None], rtol=1e-4, atol=1e-4 * np.abs(found).max())
 
 
 @pytest.mark.parametrize("scaling", PAID)

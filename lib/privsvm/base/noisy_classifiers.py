@@ -46,7 +46,7 @@ class NoisyGradientClassifier(PrivateClassifier):
 
     Notes
     -----
-    Status ``proved`` assumes idealised float64 noise. Training time is not covered: it depends on the rows.
+    Sums, noise and sampling are exact. Training time is not covered: it depends on the rows.
     """
 
     delta: float = DELTA

@@ -1,8 +1,9 @@
 """What the methods that train by noisy clipped gradient steps share: the public plan, the releases, their record.
 
 Every step draws each row with probability ``sample_rate``, clips every drawn row's gradient to ``max_grad_norm`` in
-the L2 norm, adds Gaussian noise to the sum, and divides by the expected number of drawn rows (Abadi et al. 2016,
-Algorithm 1). The rows are read through these sums alone, so what the optimizer makes of them costs no privacy.
+the L2 norm, adds exact rounded Gaussian noise to the exact sum, and divides by the expected number of drawn rows (Abadi
+et al. 2016, Algorithm 1). The rows are read through these sums alone, so what the optimizer makes of them costs no
+privacy.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, Poisso
 from privsvm.privacy.facts import Facts
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
-from privsvm.privacy.mechanisms import COMPOSITIONS, SampledGaussianSteps
+from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
 from privsvm.solvers.noisy_gradient import (
     GradientSteps,
     clipped_gradient_sum,
     noisy_gradient_steps,
+    prepare_rows,
     repeated_noisy_gradient_steps,
 )
 
@@ -213,7 +215,9 @@ class NoisyGradientRelease:
                     "bounds are public",
                     ONE_MODEL,
                     *released,
-                    "sums, noise and sampling in float64, on no grid: idealised numerics; training time is not covered",
+                    "rows and their clipped gradients are truncated to grids; sums, their noise and the sampling of "
+                    "rows are exact; training time is not covered",
+                    NOISE_ASSUMPTION,
                 ),
                 reference=reference,
                 witness=witness,
@@ -333,7 +337,7 @@ def release_noisy_gradient(
         for mechanism in mechanisms
     ]
 
-    to_scale = rows if scaling == "none" else rows_to_scale(rows, scaling)
+    to_scale: Any = prepare_rows(rows, steps) if scaling == "none" else rows_to_scale(rows, scaling)
 
     jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
     n_threads = count_threads(n_jobs)
@@ -344,16 +348,14 @@ def release_noisy_gradient(
         stream = streams(epsilons[index], repeat)
         run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
         if scaling != "none":
-            scaled = scale_rows(
-                to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream.part("scaling").generator()
-            )
+            scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream.part("scaling"))
             trained = run(scaled.rows, codes, n_vectors)
             return *scaled.model(trained.coef), *scaled.features
-        models = [run(rows, own, vectors) for own, vectors in problems]
+        models = [run(to_scale, own, vectors) for own, vectors in problems]
         return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
 
     started = time.perf_counter()
-    # Products of scaled rows are BLAS's, whose last digits depend on its threads.
+    # What is computed from released second moments is LAPACK's, whose last digits depend on its threads.
     with one_blas_thread(), thread_pool(n_threads) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
     seconds = time.perf_counter() - started
@@ -411,8 +413,10 @@ def _witness(
     """
     if scaling != "none":
         data_norm = 1.0
-    unclipped = dataclasses.replace(steps, max_grad_norm=1e50)
     vectors = n_vectors // parts
+    # No gradient of a row of norm 1 is longer than this at weights of zero.
+    longest = 2.0 * steps.loss_weight * vectors * math.hypot(1.0, steps.intercept_scale)
+    unclipped = dataclasses.replace(steps, max_grad_norm=longest, noise_scale=0.0)
     start = np.zeros((vectors, 1)), np.zeros(vectors)
     gradient = clipped_gradient_sum(np.ones((1, 1)), np.zeros(1, dtype=np.int64), *start, unclipped)
     unit = float(np.linalg.norm(np.concatenate([part.ravel() for part in gradient])))

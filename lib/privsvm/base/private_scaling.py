@@ -12,7 +12,10 @@ the scales, which then is of no use): two noisy steps towards the logarithms of 
 centres and one towards their spreads standardise the features, and a noisy second moment then decorrelates them. Four
 tenths of the budget. It pays where the squared number of features is well below the number of rows.
 
-Sparse rows become dense.
+Sparse rows become dense. Every row that is added up is on a public grid, its norm checked in whole numbers, and what
+becomes of it depends on that row and on earlier releases alone, bit for bit: NumPy's arithmetic on single numbers, and
+kernels of our own with a fixed order for the rest. Sums are exact, and their noise is too
+(`docs/proofs/noisy_gradients.md`).
 
 A share f of the budget is a Gaussian release whose squared signal (sensitivity over noise) is the share f of that of
 the one Gaussian release that the budget allows.
@@ -22,13 +25,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from privsvm.numerics.rows import row_norms, unit_rows
+from privsvm.numerics.grid_rows import grid_rows, grid_spacing
+from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.guarantee import Neighbours
 
@@ -53,6 +58,14 @@ _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM = -6.0, 1.0
 # Weight of the constant that goes with a row into the second moment, and of the noise that its spectrum is lifted by.
 _CONSTANT = 0.3
 _LIFT = 0.4
+
+# Bits of the grid of rows that are not unit rows, and rows whose products are exact in float64.
+_SIZE_BITS = 20
+_EXACT_ROWS = 2**12
+# Rounding the second moment costs this share of its sensitivity at most.
+_MOMENT_BITS = 20
+# A standard deviation in cells is off by less.
+_ROUND_UP = 1.0 + 2.0**-50
 
 
 def release_multipliers(scaling: str, epsilon: float, delta: float, neighbours: Neighbours) -> tuple[float, ...]:
@@ -113,29 +126,74 @@ def feature_bound(n_features: int) -> float:
     return _FURTHEST / math.sqrt(n_features)
 
 
-def _noisy_sum(rows: np.ndarray, bound: float, multiplier: float, rng: np.random.Generator) -> np.ndarray:
-    """Noisy sum of rows of norm at most `bound`."""
-    released: np.ndarray = rows.sum(axis=0) + rng.normal(0.0, multiplier * bound, size=rows.shape[1])
+def _wrapped(cells: np.ndarray, shift: int) -> np.ndarray:
+    """Reduce noisy sums, rounded to 2^shift, by the same modulus as the sums before them: see `_noisy_moment`."""
+    wrapped: np.ndarray = (cells << shift) >> shift
+    return wrapped
+
+
+def _noisy_sum(cells: np.ndarray, bound: float, multiplier: float, source: NoiseSource) -> np.ndarray:
+    """Noisy sum of rows of whole numbers and of norm at most `bound`. Sums that do not fit into int64 wrap around."""
+    noise = source.rounded_normals(multiplier * bound * _ROUND_UP, cells.shape[1])
+    released: np.ndarray = (cells.sum(axis=0, dtype=np.int64) + noise).astype(np.float64)
     return released
 
 
-def _noisy_moment(rows: np.ndarray, multiplier: float, rng: np.random.Generator) -> np.ndarray:
-    """Noisy sum of the outer products of rows of norm at most 1 with themselves; symmetric."""
-    # The upper triangle, with the numbers off the diagonal times the root of 2, has the row's squared norm.
-    noise = rng.normal(0.0, multiplier, size=(rows.shape[1], rows.shape[1]))
-    noise = np.triu(noise, 1) / math.sqrt(2.0) + np.diag(np.diag(noise))
-    released: np.ndarray = rows.T @ rows + noise + np.triu(noise, 1).T
-    return released
+def _moment_shift(n_features: int) -> int:
+    """Choose the grid of the second moment: whole numbers of products, times this power of two."""
+    return max(0, 40 - _MOMENT_BITS - math.ceil(math.log2(n_features)))
+
+
+def _moment(cells: np.ndarray) -> np.ndarray:
+    """Exact sum of outer products of rows of whole numbers below 2^20 with themselves; wraps around."""
+    total = np.zeros((cells.shape[1], cells.shape[1]), dtype=np.int64)
+    for start in range(0, cells.shape[0], _EXACT_ROWS):
+        part = cells[start : start + _EXACT_ROWS]
+        # Below 2^52: exact whatever the order.
+        total += (part.T @ part).astype(np.int64)
+    return total
+
+
+def _noisy_moment(cells: np.ndarray, multiplier: float, source: NoiseSource) -> np.ndarray:
+    """Noisy sum of the outer products of unit rows, as whole numbers of 2^-20, with themselves; symmetric."""
+    n_features = cells.shape[1]
+    shift = _moment_shift(n_features)
+    half = (1 << shift) >> 1
+    rounded = (_moment(cells) + half) >> shift
+    # The upper triangle, with the numbers off the diagonal times the root of 2, has the row's squared norm, 2^40 at
+    # most. Rounding moves two such vectors apart by n_features grid steps at most.
+    sigma = multiplier * (2.0 ** (40 - shift) + n_features) * _ROUND_UP
+    diagonal = source.rounded_normals(sigma, n_features)
+    upper = np.triu_indices(n_features, 1)
+    above = source.rounded_normals(sigma / math.sqrt(2.0) * _ROUND_UP, upper[0].size)
+    rounded[np.diag_indices(n_features)] += diagonal
+    rounded[upper] += above
+    rounded[upper[::-1]] = rounded[upper]
+    return _wrapped(rounded, shift) * 2.0 ** (shift - 40)
+
+
+def _by_number(function: Callable[[float], float], values: np.ndarray) -> np.ndarray:
+    """Call a function on each number by itself: NumPy has several ways to logarithms, and picks one by the array."""
+    numbers = map(function, values.ravel().tolist())
+    return np.fromiter(numbers, dtype=np.float64, count=values.size).reshape(values.shape)
+
+
+def _times_matrix(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Rows times a matrix. Each row's sums have one order, whatever the other rows are; BLAS promises no such thing."""
+    out = np.zeros((rows.shape[0], matrix.shape[1]))
+    for k in range(rows.shape[1]):
+        out += rows[:, k, None] * matrix[k]
+    return out
 
 
 def rows_to_scale(X: Any, scaling: str) -> np.ndarray:
-    """Do once what the scaling of every release begins with: dense rows, of norm 1 for ``centre``."""
+    """Do once what the scaling of every release begins with: dense rows, for ``centre`` whole numbers of unit rows."""
     X = X.toarray() if scipy.sparse.issparse(X) else X
-    rows: np.ndarray = unit_rows(X) if scaling == "centre" else X
+    rows: np.ndarray = unit_cells(X)[0] if scaling == "centre" else np.asarray(X, dtype=np.float64)
     return rows
 
 
-def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> Any:
+def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[float], source: NoiseSource) -> Any:
     """Scale training rows by noisy statistics of them.
 
     Parameters
@@ -148,43 +206,44 @@ def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[f
         Public number of rows.
     multipliers : sequence of float
         See `release_multipliers`.
-    rng : numpy.random.Generator
-        Source of the noise.
+    source : NoiseSource
+        Of the noise.
 
     Returns
     -------
     ScaledRows
     """
-    return (_centre if scaling == "centre" else _whiten)(X, n_rows, multipliers, rng)
+    return (_centre if scaling == "centre" else _whiten)(X, n_rows, multipliers, source)
 
 
-def _centre(rows: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> ScaledRows:
-    mean = _noisy_sum(rows, 1.0, multipliers[0], rng) / n_rows
-    return ScaledRows(rows=unit_rows(rows - mean), mean=mean)
+def _centre(cells: np.ndarray, n_rows: int, multipliers: Sequence[float], source: NoiseSource) -> ScaledRows:
+    mean = _noisy_sum(cells, CELLS, multipliers[0], source) / (CELLS * n_rows)
+    return ScaledRows(rows=unit_rows_on_grid(cells / CELLS - mean), mean=mean)
 
 
-def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.random.Generator) -> ScaledRows:
+def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], source: NoiseSource) -> ScaledRows:
     n_features = X.shape[1]
     location = np.full(n_features, math.log(_TYPICAL_SIZE))
-    logarithms = np.log1p(np.maximum(X, 0.0))
+    logarithms = _by_number(math.log1p, np.maximum(X, 0.0))
     for multiplier in multipliers[:2]:
         # A row and a constant, together of norm 1: far rows count for less.
-        rows = unit_rows(np.column_stack([logarithms - location, np.ones(X.shape[0])]))
-        total = _noisy_sum(rows, 1.0, multiplier, rng)
+        cells, constants, _ = unit_cells(logarithms - location, 1.0)
+        total = _noisy_sum(np.column_stack([cells, constants]), CELLS, multiplier, source) / CELLS
         location += total[:-1] / max(total[-1], 0.05 * n_rows)
-    sizes = np.log(np.maximum(np.abs(logarithms - location), 1e-9))
+    sizes = _by_number(math.log, np.maximum(np.abs(logarithms - location), 1e-9))
     sizes = np.clip(sizes, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM) + 2.0
     bound = _ROW_OF_SPREADS * math.sqrt(n_features)
-    scaled = sizes * np.minimum(1.0, bound / np.maximum(row_norms(sizes), 1e-300))[:, None]
-    mean_size = _noisy_sum(scaled, bound * (1.0 + (n_features + 8) * np.finfo(float).eps), multipliers[2], rng) / n_rows
+    spacing = grid_spacing(bound, _SIZE_BITS)
+    mean_size = _noisy_sum(grid_rows(sizes, bound, _SIZE_BITS) / spacing, bound / spacing, multipliers[2], source)
+    mean_size *= spacing / n_rows
     centre = np.expm1(np.clip(location, -30.0, 30.0))
     spread = (centre + 1.0) * np.exp(np.clip(mean_size - 2.0, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM))
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
     cut = feature_bound(n_features)
     with np.errstate(over="ignore"):
         features = np.clip((X - centre) / spread, -cut, cut)
-    rows = unit_rows(np.column_stack([features, np.full(X.shape[0], _CONSTANT)]))
-    moment = _noisy_moment(rows, multipliers[3], rng) / n_rows
+    cells, constants, _ = unit_cells(features, _CONSTANT)
+    moment = _noisy_moment(np.column_stack([cells, constants]), multipliers[3], source) / n_rows
     weight = max(moment[-1, -1], 0.02)
     mean = moment[:-1, -1] * _CONSTANT / weight
     covariance = moment[:-1, :-1] * _CONSTANT**2 / weight - np.outer(mean, mean)
@@ -192,4 +251,5 @@ def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], rng: np.ra
     spectrum, directions = np.linalg.eigh(covariance)
     spectrum = np.maximum(spectrum, 0.0) + _LIFT * multipliers[3] * math.sqrt(n_features) / n_rows
     matrix = (directions * spectrum**-0.5) @ directions.T
-    return ScaledRows(rows=unit_rows((features - mean) @ matrix), mean=mean, matrix=matrix, features=(centre, spread))
+    rows = unit_rows_on_grid(_times_matrix(features - mean, matrix))
+    return ScaledRows(rows=rows, mean=mean, matrix=matrix, features=(centre, spread))

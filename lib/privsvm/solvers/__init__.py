@@ -22,6 +22,8 @@ JIT_GROUPS = {
     "row_features": ("row_features",),
     "smo": ("smo",),
 }
+# Groups whose functions those of a group call: they are compiled first, by one process too.
+_CALLED = {"gradient": ("noise",)}
 JIT_MODULES = tuple(name for names in JIT_GROUPS.values() for name in names)
 
 # File in the cache folder that says that all is compiled. Every group has a marker of its own beside it.
@@ -76,11 +78,14 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
         return []
     folder = Path(os.environ["NUMBA_CACHE_DIR"])
     needed = modules or [name for name in JIT_MODULES if full_name(name) in sys.modules]
-    waiting = [group for group, names in JIT_GROUPS.items() if set(needed) & set(names)]
+    wanted = [group for group, names in JIT_GROUPS.items() if set(needed) & set(names)]
+    wanted += [called for group in wanted for called in _CALLED.get(group, ())]
+    waiting = [group for group in JIT_GROUPS if group in wanted]
     compiled: list[str] = []
     while waiting := [group for group in waiting if not _marker(folder, group, sparse).exists()]:
         # Take a group that no other process compiles; if there is none, wait for the first one.
-        for group, wait in [*((group, False) for group in waiting), (waiting[0], True)]:
+        ready = [group for group in waiting if not set(_CALLED.get(group, ())) & set(waiting)]
+        for group, wait in [*((group, False) for group in ready), (ready[0], True)]:
             if _compile(folder, group, sparse, wait, compiled):
                 break
     return compiled

@@ -8,23 +8,34 @@ Efficient per-example gradient computations).
 One step (Abadi et al. 2016, Deep learning with differential privacy, Algorithm 1) takes every row independently with
 the same probability, adds up the clipped gradients, adds Gaussian noise to every number of the sum, divides by the
 expected number of rows, and hands the result to the optimizer. Nothing else depends on the rows.
+
+Up to the noise all is exact: rows and clipped slopes are whole numbers (`privsvm.solvers.clipped_gradients`), their
+sums are too, and so is the noise (`privsvm.numerics.rounded_normals`). `docs/proofs/noisy_gradients.md` has the proof.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.exact_draws import sampling_threshold
 from privsvm.numerics.noise_source import NoiseSource, as_source
+from privsvm.numerics.rounded_normals import check_sigma, open_rounded_stream
 from privsvm.numerics.row_tiles import ROWS
 from privsvm.numerics.sparse_rows import PADDING, canonical_rows
 from privsvm.numerics.team import run_team
-from privsvm.numerics.vector_random import open_stream
+from privsvm.numerics.unit_cells import unit_cells
+from privsvm.numerics.vector_random import BUFFER
 from privsvm.solvers.clipped_gradients import (
     LOSSES,
+    PRODUCT_BITS,
+    SLOPE_BITS,
     Blocks,
     Layout,
     Objective,
@@ -32,13 +43,13 @@ from privsvm.solvers.clipped_gradients import (
     add_batch,
     finish_sum,
     is_reduced,
-    regulariser_norms,
-    row_norms,
+    round_weights,
     scratch_memory,
-    set_regulariser,
-    subtract_last,
+    set_inside_regulariser,
+    view_weights,
+    weight_scale,
 )
-from privsvm.solvers.noisy_steps import OPTIMIZERS, Memory, Optimizer, Schedule, run_steps
+from privsvm.solvers.noisy_steps import OPTIMIZERS, Memory, Optimizer, Sampling, Schedule, run_steps
 
 __all__ = [
     "AVERAGES",
@@ -48,9 +59,11 @@ __all__ = [
     "SCHEDULES",
     "GradientSteps",
     "GradientStepsResult",
+    "PreparedRows",
     "clipped_gradient_sum",
     "learning_rates",
     "noisy_gradient_steps",
+    "prepare_rows",
     "repeated_noisy_gradient_steps",
     "warm_up",
 ]
@@ -58,6 +71,15 @@ __all__ = [
 SCHEDULES = ("constant", "linear", "cosine", "inverse_sqrt")
 AVERAGES = ("none", "all", "last_half")
 REGULARISERS = ("outside", "inside")
+
+# Rounding a sum costs this share of the bound on a row's gradient at most.
+_GRID_BITS = 20
+# Standard deviations of more cells take long to draw.
+_MANY_CELLS = 2.0**40
+# Clipping keeps away from the bound by more than round-off.
+_ROUND_OFF = 2.0**-40
+# A standard deviation in cells is off by less.
+_ROUND_UP = 1.0 + 2.0**-50
 
 # Above this, products of settings and rows might overflow.
 _LARGEST_SETTING = 1e100
@@ -99,9 +121,11 @@ class GradientSteps:
     intercept_scale : float, default=1.0
         Value s of the constant feature that goes with an intercept: scores are ``W x + s b``.
     max_grad_norm : float, default=1.0
-        Bound R on the norm of one row's gradient, over all classes, weights and intercepts.
+        Bound R on the norm of one row's gradient, over all classes, weights and intercepts. It holds exactly, and
+        covers what a row changes by the rounding of sums. Gradients are resolved to about ``R 2^-18``. With the
+        regulariser inside, a row's own part is at most 2 R long.
     noise_scale : float, default=0.0
-        Standard deviation of the noise on every number of the sum of clipped gradients.
+        Standard deviation of the noise on every number of the sum of clipped gradients, rounded up a little.
     sample_rate : float, default=1.0
         Probability of each row to be in a step.
     n_steps : int, default=1
@@ -231,30 +255,88 @@ def learning_rates(steps: GradientSteps) -> np.ndarray:
     return steps.learning_rate * factors[steps.schedule]
 
 
-def _objective(steps: GradientSteps) -> Objective:
+def _rounding_shift(steps: GradientSteps, size: int) -> int:
+    """Choose the noise's grid for sums of `size` numbers: it is wider than that of the sums by this power of two."""
+    if steps.noise_scale == 0.0:
+        return 0
+    shift = max(0, PRODUCT_BITS - _GRID_BITS - math.ceil(math.log2(size) / 2.0))
+    cells = steps.noise_scale / steps.max_grad_norm * 2.0 ** (PRODUCT_BITS - shift)
+    if cells > _MANY_CELLS:
+        shift += math.ceil(math.log2(cells / _MANY_CELLS))
+    return shift
+
+
+def _clipping_share(steps: GradientSteps, n_vectors: int, n_features: int) -> Fraction:
+    """Share of the bound that is left for clipped slopes, so that the whole of what a row changes keeps to it."""
+    size = n_vectors * (n_features + int(steps.fit_intercept))
+    # The root, rounded up.
+    root = math.isqrt(max(size - 1, 0)) + 1
+    cost = Fraction(0)
+    if steps.noise_scale > 0.0:
+        cost += root * Fraction(2) ** (_rounding_shift(steps, size) - PRODUCT_BITS)
+    if _is_inside(steps):
+        cost += n_vectors * Fraction(1, 2**18) + Fraction(1, 2**19) + root * Fraction(1, 2**34)
+    if cost > Fraction(1, 2):
+        raise ValueError(
+            f"noise_scale={steps.noise_scale!r}, max_grad_norm={steps.max_grad_norm!r}: so much noise, or so many "
+            "numbers, cannot be put on a grid"
+        )
+    return 1 - cost
+
+
+def _is_inside(steps: GradientSteps) -> bool:
+    return steps.regulariser == "inside" and (steps.margin_weight > 0 or steps.ridge > 0)
+
+
+def _objective(steps: GradientSteps, n_vectors: int, n_features: int) -> Objective:
     """Convert the settings of the objective to the types that the compiled loops expect."""
+    inside = _is_inside(steps)
+    longest = 2**SLOPE_BITS * _clipping_share(steps, n_vectors, n_features)
     return Objective(
         loss=LOSSES.index(steps.loss),
         smoothing=float(steps.smoothing),
         loss_weight=float(steps.loss_weight),
         margin_weight=float(steps.margin_weight),
         ridge=float(steps.ridge),
-        inside=steps.regulariser == "inside",
-        intercept_scale=float(steps.intercept_scale) if steps.fit_intercept else 0.0,
+        inside=inside,
+        has_intercept=bool(steps.fit_intercept),
         max_grad_norm=float(steps.max_grad_norm),
+        longest=float(longest) * (1.0 - _ROUND_OFF),
+        # With the regulariser inside, it keeps sums exact, and the bound on both parts together is another one.
+        largest_square=float(math.floor((2 * longest if inside else longest) ** 2)),
     )
 
 
-def _schedule(steps: GradientSteps) -> Schedule:
+def _schedule(steps: GradientSteps, size: int) -> Schedule:
     """Convert the settings that say what happens in which step."""
     # The mean of the last iterate alone is that iterate.
     average_from = {"none": steps.n_steps - 1, "all": 0, "last_half": steps.n_steps // 2}[steps.average]
+    shift = _rounding_shift(steps, size)
+    cell = math.ldexp(float(steps.max_grad_norm), shift - PRODUCT_BITS)
+    sigma = float(steps.noise_scale) / cell * _ROUND_UP
+    if sigma > 0.0:
+        check_sigma(sigma)
     return Schedule(
         rates=learning_rates(steps),
         average_from=average_from,
-        noise_scale=float(steps.noise_scale),
+        shift=shift,
+        sigma=sigma,
+        cell=cell,
         portion=1.0 / float(steps.expected_batch),
         outside=steps.regulariser == "outside" and (steps.margin_weight > 0 or steps.ridge > 0),
+    )
+
+
+def _sampling(steps: GradientSteps, key: bytes, n_rows: int) -> Sampling:
+    """Convert the sampling rate, rounded down to a multiple of 2^-64."""
+    threshold = 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
+    return Sampling(
+        key=np.frombuffer(key, dtype="<u4").astype(np.uint32),
+        some=threshold > 0,
+        all=threshold == 2**64,
+        last=np.uint64(max(threshold, 1) - 1),
+        # Of the words of a row, no more are made than there are rows.
+        bits=np.empty(min(BUFFER, -(-max(n_rows, 1) // 128) * 128), dtype=np.uint64),
     )
 
 
@@ -269,34 +351,75 @@ def _optimizer(steps: GradientSteps) -> Optimizer:
     )
 
 
-def _writable(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Copy an array that is read-only: Numba would compile everything once more for it."""
-    return np.require(array, dtype=dtype, requirements=["C", "W"])
+@dataclasses.dataclass(frozen=True)
+class PreparedRows:
+    """Rows in the form that training works with; see `prepare_rows`.
+
+    Attributes
+    ----------
+    cells : ndarray or CSR matrix (n, d)
+        Unit rows, as whole numbers.
+    constants, norms : ndarray (n,)
+        Whole numbers of the constant feature, and norms; see `privsvm.numerics.unit_cells`.
+    scale : float
+        Value of the constant feature; 0 for none.
+    """
+
+    cells: Any
+    constants: np.ndarray
+    norms: np.ndarray
+    scale: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        n_rows, n_features = self.cells.shape
+        return n_rows, n_features
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        return scipy.sparse.issparse(self.cells)
 
 
-def _stored_rows(X, codes, steps: GradientSteps) -> StoredRows:
-    """Lay rows out for the compiled loops."""
-    codes = _writable(codes, np.int64)
-    norms = np.empty(X.shape[0])
+def prepare_rows(X: Any, steps: GradientSteps) -> PreparedRows:
+    """Bring rows into the form that training works with, once for many models.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or PreparedRows (n, d)
+        Rows; finite.
+    steps : GradientSteps
+        Its constant feature counts.
+
+    Returns
+    -------
+    PreparedRows
+    """
     scale = float(steps.intercept_scale) if steps.fit_intercept else 0.0
+    if isinstance(X, PreparedRows):
+        if X.scale != scale:
+            raise ValueError(f"X was prepared for a constant feature of {X.scale!r}, not {scale!r}")
+        return X
+    # A number stored in two parts has a larger norm than they.
+    return PreparedRows(*unit_cells(canonical_rows(X) if scipy.sparse.issparse(X) else X, scale), scale)
+
+
+def _stored_rows(X: PreparedRows, codes: np.ndarray) -> StoredRows:
+    """Lay rows out for the compiled loops."""
+    # A copy of what is read-only: Numba would compile everything once more for it.
+    codes = np.require(codes, dtype=np.int64, requirements=["C", "W"])
     no_numbers, no_places = np.empty(0), np.empty(0, dtype=np.int64)
-    if scipy.sparse.issparse(X):
-        # A number stored in two parts has a larger norm than they.
-        X = canonical_rows(X)
-        data = _writable(X.data, np.float64)
-        indices, indptr = _writable(X.indices, np.int64), _writable(X.indptr, np.int64)
-        row_norms(data, indptr, norms)
-        return StoredRows(no_numbers, data, indices, indptr, True, np.hypot(norms, scale), codes)
-    X = _writable(X, np.float64)
-    numbers = X.reshape(-1)
-    row_norms(numbers, np.arange(X.shape[0] + 1) * X.shape[1], norms)
-    return StoredRows(numbers, no_numbers, no_places, no_places, False, np.hypot(norms, scale), codes)
+    if X.sparse:
+        indices, indptr = X.cells.indices.astype(np.int64), X.cells.indptr.astype(np.int64)
+        return StoredRows(no_numbers, X.cells.data, indices, indptr, True, X.constants, X.norms, codes)
+    return StoredRows(X.cells.reshape(-1), no_numbers, no_places, no_places, False, X.constants, X.norms, codes)
 
 
-def _layout(X, n_vectors: int) -> Layout:
+def _layout(X: PreparedRows, n_vectors: int) -> Layout:
     """Choose the layout of flat weights that suits the rows."""
     n_features = X.shape[1]
-    if scipy.sparse.issparse(X):
+    if X.sparse:
         return Layout(n_vectors, n_features, vector_stride=1, feature_stride=n_vectors)
     return Layout(n_vectors, n_features, vector_stride=n_features, feature_stride=1)
 
@@ -326,11 +449,11 @@ def _check(X, codes, n_classes: int, steps: GradientSteps) -> None:
 def clipped_gradient_sum(
     X, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sum of the clipped gradients of all rows, computed as the training loop does before it adds noise.
+    """Sum of the clipped gradients of all rows, computed as the training loop does before it rounds and adds noise.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix (n, d)
+    X : ndarray, CSR matrix or PreparedRows (n, d)
         Rows; finite.
     codes : ndarray of int (n,)
         Class codes.
@@ -345,32 +468,41 @@ def clipped_gradient_sum(
     -------
     coef_part : ndarray (c, d)
     intercept_part : ndarray (c,)
-        By b; zeros without intercepts.
+        By b; zeros without intercepts. Both are whole multiples of ``max_grad_norm 2^-38``, rounded to float64.
     """
+    totals, layout = _clipped_cells(X, codes, coef, intercept, steps)
+    return _parts(totals * math.ldexp(float(steps.max_grad_norm), -PRODUCT_BITS), layout, 1.0)
+
+
+def _clipped_cells(
+    X, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
+) -> tuple[np.ndarray, Layout]:
+    """Whole numbers of `clipped_gradient_sum`, flat."""
     coef = np.asarray(coef, dtype=np.float64)
+    X = prepare_rows(X, steps)
     _check(X, codes, coef.shape[0], steps)
-    layout, rows, objective = _layout(X, coef.shape[0]), _stored_rows(X, codes, steps), _objective(steps)
+    layout, rows, objective = _layout(X, coef.shape[0]), _stored_rows(X, codes), _objective(steps, *coef.shape)
     size, part = coef.shape[0] * (coef.shape[1] + 1), (0, X.shape[1])
-    weights, out = np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
+    weights, worked, out = np.zeros(size), np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
     weights[: coef.size] = (coef.T if layout.vector_stride == 1 else coef).ravel()
     if steps.fit_intercept:
         weights[coef.size :] = intercept
-    regulariser, norms, worked = np.zeros(size), (0.0, 0.0), weights
+    scale, reduced, regulariser = weight_scale(weights), is_reduced(rows, objective), np.zeros(size)
     if objective.inside:
-        set_regulariser(weights, layout, objective, *part, regulariser)
-        norms = regulariser_norms(weights, layout, objective, regulariser)
-    if is_reduced(rows, objective):
-        worked = np.empty(size)
-        subtract_last(weights, layout, 0, coef.shape[0] - 1, worked)
+        set_inside_regulariser(weights, scale, layout, objective, *part, regulariser)
+    view = view_weights(weights, scale, layout, objective, regulariser)
+    end = X.shape[1] if X.sparse else coef.shape[0] - int(reduced)
+    round_weights(weights, layout, scale, X.sparse, reduced, 0, end, worked)
     # A team of one, which meets nobody.
     team = (1, np.empty(0, dtype=np.int64))
-    batch = np.arange(X.shape[0])
+    batch, total_share, totals = np.arange(X.shape[0]), np.zeros(2, dtype=np.int64), np.zeros(size, dtype=np.int64)
     scratch, blocks = scratch_memory(coef.shape[0]), _blocks(1, X.shape[0], coef.shape[0])
-    total_share = add_batch(
-        0, team, rows, batch, batch[:0], weights, worked, layout, objective, norms, scratch, blocks, part, out
-    )
-    finish_sum(rows, layout, objective, part, total_share, regulariser, out)
-    return _parts(out, layout, 1.0)
+    add_batch(
+        0, team, rows, batch, batch[:0], worked, layout, objective, view, scratch, blocks, part, out, total_share,
+        totals,
+    )  # fmt: skip
+    finish_sum(rows, layout, objective, part, total_share, view, regulariser, totals)
+    return totals, layout
 
 
 def _blocks(n_members: int, n_rows: int, n_vectors: int) -> Blocks:
@@ -382,14 +514,15 @@ def _blocks(n_members: int, n_rows: int, n_vectors: int) -> Blocks:
     return Blocks(
         slopes=np.empty((2, n_stored, n_vectors * ROWS)),
         shares=np.empty((2, n_stored, ROWS)),
+        constants=np.empty((2, n_stored, ROWS)),
         starts=np.empty((2, n_stored, 2 * ROWS), dtype=np.int64),
     )
 
 
-def _feature_parts(X, n_vectors: int, steps: GradientSteps, n_threads: int) -> np.ndarray:
+def _feature_parts(X: PreparedRows, n_vectors: int, steps: GradientSteps, n_threads: int) -> np.ndarray:
     """Boundaries of the features that each member of a team has; a single part where more do not pay."""
     n_rows, n_features = X.shape
-    per_row = X.nnz / max(n_rows, 1) if scipy.sparse.issparse(X) else n_features
+    per_row = X.cells.nnz / max(n_rows, 1) if X.sparse else n_features
     work = n_vectors * (2.0 * steps.sample_rate * n_rows * per_row + _NORMAL_WORK * n_features)
     n_members = max(1, min(n_threads, int(work / _MEMBER_WORK), n_features // ROWS))
     # Tiles work on eight features at least.
@@ -402,34 +535,38 @@ def _run(
     X, codes, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int,
     record_every: int, n_threads: int = 1,
 ):  # fmt: skip
+    X = prepare_rows(X, steps)
     _check(X, codes, n_classes, steps)
-    layout, rows, objective = _layout(X, n_classes), _stored_rows(X, codes, steps), _objective(steps)
-    schedule, optimizer = _schedule(steps), _optimizer(steps)
-    size = n_classes * (X.shape[1] + 1)
+    n_features = X.shape[1]
+    layout, rows, objective = _layout(X, n_classes), _stored_rows(X, codes), _objective(steps, n_classes, n_features)
+    schedule = _schedule(steps, n_classes * (n_features + int(steps.fit_intercept)))
+    optimizer, size = _optimizer(steps), n_classes * (n_features + 1)
     models = np.empty((n_runs, size))
     history = np.empty((steps.n_steps // record_every if record_every else 0, size))
     parts = _feature_parts(X, n_classes, steps, n_threads)
     n_members = parts.size - 1
-    weights, gradient = (np.empty(size + PADDING)[:size] for _ in range(2))
+    gradient, worked = (np.empty(size + PADDING)[:size] for _ in range(2))
     memory = Memory(
-        weights=weights,
+        weights=np.empty(size),
         gradient=gradient,
         first=np.empty(size),
         second=np.empty(size),
-        worked=np.empty(size) if is_reduced(rows, objective) else weights,
+        worked=worked,
         regulariser=np.empty(size),
+        totals=np.empty(size, dtype=np.int64),
     )
     blocks = _blocks(n_members, X.shape[0], n_classes)
-    source = as_source(rng)
-    streams = tuple(open_stream(source.part(name).next_key()) for name in ("sampling", "noise"))
+    # The next call with the same source has other keys.
+    source = NoiseSource(as_source(rng).next_key())
+    sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
 
     def work(member: int, meetings: np.ndarray) -> None:
         # All members draw the same numbers.
-        sampling, noise = (tuple(part.copy() for part in stream) for stream in streams)
+        sampling, noise = _sampling(steps, sampling_key, X.shape[0]), open_rounded_stream(noise_key)
         own = np.zeros(size + PADDING)[:size]
         run_steps(
-            member, meetings, parts, rows, layout, objective, schedule, optimizer, float(steps.sample_rate),
-            record_every, sampling, noise, models, memory, blocks, own, history,
+            member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, noise,
+            models, memory, blocks, own, history,
         )  # fmt: skip
 
     run_team(work, n_members)
@@ -449,7 +586,7 @@ def noisy_gradient_steps(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix (n, d)
+    X : ndarray, CSR matrix or PreparedRows (n, d)
         Rows; finite.
     codes : ndarray of int (n,)
         Class codes ``0..n_classes-1``; classes may be missing. With one vector (`n_classes` 1): 0 and 1.

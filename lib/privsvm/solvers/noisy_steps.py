@@ -1,30 +1,34 @@
 """The compiled loop of noisy gradient steps, which a team of threads runs together.
 
 Every member of the team draws the same rows. It computes slopes for some of them, adds up gradients for its part of
-the features, and updates its part of the model.
+the features, and updates its part of the model. Sums and noise are whole numbers until both are added up.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from privsvm.numerics.exact_draws import sample_rows
 from privsvm.numerics.jit import jit, jit_step
+from privsvm.numerics.rounded_normals import load_rounded_normals
 from privsvm.numerics.team import meet
-from privsvm.numerics.vector_random import BUFFER, load_normals, next_exponentials
+from privsvm.numerics.vector_random import BUFFER
 from privsvm.solvers.clipped_gradients import (
     add_batch,
     finish_sum,
     is_reduced,
-    regulariser_norms,
+    round_weights,
     scratch_memory,
+    set_inside_regulariser,
     set_regulariser,
-    subtract_last,
+    view_weights,
+    weight_scale,
 )
 
-__all__ = ["OPTIMIZERS", "Memory", "Optimizer", "Schedule", "run_steps"]
+__all__ = ["OPTIMIZERS", "Memory", "Optimizer", "Sampling", "Schedule", "run_steps"]
 
 OPTIMIZERS = ("sgd", "adam")
 _SGD, _ADAM = range(2)
@@ -36,11 +40,30 @@ class Schedule(NamedTuple):
     rates: np.ndarray
     # First step whose iterate is a part of the average.
     average_from: int
-    noise_scale: float
+    # Sums are rounded to multiples of 2^shift, the cells of the noise.
+    shift: int
+    # Standard deviation of the noise in cells; 0 for none.
+    sigma: float
+    # What a cell is as a number, or without noise what a whole number of the sum is.
+    cell: float
     # One by the expected number of rows.
     portion: float
     # Whether the regulariser's gradient is added after the noise.
     outside: bool
+
+
+class Sampling(NamedTuple):
+    """How rows are drawn: each by a word of its own, which draws it if it is at most `last`."""
+
+    # 8 uint32.
+    key: np.ndarray
+    # Whether there is such a word.
+    some: bool
+    # Whether every word draws.
+    all: bool
+    last: np.uint64
+    # Work space.
+    bits: np.ndarray
 
 
 class Optimizer(NamedTuple):
@@ -61,38 +84,23 @@ class Memory(NamedTuple):
     # Moments of the optimizer.
     first: np.ndarray
     second: np.ndarray
-    # Weights in the form that `add_batch` works with.
+    # Rounded weights in the form that `add_batch` works with.
     worked: np.ndarray
     regulariser: np.ndarray
+    # Sums as whole numbers, int64.
+    totals: np.ndarray
 
 
 @jit_step()
-def _sample(stream, rate, mean_gap, n_rows, batch):
-    """List the rows of a step, each drawn with probability `rate`; return how many.
-
-    The gap before the next row is geometric: the whole part of `mean_gap`, which is ``-1 / log(1 - rate)``, times an
-    exponential number.
-    """
-    if rate >= 1.0:
+def _sample(sampling, step, n_rows, batch):
+    """List the rows of a step; return how many."""
+    if sampling.all:
         for i in range(n_rows):
             batch[i] = i
         return n_rows
-    if rate <= 0.0:
+    if not sampling.some:
         return 0
-    position, numbers = stream[1], stream[3]
-    used: Any = np.int64(position[1])
-    count, place = 0, -1.0
-    while True:
-        if used == numbers.shape[0]:
-            next_exponentials(stream)
-            used = 0
-        place += 1.0 + np.floor(numbers[used] * mean_gap)
-        used += 1
-        if not place < n_rows:
-            position[1] = np.uint64(used)
-            return count
-        batch[count] = np.int64(place)
-        count += 1
+    return sample_rows(sampling.key, step, sampling.last, n_rows, sampling.bits, batch)
 
 
 @jit_step(forceinline=True)
@@ -121,20 +129,29 @@ def _take_step(t, schedule, optimizer, low, high, noise, place, memory, average)
 
     Random number `place` belongs to the model's first number. The sum is cleared for the next step.
     """
-    noise_scale, portion = schedule.noise_scale, schedule.portion
+    sigma, cell, portion, shift = schedule.sigma, schedule.cell, schedule.portion, np.int64(schedule.shift)
+    half = (np.int64(1) << shift) >> np.int64(1)
     share = 1.0 / (t - schedule.average_from + 1.0)
     while low < high:
         # As many at a time as stay in the fastest cache.
         end = min(low + BUFFER, high)
         begin = 0
-        if noise_scale > 0.0:
-            begin = load_normals(noise, place + low)
+        if sigma > 0.0:
+            begin = load_rounded_normals(noise, place + low, sigma)
             end = min(low + BUFFER - begin, high)
         weights, gradient, mean = memory.weights[low:end], memory.gradient[low:end], average[low:end]
-        if noise_scale > 0.0:
-            numbers = noise[3][begin : begin + end - low]
+        totals = memory.totals[low:end]
+        if sigma > 0.0:
+            numbers = noise.cells[begin : begin + end - low]
             for i in range(gradient.shape[0]):
-                gradient[i] += noise_scale * numbers[i]
+                # Sums wrap around at 2^64, in 2^shift of which there are 2^(64 - shift): so does what is released.
+                noisy = ((totals[i] + half) >> shift) + numbers[i]
+                gradient[i] = np.float64((noisy << shift) >> shift) * cell
+                totals[i] = 0
+        else:
+            for i in range(gradient.shape[0]):
+                gradient[i] = np.float64(totals[i]) * cell
+                totals[i] = 0
         if schedule.outside:
             regulariser = memory.regulariser[low:end]
             for i in range(gradient.shape[0]):
@@ -164,72 +181,51 @@ def _cut(place, size, member, n_members):
 
 
 @jit_step()
-def _share_gradient(layout, part, own, gradient):
-    """Move a part of the features' gradients, and the intercepts', to where all members find them."""
-    n_vectors, n_features, _, _ = layout
-    for k in range(n_vectors):
-        source = own[k * n_features + part[0] : k * n_features + part[1]]
-        target = gradient[k * n_features + part[0] :]
-        for j in range(source.shape[0]):
-            target[j] = source[j]
-            source[j] = 0.0
-    if part[0] == 0:
-        source, target = own[n_vectors * n_features :], gradient[n_vectors * n_features :]
-        for k in range(n_vectors):
-            target[k] = source[k]
-            source[k] = 0.0
-
-
-@jit_step()
 def _reset(memory, average):
     """Start a run from zero."""
     for i in range(average.shape[0]):
         memory.weights[i], memory.gradient[i], average[i] = 0.0, 0.0, 0.0
-        memory.first[i], memory.second[i] = 0.0, 0.0
+        memory.first[i], memory.second[i], memory.totals[i] = 0.0, 0.0, 0
     for i in range(memory.worked.shape[0]):
         memory.worked[i] = 0.0
 
 
 @njit(inline="always")
 def _sum_gradients(
-    member, team, part, rows, batch, upcoming, layout, objective, outside, separate, memory, scratch, blocks, own
+    member, team, part, rows, batch, upcoming, layout, objective, outside, memory, scratch, blocks, own, total_share
 ):
     """Add up the step's clipped gradients; return False if a member has given up."""
     n_members, meetings = team
-    weights, regulariser, norms = memory.weights, memory.regulariser, (0.0, 0.0)
-    inside = objective.inside and (objective.margin_weight > 0.0 or objective.ridge > 0.0)
-    if inside or outside:
+    weights, regulariser = memory.weights, memory.regulariser
+    # All members find the same.
+    scale = weight_scale(weights)
+    if objective.inside:
+        set_inside_regulariser(weights, scale, layout, objective, part[0], part[1], regulariser)
+    elif outside:
         set_regulariser(weights, layout, objective, part[0], part[1], regulariser)
-    if inside:
-        if not meet(meetings, n_members):
-            return False
-        norms = regulariser_norms(weights, layout, objective, regulariser)
-    total_share = add_batch(
-        member, team, rows, batch, upcoming, weights, memory.worked, layout, objective, norms, scratch, blocks, part,
-        own,
-    )  # fmt: skip
-    if total_share < 0.0:
+    if rows.sparse:
+        first, end = part
+    else:
+        n_worked = layout.n_vectors - 1 if is_reduced(rows, objective) else layout.n_vectors
+        first, end = n_worked * member // n_members, n_worked * (member + 1) // n_members
+    round_weights(weights, layout, scale, rows.sparse, is_reduced(rows, objective), first, end, memory.worked)
+    if not meet(meetings, n_members):
         return False
-    finish_sum(rows, layout, objective, part, total_share, regulariser, own)
-    if separate:
-        _share_gradient(layout, part, own, memory.gradient)
-    return meet(meetings, n_members)
-
-
-@njit(inline="always")
-def _refresh_worked(member, team, layout, memory):
-    """Bring the differences to the last vector up to date; return False if a member has given up."""
-    n_members, meetings = team
-    n_worked = layout.n_vectors - 1
-    low, high = n_worked * member // n_members, n_worked * (member + 1) // n_members
-    subtract_last(memory.weights, layout, low, high, memory.worked)
+    view = view_weights(weights, scale, layout, objective, regulariser)
+    total_share[:] = 0
+    if not add_batch(
+        member, team, rows, batch, upcoming, memory.worked, layout, objective, view, scratch, blocks, part, own,
+        total_share, memory.totals,
+    ):  # fmt: skip
+        return False
+    finish_sum(rows, layout, objective, part, total_share, view, regulariser, memory.totals)
     return meet(meetings, n_members)
 
 
 @jit()
 def run_steps(
-    member, meetings, parts, rows, layout, objective, schedule, optimizer, sample_rate, record_every, sampling, noise,
-    models, memory, blocks, own, history,
+    member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, noise, models,
+    memory, blocks, own, history,
 ):  # fmt: skip
     """Run all steps for every model of `models` (n_runs, size), one run after the other.
 
@@ -246,18 +242,17 @@ def run_steps(
     objective : privsvm.solvers.clipped_gradients.Objective
     schedule : Schedule
     optimizer : Optimizer
-    sample_rate : float
-        Probability of each row to be in a step.
     record_every : int
         Steps from one record to the next; 0 for none.
-    sampling, noise : RandomStream
-        The member's copies of the team's streams.
+    sampling : Sampling
+    noise : privsvm.numerics.rounded_normals.RoundedStream
+        Both are the member's copies.
     models : ndarray (n_runs, size)
         Averages of the iterates.
     memory : Memory
     blocks : privsvm.solvers.clipped_gradients.Blocks
     own : ndarray
-        The member's memory for gradients, used where the parts of dense rows lie too close together.
+        Zeros. The member's memory for gradients, used where the parts of dense rows lie too close together.
     history : ndarray (n_records, size)
         Models on the way.
     """
@@ -266,11 +261,10 @@ def run_steps(
     part, team = (parts[member], parts[member + 1]), (n_members, meetings)
     batch, upcoming = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
     scratch = scratch_memory(n_vectors)
-    separate = n_members > 1 and not rows.sparse
-    own = own if separate else memory.gradient
+    own = own if n_members > 1 and not rows.sparse else memory.gradient
     # Without intercepts, their part stays 0.
-    used = size if objective.intercept_scale > 0.0 else size - n_vectors
-    mean_gap = -1.0 / np.log1p(-sample_rate) if 0.0 < sample_rate < 1.0 else 0.0
+    used = size if objective.has_intercept else size - n_vectors
+    total_share = np.zeros(2, np.int64)
     for run in range(models.shape[0]):
         average = models[run]
         if member == 0:
@@ -280,22 +274,20 @@ def run_steps(
         # Rows are drawn one step ahead, so that they can be fetched in time.
         n_upcoming = 0
         if n_steps > 0:
-            n_upcoming = _sample(sampling, sample_rate, mean_gap, n_rows, upcoming)
+            n_upcoming = _sample(sampling, run * n_steps, n_rows, upcoming)
         for t in range(n_steps):
             count, batch, upcoming = n_upcoming, upcoming, batch
             if t + 1 < n_steps:
-                n_upcoming = _sample(sampling, sample_rate, mean_gap, n_rows, upcoming)
+                n_upcoming = _sample(sampling, run * n_steps + t + 1, n_rows, upcoming)
             if not _sum_gradients(
                 member, team, part, rows, batch[:count], upcoming[:n_upcoming], layout, objective, schedule.outside,
-                separate, memory, scratch, blocks, own,
+                memory, scratch, blocks, own, total_share,
             ):  # fmt: skip
                 return
             place = (run * n_steps + t) * used
             low, high = _cut(place, used, member, n_members), _cut(place, used, member + 1, n_members)
             _take_step(t, schedule, optimizer, low, high, noise, place, memory, average)
             if not meet(meetings, n_members):
-                return
-            if is_reduced(rows, objective) and not _refresh_worked(member, team, layout, memory):
                 return
             if member == 0 and record_every > 0 and (t + 1) % record_every == 0:
                 source = average if t >= schedule.average_from else memory.weights
