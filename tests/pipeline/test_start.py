@@ -117,6 +117,8 @@ def test_a_job_is_what_a_new_python_would_be(folder, owner, monkeypatch):
 @pytest.mark.parametrize(("code", "status"), [
     ("pass", 0),
     ("raise SystemExit(7)", 7),
+    ("raise SystemExit('the reason')", 1),
+    ("raise SystemExit(-1)", 255),
     ("raise ValueError('the reason')", 1),
     ("import os; os.kill(os.getpid(), 15)", -signal.SIGTERM),
     ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
@@ -125,6 +127,22 @@ def test_a_caller_ends_as_its_job(folder, owner, code, status):
     called = call(write(folder, code))
     assert called.returncode == status
     assert ("the reason" in called.stderr) == ("the reason" in code)
+
+
+AT_THE_END = """
+import atexit, threading, time
+atexit.register(lambda: print("at exit"))
+def work():
+    time.sleep(0.2)
+    print("thread", end=", ")
+threading.Thread(target=work).start()
+print("main", end=", ")
+"""
+
+
+def test_a_job_ends_its_threads_and_calls_what_is_left_to_do(folder, owner):
+    called = call(write(folder, AT_THE_END))
+    assert (called.returncode, called.stdout, called.stderr) == (0, "main, thread, at exit\n", "")
 
 
 @pytest.mark.parametrize("victim", ["caller", "server", "owner"])
