@@ -57,12 +57,15 @@ def folder(tmp_path):
 @pytest.fixture
 def owner(folder, monkeypatch):
     monkeypatch.delenv(start.SOCKET, raising=False)
+    # Where the tests run in the background of a shell, all of this would ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     pipe = subprocess.PIPE
     process = subprocess.Popen([sys.executable, "-c", OWNER], cwd=folder, stdin=pipe, stdout=pipe, text=True)
     monkeypatch.setenv(start.SOCKET, process.stdout.readline().strip())
     monkeypatch.chdir(folder)
     yield process
     process.communicate()
+    signal.signal(signal.SIGINT, before)
 
 
 def write(folder, text, name="job.py"):
