@@ -7,12 +7,8 @@ from tests.chacha import chacha_block
 
 from privsvm.numerics.vector_random import (
     BUFFER,
-    fill_exponentials,
     fill_normals,
-    load_normals,
     logarithms,
-    next_exponentials,
-    open_stream,
     random_bits,
 )
 
@@ -123,24 +119,19 @@ def test_normals_are_box_and_muller():
     assert np.abs(out).max() > 9.0
 
 
-def test_exponentials_at_the_ends():
-    out = np.empty(2)
-    fill_exponentials(np.array([0, 2**64 - 1], dtype=np.uint64), out)
-    assert out[0] == pytest.approx(65 * np.log(2), rel=1e-15)
-    assert out[1] == 0.0
-
-
-def normals(stream, count):
-    """The first numbers of a stream."""
-    draws = []
-    for start in range(0, count, BUFFER):
-        assert load_normals(stream, start) == 0
-        draws.append(stream[3].copy())
-    return np.concatenate(draws)[:count]
+def normals(key, count):
+    """The first numbers of a key, a buffer at a time."""
+    bits, draws = np.empty(BUFFER, dtype=np.uint64), np.empty((-(-count // BUFFER), BUFFER))
+    for buffer, out in enumerate(draws):
+        random_bits(
+            np.frombuffer(key, dtype="<u4").astype(np.uint32), np.uint64(buffer * BUFFER // 8), np.uint64(0), bits
+        )
+        fill_normals(bits, out)
+    return draws.ravel()[:count]
 
 
 def test_normal_numbers_are_normal():
-    draws = normals(open_stream(bytes([1] * 32)), 2 * 10**6)
+    draws = normals(bytes([1] * 32), 2 * 10**6)
     n = draws.size
     assert scipy.stats.kstest(draws, "norm").pvalue > ALARM
     bound = scipy.stats.norm.isf(ALARM / 2)
@@ -155,24 +146,3 @@ def test_normal_numbers_are_normal():
             count, expected = int(tail.sum()), scipy.stats.norm.sf(edge)
             assert scipy.stats.binom.cdf(count, n, expected) > ALARM
             assert scipy.stats.binom.sf(count - 1, n, expected) > ALARM
-
-
-def test_exponential_numbers_are_exponential():
-    stream = open_stream(bytes([2] * 32))
-    draws = []
-    for _ in range(50):
-        next_exponentials(stream)
-        assert stream[1][1] == 0
-        draws.append(stream[3].copy())
-    draws = np.concatenate(draws)
-    assert scipy.stats.kstest(draws, "expon").pvalue > ALARM
-
-
-def test_streams_go_on_and_back_and_differ():
-    first, second = open_stream(bytes(32)), open_stream(bytes([5] * 32))
-    whole, other = normals(first, 5000), normals(second, 5000)
-    again = open_stream(bytes(32))
-    for index in (4999, 0, 1023, 1024, 1025, 3000, 2, 4095, 4096):
-        assert again[3][load_normals(again, index)] == whole[index]
-    assert np.unique(whole).size == whole.size
-    assert not np.isin(other, whole).any()

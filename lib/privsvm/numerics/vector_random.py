@@ -1,7 +1,7 @@
-"""Random numbers in bulk inside Numba code: ChaCha bits, exponential and normal numbers, all made of vectors.
+"""Random numbers in bulk inside Numba code: ChaCha bits, and normal numbers from them, all made of vectors.
 
-NumPy's generators give one number at a call. Here a stream is keyed by 256 bits, and fills whole buffers. The bits are
-the key stream of the cipher ChaCha (Bernstein 2008; RFC 8439) with 20 rounds, of 16 blocks side by side. Normal numbers
+NumPy's generators give one number at a call. Here a key of 256 bits fills whole buffers. The bits are the key stream of
+the cipher ChaCha (Bernstein 2008; RFC 8439) with 20 rounds, of 16 blocks side by side. Normal numbers
 come from them by the method of Box and Muller (1958), which needs no tables, with 64 bits for the radius (it reaches
 9.5) and 64 for the direction.
 """
@@ -21,14 +21,9 @@ from privsvm.numerics.jit import jit, jit_step
 
 __all__ = [
     "BUFFER",
-    "RandomStream",
-    "fill_exponentials",
     "fill_normals",
-    "load_normals",
     "logarithms",
-    "next_exponentials",
     "normal_pair",
-    "open_stream",
     "random_bits",
 ]
 
@@ -41,8 +36,6 @@ _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 # Blocks made at a time, and the uint64 in them.
 _LANES = 16
 _GROUP = 8 * _LANES
-
-RandomStream = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def _chacha_blocks(rounds: int):
@@ -173,13 +166,6 @@ def logarithms(values, out):
         out[i] = _log(values[i])
 
 
-@jit(fastmath={"contract"})
-def fill_exponentials(bits, out):
-    """Turn uniform bits into exponential numbers of mean 1."""
-    for i in range(out.shape[0]):
-        out[i] = -_log((np.float64(bits[i]) + 0.5) * _UNIT_64)
-
-
 _ANGLE_UNIT = float(np.pi / 2) * 2.0**-63
 _SIGN_BIT = np.int64(-(2**63))
 _S = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(11))
@@ -216,65 +202,8 @@ def normal_pair(radius_bits, angle_bits):
 
 @jit(fastmath={"contract"})
 def fill_normals(bits, out):
-    """Turn uniform bits into as many independent standard normal numbers; both have the same, even length."""
+    """Turn uniform bits into as many independent standard normal numbers, both of one, even length; for tests."""
     half = out.shape[0] // 2
     radius_bits, angle_bits, first, second = bits[:half], bits[half:], out[:half], out[half:]
     for i in range(half):
         first[i], second[i], _, _ = normal_pair(radius_bits[i], angle_bits[i])
-
-
-def open_stream(key: bytes) -> RandomStream:
-    """Open the stream of a key of 32 bytes.
-
-    Returns
-    -------
-    tuple of ndarray
-        Key (8, uint32), position (block counter and place in the buffer, uint64), bits (BUFFER), numbers (BUFFER).
-    """
-    words = np.frombuffer(key, dtype="<u4").astype(np.uint32)
-    # The buffer is used up.
-    position = np.array([0, BUFFER], dtype=np.uint64)
-    return words, position, np.empty(BUFFER, dtype=np.uint64), np.empty(BUFFER)
-
-
-@jit_step()
-def _next_bits(key, position, bits):
-    """Fill `bits` with the next blocks of the key stream."""
-    random_bits(key, position[0], np.uint64(0), bits)
-    position[0] += np.uint64(bits.shape[0] // 8)
-    position[1] = np.uint64(0)
-
-
-@jit()
-def next_exponentials(stream):
-    """Fill the buffer with the next numbers, of a stream that gives exponential numbers only; none of them is used."""
-    key, position, bits, numbers = stream
-    _next_bits(key, position, bits)
-    fill_exponentials(bits, numbers)
-
-
-@jit()
-def load_normals(stream, index):
-    """Fill the buffer that number `index` is in, of a stream that gives normal numbers only.
-
-    Parameters
-    ----------
-    stream : RandomStream
-        Its last array holds the numbers.
-    index : int
-        From 0; the stream may go back.
-
-    Returns
-    -------
-    int
-        Where in the buffer the number is.
-    """
-    key, position, bits, numbers = stream
-    buffer, place = divmod(index, BUFFER)
-    # Eight numbers a block; the counter stands behind the last block that was made.
-    block = np.uint64(buffer * (BUFFER // 8))
-    if position[0] != block + np.uint64(BUFFER // 8):
-        position[0] = block
-        _next_bits(key, position, bits)
-        fill_normals(bits, numbers)
-    return place
