@@ -458,7 +458,8 @@ class Prepared(_Record):
     n_splits: Positive
     classes: tuple[str, ...]
     classes_origin: Literal["declared", "data"]
-    prescaled: bool
+    prescaled: bool | None
+    prescaled_origin: Literal["declared", "catalogue"]
     sparse: bool
     parts: tuple[str, ...]
     protocol: dict[str, Any]

@@ -32,6 +32,7 @@ def prepared_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
         "dataset": "wine", "n_splits": n_splits, "classes": ["a", "b", "c"], "classes_origin": "declared",
         "declared_training_rows": None, "protocol": {"kind": "holdout", "stratified": False},
         "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
+        "prescaled_origin": "catalogue",
         "missing": {"columns_dropped": []},
         "n_features_origin": "declared",
     }  # fmt: skip

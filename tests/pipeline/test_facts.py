@@ -6,7 +6,8 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import minmax_scale
 
 from privsvm.data.catalogue import resolve
-from privsvm.data.prepare import _declared_training_rows, _random_splits
+from privsvm.data.download import download_raw
+from privsvm.data.prepare import _declared_training_rows, _random_splits, prepare
 from privsvm.data.prepared import PreparedData
 from privsvm.pipeline.condensing import condense_splits
 from privsvm.pipeline.training import data_facts, train_paths
@@ -15,11 +16,13 @@ DESCRIPTION = {
     "dataset": "wine", "n_splits": 1, "classes": ["a", "b", "c"], "classes_origin": "declared",
     "declared_training_rows": [140], "protocol": {"kind": "holdout", "stratified": False},
     "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
+    "prescaled_origin": "catalogue",
     "missing": {"columns_dropped": []}, "n_features_origin": "declared",
 }  # fmt: skip
 BROKEN = {
     "stratified": {"protocol": {"kind": "k_fold", "stratified": True}},
-    "scaled by statistics of its own rows": {"prescaled": True},
+    "the published file was scaled by statistics of its own rows": {"prescaled": True},
+    "nobody says whether the file was scaled": {"prescaled": None, "prescaled_origin": "declared"},
     "columns were dropped": {"missing": {"columns_dropped": [2]}},
     "scaling was taken from training rows": {"scaling": {"kind": "min_max", "origin": "training rows"}},
     "bounds of the scaling": {"scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "observed"}},
@@ -111,6 +114,23 @@ def test_declared_training_rows_are_those_of_the_splits(plan, expected):
         splits = _random_splits(entry, plan, load_wine().target, ("0", "1", "2"), 7, "e")
         assert [len(train) for train, _ in splits] == expected
     assert _declared_training_rows(entry, plan, ("all",), True, len(expected)) is None
+
+
+def test_a_file_of_ones_own_is_as_somebody_declares(tmp_path):
+    """A file that was standardised by its own rows used to count as untouched."""
+    (tmp_path / "own.csv").write_text("x,y,label\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(40)))
+    own = {"path": str(tmp_path / "own.csv"), "label": "label", "classes": ["a", "b"], "bounds": [0, 7]}
+    found = {}
+    for said in (None, True, False):
+        entry = resolve("own", own if said is None else {**own, "prescaled": said})
+        download_raw("own", "own.csv", tmp_path / "raw" / "own.csv", own)
+        _, description = prepare(entry, tmp_path / "raw", "holdout", 1, "demo")
+        facts = data_facts(description, "none", 0)
+        found[said] = facts["preparation"]
+        made = guarantee("pmsvm_wp", {name: description[name] for name in ("prescaled", "prescaled_origin")})
+        assert made.status == ("proved" if said is False else "claimed")
+    assert found == {None: "undeclared", True: "prescaled", False: "declared"}
+    assert "knows how it was made" in " ".join(made.assumptions)
 
 
 def test_facts_of_prepared_data():

@@ -209,6 +209,7 @@ def make_prepared(dataset: str, origin: str = "declared", **changes: Any) -> dic
         "classes_origin": origin,
         "declared_training_rows": None,
         "prescaled": False,
+        "prescaled_origin": "catalogue",
         "parts": ["all"],
         "scaling": {"kind": "bounds", "origin": "training rows" if origin == "data" else "declared"},
         "missing": {"rule": "none", "rows_dropped": 0, "columns_dropped": []},

@@ -205,8 +205,8 @@ class DatasetEntry:
         True for data declared in params.yaml.
     declared_rows : int or None
         Own data: the public number of rows. Where the catalogue says how many rows a part has, that is public.
-    prescaled : bool
-        True where the published file was scaled by statistics of its own rows.
+    prescaled : bool or None
+        True where the published file was scaled by statistics of its own rows; None where nobody says whether.
     note, bounds_note : str
         What to know before using it.
     papers : tuple of str
@@ -235,7 +235,7 @@ class DatasetEntry:
     declared_rows: int | None = None
     note: str = ""
     bounds_note: str = ""
-    prescaled: bool = False
+    prescaled: bool | None = False
     papers: tuple[str, ...] = ()
 
 
@@ -372,6 +372,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         verified=settings.sha256 is not None,
         own=True,
         declared_rows=settings.n_rows,
+        prescaled=settings.prescaled,
     )
 
 

@@ -99,6 +99,7 @@ def prepare(
         else "declared",
         "declared_training_rows": _declared_training_rows(entry, plan, roles, bool((~kept_rows).any()), len(splits)),
         "prescaled": entry.prescaled,
+        "prescaled_origin": "declared" if entry.own else "catalogue",
         "n_splits": len(splits),
         "sparse": is_sparse(X),
         "classes": list(classes),

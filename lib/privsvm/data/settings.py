@@ -206,6 +206,7 @@ class OwnSettings(Settings):
     member: Annotated[str | None, _optional(str)] = None
     n_features: Annotated[int | None, Obeys(optional(COUNT))] = None
     n_rows: Annotated[int | None, Obeys(optional(COUNT))] = None
+    prescaled: Annotated[bool | None, Obeys(_FLAG)] = None
 
 
 def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Settings:

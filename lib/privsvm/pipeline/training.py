@@ -25,6 +25,17 @@ from privsvm.records import CondensedRowsAttack, CondensedSplit
 __all__ = ["data_facts", "train_paths"]
 
 
+def _preparation(description: Mapping[str, Any]) -> str:
+    """Say what the file went through: of one's own file, nothing is known that is not declared."""
+    if description["prescaled"] is None:
+        return "undeclared"
+    if description["prescaled"]:
+        return "prescaled"
+    if description["missing"]["columns_dropped"]:
+        return "columns dropped"
+    return "declared" if description["prescaled_origin"] == "declared" else "untouched"
+
+
 def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dict[str, Any]:
     """State where the training rows of a prepared dataset come from, for `privsvm.privacy.gate`.
 
@@ -45,9 +56,8 @@ def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dic
     scaling, protocol = description["scaling"], description["protocol"]
     drawn = "stratified" if protocol.get("stratified") else "label-blind"
     declared = description["declared_training_rows"]
-    prepared = "columns dropped" if description["missing"]["columns_dropped"] else "untouched"
     facts = {
-        "preparation": "prescaled" if description["prescaled"] else prepared,
+        "preparation": _preparation(description),
         "condensing": condense,
         "split": {"given": "of the files", "resubstitution": "every row"}.get(protocol["kind"], drawn),
         "scaling": scaling["origin"],

@@ -42,7 +42,9 @@ class Facts:
         The number of rows, where it is declared to be public.
     """
 
-    preparation: Literal["as given", "untouched", "prescaled", "columns dropped"] | None = None
+    preparation: Literal["as given", "untouched", "declared", "prescaled", "undeclared", "columns dropped"] | None = (
+        None
+    )
     condensing: Literal["as given", "none", "ci", "fcm"] | None = None
     split: Literal["as given", "of the files", "every row", "label-blind", "stratified"] | None = None
     scaling: Literal["as given", "none", "declared", "training rows", "all rows"] | None = None
@@ -62,7 +64,11 @@ class Facts:
 
 # Words under which a proof stands, each with the assumption that goes into the record; None: nothing to say.
 HOLDS: Mapping[str, Mapping[str, str | None]] = {
-    "preparation": {"as given": None, "untouched": None},
+    "preparation": {
+        "as given": None,
+        "untouched": None,
+        "declared": "whoever declared that the file was not scaled by its own rows knows how it was made",
+    },
     "condensing": {"as given": None, "none": None},
     "split": {
         "as given": "neighbouring data sets are those given to fit: what was done to the rows before is not covered",
@@ -89,6 +95,8 @@ HOLDS: Mapping[str, Mapping[str, str | None]] = {
 BROKEN: Mapping[str, Mapping[str, str]] = {
     "preparation": {
         "prescaled": "the published file was scaled by statistics of its own rows",
+        "undeclared": "nobody says whether the file was scaled by statistics of its own rows (`prescaled: false` says "
+        "that it was not)",
         "columns dropped": "columns were dropped because of missing values in private rows",
     },
     "condensing": {
