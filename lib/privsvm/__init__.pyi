@@ -5,6 +5,7 @@ from privsvm.methods.ci_svm import CISVMClassifier as CISVMClassifier
 from privsvm.methods.ci_svm import CondensedInformation as CondensedInformation
 from privsvm.methods.crammer_singer import CrammerSingerClassifier as CrammerSingerClassifier
 from privsvm.methods.dp_frank_wolfe import DPFrankWolfeClassifier as DPFrankWolfeClassifier
+from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier as DPLeastSquaresClassifier
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier as DPSVMDVPClassifier
 from privsvm.methods.dpwss import DPWSSClassifier as DPWSSClassifier
 from privsvm.methods.fcm_svm import FCMSVMClassifier as FCMSVMClassifier

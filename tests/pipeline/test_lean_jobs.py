@@ -8,7 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsvm.base.released import ConstantPath, FourierPath, LinearPath, StandardizedLinearPath, UnitLinearPath
+from privsvm.base.released import (
+    CentredLinearPath,
+    ConstantPath,
+    FourierPath,
+    LinearPath,
+    StandardizedLinearPath,
+    UnitLinearPath,
+)
 from privsvm.data.prepare import write_prepared
 from privsvm.digests import canonical_json
 from privsvm.pipeline.model_files import model_record, save_paths
@@ -57,6 +64,7 @@ LINEAR = {"coef": np.ones((1, 1, 1, 3)), "intercept": np.zeros((1, 1, 1))}
 PATHS = {
     "linear": a_path(LinearPath, **LINEAR),
     "unit_linear": a_path(UnitLinearPath, **LINEAR),
+    "centred_linear": a_path(CentredLinearPath, **LINEAR, centre=np.zeros((1, 1, 3))),
     "standardized_linear": a_path(
         StandardizedLinearPath, **LINEAR, centre=np.zeros((1, 1, 3)), spread=np.ones((1, 1, 3)), bound=np.ones(1)
     ),

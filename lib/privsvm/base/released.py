@@ -20,6 +20,7 @@ from privsvm.privacy.guarantee import Guarantee
 
 __all__ = [
     "BlockPath",
+    "CentredLinearPath",
     "ConstantPath",
     "FourierPath",
     "KernelPath",
@@ -146,6 +147,32 @@ class UnitLinearPath(LinearPath):
         from privsvm.numerics.rows import unit_rows
 
         return super().scores(unit_rows(X), epsilon_index)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CentredLinearPath(LinearPath):
+    """Linear models, with offsets, of the directions in which unit rows lie from a centre.
+
+    Attributes
+    ----------
+    coef, intercept
+        As of `LinearPath`; of rows that are divided by their norm, less the centre, and divided by their norm again.
+    centre : ndarray (E, R, d)
+        Each model has its own.
+    """
+
+    kind: ClassVar[str] = "centred_linear"
+    array_names: ClassVar[tuple[str, ...]] = ("coef", "intercept", "centre")
+
+    centre: np.ndarray
+
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
+        from privsvm.numerics.rows import unit_rows
+
+        rows = unit_rows(X)
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        models = zip(*(getattr(self, name)[epsilon_index] for name in self.array_names), strict=True)
+        return np.stack([unit_rows(rows - centre) @ coef.T + intercept for coef, intercept, centre in models])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -447,8 +474,8 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
         If the kind is unknown or an array is missing.
     """
     paths = (
-        LinearPath, UnitLinearPath, StandardizedLinearPath, OneVsOneLinearPath, BlockPath, FourierPath, KernelPath,
-        OneVsRestKernelPath, ConstantPath, PredictionsPath,
+        LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, OneVsOneLinearPath, BlockPath,
+        FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath,
     )  # fmt: skip
     kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}
     if kind not in kinds:

@@ -1,0 +1,318 @@
+"""Noisy means and second moments of unit rows and their labels: exact sums, exact noise, and one joint sensitivity.
+
+Rows z have norm 1 at most, and a class has a code t, a unit vector. Their moments are the Gram matrix, the sum of
+``z z'``, and the cross moments, the sum of ``z t'``. Both are blocks of the sum of ``w w'`` for the rows ``w = (z, t)``
+of squared norm 2 at most. Without the third block, and with every number off the diagonal written once and counted
+with the root of 2, that is a vector of which one replaced row changes ``2 sqrt(2)`` at most, since
+``||w w' - v v'||^2 = |w|^4 + |v|^4 - 2 (w v)^2``: no more than the cross moments alone need. One row that is added
+changes it by ``sqrt(3)``. The Gram matrix alone changes by ``sqrt(2)`` and by 1. The proof is in
+`docs/proofs/second_moments.md`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Neighbours, relation_factor
+from privsvm.privacy.mechanisms import gaussian_on_grid
+
+__all__ = [
+    "Moments",
+    "MomentsMechanism",
+    "centred_rows",
+    "code_cells",
+    "constant_feature",
+    "exact_moments",
+    "noisy_centre",
+    "rows_per_noise",
+    "share_of_centre",
+    "simplex_codes",
+]
+
+# Value of the constant feature beside a unit row; both together are divided by their norm.
+_CONSTANT = 0.2 / math.sqrt(0.96)
+
+# Bits of a product of two whole numbers, and rows whose products are exact in float64.
+_PRODUCT_BITS = 40
+_EXACT_ROWS = 2**12
+# Rounding costs this share of the sensitivity at most, unless the noise has more cells than are quickly drawn.
+_ROUNDING_BITS = 20
+_MANY_CELLS = 2.0**40
+# A few operations are off by less.
+_ROUND_UP = 1.0 + 2.0**-48
+
+# The share of the budget that buys the centre.
+_SMALLEST_SHARE, _LARGEST_SHARE = 0.02, 0.25
+
+
+def simplex_codes(n_classes: int) -> np.ndarray:
+    """Make the codes of classes: unit vectors as far from each other as can be.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes c.
+
+    Returns
+    -------
+    ndarray (c, c - 1)
+        Two of them have the product ``-1 / (c - 1)``. Two classes have the codes -1 and 1.
+    """
+    codes = np.zeros((n_classes, n_classes - 1))
+    for j in range(1, n_classes):
+        codes[:j, j - 1], codes[j, j - 1] = -1.0, j
+        codes[: j + 1, j - 1] /= math.sqrt(j * (j + 1))
+    return codes * math.sqrt(n_classes / (n_classes - 1))
+
+
+def code_cells(n_classes: int) -> np.ndarray:
+    """Codes of classes (c, c - 1) in whole numbers of 2^-20, truncated toward zero; no squares add up to above 2^40."""
+    cells = np.trunc(simplex_codes(n_classes) * CELLS)
+    for row in cells:
+        while sum(int(cell) ** 2 for cell in row) > 2**_PRODUCT_BITS:
+            row -= np.sign(row)
+    return cells
+
+
+def rows_per_noise(n_rows: int, epsilon: float, delta: float, neighbours: Neighbours) -> float:
+    """Return how many rows add up to the noise on a sum of unit rows that has the whole budget; public."""
+    return n_rows / (relation_factor(neighbours) * gaussian_noise_multiplier(epsilon, delta))
+
+
+def share_of_centre(n_features: int, rows: float) -> float:
+    """Choose the share of the budget that buys the centre, from public numbers.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+    rows : float
+        See `rows_per_noise`.
+
+    Returns
+    -------
+    float
+        Enough for a noise of two thirds of a row on the mean, but no less than 2 % and no more than 25 %.
+    """
+    return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), _LARGEST_SHARE)
+
+
+def noisy_centre(cells: np.ndarray, n_rows: int, multiplier: float, source: NoiseSource) -> np.ndarray:
+    """Release the mean of unit rows, shrunk toward zero by its noise.
+
+    Parameters
+    ----------
+    cells : ndarray (n, d)
+        Rows in whole numbers of 2^-20, of norm 2^20 at most.
+    n_rows : int
+        Public number of rows.
+    multiplier : float
+        Standard deviation of the noise over what one row adds.
+    source : NoiseSource
+        Of the noise.
+
+    Returns
+    -------
+    ndarray (d,)
+        The sum with exact noise, times ``1 - d sigma^2 / ||sum||^2`` or 0 (James and Stein), over the number of rows.
+    """
+    sigma = multiplier * CELLS * _ROUND_UP
+    total = gaussian_on_grid(cells.sum(axis=0, dtype=np.int64), cells.shape[1], 1.0, sigma, source)
+    square = float(total @ total)
+    kept = max(0.0, 1.0 - cells.shape[1] * sigma**2 / square) if square > 0.0 else 0.0
+    centre: np.ndarray = total * (kept / (CELLS * n_rows))
+    return centre
+
+
+def centred_rows(cells: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Subtract a released centre from rows (n, d) of whole numbers of 2^-20, and divide by their norms, row by row."""
+    return unit_rows_on_grid(cells / CELLS - centre)
+
+
+def constant_feature(rows: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Append a constant to unit rows and divide by the norm of both.
+
+    Parameters
+    ----------
+    rows : ndarray (n, d)
+        Rows of norm 1 at most.
+
+    Returns
+    -------
+    cells : ndarray (n, d + 1)
+        Whole numbers of 2^-20; their squares add up to at most 2^40.
+    scale, constant : float
+        A unit row becomes ``(scale row, constant)``.
+    """
+    cells, constants, _ = unit_cells(rows, _CONSTANT)
+    scale = 1.0 / math.hypot(1.0, _CONSTANT)
+    return np.column_stack([cells, constants]), scale, _CONSTANT * scale
+
+
+def exact_moments(cells: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Add up outer products of whole numbers below 2^20, exactly.
+
+    Parameters
+    ----------
+    cells, codes : ndarray (n, d), (n, k)
+        Rows, and the codes of their classes.
+
+    Returns
+    -------
+    ndarray of int64 (d, d + k)
+        Gram matrix and cross moments side by side; sums beyond int64 wrap around.
+    """
+    n_features = cells.shape[1]
+    total = np.zeros((n_features, n_features + codes.shape[1]), dtype=np.int64)
+    for start in range(0, cells.shape[0], _EXACT_ROWS):
+        part = cells[start : start + _EXACT_ROWS]
+        both = np.hstack([part, codes[start : start + _EXACT_ROWS]])
+        # At most 2^52: exact whatever the order.
+        total += (part.T @ both).astype(np.int64)
+    return total
+
+
+class Moments(NamedTuple):
+    """Released moments."""
+
+    # (d, d), symmetric.
+    gram: np.ndarray
+    # (d, k).
+    cross: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MomentsMechanism:
+    """Release the moments of rows of norm 1 at most, and of the codes of their classes.
+
+    Parameters
+    ----------
+    n_features, n_codes : int
+        Length d of a row and k of a code; public. Without codes (0) the Gram matrix is released alone.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    multiplier : float
+        Standard deviation of the noise over what one row adds: half of what a replaced row changes.
+
+    Attributes
+    ----------
+    shift : int
+        Noise is added in whole numbers of ``2^(shift - 40)``.
+    sensitivity : float
+        What one row changes of the vector described at the head of this module, rounding included.
+    noise_scale : float
+        Standard deviation of the noise on each of its numbers.
+    spread : float
+        Standard deviation of the noise on cross moments and off the diagonal of the Gram matrix: less by a root of 2.
+    """
+
+    n_features: int
+    n_codes: int
+    neighbours: Neighbours
+    multiplier: float
+
+    @property
+    def _exact_sensitivity(self) -> float:
+        labelled = self.n_codes > 0
+        if self.neighbours == "replace_one":
+            return math.sqrt(8.0 if labelled else 2.0)
+        return math.sqrt(3.0 if labelled else 1.0)
+
+    @property
+    def shift(self) -> int:
+        size = self.n_features + self.n_codes
+        shift = max(0, _PRODUCT_BITS - _ROUNDING_BITS - math.ceil(math.log2(size)))
+        cells = self.multiplier * 2.0 ** (_PRODUCT_BITS - shift + 1)
+        return shift + max(0, math.ceil(math.log2(cells / _MANY_CELLS)))
+
+    @property
+    def _cells_sensitivity(self) -> float:
+        """The sensitivity in units of the noise's grid.
+
+        Rounding moves each of two numbers by half a unit at most. There are d of weight 1 and, with the root of 2,
+        ``d (d - 1) / 2 + d k`` others: ``sqrt(d^2 + 2 d k)`` in all.
+        """
+        exact = self._exact_sensitivity * 2.0 ** (_PRODUCT_BITS - self.shift)
+        rounding = self.n_features + self.n_codes if self.shift > 0 else 0
+        return (exact + rounding) * _ROUND_UP
+
+    @property
+    def _sigma(self) -> float:
+        return self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP
+
+    @property
+    def sensitivity(self) -> float:
+        return self._cells_sensitivity * 2.0 ** (self.shift - _PRODUCT_BITS)
+
+    @property
+    def noise_scale(self) -> float:
+        return self._sigma * 2.0 ** (self.shift - _PRODUCT_BITS)
+
+    @property
+    def spread(self) -> float:
+        return self.noise_scale / math.sqrt(2.0)
+
+    def rounded(self, exact: np.ndarray) -> np.ndarray:
+        """Round exact moments (d, d + k) to the noise's grid; whole numbers of it."""
+        half = (1 << self.shift) >> 1
+        rounded: np.ndarray = (exact + half) >> self.shift
+        return rounded
+
+    def release(self, cells: np.ndarray, codes: np.ndarray, source: NoiseSource) -> Moments:
+        """Release noisy moments.
+
+        Parameters
+        ----------
+        cells : ndarray (n, d)
+            Rows in whole numbers of 2^-20, of norm 2^20 at most.
+        codes : ndarray (n, k)
+            Codes of their classes, likewise: rows of `code_cells`.
+        source : NoiseSource
+            Of the noise.
+
+        Returns
+        -------
+        Moments
+        """
+        n_features = self.n_features
+        sums = self.rounded(exact_moments(cells, codes))
+        gram, cross = sums[:, :n_features], sums[:, n_features:]
+        sigma = self._sigma
+        others = sigma / math.sqrt(2.0) * _ROUND_UP
+        gram[np.diag_indices(n_features)] += source.rounded_normals(sigma, n_features)
+        upper = np.triu_indices(n_features, 1)
+        gram[upper] += source.rounded_normals(others, upper[0].size)
+        gram[upper[::-1]] = gram[upper]
+        if self.n_codes:
+            cross += source.rounded_normals(others, cross.size).reshape(cross.shape)
+        return Moments(self._numbers(gram), self._numbers(cross))
+
+    def _numbers(self, cells: np.ndarray) -> np.ndarray:
+        # Reduced by the modulus of the sums, which may have wrapped around: a function of the exact ones.
+        numbers: np.ndarray = ((cells << self.shift) >> self.shift) * 2.0 ** (self.shift - _PRODUCT_BITS)
+        return numbers
+
+    def largest_distance(self) -> float:
+        """Distance of the moments of two rows as far from each other as rows with a constant feature are, and noisy.
+
+        Returns
+        -------
+        float
+            Of two opposite rows with one label, or of one row and none: nearly the sensitivity.
+        """
+        rows = np.zeros((2, self.n_features - 1))
+        rows[:, 0] = 1.0, -1.0
+        cells = constant_feature(rows)[0]
+        codes = np.zeros((2, self.n_codes))
+        codes[:, :1] = CELLS
+        first, second = (exact_moments(cells[i : i + 1], codes[i : i + 1]) for i in range(2))
+        moved = (first - second if self.neighbours == "replace_one" else first) * 2.0**-_PRODUCT_BITS
+        gram, cross = moved[:, : self.n_features], moved[:, self.n_features :]
+        return math.sqrt(float(np.square(gram).sum() + 2.0 * np.square(cross).sum()))
