@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
 
 from privsvm.numerics import vector_math
-from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.noise_source import NO_TAPE, NoiseSource
 from privsvm.numerics.rounded_normals import rounded_normals
 from privsvm.numerics.unit_cells import unit_cells
 from privsvm.numerics.vector_random import random_bits
@@ -356,7 +356,7 @@ def test_sums_beyond_int64_wrap_around_with_their_noise():
     memory.totals[:] = [(value + 2**63) % 2**64 - 2**63 for value in exact]
     noise = noisy_gradient.open_rounded_stream(key)
     with np.errstate(over="ignore"):
-        noisy_steps._take_step(0, schedule, optimizer, 0, size, noise, 0, memory, np.zeros(size))
+        noisy_steps._take_step(0, schedule, optimizer, 0, size, noise, 0, memory, np.zeros(size), NO_TAPE, 0)
     modulus = 2 ** (64 - schedule.shift)
     for value, cell, weight in zip(exact, rounded_normals(key, schedule.sigma, size), memory.weights, strict=True):
         noisy = ((value + (1 << schedule.shift >> 1)) >> schedule.shift) + int(cell)

@@ -32,7 +32,7 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.numerics.grid_rows import grid_rows, grid_spacing
-from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.noise_source import NoiseSource, Stated
 from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.guarantee import Neighbours
@@ -134,9 +134,9 @@ def _wrapped(cells: np.ndarray, shift: int) -> np.ndarray:
 
 def _noisy_sum(cells: np.ndarray, bound: float, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Noisy sum of rows of whole numbers and of norm at most `bound`. Sums that do not fit into int64 wrap around."""
-    noise = source.rounded_normals(multiplier * bound * _ROUND_UP, cells.shape[1])
-    released: np.ndarray = (cells.sum(axis=0, dtype=np.int64) + noise).astype(np.float64)
-    return released
+    total = cells.sum(axis=0, dtype=np.int64)
+    noisy = source.add_rounded_normals(total, multiplier * bound * _ROUND_UP, Stated(bound, per_row=True))
+    return noisy.astype(np.float64)
 
 
 def _moment_shift(n_features: int) -> int:
@@ -162,12 +162,13 @@ def _noisy_moment(cells: np.ndarray, multiplier: float, source: NoiseSource) -> 
     rounded = (_moment(cells) + half) >> shift
     # The upper triangle, with the numbers off the diagonal times the root of 2, has the row's squared norm, 2^40 at
     # most. Rounding moves two such vectors apart by n_features grid steps at most.
-    sigma = multiplier * (2.0 ** (40 - shift) + n_features) * _ROUND_UP
-    diagonal = source.rounded_normals(sigma, n_features)
-    upper = np.triu_indices(n_features, 1)
-    above = source.rounded_normals(sigma / math.sqrt(2.0) * _ROUND_UP, upper[0].size)
-    rounded[np.diag_indices(n_features)] += diagonal
-    rounded[upper] += above
+    bound = 2.0 ** (40 - shift) + n_features
+    sigma, part = multiplier * bound * _ROUND_UP, math.sqrt(0.5)
+    diagonal, upper = np.diag_indices(n_features), np.triu_indices(n_features, 1)
+    stated = Stated(bound, per_row=True, more=True)
+    rounded[diagonal] = source.add_rounded_normals(rounded[diagonal], sigma, stated)
+    stated = Stated(bound * part, per_row=True)
+    rounded[upper] = source.add_rounded_normals(rounded[upper], sigma * part * _ROUND_UP, stated)
     rounded[upper[::-1]] = rounded[upper]
     return _wrapped(rounded, shift) * 2.0 ** (shift - 40)
 

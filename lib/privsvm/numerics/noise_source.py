@@ -9,12 +9,56 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from typing import NamedTuple
 
 import numpy as np
 
 from privsvm.digests import canonical_json
 
-__all__ = ["NoiseSource", "as_source", "seeded_source", "system_source"]
+__all__ = ["NO_TAPE", "NoiseSource", "Stated", "StepTape", "as_source", "seeded_source", "system_source"]
+
+
+class Stated(NamedTuple):
+    """What a mechanism states of its numbers. No draw depends on it: it is there for whoever records and checks draws.
+
+    Attributes
+    ----------
+    sensitivity : float
+        Largest distance between the numbers of neighbours, in the noise's norm (of scores: the largest change of any).
+    per_row : bool
+        Whether it is what one row adds to a sum. A row that is replaced then moves the sum by twice that.
+    grid : float
+        What 1 stands for in the method's own unit.
+    more : bool
+        Whether the numbers of the next draw belong to the same vector. Its noise multiplier is that of both.
+    """
+
+    sensitivity: float
+    per_row: bool = False
+    grid: float = 1.0
+    more: bool = False
+
+
+class StepTape(NamedTuple):
+    """What compiled steps write down, or read instead of drawing; for tests.
+
+    Attributes
+    ----------
+    mode : int
+        0: there is no tape. 1: steps write. 2: steps read `noisy` and `drawn`, and write `sums`.
+    sums, noisy : ndarray of int64 (n_steps, size)
+        Each step's sum on the grid of its noise, before and after the noise was added.
+    drawn : ndarray of uint8 (n_steps, n_rows)
+        Whether a step drew a row.
+    """
+
+    mode: int
+    sums: np.ndarray
+    noisy: np.ndarray
+    drawn: np.ndarray
+
+
+NO_TAPE = StepTape(0, *(np.empty((0, 0), dtype=kind) for kind in (np.int64, np.int64, np.uint8)))
 
 
 class NoiseSource:
@@ -65,6 +109,44 @@ class NoiseSource:
         from privsvm.numerics.exact_draws import exponential_choices
 
         return exponential_choices(self.next_key(), scores, scale)
+
+    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
+        """Add rounded normal numbers to whole numbers, int64 of any shape. Sums that do not fit wrap around."""
+        return numbers + self.rounded_normals(sigma, numbers.size).reshape(numbers.shape)
+
+    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+        """Add discrete Laplace noise to whole numbers, int64 of any shape. Sums that do not fit wrap around."""
+        return numbers + self.discrete_laplace(scale, numbers.size).reshape(numbers.shape)
+
+    def choose(self, scores: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+        """Choose one candidate per row of scores; see `exponential_choices`."""
+        return self.exponential_choices(scores, scale)
+
+    def step_tape(
+        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Stated
+    ) -> StepTape:
+        """Say who listens to compiled steps: nobody.
+
+        Parameters
+        ----------
+        n_steps : int
+            Number of steps.
+        size : int
+            Length of a step's sum.
+        n_rows : int
+            Number of rows.
+        threshold : int
+            A row is drawn if its word is below it; see `privsvm.numerics.exact_draws.sampling_threshold`.
+        sigma : float
+            Standard deviation of the noise, in cells of its grid.
+        stated : Stated
+            Of a step's sum.
+
+        Returns
+        -------
+        StepTape
+        """
+        return NO_TAPE
 
     def generator(self) -> np.random.Generator:
         """Return a generator of NumPy's, for draws that no guarantee rests on."""

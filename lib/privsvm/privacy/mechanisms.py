@@ -10,7 +10,7 @@ import numpy as np
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.exact_draws import LARGEST_CHOICE_SCALE, LARGEST_SCALE
-from privsvm.numerics.noise_source import NoiseSource, as_source
+from privsvm.numerics.noise_source import NoiseSource, Stated, as_source
 from privsvm.numerics.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
 from privsvm.privacy.accounting import (
     GAUSSIAN_ACCOUNTANT,
@@ -116,13 +116,21 @@ def gaussian_cells(noise_scale: float, grid: float) -> float:
 
 
 def gaussian_on_grid(
-    values: np.ndarray, size: int, grid: float, noise_scale: float, source: NoiseSource | np.random.Generator
+    values: np.ndarray,
+    size: int,
+    grid: float,
+    noise_scale: float,
+    sensitivity: float,
+    source: NoiseSource | np.random.Generator,
 ) -> np.ndarray:
-    """Round `size` numbers to a grid, a power of two, and add exact rounded Gaussian noise: see `gaussian_cells`."""
+    """Round `size` numbers to a grid, a power of two, and add exact rounded Gaussian noise: see `gaussian_cells`.
+
+    `sensitivity` is that of the rounded numbers, and stated to the source.
+    """
     cells = _grid_cells(values, size, grid)
-    noise = as_source(source).rounded_normals(noise_scale / grid, size)
     # A sum that does not fit wraps around: a function of the exact one.
-    released: np.ndarray = (cells + noise.reshape(cells.shape)) * grid
+    noisy = as_source(source).add_rounded_normals(cells, noise_scale / grid, Stated(sensitivity / grid, grid=grid))
+    released: np.ndarray = noisy * grid
     return released
 
 
@@ -202,7 +210,7 @@ class GaussianMechanism:
         ValueError
             If `values` has another size.
         """
-        return gaussian_on_grid(values, self.size, self.grid, self.noise_scale, source)
+        return gaussian_on_grid(values, self.size, self.grid, self.noise_scale, self.total_sensitivity, source)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,8 +287,8 @@ class LaplaceMechanism:
     def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector; see `GaussianMechanism.release`."""
         cells = _grid_cells(values, self.size, self.grid)
-        noise = as_source(source).discrete_laplace(self._cell_scale, self.size)
-        released: np.ndarray = (cells + noise.reshape(cells.shape)) * self.grid
+        stated = Stated(self.total_sensitivity / self.grid, grid=self.grid)
+        released: np.ndarray = as_source(source).add_discrete_laplace(cells, self._cell_scale, stated) * self.grid
         return released
 
 
@@ -481,7 +489,7 @@ class ExponentialSelections:
         """
         if scores.dtype != np.int64:
             raise TypeError(f"scores: are {scores.dtype}; must be int64")
-        chosen: np.ndarray = as_source(source).exponential_choices(scores, self.noise_scale)
+        chosen: np.ndarray = as_source(source).choose(scores, self.noise_scale, Stated(self.sensitivity))
         return chosen
 
 

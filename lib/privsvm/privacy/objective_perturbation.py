@@ -298,7 +298,7 @@ class ObjectivePerturbation:
     def linear_terms(self, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Draw the linear terms (k, size) of the objectives; multiples of `term_grid`."""
         size = self.n_vectors * self.size
-        terms = gaussian_on_grid(np.zeros(size), size, self.term_grid, self.noise_scale, source)
+        terms = gaussian_on_grid(np.zeros(size), size, self.term_grid, self.noise_scale, self.sensitivity, source)
         return terms.reshape(self.n_vectors, self.size)
 
     def release(self, minima: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
@@ -321,4 +321,5 @@ class ObjectivePerturbation:
         ValueError
             If `minima` has another size.
         """
-        return gaussian_on_grid(minima, self.n_vectors * self.size, self.grid, self.output_noise_scale, source)
+        size = self.n_vectors * self.size
+        return gaussian_on_grid(minima, size, self.grid, self.output_noise_scale, self.output_sensitivity, source)

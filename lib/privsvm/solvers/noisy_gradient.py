@@ -25,7 +25,7 @@ import scipy.sparse
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.exact_draws import sampling_threshold
-from privsvm.numerics.noise_source import NoiseSource, as_source
+from privsvm.numerics.noise_source import NO_TAPE, NoiseSource, Stated, as_source
 from privsvm.numerics.rounded_normals import check_sigma, open_rounded_stream
 from privsvm.numerics.row_tiles import ROWS
 from privsvm.numerics.sparse_rows import PADDING, canonical_rows
@@ -327,9 +327,13 @@ def _schedule(steps: GradientSteps, size: int) -> Schedule:
     )
 
 
-def _sampling(steps: GradientSteps, key: bytes, n_rows: int) -> Sampling:
-    """Convert the sampling rate, rounded down to a multiple of 2^-64."""
-    threshold = 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
+def _threshold(steps: GradientSteps) -> int:
+    """Return the sampling rate in units of 2^-64, rounded down."""
+    return 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
+
+
+def _sampling(threshold: int, key: bytes, n_rows: int) -> Sampling:
+    """Convert the sampling rate."""
     return Sampling(
         key=np.frombuffer(key, dtype="<u4").astype(np.uint32),
         some=threshold > 0,
@@ -556,17 +560,27 @@ def _run(
         totals=np.empty(size, dtype=np.int64),
     )
     blocks = _blocks(n_members, X.shape[0], n_classes)
+    given, threshold, tape = as_source(rng), _threshold(steps), NO_TAPE
+    if schedule.sigma > 0.0:
+        tape = given.step_tape(
+            n_steps=n_runs * steps.n_steps,
+            size=n_classes * (n_features + int(steps.fit_intercept)),
+            n_rows=X.shape[0],
+            threshold=threshold,
+            sigma=schedule.sigma,
+            stated=Stated(2.0 ** (PRODUCT_BITS - schedule.shift), per_row=True, grid=schedule.cell),
+        )
     # The next call with the same source has other keys.
-    source = NoiseSource(as_source(rng).next_key())
+    source = NoiseSource(given.next_key())
     sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
 
     def work(member: int, meetings: np.ndarray) -> None:
         # All members draw the same numbers.
-        sampling, noise = _sampling(steps, sampling_key, X.shape[0]), open_rounded_stream(noise_key)
+        sampling, noise = _sampling(threshold, sampling_key, X.shape[0]), open_rounded_stream(noise_key)
         own = np.zeros(size + PADDING)[:size]
         run_steps(
             member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, noise,
-            models, memory, blocks, own, history,
+            models, memory, blocks, own, history, tape,
         )  # fmt: skip
 
     run_team(work, n_members)

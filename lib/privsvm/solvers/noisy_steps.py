@@ -103,6 +103,34 @@ def _sample(sampling, step, n_rows, batch):
     return sample_rows(sampling.key, step, sampling.last, n_rows, sampling.bits, batch)
 
 
+@jit_step()
+def _tell_rows(tape, step, n_rows, count, batch):
+    """Write down the `count` rows of a step, or read others instead; return how many they are."""
+    drawn = tape.drawn[step]
+    if tape.mode == 1:
+        drawn[:] = 0
+        for i in range(count):
+            drawn[batch[i]] = 1
+        return count
+    count = 0
+    for i in range(n_rows):
+        batch[count] = i
+        count += drawn[i]
+    return count
+
+
+@jit_step()
+def _tell_sums(tape, step, low, totals, half, shift, numbers):
+    """Write down sums and noisy sums of a step from place `low` on, or read the latter and change the noise to fit."""
+    for i in range(totals.shape[0]):
+        exact = (totals[i] + half) >> shift
+        tape.sums[step, low + i] = exact
+        if tape.mode == 1:
+            tape.noisy[step, low + i] = exact + numbers[i]
+        else:
+            numbers[i] = tape.noisy[step, low + i] - exact
+
+
 @jit_step(forceinline=True)
 def _update(t, rate, gradient, weights, first, second, optimizer):
     """Take one step of the optimizer along `gradient`."""
@@ -124,10 +152,11 @@ def _update(t, rate, gradient, weights, first, second, optimizer):
 
 
 @jit_step()
-def _take_step(t, schedule, optimizer, low, high, noise, place, memory, average):
+def _take_step(t, schedule, optimizer, low, high, noise, place, memory, average, tape, step):
     """Turn the sum of gradients into the step's direction and take it, for the numbers [low, high) of the model.
 
-    Random number `place` belongs to the model's first number. The sum is cleared for the next step.
+    Random number `place` belongs to the model's first number. The sum is cleared for the next step. For the tape, it is
+    step number `step`.
     """
     sigma, cell, portion, shift = schedule.sigma, schedule.cell, schedule.portion, np.int64(schedule.shift)
     half = (np.int64(1) << shift) >> np.int64(1)
@@ -143,6 +172,8 @@ def _take_step(t, schedule, optimizer, low, high, noise, place, memory, average)
         totals = memory.totals[low:end]
         if sigma > 0.0:
             numbers = noise.cells[begin : begin + end - low]
+            if tape.mode > 0:
+                _tell_sums(tape, step, low, totals, half, shift, numbers)
             for i in range(gradient.shape[0]):
                 # Sums wrap around at 2^64, in 2^shift of which there are 2^(64 - shift): so does what is released.
                 noisy = ((totals[i] + half) >> shift) + numbers[i]
@@ -225,7 +256,7 @@ def _sum_gradients(
 @jit()
 def run_steps(
     member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, noise, models,
-    memory, blocks, own, history,
+    memory, blocks, own, history, tape,
 ):  # fmt: skip
     """Run all steps for every model of `models` (n_runs, size), one run after the other.
 
@@ -255,6 +286,8 @@ def run_steps(
         Zeros. The member's memory for gradients, used where the parts of dense rows lie too close together.
     history : ndarray (n_records, size)
         Models on the way.
+    tape : privsvm.numerics.noise_source.StepTape
+        Has one entry for each step of each run, or none.
     """
     n_vectors, n_members = layout.n_vectors, parts.shape[0] - 1
     n_rows, size, n_steps = rows.norms.shape[0], models.shape[1], schedule.rates.shape[0]
@@ -275,10 +308,14 @@ def run_steps(
         n_upcoming = 0
         if n_steps > 0:
             n_upcoming = _sample(sampling, run * n_steps, n_rows, upcoming)
+            if tape.mode > 0:
+                n_upcoming = _tell_rows(tape, run * n_steps, n_rows, n_upcoming, upcoming)
         for t in range(n_steps):
             count, batch, upcoming = n_upcoming, upcoming, batch
             if t + 1 < n_steps:
                 n_upcoming = _sample(sampling, run * n_steps + t + 1, n_rows, upcoming)
+                if tape.mode > 0:
+                    n_upcoming = _tell_rows(tape, run * n_steps + t + 1, n_rows, n_upcoming, upcoming)
             if not _sum_gradients(
                 member, team, part, rows, batch[:count], upcoming[:n_upcoming], layout, objective, schedule.outside,
                 memory, scratch, blocks, own, total_share,
@@ -286,7 +323,9 @@ def run_steps(
                 return
             place = (run * n_steps + t) * used
             low, high = _cut(place, used, member, n_members), _cut(place, used, member + 1, n_members)
-            _take_step(t, schedule, optimizer, low, high, noise, place, memory, average)
+            _take_step(
+                t, schedule, optimizer, low, high, noise, place, memory, average, tape, run * n_steps + t
+            )  # fmt: skip
             if not meet(meetings, n_members):
                 return
             if member == 0 and record_every > 0 and (t + 1) % record_every == 0:

@@ -1,0 +1,289 @@
+"""Record every draw of a release, and play it on a neighbour with what was released held fixed.
+
+After Re:cord-play (arXiv 2602.17454). What a draw was given is compared with what it stated, and all draws together
+with the record: so a method whose noise, sensitivity, sequence of draws or accounting is not that of its proof fails,
+and so does one that lets anything past its draws.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from privsvm.numerics.noise_source import NoiseSource, Stated, StepTape
+from privsvm.privacy.events import (
+    Composed,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    Neighbours,
+    PerturbedObjectives,
+    PoissonSampled,
+    SelfComposed,
+    leaves,
+    relation_factor,
+)
+
+__all__ = ["Call", "Recorder", "Replayer", "check_given", "check_record", "released_bits"]
+
+
+class Call(NamedTuple):
+    """One draw: what is public of it, what it was given, and what it released."""
+
+    kind: str
+    # Of the noise, in cells: standard deviation, b, or the scale of scores.
+    scale: float
+    stated: Stated
+    shape: tuple[int, ...]
+    # Of sampled steps: a row is drawn if its word is below; 2^64 draws all.
+    threshold: int
+    given: np.ndarray
+    released: np.ndarray
+    # Of steps, whether they drew a row.
+    drawn: np.ndarray
+
+    @property
+    def public(self):
+        return self[:5]
+
+
+NOBODY = np.empty((0, 0), dtype=np.uint8)
+
+
+class Recorder(NoiseSource):
+    """A source that draws like any other, and keeps what mechanisms gave it. Draws that state nothing are refused."""
+
+    def __init__(self, key=bytes(32), calls=None):
+        super().__init__(key)
+        self.calls = [] if calls is None else calls
+        self._open = 0
+
+    def part(self, name):
+        return type(self)(self._key_of("part", name), self.calls)
+
+    def next_key(self):
+        assert self._open, "a draw whose numbers and sensitivity nobody states"
+        self._open -= 1
+        return super().next_key()
+
+    def generator(self):
+        raise AssertionError("a draw that no guarantee rests on, in a method that proves something")
+
+    def _keep(self, kind, scale, stated, given, draw, threshold=2**64):
+        assert given.dtype == np.int64, f"{kind} noise on numbers that are not whole"
+        self._open += 1
+        released = draw(given, scale, stated)
+        assert self._open == 0
+        self.calls.append(Call(kind, scale, stated, given.shape, threshold, given.copy(), released.copy(), NOBODY))
+        return released
+
+    def add_rounded_normals(self, numbers, sigma, stated):
+        return self._keep("gaussian", sigma, stated, numbers, super().add_rounded_normals)
+
+    def add_discrete_laplace(self, numbers, scale, stated):
+        return self._keep("laplace", scale, stated, numbers, super().add_discrete_laplace)
+
+    def choose(self, scores, scale, stated):
+        return self._keep("selection", scale, stated, scores, super().choose)
+
+    def step_tape(self, *, n_steps, size, n_rows, threshold, sigma, stated):
+        self._open += 1
+        tape = StepTape(
+            1,
+            np.zeros((n_steps, size), dtype=np.int64),
+            np.zeros((n_steps, size), dtype=np.int64),
+            np.zeros((n_steps, n_rows), dtype=np.uint8),
+        )
+        self.calls.append(Call("steps", sigma, stated, (n_steps, size), threshold, tape.sums, tape.noisy, tape.drawn))
+        return tape
+
+
+class Replayer(Recorder):
+    """A source that draws nothing: it releases what another one released, to whoever calls in the same order.
+
+    Parameters
+    ----------
+    record : list of Call
+        Of the other one.
+    removed : int or None
+        Number of the row that this dataset lacks: all others keep their draws.
+    instead : dict of int to ndarray
+        By the number of the call: what is released in place of what was.
+    """
+
+    def __init__(self, record, removed=None, instead=None, calls=None):
+        super().__init__(calls=calls)
+        self.record, self.removed, self.instead = record, removed, instead or {}
+
+    def part(self, name):
+        return Replayer(self.record, self.removed, self.instead, self.calls)
+
+    def _keep(self, kind, scale, stated, given, draw, threshold=2**64):
+        return self._next(kind, scale, stated, given.shape, threshold, given)
+
+    def _next(self, kind, scale, stated, shape, threshold, given):
+        number = len(self.calls)
+        assert number < len(self.record), "more draws than on the other data set"
+        other = self.record[number]
+        assert (kind, scale, stated, shape, threshold) == other.public, "another draw than on the other data set"
+        released = self.instead.get(number, other.released)
+        self.calls.append(other._replace(given=given.copy(), released=released))
+        return released.copy()
+
+    def step_tape(self, *, n_steps, size, n_rows, threshold, sigma, stated):
+        self._open += 1
+        noisy = self._next("steps", sigma, stated, (n_steps, size), threshold, np.zeros((n_steps, size), np.int64))
+        drawn = self.calls[-1].drawn
+        drawn = drawn.copy() if self.removed is None else np.delete(drawn, self.removed, axis=1)
+        assert drawn.shape[1] == n_rows
+        self.calls[-1] = self.calls[-1]._replace(drawn=drawn)
+        return StepTape(2, self.calls[-1].given, noisy, drawn)
+
+
+def _whole(numbers):
+    return np.array([int(number) for number in numbers.ravel()], dtype=object)
+
+
+def _apart(call, other):
+    """Distance between what two calls were given, in the norm of their noise; squared, of Gaussian noise."""
+    move = _whole(call.given) - _whole(other.given)
+    if call.kind == "gaussian":
+        return sum(move * move)
+    return sum(abs(move)) if call.kind == "laplace" else max(abs(move))
+
+
+def check_given(calls, others, row, relation: Neighbours) -> float:
+    """Check that no draw was given numbers further apart than it stated, by whole numbers and fractions.
+
+    Parameters
+    ----------
+    calls, others : list of Call
+        Of the two datasets, which differ in row number `row`.
+    row : int
+        Its number in the first dataset.
+    relation : {"replace_one", "add_remove"}
+        How they differ there.
+
+    Returns
+    -------
+    float
+        The largest distance seen, in units of what was stated: at most 1.
+    """
+    assert len(calls) == len(others), "fewer draws than on the other data set"
+    largest, open_share = Fraction(0), Fraction(0)
+    for call, other in zip(calls, others, strict=True):
+        bound = Fraction(call.stated.sensitivity) * (int(relation_factor(relation)) if call.stated.per_row else 1)
+        if call.kind == "steps":
+            for step, (first, second) in enumerate(zip(call.given, other.given, strict=True)):
+                move = _whole(first) - _whole(second)
+                if not call.drawn[step, row]:
+                    assert not move.any(), "a step was moved by a row that it did not draw"
+                largest = max(largest, sum(move * move) / bound**2)
+            assert largest <= 1, "a step's sum moved further than stated"
+            continue
+        apart = _apart(call, other)
+        if call.kind != "gaussian":
+            assert apart <= bound, f"{call.kind} noise covers less than neighbours are apart"
+            largest = max(largest, (apart / bound) ** 2)
+            continue
+        open_share += apart / bound**2
+        assert open_share <= 1, "gaussian noise covers less than neighbours are apart"
+        largest = max(largest, open_share)
+        if not call.stated.more:
+            open_share = Fraction(0)
+    return math.sqrt(largest)
+
+
+def _multiplier(call, relation):
+    """Noise over what one row adds."""
+    return call.scale / (call.stated.sensitivity / (1.0 if call.stated.per_row else relation_factor(relation)))
+
+
+def recorded_leaves(calls, relation: Neighbours, record: Event) -> list[tuple[Event, int]]:
+    """Events of draws, in their order, and how often each happened.
+
+    Of perturbed objectives, two draws make an event; its number of objectives is that of `record`, and so is its
+    curvature, which no draw shows.
+    """
+    found: list[tuple[Event, int]] = []
+    waiting = list(calls)
+    if isinstance(record, PerturbedObjectives):
+        terms, minima = waiting
+        assert (terms.kind, minima.kind) == ("gaussian", "gaussian")
+        assert not terms.given.any(), "linear terms that know the rows"
+        signal = 1.0 / (_multiplier(terms, relation) * math.sqrt(record.n_objectives))
+        return [(PerturbedObjectives(signal, record.curvature, record.n_objectives, _multiplier(minima, relation)), 1)]
+    while waiting:
+        call = waiting.pop(0)
+        if call.kind == "steps":
+            rate = float(Fraction(call.threshold, 2**64))
+            step = Gaussian(_multiplier(call, relation))
+            found.append((step if call.threshold == 2**64 else PoissonSampled(rate, step), call.shape[0]))
+        elif call.kind == "laplace":
+            found.append((Laplace(_multiplier(call, relation)), 1))
+        elif call.kind == "selection":
+            found.append((ExponentialMechanism(2.0 * call.stated.sensitivity / call.scale), call.shape[0]))
+        else:
+            multipliers = [_multiplier(call, relation)]
+            while call.stated.more:
+                call = waiting.pop(0)
+                multipliers.append(_multiplier(call, relation))
+            found.append((Gaussian(min(multipliers)), 1))
+    return found
+
+
+def _runs(events):
+    """The same with equal neighbours added up."""
+    found: list[list] = []
+    for event, count in events:
+        if found and _same(found[-1][0], event):
+            found[-1][1] += count
+        else:
+            found.append([event, count])
+    return found
+
+
+def _same(first, second, accuracy=1e-9):
+    """Whether two leaves are equal but for round-off."""
+    if type(first) is not type(second):
+        return False
+    for field in dataclasses.fields(first):
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(one, Event):
+            if not _same(one, other, accuracy):
+                return False
+        elif one != other and not (isinstance(one, float) and math.isclose(one, other, rel_tol=accuracy)):
+            return False
+    return True
+
+
+def check_record(calls, guarantee) -> Event:
+    """Check that a record's event is what the draws add up to; return theirs."""
+    relation = guarantee.neighbours
+    own = recorded_leaves(calls, relation, guarantee.event)
+    found, stated = _runs(own), _runs(leaves(guarantee.event))
+    same = len(found) == len(stated) and all(
+        count == other_count and _same(event, other)
+        for (event, count), (other, other_count) in zip(found, stated, strict=True)
+    )
+    assert same, f"the draws are {found}, and the record says {stated}"
+    parts = [event if count == 1 else SelfComposed(event, count) for event, count in own]
+    return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+
+
+def released_bits(path):
+    """All that a path holds, as bytes and texts by name, but for seconds."""
+    found = {}
+    for field in dataclasses.fields(path):
+        value = getattr(path, field.name)
+        if field.name.endswith("seconds"):
+            continue
+        arrays = value if isinstance(value, tuple) and value and isinstance(value[0], np.ndarray) else (value,)
+        for index, item in enumerate(arrays):
+            found[f"{field.name}[{index}]"] = item.tobytes() if isinstance(item, np.ndarray) else repr(item)
+    return found
