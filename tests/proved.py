@@ -72,7 +72,7 @@ def cases():
             continue
         relations = [word for word in NEIGHBOURS if method.declared["neighbours"].constraint.accepts(word)]
         needed = MORE["landmarks"][0] if "landmarks" in method.declared else {}
-        choices = [{}]
+        choices = [{}, {"classes": [0, 1]}]
         for parameter, item in method.declared.items():
             choices += [{parameter: word} for word in _words(item) if parameter not in IDLE]
             choices += MORE.get(parameter, [])
