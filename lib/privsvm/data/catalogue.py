@@ -123,6 +123,8 @@ class DataPart:
         Whether the header is only assumed; one that looks like data is then refused.
     delimiter : str or None
         ``","``, ``"whitespace"``, ``"tab"`` or any character; None: the format's own.
+    encoding : str or None
+        Of a text file, as Python names it; None: UTF-8.
     drop_columns : tuple of int or str
         Columns that are neither label nor feature.
     rows : tuple of int or None
@@ -147,6 +149,7 @@ class DataPart:
     header_rows: int = 0
     header_assumed: bool = False
     delimiter: str | None = None
+    encoding: str | None = None
     drop_columns: tuple[int | str, ...] = ()
     rows: tuple[int, int] | None = None
     member: str | None = None
@@ -339,6 +342,9 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
     format_ = settings.format or _told_format(file_name, settings.member)
     header = settings.header if settings.header is not None else format_ == "csv"
     _check_label(settings.label, format_, header, file_name)
+    for key, formats in (("delimiter", ("csv", "data")), ("encoding", ("csv", "data", "arff"))):
+        if getattr(settings, key) is not None and format_ not in formats:
+            raise KeyedError(key, f"has no effect with format {format_!r}; remove it")
     delimiter = settings.delimiter
     if delimiter is None and file_name.removesuffix(".gz").lower().endswith(".tsv"):
         delimiter = "tab"
@@ -351,6 +357,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         header_rows=int(header) if format_ in ("csv", "data") else 0,
         header_assumed=settings.header is None,
         delimiter=delimiter,
+        encoding=settings.encoding,
         drop_columns=settings.drop_columns,
         member=settings.member,
         n_features=settings.n_features,
@@ -424,7 +431,8 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
     settings : mapping or None
         Keys ``scaling``, ``fit_on``, ``range``, ``bounds``, ``positive``, ``groups``, ``missing``, ``protocol``,
         ``parts`` (whose rows are pooled); for own data also ``path`` or ``url``, ``sha256``, ``format``, ``label``,
-        ``features``, ``classes``, ``delimiter``, ``header``, ``drop_columns``, ``member``, ``n_features``, ``n_rows``.
+        ``features``, ``classes``, ``delimiter``, ``encoding``, ``header``, ``drop_columns``, ``member``,
+        ``n_features``, ``n_rows``.
 
     Returns
     -------

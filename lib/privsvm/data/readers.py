@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsvm.data.catalogue import DataPart, DatasetEntry, normalise_label
+from privsvm.data.delimited import check_arff_fields, check_fields, decode_text
 from privsvm.data.packing import is_html, is_zip, read_member, unpack
 from privsvm.data.prepared import Features
 from privsvm.errors import PrivSVMError, nearest_name
@@ -28,6 +30,9 @@ __all__ = ["content_hash", "read_part"]
 SPARSE_DENSITY = 0.25
 SPARSE_FEATURES = 100
 MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null")
+# What `float` takes beyond this, such as 1_000 or digits of other scripts, is more likely a text.
+_NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
+_TRAILING_BLANKS = re.compile(r"[ \t]+(?=\r?\n|\Z)")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -122,8 +127,8 @@ def _read_file(path: Path, recipe: DataPart) -> tuple[Features, np.ndarray, list
     name = f"{path}" if recipe.member is None else f"{path}/{recipe.member}"
     X, labels, columns = _READERS[recipe.format](data, name, recipe)
     if recipe.label_member is not None:
-        text = _content(path, recipe, recipe.label_member).decode("utf-8", "replace")
-        labels = np.array(text.split())
+        text = _content(path, recipe, recipe.label_member)
+        labels = np.array(decode_text(text, f"{path}/{recipe.label_member}", recipe.encoding).split())
         if len(labels) != X.shape[0]:
             raise PrivSVMError(f"{name}: {X.shape[0]} rows but {len(labels)} labels; delete it and download it again")
     return X, labels, columns
@@ -254,11 +259,26 @@ def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
     return columns.index(key)
 
 
+def _number(value: Any) -> float:
+    """Read a number as files write it; ValueError if it is none."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise ValueError
+    return float(str(value))
+
+
+def _refuse_duplicates(columns: list[str], name: str) -> None:
+    """Refuse two columns of one name: a setting that names it would mean either."""
+    for column, times in Counter(column for column in columns if column).items():
+        if times > 1:
+            raise PrivSVMError(f"{name}: {times} columns are called {column!r}; give every column a name of its own")
+
+
 def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Split a pandas frame into numeric features and labels."""
     import pandas as pd
 
     columns = [str(column) for column in frame.columns]
+    _refuse_duplicates(columns, name)
     dropped = {_position(key, columns, name, "dropped") for key in recipe.drop_columns}
     label: int | None = None
     if recipe.label_member is None:
@@ -275,7 +295,7 @@ def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, n
         texts = series.astype("object").where(series.notna(), None)
         for row, text in enumerate(texts):
             try:
-                X[row, target] = np.nan if text is None or str(text).strip() in MISSING_TEXTS else float(str(text))
+                X[row, target] = np.nan if text is None or str(text).strip() in MISSING_TEXTS else _number(text)
             except ValueError:
                 raise PrivSVMError(
                     f"{name}: column {columns[index]!r} is not numeric ({text!r} in row {row + 1}); "
@@ -291,25 +311,27 @@ def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, n
 
 def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
     """Read delimited text, with or without a header."""
+    import warnings
+
     import pandas as pd
 
+    text = decode_text(data, name, recipe.encoding)
     separator = _separator(recipe)
-    options: dict[str, Any] = {
-        "sep": separator,
-        "skipinitialspace": True,
-        "encoding": "utf-8",
-        "encoding_errors": "replace",
-    }
+    if separator == r"\s+":
+        # Blanks at the end of a line are no delimiter.
+        text = _TRAILING_BLANKS.sub("", text)
+    options: dict[str, Any] = {"sep": separator, "skipinitialspace": True}
     # Before pandas 3.1 the default parser may be wrong in the last digit; from 3.1 on, naming a parser is deprecated.
     if tuple(int(number) for number in pd.__version__.split(".")[:2]) < (3, 1):
         options["float_precision"] = "round_trip"
     try:
         head = pd.read_csv(
-            io.BytesIO(data), header=None, nrows=1, skiprows=max(recipe.header_rows - 1, 0), dtype=str, **options
+            io.StringIO(text), header=None, nrows=1, skiprows=max(recipe.header_rows - 1, 0), dtype=str, **options
         )
         first = ["" if cell is None or cell != cell else str(cell).strip() for cell in head.iloc[0]]
         columns: list[Any] = first if recipe.header_rows else [str(index) for index in range(len(first))]
-        # Two columns may have the same name, so positions are used.
+        check_fields(text, name, separator, len(columns), recipe.header_rows)
+        # Positions name the columns: a header may leave names empty.
         positions = list(range(len(columns)))
         label = None
         if recipe.label is not None and recipe.label_member is None:
@@ -318,20 +340,23 @@ def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
             _check_header([cell for index, cell in enumerate(first) if index != label], name)
         # A class may be called "NA", so only features have texts for missing values.
         missing: dict[int, list[str]] = {index: list(MISSING_TEXTS) for index in positions if index != label}
-        frame = pd.read_csv(
-            io.BytesIO(data),
-            header=None,
-            names=positions,
-            index_col=False,
-            skiprows=recipe.header_rows,
-            keep_default_na=False,
-            na_values=missing,
-            dtype=None if label is None else {label: str},
-            low_memory=False,
-            on_bad_lines="error",
-            **options,
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError) as error:
+        with warnings.catch_warnings():
+            # What pandas only warns of, such as fields that it leaves out, changes the data.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.StringIO(text),
+                header=None,
+                names=positions,
+                index_col=False,
+                skiprows=recipe.header_rows,
+                keep_default_na=False,
+                na_values=missing,
+                dtype=None if label is None else {label: str},
+                low_memory=False,
+                on_bad_lines="error",
+                **options,
+            )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
         reason = str(error).strip().split("\n")[0]
         raise PrivSVMError(
             f"{name}: not readable as delimited text ({reason}); check `delimiter` and `header`"
@@ -355,13 +380,16 @@ def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
     import pandas as pd
     from scipy.io import arff
 
+    text = decode_text(data, name, recipe.encoding)
     try:
-        records, _ = arff.loadarff(io.StringIO(data.decode("utf-8", "replace")))
+        records, _ = arff.loadarff(io.StringIO(text))
     except (ValueError, NotImplementedError, StopIteration, IndexError, arff.ArffError) as error:
         reason = str(error).split("\n")[0] or type(error).__name__
         raise PrivSVMError(
             f"{name}: not readable as ARFF ({reason}); numeric and nominal attributes are understood, one row a line"
         ) from None
+    # SciPy takes what it needs of a row and leaves the rest.
+    check_arff_fields(text, name, len(records.dtype.names or ()))
     columns: dict[str, Any] = {}
     for field in records.dtype.names or ():
         column = records[field]
@@ -442,6 +470,8 @@ def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             variables = {key: stored[key] for key in stored.files}
+            if len(variables) < len(stored.files):
+                raise ValueError("two arrays have the same name")
     except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).split("\n")[0]
         raise PrivSVMError(f"{name}: not readable as .npz without Python objects ({reason}); write it again") from None

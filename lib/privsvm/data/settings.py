@@ -31,7 +31,13 @@ __all__ = [
 FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_TEXT = optional(text("must be a text"))
+# A longer one would be taken for a regular expression.
+_DELIMITER = optional(
+    text(
+        "must be one character, or whitespace, tab, comma or semicolon",
+        r"whitespace|tab|comma|semicolon|[\t !#$%&*,/:;<=>?@^_`|~]",
+    )
+)
 _FLAG = optional(FLAG)
 
 
@@ -154,6 +160,15 @@ def _parse_sha256(value: Any) -> str:
     return found
 
 
+def _parse_encoding(value: Any) -> str:
+    try:
+        # A text is encoded, since some codecs of Python turn bytes into bytes.
+        "a".encode(str(value))
+    except (LookupError, ValueError):
+        raise ValueError(f"{value!r} is no encoding of text; give one such as utf-8, latin-1 or cp1252") from None
+    return str(value)
+
+
 def _parse_list(value: Any) -> tuple[Any, ...]:
     return tuple(value) if _is_list(value) else (value,)
 
@@ -200,7 +215,8 @@ class OwnSettings(Settings):
     label: Annotated[int | str | None, Obeys(_COLUMN)] = None
     features: Annotated[str | None, _optional(str)] = None
     classes: Annotated[tuple[str, ...] | None, _optional(_parse_classes)] = None
-    delimiter: Annotated[str | None, Obeys(_TEXT)] = None
+    delimiter: Annotated[str | None, Obeys(_DELIMITER)] = None
+    encoding: Annotated[str | None, _optional(_parse_encoding)] = None
     header: Annotated[bool | None, Obeys(_FLAG)] = None
     drop_columns: Annotated[tuple[Any, ...], pydantic.PlainValidator(_parse_list)] = ()
     member: Annotated[str | None, _optional(str)] = None
