@@ -41,6 +41,10 @@ class Case(NamedTuple):
         values = {"classes": CLASSES, "neighbours": self.relation, **SMALL, **self.chosen, **changes}
         return self.method(**{name: value for name, value in values.items() if name in self.method.declared})
 
+    @property
+    def n_classes(self):
+        return len(self.chosen.get("classes", CLASSES))
+
     def __str__(self):
         shown = [f"{name}={value if np.ndim(value) == 0 else '...'}" for name, value in self.chosen.items()]
         return "-".join([self.method.__name__, self.relation, *shown])
@@ -51,14 +55,15 @@ def _words(item):
     options = item.constraint.schema.get("anyOf", [item.constraint.schema])
     words = [word for option in options for word in option.get("enum", ())]
     flags = [False, True] if any(option.get("type") == "boolean" for option in options) else []
-    return [value for value in [*words, *flags] if value != item.default]
+    # Yes is what None means, where rows are not scaled.
+    return [value for value in [*words, *flags] if value not in (item.default, item.default is None)]
 
 
 def _proves(case):
     """Whether a call proves something; a refusal proves nothing."""
     rows = np.array([[0.1, 0.2], [0.3, -0.1], [-0.2, 0.5]])
     try:
-        return case.model().fit(rows, [0, 1, 2]).guarantee_.status == "proved"
+        return case.model().fit(rows, [0, 1, case.n_classes - 1]).guarantee_.status == "proved"
     except ValueError:
         return False
 
@@ -75,7 +80,7 @@ def cases():
         choices = [{}, {"classes": [0, 1]}]
         for parameter, item in method.declared.items():
             choices += [{parameter: word} for word in _words(item) if parameter not in IDLE]
-            choices += MORE.get(parameter, [])
+            choices += [chosen for chosen in MORE.get(parameter, []) if chosen != needed]
         own = [Case(method, relation, {**needed, **chosen}) for relation in relations for chosen in choices]
         found += [case for case in own if _proves(case)]
     return found

@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.noise_source import NoiseSource, Stated
 from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
-from privsvm.privacy.mechanisms import gaussian_on_grid
 
 __all__ = [
     "Moments",
@@ -124,7 +123,8 @@ def noisy_centre(cells: np.ndarray, n_rows: int, multiplier: float, source: Nois
         The sum with exact noise, times ``1 - d sigma^2 / ||sum||^2`` or 0 (James and Stein), over the number of rows.
     """
     sigma = multiplier * CELLS * _ROUND_UP
-    total = gaussian_on_grid(cells.sum(axis=0, dtype=np.int64), cells.shape[1], 1.0, sigma, source)
+    exact = cells.sum(axis=0, dtype=np.int64)
+    total = source.add_rounded_normals(exact, sigma, Stated(CELLS, per_row=True)).astype(np.float64)
     square = float(total @ total)
     kept = max(0.0, 1.0 - cells.shape[1] * sigma**2 / square) if square > 0.0 else 0.0
     centre: np.ndarray = total * (kept / (CELLS * n_rows))
@@ -284,14 +284,16 @@ class MomentsMechanism:
         n_features = self.n_features
         sums = self.rounded(exact_moments(cells, codes))
         gram, cross = sums[:, :n_features], sums[:, n_features:]
-        sigma = self._sigma
-        others = sigma / math.sqrt(2.0) * _ROUND_UP
-        gram[np.diag_indices(n_features)] += source.rounded_normals(sigma, n_features)
-        upper = np.triu_indices(n_features, 1)
-        gram[upper] += source.rounded_normals(others, upper[0].size)
+        part = math.sqrt(0.5)
+        others = self._sigma * part * _ROUND_UP
+        diagonal, upper = np.diag_indices(n_features), np.triu_indices(n_features, 1)
+        stated = Stated(self._cells_sensitivity, more=True)
+        gram[diagonal] = source.add_rounded_normals(gram[diagonal], self._sigma, stated)
+        stated = Stated(self._cells_sensitivity * part, more=self.n_codes > 0)
+        gram[upper] = source.add_rounded_normals(gram[upper], others, stated)
         gram[upper[::-1]] = gram[upper]
         if self.n_codes:
-            cross += source.rounded_normals(others, cross.size).reshape(cross.shape)
+            cross = source.add_rounded_normals(cross, others, stated._replace(more=False))
         return Moments(self._numbers(gram), self._numbers(cross))
 
     def _numbers(self, cells: np.ndarray) -> np.ndarray:
