@@ -80,6 +80,9 @@ _REBUILD_CHECKS = 8
 # A gap this much below its target that is still not certified has more round-off than float64 can bound.
 _SURE_SHARE = 0.25
 
+# C is raised until scores may differ by a quarter of a margin, and by no more than this power of two.
+_LIFTED_EXPONENT, _LARGEST_LIFT = -2, 128
+
 # Share of the work so far that a face step may cost. Work is counted, in multiplications, and not timed: the result
 # must not depend on the machine's load.
 _FACE_SHARE = 0.2
@@ -588,6 +591,22 @@ def _certified(rows, alpha: np.ndarray, y: np.ndarray, C: float, gap: float, res
     return certified(shares, n_rows * n_classes, sum_error(n_rows, pull, 8.0 * round_off), reserve * length, gap)
 
 
+def _lift(squared_norms: np.ndarray, C: float, gap: float) -> int:
+    """Find a power of two that C may be raised by without changing more of the optimum than its length.
+
+    Feasible dual variables make weights no longer than ``sqrt(2) C sum ||x_i||``, and scores differ by at most
+    ``sqrt(2)`` times their length times a row's. Where that is below 1, the rivals of every row share all of its C, and
+    so the optimum is C times a vector without C. Beside margins of 1, the digits of its scores would be lost.
+    """
+    lengths = row_lengths(squared_norms)
+    reach = 2.0 * C * float(lengths.sum()) * float(lengths.max(initial=0.0))
+    if reach == 0.0:
+        return 0
+    # Neither C nor the target may overflow.
+    room = (1000 - max(math.frexp(gap)[1], 2 * math.frexp(C)[1])) // 2
+    return max(0, min(_LIFTED_EXPONENT - math.frexp(reach)[1], room, _LARGEST_LIFT))
+
+
 @one_blas_thread()
 def solve_crammer_singer(
     X, y: np.ndarray, n_classes: int, C: float, gap: float, max_epochs: int | None = None, reserve: float = 0.0
@@ -621,14 +640,34 @@ def solve_crammer_singer(
         X = np.ascontiguousarray(X, dtype=np.float64)
     rows: Any = (_SparseRows if scipy.sparse.issparse(X) or _has_few_numbers(X) else _DenseRows)(X, n_classes)
     y = np.ascontiguousarray(y, dtype=np.int64)
-    n_rows = X.shape[0]
-    alpha = np.zeros((n_rows, n_classes))
-    _set_rows_without_features(y, rows.squared_norms, C, alpha)
+    lift = _lift(rows.squared_norms, C, gap)
+    alpha = np.zeros((X.shape[0], n_classes))
+    if not lift:
+        _set_rows_without_features(y, rows.squared_norms, C, alpha)
+        return _solve(X, rows, y, alpha, C, gap, max_epochs, reserve)
+    # From here on no row gets back what its rivals share, so that the certificate's parts are those of this C too.
+    alpha[:] = -math.ldexp(C, lift) / (n_classes - 1)
+    alpha[np.arange(y.size), y] = math.ldexp(C, lift)
+    rows.rebuild_weights(alpha)
+    solution = _solve(X, rows, y, alpha, math.ldexp(C, lift), math.ldexp(gap, 2 * lift), max_epochs, reserve)
+    # A power of two rounds nothing.
+    coef, alpha = np.ldexp(solution.coef, -lift), np.ldexp(solution.alpha, -lift)
+    reached, loss = math.ldexp(solution.gap, -2 * lift), float(_margins(X, y, coef).max(axis=1).sum())
+    primal = 0.5 * float(np.vdot(coef, coef)) + C * loss
+    return dataclasses.replace(solution, coef=coef, alpha=alpha, primal=primal, dual=primal - reached, gap=reached)
+
+
+def _solve(
+    X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, gap: float, max_epochs: int | None, reserve: float
+) -> CrammerSingerSolution:
+    """Solve the problem from dual variables on, whose weights `rows` has; see `solve_crammer_singer`."""
+    n_rows, n_classes = alpha.shape
     face = Face(rows, y, C, n_classes)
     active = np.empty((n_rows, n_classes), dtype=np.int64)
     counts, due, order = np.empty((3, n_rows), dtype=np.int64)
     pause = np.ones(n_rows, dtype=np.int64)
-    previous, scores = np.zeros((2, n_rows, n_classes))
+    previous = np.zeros((n_rows, n_classes))
+    scores = rows.scores() if rows.by_feature.any() else previous.copy()
     state = np.uint64(1)
     n_epochs, n_checks, work, progress = 0, 0, 0.0, Progress()
     rebuilt, sure, exact = True, False, False
