@@ -126,13 +126,17 @@ ROOM = {
     # Features have no norm of their own to choose.
     "PrivateSVMRBFLaplaceClassifier-published": 0.2,
     "PrivateSVMRBFLaplaceClassifier": 0.55,
+    # Three problems leave so little for each that the loss is smoothed over more than a margin of 1: the slopes of
+    # opposite rows then add up to no more than one.
+    "ObjectivePerturbationClassifier-replace_one": 0.49,
 }
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_some_neighbours_need_what_is_stated(case):
     """Without them, the test above could not tell a sensitivity from half of it."""
-    room = ROOM.get(case.method.__name__ + ("-published" if "constant" in case.chosen else ""), 0.66)
+    name = case.method.__name__ + ("-published" if "constant" in case.chosen else "")
+    room = ROOM.get(str(case), ROOM.get(name, 0.66))
     needed = [0.0]
     # Among zeros: a row, the same with another label, its opposite, and none. What they need depends on the noise too.
     for key, size, row in itertools.product(range(8), (0.2, 1.0, 30.0), ([1.0, 1.0], [1.0, 0.0])):
