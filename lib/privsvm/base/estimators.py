@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.base.parameters import ALLOW_UNSOUND, CLASSES, EPSILON, LABELS, NEIGHBOURS, RANDOM_STATE, DeclaredEstimator
+from privsvm.base.tables import rows_of_users
 from privsvm.base.validation import check_consent, common_tags
 from privsvm.digests import canonical_json
 from privsvm.numerics.noise_source import NoiseSource, as_source, seeded_source, system_source
@@ -151,7 +152,7 @@ class ReleasedClassifier:
 
     def _checked_rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return validate_data(self, rows_of_users(X), reset=False, accept_sparse="csr", dtype=np.float64)
 
 
 class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.tables import refuse_masked, rows_of_users
 from privsvm.errors import nearest_name
 from privsvm.privacy.accounting import check_budget
 from privsvm.privacy.facts import AS_GIVEN, Facts
@@ -150,7 +151,7 @@ def check_training_data(
     ----------
     estimator : estimator
         Gets ``n_features_in_`` (and ``feature_names_in_``).
-    X : array-like or sparse matrix (n, d)
+    X : array-like, sparse matrix or table (n, d)
         Finite numbers.
     y : array-like (n,)
         Labels.
@@ -166,14 +167,16 @@ def check_training_data(
     Raises
     ------
     ValueError
-        If a label is outside `classes`, or there are fewer than two classes.
+        If rows or labels are not such (see `rows_of_users`), a label is outside `classes`, or there are fewer than two
+        classes.
     """
     # Imported late: checking parameters alone needs neither SciPy nor scikit-learn.
     import scipy.sparse
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
+    refuse_masked("y", y)
+    X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
     check_classification_targets(y)
     if scipy.sparse.issparse(X):
         # Entries stored twice add up, which bounds on the stored numbers would miss. A new matrix is made, since its

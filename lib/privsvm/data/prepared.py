@@ -15,6 +15,7 @@ from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, read_npz
 from privsvm.numerics.rows import is_sparse
+from privsvm.numerics.well_formed import check_sparse
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -65,6 +66,11 @@ def rows_of_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> Features:
     Returns
     -------
     ndarray or csr_array of shape (n, d)
+
+    Raises
+    ------
+    ValueError
+        If the arrays of sparse rows do not fit each other.
     """
     if name in arrays:
         return arrays[name]
@@ -74,7 +80,9 @@ def rows_of_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> Features:
     # 32-bit indices where they fit: several solvers take no others.
     width = np.int32 if max(len(data), *shape) < 2**31 else np.int64
     indices, indptr = arrays[f"{name}_indices"].astype(width), arrays[f"{name}_indptr"].astype(width)
-    return csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    rows = csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    check_sparse(rows)
+    return rows
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from privsvm.data.packing import is_html, is_zip, read_member, unpack
 from privsvm.data.prepared import Features
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.numerics.rows import is_sparse
+from privsvm.numerics.well_formed import check_sparse
 
 if TYPE_CHECKING:
     pass
@@ -166,9 +167,10 @@ def _stack(blocks: list[Any]) -> Features:
 
 
 def _dense_or_sparse(X: Any) -> Features:
-    """Keep a matrix that was read as sparse, or make it dense; see `read_part`."""
+    """Keep a matrix that was read as sparse, or make it dense; see `read_part`. ValueError if it is none."""
     from scipy.sparse import csr_array
 
+    check_sparse(X)
     X = csr_array(X, dtype=np.float64)
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -444,7 +446,10 @@ def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> t
         raise PrivSVMError(f"{name}: {X.shape[0]} rows of features but {len(labels)} labels; check the two variables")
     if isinstance(X, np.ndarray):
         return np.ascontiguousarray(X, dtype=np.float64), labels, []
-    return _dense_or_sparse(X), labels, []
+    try:
+        return _dense_or_sparse(X), labels, []
+    except ValueError as error:
+        raise PrivSVMError(f"{name}: variable {recipe.features!r}: {error}") from None
 
 
 def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.base.parameters import LABELS, DeclaredEstimator
 from privsvm.base.released import ConstantPath
+from privsvm.base.tables import rows_of_users
 from privsvm.base.validation import check_training_data, common_tags
 from privsvm.privacy.guarantee import Guarantee
 
@@ -70,7 +71,7 @@ class MajorityClassifier(ClassifierMixin, DeclaredEstimator):
     def predict(self, X) -> np.ndarray:
         """Predict the most frequent class for every row of X (n, d); returns labels (n,)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr")
+        X = validate_data(self, rows_of_users(X), reset=False, accept_sparse="csr")
         return np.repeat(self.classes_[np.argmax(self.class_frequencies_)], X.shape[0])
 
     def release_path(

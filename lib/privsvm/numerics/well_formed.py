@@ -1,0 +1,73 @@
+"""Whether the arrays of a sparse matrix fit each other; by NumPy alone.
+
+SciPy checks them where a matrix is made, but takes whatever is written into it afterwards. Compiled code that trusts
+them reads and writes beside its arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_sparse"]
+
+
+def check_sparse(X: Any) -> None:
+    """Refuse a sparse matrix whose index arrays point beside its data or its shape.
+
+    Parameters
+    ----------
+    X : SciPy sparse matrix or array
+        Of any format. Those made of Python objects (LIL, DOK) are to be checked again as CSR.
+
+    Raises
+    ------
+    ValueError
+        In one line, with what is wrong.
+    """
+    if len(X.shape) != 2:
+        raise ValueError(f"X is a sparse array of {len(X.shape)} dimensions: must have rows and columns")
+    match X.format:
+        case "csr":
+            _check_compressed(X, X.shape[0], X.shape[1])
+        case "csc":
+            _check_compressed(X, X.shape[1], X.shape[0])
+        case "bsr":
+            high, wide = X.blocksize
+            _check_compressed(X, X.shape[0] // max(high, 1), X.shape[1] // max(wide, 1))
+        case "coo":
+            for name, indices, size in (("row", X.row, X.shape[0]), ("column", X.col, X.shape[1])):
+                if len(indices) != len(X.data):
+                    raise ValueError(
+                        f"X: {len(indices)} {name} indices for {len(X.data)} values; build the matrix again"
+                    )
+                _check_indices(indices, size, name)
+
+
+def _check_compressed(X: Any, outer: int, inner: int) -> None:
+    """Check the three arrays of a CSR, CSC or BSR matrix with so many compressed and other places."""
+    ends, indices = np.asarray(X.indptr), np.asarray(X.indices)
+    if ends.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise ValueError("X: the index arrays of the sparse matrix are not whole numbers; build the matrix again")
+    if ends.shape != (outer + 1,):
+        raise ValueError(f"X: the sparse matrix has {len(ends)} row ends for {outer} rows; build the matrix again")
+    if indices.ndim != 1 or len(indices) != len(X.data):
+        raise ValueError(f"X: {len(indices)} indices for {len(X.data)} values; build the sparse matrix again")
+    if ends[0] != 0 or ends[-1] != len(indices) or bool(np.any(ends[1:] < ends[:-1])):
+        raise ValueError(
+            f"X: the row ends of the sparse matrix do not rise from 0 to {len(indices)}; build the matrix again"
+        )
+    _check_indices(indices, inner, "column" if X.format != "csc" else "row")
+
+
+def _check_indices(indices: Any, size: int, name: str) -> None:
+    if len(indices) == 0:
+        return
+    if np.asarray(indices).dtype.kind not in "iu":
+        raise ValueError(f"X: the {name} indices of the sparse matrix are not whole numbers; build the matrix again")
+    for index in (int(np.min(indices)), int(np.max(indices))):
+        if not 0 <= index < size:
+            raise ValueError(
+                f"X: {name} index {index} of the sparse matrix is beside its {size} {name}s; build it again"
+            )

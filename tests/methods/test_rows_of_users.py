@@ -1,0 +1,156 @@
+"""Rows that are no rows never reach compiled code, and no table is read as other numbers than its user sees."""
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+import scipy.sparse
+from tests.methods.test_contract import METHODS, ready
+
+from privsvm import DPFrankWolfeClassifier, MajorityClassifier
+from privsvm.base.tables import rows_of_users
+from privsvm.data.prepared import rows_of_arrays
+
+ROWS = np.array([[0.0, 0.1, 0.3], [0.2, 0.0, 0.0], [1.0, 0.9, 0.0], [0.8, 1.0, 0.5]] * 3)
+LABELS = np.array([0, 0, 1, 1] * 3)
+
+# What is written into a good matrix afterwards, for each of its arrays.
+DAMAGE = {
+    "index too large": ("indices", 0, 2**20),
+    "negative index": ("indices", 1, -1),
+    "rows end before they begin": ("indptr", 1, 1000),
+    "rows end behind the data": ("indptr", -1, 2**20),
+    "rows begin late": ("indptr", 0, 1),
+    "a row ends before 0": ("indptr", 1, -3),
+}
+
+
+def damaged(name, kind=scipy.sparse.csr_array):
+    array, place, value = DAMAGE[name]
+    X = kind(ROWS)
+    values = getattr(X, array).copy()
+    values[place] = value
+    setattr(X, array, values)
+    return X
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_malformed_rows_reach_no_method(method):
+    estimator = ready(method, classes=[0, 1])
+    # Checked before anything is compiled: this takes no time.
+    for name in DAMAGE:
+        with pytest.raises(ValueError, match=r"\AX: .*\Z"):
+            estimator.fit(damaged(name), LABELS)
+
+
+@pytest.mark.parametrize("model", [DPFrankWolfeClassifier(classes=[0, 1], random_state=0), MajorityClassifier()])
+def test_malformed_rows_reach_no_prediction(model):
+    model.fit(ROWS, LABELS)
+    right = model.predict(ROWS)
+    for name in DAMAGE:
+        with pytest.raises(ValueError, match=r"\AX: "):
+            model.predict(damaged(name))
+    with pytest.raises(ValueError, match="masked array"):
+        model.predict(np.ma.masked_array(ROWS, ROWS > 0.9))
+    np.testing.assert_array_equal(model.predict(scipy.sparse.csr_array(ROWS)), right)
+    np.testing.assert_array_equal(model.predict(pyarrow.table(dict(zip("abc", ROWS.T, strict=True)))), right)
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csc_array, scipy.sparse.bsr_array, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("name", DAMAGE)
+def test_other_formats(kind, name):
+    with pytest.raises(ValueError, match=r"\AX: "):
+        rows_of_users(damaged(name, kind))
+
+
+def test_coordinates_and_python_objects():
+    for change in ({"row": 99}, {"row": -1}, {"col": 3}):
+        X = scipy.sparse.coo_array(ROWS)
+        for name, value in change.items():
+            getattr(X, name)[2] = value
+        with pytest.raises(ValueError, match=r"\AX: (row|column) index"):
+            rows_of_users(X)
+    X = scipy.sparse.lil_array(ROWS)
+    X.rows[0][0] = 77
+    with pytest.raises(ValueError, match=r"\AX: column index 77"):
+        rows_of_users(X)
+    X = scipy.sparse.csr_array(ROWS)
+    X.indices = X.indices.astype(float)
+    with pytest.raises(ValueError, match="not whole numbers"):
+        rows_of_users(X)
+    for kind in ("csr", "csc", "bsr", "coo", "lil", "dok", "dia"):
+        np.testing.assert_array_equal(rows_of_users(scipy.sparse.csr_array(ROWS).asformat(kind)).toarray(), ROWS)
+
+
+def test_rows_of_a_file():
+    X = scipy.sparse.csr_array(ROWS)
+    arrays = {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr, "X_shape": np.array([12, 2])}
+    with pytest.raises(ValueError, match=r"column|ind"):
+        rows_of_arrays("X", arrays)
+
+
+def test_masked_arrays():
+    for X, y in ((np.ma.masked_array(ROWS), LABELS), (ROWS, np.ma.masked_array(LABELS))):
+        with pytest.raises(ValueError, match=r"\A[Xy] is a masked array"):
+            MajorityClassifier().fit(X, y)
+
+
+class Foreign:
+    """A table of a package that only has the old interface."""
+
+    def __dataframe__(self):
+        raise NotImplementedError
+
+
+class Streaming:
+    """A table of any package that hands over Arrow data, as those of Polars do."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __dataframe__(self):
+        raise NotImplementedError
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (["1", "2"], "column 'b' holds values of type"),
+        (pd.Categorical(["1", "2"]), "column 'b' holds values of type category"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "column 'b' holds values of type datetime64"),
+        (pd.array([1, None], dtype="Int64"), "column 'b' has 1 missing values"),
+        (pd.array([True, None], dtype="boolean"), "column 'b' has 1 missing values"),
+        (pd.array([1.5, None], dtype="double[pyarrow]"), "column 'b' has 1 missing values"),
+        ([1j, 2j], "column 'b' holds values of type complex"),
+        (pd.array(["x", "y"], dtype="string"), "column 'b' holds values of type str"),
+    ],
+)
+def test_columns_that_are_no_numbers(column, words):
+    with pytest.raises(ValueError, match=words):
+        MajorityClassifier().fit(pd.DataFrame({"a": [1.0, 2.0], "b": column}), [0, 1])
+
+
+def test_tables_are_read_as_they_are():
+    frame = pd.DataFrame(
+        {
+            "a": pd.array([1, 2], dtype="Int64"),
+            "b": [True, False],
+            "c": pd.array([0.5, 2.5], dtype="double[pyarrow]"),
+            "d": np.array([1, 2], dtype=object),
+        }
+    )
+    wanted = [[1, 1, 0.5, 1], [2, 0, 2.5, 2]]
+    np.testing.assert_array_equal(np.asarray(rows_of_users(frame), dtype=float), wanted)
+    table = pyarrow.table({"a": [1, 2], "b": [True, False], "c": [0.5, 2.5], "d": [1, 2]})
+    for given in (table, Streaming(table)):
+        model = MajorityClassifier().fit(given, [0, 1])
+        assert model.feature_names_in_.tolist() == list("abcd")
+        np.testing.assert_array_equal(np.asarray(rows_of_users(given), dtype=float), wanted)
+    with pytest.raises(ValueError, match=r"X is a test_rows_of_users.Foreign"):
+        MajorityClassifier().fit(Foreign(), [0, 1])
+    for texts in (np.array([["1"], ["2"]]), np.array([["2020-01-01"], ["2021-01-01"]], dtype="M8[D]")):
+        with pytest.raises(ValueError, match="must hold numbers"):
+            MajorityClassifier().fit(texts, [0, 1])
