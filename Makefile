@@ -85,7 +85,7 @@ lint: $(VENV)/ready  ## Check formatting, style, types, layers, spelling, workfl
 	snakemake -s reproduce/Snakefile --lint
 
 lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lock
-	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra dev \
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra sign --extra dev \
 		--generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra bench --constraints requirements.lock \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o bench/requirements.lock

@@ -19,6 +19,8 @@ PICTURE = REPOSITORY / "docs" / "images" / "architecture.svg"
 # Programs outside the library, above all of it.
 PROGRAMS = {"stages": "jobs of the workflow", "reproduce": "papers"}
 WHAT = {
+    "command": "privsvm",
+    "release": "models to hand over",
     "reproduction": "engine of reproductions",
     "pipeline": "what the stages call",
     "reporting": "page and figures",
@@ -35,7 +37,7 @@ WHAT = {
     "numerics": "compiled helpers",
 }
 # At the bottom, a bar in place of arrows.
-FOR_ALL = ("files", "models", "constraints", "digests", "errors")
+FOR_ALL = ("__main__", "files", "models", "constraints", "digests", "errors")
 # The pipeline finds methods by the name that params.yaml gives, which no import shows.
 BY_NAME = {("pipeline", "methods")}
 WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 80

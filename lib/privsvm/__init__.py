@@ -12,7 +12,13 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-_OTHERS = {"Guarantee": "privsvm.privacy.guarantee", "PrivSVMError": "privsvm.errors"}
+_OTHERS = {
+    "Guarantee": "privsvm.privacy.guarantee",
+    "PrivSVMError": "privsvm.errors",
+    "PublicSchema": "privsvm.data.public_schema",
+    "load": "privsvm.release.model",
+    "save": "privsvm.release.model",
+}
 
 
 @functools.cache

@@ -9,6 +9,7 @@ import sys
 import time
 
 import dp_accounting
+import filelock
 import mpmath
 import numpy as np
 import pytest
@@ -470,10 +471,10 @@ def test_a_killed_process_holds_nobody_up(folder, tmp_path):
 
 
 def test_where_there_are_no_locks_it_is_computed_all_the_same(folder, monkeypatch):
-    def refuse(handle, operation):
+    def refuse(lock, *settings, **more):
         raise OSError("no locks here")
 
-    monkeypatch.setattr(calibrations.fcntl, "flock", refuse)
+    monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
     assert stored_calibration({"one": 1}, lambda: {"number": 2.5}, lambda answer: True) == {"number": 2.5}
     assert the_file(folder).exists()
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = [
     "disclose_noise",
     "noise_generators",
     "noise_streams",
+    "plain_parameters",
     "randomness_of",
 ]
 
@@ -107,6 +109,16 @@ def disclose_noise(guarantee: Guarantee, rng: NoiseStreams | np.random.Generator
     return dataclasses.replace(guarantee, randomness=randomness_of(rng))
 
 
+def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of an estimator's parameters a file may hold: no seed, and words for what is no JSON value."""
+    plain = (str, int, float, bool, type(None))
+    return {
+        name: value if isinstance(value, plain) else str(type(value).__name__)
+        for name, value in parameters.items()
+        if name not in ("random_state", "classes", "allow_unsound")
+    }
+
+
 class ReleasedClassifier:
     """Prediction of an estimator that keeps its one released model as ``_path``; a mixin."""
 
@@ -139,6 +151,31 @@ class ReleasedClassifier:
         scores = self._released_scores(X)
         labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
         return labels
+
+    def save(self, path: str | os.PathLike[str], *, table: Mapping[str, Any] | None = None) -> None:
+        """Write the released model as files without code, which `privsvm.load` reads.
+
+        Parameters
+        ----------
+        path : path-like
+            The folder to write `model.npz` and `model.json` to.
+        table : mapping or None, default=None
+            A public schema by which tables become rows.
+        """
+        # Imported late: whoever trains does not wait for pydantic.
+        from privsvm.base.model_file import write_model
+
+        check_is_fitted(self)
+        parameters = {name: value for name, value in vars(self).items() if name in getattr(self, "declared", {})}
+        write_model(
+            path,
+            self._path,
+            classes=list(self.classes_),
+            n_features=self.n_features_in_,
+            guarantee=self.guarantee_,
+            recipe={"method": type(self).__name__, "parameters": plain_parameters(parameters)},
+            table=table,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the seed of a fitted model out of what is stored: whoever has it can subtract the noise."""

@@ -176,7 +176,10 @@ def check_training_data(
     from sklearn.utils.validation import validate_data
 
     refuse_masked("y", y)
-    X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
+    try:
+        X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
+    except ValueError as error:
+        raise _in_plain_words(error) from None
     check_classification_targets(y)
     if scipy.sparse.issparse(X):
         # Entries stored twice add up, which bounds on the stored numbers would miss. A new matrix is made, since its
@@ -203,6 +206,19 @@ def check_training_data(
     if known.size < 2:
         raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
     return X, codes.astype(np.int64), known
+
+
+def _in_plain_words(error: ValueError) -> ValueError:
+    """Name the remedy that keeps a proof where scikit-learn would name one that does not."""
+    said = str(error).split("\n")[0].rstrip(".")
+    if "NaN" in said:
+        return ValueError(
+            f"{said}: fill missing values with public ones (PublicSchema does); what is filled in from the rows, as "
+            "imputers do, is not covered by any epsilon"
+        )
+    if "could not convert string" in said:
+        return ValueError(f"{said}: declare the columns with PublicSchema, which turns texts into numbers")
+    return error
 
 
 def common_tags(tags: Any) -> Any:

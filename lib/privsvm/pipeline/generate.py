@@ -70,7 +70,7 @@ def _page() -> str:
 
 def _stub() -> str:
     """Write the public names for type checkers: a few, and the classes that the method files list."""
-    homes = {"Guarantee": "privsvm.privacy.guarantee", "PrivSVMError": "privsvm.errors"}
+    homes = dict(importlib.import_module("privsvm")._OTHERS)
     for implementation in implementations():
         module = importlib.import_module(f"privsvm.methods.{implementation}")
         classes = [name for name in module.__all__ if isinstance(getattr(module, name), type) and not name.isupper()]

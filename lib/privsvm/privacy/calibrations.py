@@ -9,11 +9,9 @@ used.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -111,26 +109,19 @@ def _read(
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Hold a lock that ends with the process; go on without one where the file system has no locks."""
-    try:
+    # Imported late: most answers are there already.
+    import filelock
+
+    lock = filelock.FileLock(path, timeout=_LONGEST_WAIT)
+    # Waiting for too long is an OSError too.
+    with contextlib.suppress(OSError, NotImplementedError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed below
-    except OSError:
+        lock.acquire(poll_interval=0.02)
+    try:
         yield
-        return
-    with handle:
-        end = time.monotonic() + _LONGEST_WAIT
-        while time.monotonic() < end:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(0.02)
-            except OSError:
-                break
-            else:
-                break
-        try:
-            yield
-        finally:
-            # A process that waits for the removed file still gets its lock, and finds the answer.
+    finally:
+        if lock.is_locked:
+            # A process that waits for the removed file opens the next one, and finds the answer.
             with contextlib.suppress(OSError):
                 path.unlink()
+            lock.release()

@@ -1,0 +1,325 @@
+"""One released model as two files that hold no code: the arrays, and a record of everything else with a digest.
+
+`model.npz` holds the arrays of a path (`privsvm.base.released`) with one epsilon and one repeat, `model.json` its
+record. The record says which version of this format it has: a version is read for ever, a newer one is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pydantic
+
+from privsvm.base.released import ReleasedPath, path_from_arrays
+from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.errors import PrivSVMError
+from privsvm.files import write_json, write_npz
+from privsvm.models import Model, check_model
+from privsvm.privacy.accountants import Account, group_account
+from privsvm.privacy.gate import Stored
+from privsvm.privacy.guarantee import Guarantee
+
+__all__ = [
+    "ARRAYS",
+    "MODEL_VERSION",
+    "RECORD",
+    "ModelFile",
+    "Protection",
+    "content_digest",
+    "plain_labels",
+    "protection_of",
+    "read_model",
+    "read_versioned",
+    "write_model",
+]
+
+MODEL_VERSION = 1
+ARRAYS, RECORD = "model.npz", "model.json"
+
+_FORMAT = "privsvm model"
+_GUARANTEE: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(Annotated[Guarantee, Stored()])
+
+
+class Protection(Model):
+    """Who is protected, and how well.
+
+    Attributes
+    ----------
+    unit : {"row", "person"}
+        What neighbouring data sets differ in.
+    rows : int
+        Rows that a unit has at most.
+    epsilon, delta : float
+        What holds for the unit; epsilon is None where nothing is proved.
+    accountant : str
+        What computed epsilon.
+    """
+
+    unit: Literal["row", "person"]
+    rows: int
+    epsilon: float | None
+    delta: float
+    accountant: str
+
+
+class ModelFile(Model):
+    """The record of a model.
+
+    Attributes
+    ----------
+    format, version : str, int
+        Of this file.
+    privsvm : str
+        Version of the library that wrote it.
+    kind : str
+        What the arrays are, see `privsvm.base.released`.
+    arrays : str
+        SHA-256 of the file that holds them.
+    classes : list
+        Labels in the order of their codes.
+    n_features : int
+        d.
+    guarantee : dict
+        The privacy record for rows, as JSON; `restored` judges it.
+    protection : Protection
+        What follows from it for whom.
+    recipe : dict
+        Class and parameters.
+    table : dict or None
+        The public schema by which a table becomes rows.
+    digest : str
+        SHA-256 of the canonical JSON of all other keys.
+    """
+
+    format: Literal["privsvm model"]
+    version: int
+    privsvm: str
+    kind: str
+    arrays: str
+    classes: list[str | int | float | bool]
+    n_features: int
+    guarantee: dict[str, Any]
+    protection: Protection
+    recipe: dict[str, Any]
+    table: dict[str, Any] | None
+    digest: str
+
+    @property
+    def restored(self) -> Guarantee:
+        """The guarantee, judged by the gate: its epsilon is computed again from its event.
+
+        Raises
+        ------
+        PrivSVMError
+            If it does not hold what it says, for rows or for persons.
+        """
+        try:
+            guarantee: Guarantee = _GUARANTEE.validate_json(canonical_json(self.guarantee))
+            found = protection_of(guarantee, self.protection.unit, self.protection.rows)
+        except ValueError as error:
+            reason = error.errors()[0]["msg"] if isinstance(error, pydantic.ValidationError) else str(error)
+            raise PrivSVMError(f"{RECORD}: the guarantee is refused ({reason}); get the model again") from None
+        stated = self.protection.epsilon
+        if (found.epsilon is None) != (stated is None) or (
+            found.epsilon is not None and stated is not None and abs(found.epsilon - stated) > 1e-6 * found.epsilon
+        ):
+            raise PrivSVMError(f"{RECORD}: epsilon is {stated}, and its event gives {found.epsilon}; get it again")
+        return guarantee
+
+
+def protection_of(
+    guarantee: Guarantee, unit: Literal["row", "person"], rows: int, delta: float | None = None
+) -> Protection:
+    """Say what a guarantee for rows means for whoever has several of them.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        For rows.
+    unit : {"row", "person"}
+        Who is protected.
+    rows : int
+        Rows of a unit, 1 for rows.
+    delta : float or None, default=None
+        For the unit; None is that of the guarantee.
+
+    Returns
+    -------
+    Protection
+    """
+    delta = guarantee.delta if delta is None else delta
+    if guarantee.status != "proved" or guarantee.event is None or guarantee.neighbours is None or delta is None:
+        return Protection(unit=unit, rows=rows, epsilon=None, delta=delta or 0.0, accountant="nothing is proved")
+    if rows == 1:
+        found = Account(guarantee.epsilon_proved, delta, str(guarantee.accountant))
+    else:
+        found = group_account(guarantee.event, rows, delta, guarantee.neighbours)
+    return Protection(unit=unit, rows=rows, epsilon=found.epsilon, delta=found.delta, accountant=found.accountant)
+
+
+def plain_labels(classes: Sequence[Any]) -> list[Any]:
+    """Turn labels into JSON values; raise PrivSVMError for one that JSON does not have."""
+    labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
+    for label in labels:
+        if not isinstance(label, (str, int, float, bool)):
+            raise PrivSVMError(f"class {label!r} is neither text nor number; train with such labels to save the model")
+    return labels
+
+
+def content_digest(content: Mapping[str, Any], *without: str) -> str:
+    """SHA-256 of the canonical JSON of a mapping, some keys left out."""
+    kept = {key: value for key, value in content.items() if key not in without}
+    return hashlib.sha256(canonical_json(kept).encode()).hexdigest()
+
+
+def write_model(
+    folder: str | os.PathLike[str],
+    path: ReleasedPath,
+    *,
+    classes: Sequence[Any],
+    n_features: int,
+    guarantee: Guarantee,
+    recipe: Mapping[str, Any],
+    protection: Protection | None = None,
+    table: Mapping[str, Any] | None = None,
+) -> str:
+    """Write one released model.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where the two files belong.
+    path : ReleasedPath
+        With one epsilon and one repeat.
+    classes : sequence (c)
+        Labels in the order of their codes.
+    n_features : int
+        d.
+    guarantee : Guarantee
+        For rows.
+    recipe : mapping
+        ``method`` and ``parameters``.
+    protection : Protection or None
+        None: of rows.
+    table : mapping or None
+        A public schema, see `privsvm.data.schema.Schema.to_json`.
+
+    Returns
+    -------
+    str
+        The digest.
+    """
+    from importlib.metadata import version
+
+    folder = Path(folder)
+    # Witnesses are computed from the rows.
+    guarantee = dataclasses.replace(guarantee, witness=None) if guarantee.status != "proved" else guarantee
+    if guarantee.witness is not None:
+        raise PrivSVMError("the guarantee has a witness, which is computed from the rows: fit without an audit")
+    write_npz(folder / ARRAYS, path.arrays())
+    content: dict[str, Any] = {
+        "format": _FORMAT,
+        "version": MODEL_VERSION,
+        "privsvm": version("privsvm"),
+        "kind": path.kind,
+        "arrays": sha256_of_file(folder / ARRAYS),
+        "classes": plain_labels(classes),
+        "n_features": int(n_features),
+        "guarantee": json.loads(canonical_json(guarantee)),
+        "protection": (protection or protection_of(guarantee, "row", 1)).model_dump(),
+        "recipe": dict(recipe),
+        "table": None if table is None else dict(table),
+    }
+    content["digest"] = content_digest(content)
+    write_json(folder / RECORD, content)
+    return str(content["digest"])
+
+
+def read_versioned(path: str | os.PathLike[str], form: str, newest: int) -> dict[str, Any]:
+    """Read a JSON file that says its format, version and digest.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    form : str
+        The format that it must have.
+    newest : int
+        The newest version that is known here.
+
+    Returns
+    -------
+    dict
+        With the digest checked.
+
+    Raises
+    ------
+    PrivSVMError
+        If it is missing, of another format, newer, or not as it was written.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise PrivSVMError(f"{path}: file not found; give the folder of a saved model") from None
+    except OSError as error:
+        raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); give the folder of a saved model") from None
+    damaged = PrivSVMError(f"{path}: damaged, its digest does not match; get the file again")
+    try:
+        content = json.loads(data)
+        version = content["version"] if content["format"] == form else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise damaged from None
+    if isinstance(version, int) and version > newest:
+        raise PrivSVMError(f"{path}: has version {version}, and {newest} is the newest known here; update PrivSVM")
+    if not isinstance(version, int) or version < 1:
+        raise damaged
+    signature = ("digest", "signature")
+    exact = data == (canonical_json(content, indent=1) + "\n").encode()
+    if not exact or content.get("digest") != content_digest(content, *signature):
+        raise damaged
+    return dict(content)
+
+
+def read_model(folder: str | os.PathLike[str]) -> tuple[ReleasedPath, ModelFile]:
+    """Read what `write_model` wrote.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder with the two files.
+
+    Returns
+    -------
+    path : ReleasedPath
+        Its guarantees are not filled in: `ModelFile.restored` judges the one there is.
+    record : ModelFile
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing, damaged, or of a newer version.
+    """
+    folder = Path(folder)
+    record = check_model(ModelFile, read_versioned(folder / RECORD, _FORMAT, MODEL_VERSION), str(folder / RECORD))
+    try:
+        data = (folder / ARRAYS).read_bytes()
+    except OSError as error:
+        raise PrivSVMError(f"{folder / ARRAYS}: cannot be read ({error.strerror}); get the file again") from None
+    if hashlib.sha256(data).hexdigest() != record.arrays:
+        raise PrivSVMError(f"{folder / ARRAYS}: damaged, it is not the file of {RECORD}; get both again")
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise PrivSVMError(f"{folder / ARRAYS}: no arrays without objects ({error}); get it again") from None
+    path = path_from_arrays(record.kind, arrays, epsilons=(0.0,), guarantees=(), n_classes=len(record.classes))
+    return path, record

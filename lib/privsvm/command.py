@@ -1,0 +1,338 @@
+"""The command ``privsvm``: from a table to a private model. Every command imports what it needs and no more.
+
+Exit codes: 0 done, 1 an error that the message names, 2 a command line that cannot be read, 3 a release that the ledger
+or the user does not allow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+
+__all__ = ["main"]
+
+_DESCRIPTION = """\
+Train a private classifier on a table of your own, and hand it over with a card that says what is proved.
+
+  privsvm schema patients.csv > schema.yaml      a draft from the header alone; edit it
+  privsvm release --data patients.csv --schema schema.yaml --epsilon 1 --out model/
+  privsvm predict model/ new.csv > predicted.csv
+"""
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from privsvm.release.drafts import draft_schema
+
+    look = {"label": options.label, "person": options.person, "delimiter": options.delimiter, "look": options.look}
+    print(draft_schema(options.table, **look), end="")
+    return 0
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from privsvm.data.schema import read_schema
+    from privsvm.release.inspection import inspect_table
+
+    declared = None if options.schema is None else read_schema(options.schema)
+    print("PRIVATE: what follows was read off the rows; no epsilon covers it. Do not hand it on.")
+    found = inspect_table(options.table, declared, options.delimiter)
+    print("\n".join(found) if found else "nothing found")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from privsvm.release.planning import expected_accuracy
+
+    print("Recommended method on made-up tables of this shape; no data are read. Least and greatest of the repeats.")
+    print("difficulty  AUC without privacy  epsilon  AUC          balanced accuracy")
+    shape = (options.rows, options.features, options.classes, options.prevalence)
+    for row in expected_accuracy(*shape, options.epsilon, rows_per_person=options.rows_per_person):
+        print(
+            f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8g} {row.auc[0]:.2f} - {row.auc[1]:.2f}  "
+            f"{row.balanced_accuracy[0]:.2f} - {row.balanced_accuracy[1]:.2f}"
+        )
+    return 0
+
+
+def _ledger_of(options: argparse.Namespace) -> Any:
+    from privsvm.release.ledger import Ledger, default_ledger
+
+    return Ledger(options.ledger or default_ledger(), wait=options.wait)
+
+
+def _release(options: argparse.Namespace) -> int:
+    from privsvm.data.schema import read_schema
+    from privsvm.release.releasing import release
+
+    def confirm(total: Any) -> bool:
+        print(
+            f"account {total.account!r}: {total.releases} release(s) so far cost epsilon {total.epsilon:.4g} per "
+            f"{total.unit}, delta {total.delta:.3g}, together. Budgets add up.",
+            file=sys.stderr,
+        )
+        if options.yes or not sys.stdin.isatty():
+            return bool(options.yes)
+        return input("Spend more? [y/N] ").strip().lower() in ("y", "yes")
+
+    declared = read_schema(options.schema)
+    print("training; a first run compiles for about 20 s (`privsvm warm-up` does it ahead)", file=sys.stderr)
+    done = release(
+        options.data,
+        declared,
+        options.out,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        neighbours=options.neighbours,
+        ledger=_ledger_of(options),
+        budget=options.budget,
+        confirm=confirm,
+        key=options.sign,
+        accuracy=options.accuracy,
+    )
+    entry, total = done.entry, done.total
+    if done.resumed:
+        print("this is the model of an earlier run, interrupted after it was in the ledger; nothing was spent now")
+    print(f"{options.out}: released, epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}, proved")
+    print(f"account {total.account!r}: {total.releases} release(s), epsilon {total.epsilon:.4g} in all")
+    return 0
+
+
+def _predict(options: argparse.Namespace) -> int:
+    import csv
+
+    import numpy as np
+
+    from privsvm.release.model import load
+
+    model = load(options.model)
+    names = [*options.keep, "predicted", *(f"share_{name}" for name in model.classes_.tolist())]
+    with contextlib.ExitStack() as stack:
+        out = sys.stdout if options.out is None else stack.enter_context(open(options.out, "w", newline=""))
+        writer = csv.writer(out, lineterminator="\n")
+        blocks = model.predict_table(options.table, tuple(options.keep))
+        for number, (labels, shares, kept) in enumerate(blocks):
+            if number == 0:
+                writer.writerow(names)
+            columns = [*kept, labels.tolist(), *np.round(shares, 6).T.tolist()]
+            writer.writerows(zip(*columns, strict=True))
+    return 0
+
+
+def _card(options: argparse.Namespace) -> int:
+    from privsvm.base.model_file import read_versioned
+    from privsvm.release.card import CARD_VERSION
+    from privsvm.release.releasing import CARD, CARD_FORMAT
+
+    card = read_versioned(Path(options.model) / CARD, CARD_FORMAT, CARD_VERSION)
+    for name, value in card.items():
+        if name in ("files", "format", "version"):
+            continue
+        listed = value if isinstance(value, list) else [value]
+        print(
+            f"{name.replace('_', ' ')}: " + ("\n  - ".join(["", *map(str, listed)]) if len(listed) > 1 else str(value))
+        )
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from privsvm.release.ledger import Ledger
+    from privsvm.release.releasing import verify
+
+    record = verify(options.model, options.key, None if options.ledger is None else Ledger(options.ledger))
+    protection = record.protection
+    print(
+        f"{options.model}: as it was written; epsilon {protection.epsilon:.4g} per {protection.unit}, delta "
+        f"{protection.delta:.3g}, computed again" + ("; signed by this key" if options.key else "; not signed for you")
+    )
+    return 0
+
+
+def _ledger(options: argparse.Namespace) -> int:
+    from privsvm.digests import canonical_json
+
+    ledger = _ledger_of(options)
+    entries = ledger.entries()
+    if options.export:
+        print(canonical_json([_deployment(entry) for entry in entries], indent=1))
+        return 0
+    for entry in entries:
+        print(
+            f"{entry.number} {entry.date} {entry.account}: epsilon {entry.epsilon:.4g} per {entry.unit}, "
+            f"delta {entry.delta:.3g}"
+        )
+    for name in dict.fromkeys(entry.account for entry in entries):
+        total = ledger.total(name)
+        print(
+            f"{name}: {total.releases} release(s), epsilon {total.epsilon:.4g} per {total.unit}, delta "
+            f"{total.delta:.3g}"
+        )
+    print(f"{ledger.path}: {len(entries)} release(s), head {entries[-1].head if entries else 'none'}")
+    return 0
+
+
+def _deployment(entry: Any) -> dict[str, Any]:
+    """Fields of public registries of deployments: data, unit of privacy, mechanism, parameters."""
+    guarantee = entry.guarantee
+    return {
+        "data": entry.account,
+        "date": entry.date,
+        "unit_of_privacy": entry.unit,
+        "rows_per_unit": entry.rows,
+        "neighbouring_relation": guarantee.neighbours,
+        "variant": "pure differential privacy" if entry.delta == 0 else "approximate differential privacy",
+        "mechanism": guarantee.mechanism,
+        "parameters": {"epsilon": entry.epsilon, "delta": entry.delta},
+        "accountant": guarantee.accountant,
+        "reference": guarantee.reference,
+        "model_digest": entry.model,
+    }
+
+
+def _methods(options: argparse.Namespace) -> int:
+    from privsvm.pipeline.methods import implementations
+    from privsvm.release.recipes import recommended
+
+    print(f"recommended: {recommended().implementation}")
+    print("\n".join(implementations()))
+    return 0
+
+
+def _datasets(options: argparse.Namespace) -> int:
+    from privsvm.data.catalogue import load_catalogue
+
+    for name, entry in load_catalogue().items():
+        parts = ", ".join(f"{part.n_rows} x {part.n_features}" for part in entry.parts.values())
+        print(f"{name}: {len(entry.classes or ())} classes, {parts}")
+    return 0
+
+
+def _warm_up(options: argparse.Namespace) -> int:
+    from privsvm.release.planning import expected_accuracy
+
+    print("compiling once, about 20 s", file=sys.stderr)
+    for n_classes in (2, 3):
+        expected_accuracy(200, 3, n_classes, 0.3, [1.0], repeats=1)
+    return 0
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: must be a positive finite number")
+    return number
+
+
+def _list_of_epsilons(text: str) -> list[float]:
+    return [_positive(part) for part in text.split(",")]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="privsvm", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    def command(name: str, run: Any, words: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=words, description=words)
+        added.set_defaults(run=run)
+        return added
+
+    def with_ledger(added: argparse.ArgumentParser) -> None:
+        added.add_argument("--ledger", help="file; else PRIVSVM_LEDGER, or ~/.privsvm/ledger.jsonl")
+        added.add_argument("--wait", type=_positive, default=30.0, help="seconds to wait for a locked ledger")
+
+    schema = command("schema", _schema, "draft a schema from a table's header")
+    schema.add_argument("table")
+    schema.add_argument("--label", help="the column to predict")
+    schema.add_argument("--person", help="the column that identifies persons")
+    schema.add_argument("--delimiter", default=",")
+    schema.add_argument("--look", action="store_true", help="read the values too; the draft is then private")
+
+    inspect = command("inspect", _inspect, "look at the rows for mistakes; the answer is private")
+    inspect.add_argument("table")
+    inspect.add_argument("--schema")
+    inspect.add_argument("--delimiter", default=",")
+
+    plan = command("plan", _plan, "say what accuracy to expect, without data")
+    plan.add_argument("--rows", type=int, required=True)
+    plan.add_argument("--features", type=int, required=True)
+    plan.add_argument("--classes", type=int, default=2)
+    plan.add_argument("--prevalence", type=float, default=0.5, help="share of the rarest class")
+    plan.add_argument("--rows-per-person", type=int, default=None)
+    plan.add_argument("--epsilon", type=_list_of_epsilons, default=[0.5, 1.0, 2.0], help="such as .5,1,2")
+
+    release = command("release", _release, "train one private model, enter it into the ledger, write it with its card")
+    release.add_argument("--data", required=True, help="CSV with a header")
+    release.add_argument("--schema", required=True, help="YAML, see `privsvm schema`")
+    release.add_argument(
+        "--epsilon", type=_positive, required=True, help="per person if the schema names one, else row"
+    )
+    release.add_argument("--out", required=True, help="folder to make")
+    release.add_argument(
+        "--delta", type=_positive, default=None, help="1e-5, or a tenth of 1 / rows if these are declared"
+    )
+    release.add_argument("--neighbours", choices=["replace_one", "add_remove"], default="replace_one")
+    release.add_argument("--budget", type=_positive, default=None, help="epsilon of all releases together")
+    release.add_argument("--yes", action="store_true", help="spend more on a data set that was released before")
+    release.add_argument("--sign", help="Ed25519 private key (PEM)")
+    release.add_argument("--accuracy", help="what to state on the card, from elsewhere than these rows")
+    with_ledger(release)
+
+    predict = command("predict", _predict, "score a table of any size")
+    predict.add_argument("model")
+    predict.add_argument("table")
+    predict.add_argument("--out", help="file; else standard output")
+    predict.add_argument("--keep", action="append", default=[], help="column to copy; may be given again")
+
+    card = command("card", _card, "print a model's card")
+    card.add_argument("model")
+
+    verify = command("verify", _verify, "check a model's files and its epsilon")
+    verify.add_argument("model")
+    verify.add_argument("--key", help="Ed25519 public key (PEM) of the signer")
+    verify.add_argument("--ledger", help="a ledger that must hold the release")
+
+    ledger = command("ledger", _ledger, "list releases and what they cost together")
+    ledger.add_argument("--export", action="store_true", help="as JSON, in the fields of public registries")
+    with_ledger(ledger)
+
+    command("methods", _methods, "list the methods")
+    command("datasets", _datasets, "list the catalogue of data sets")
+    command("warm-up", _warm_up, "compile ahead of the first release")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str or None
+        None: those of the process.
+
+    Returns
+    -------
+    int
+        The exit code, see the module.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except PrivSVMError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3 if type(error).__name__ == "RefusedError" else 1
+    except BrokenPipeError:
+        # Whoever reads has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"error: {error.filename or 'file system'}: {error.strerror or error}; check the path", file=sys.stderr)
+        return 1
+    return code

@@ -1,0 +1,121 @@
+"""What a look at the rows finds. Its answers are private: they are for the owner of the table alone."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from privsvm.data.schema import Column, Schema
+from privsvm.data.settings import normalise_label
+from privsvm.data.tables import read_chunks, table_columns
+
+__all__ = ["inspect_table"]
+
+_FEW = 20
+_EXACT = 1e-6
+
+
+def inspect_table(path: str | os.PathLike[str], schema: Schema | None = None, delimiter: str = ",") -> list[str]:
+    """List what may be wrong with a table.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    schema : Schema or None
+        Its declaration, where there is one.
+    delimiter : str, default=","
+        Of a file without a declaration.
+
+    Returns
+    -------
+    list of str
+        One line for each finding; empty where nothing was found.
+    """
+    if schema is None:
+        columns = table_columns(path, delimiter)
+        return [text for name, values in columns.items() for text in _scaled_by_itself(name, values)]
+    extra = [schema.label] + ([schema.person] if schema.person else [])
+    whole: dict[str, list[str]] = {}
+    for block in read_chunks(path, schema, extra, whole=True):
+        for name, values in block.items():
+            whole.setdefault(name, []).extend(values)
+    if not whole:
+        return ["no rows: the model will hold noise alone"]
+    found = _about_labels(schema, whole[schema.label])
+    for name, column in schema.features.items():
+        found += _about_column(name, column, whole[name])
+    if schema.person:
+        found += _about_persons(schema, whole[schema.person])
+    return found
+
+
+def _about_labels(schema: Schema, labels: Sequence[str]) -> list[str]:
+    counts = Counter(map(normalise_label, labels))
+    found = [f"{len(labels)} rows: too few for any noise to leave something"] if len(labels) < _FEW else []
+    other = sum(count for label, count in counts.items() if label not in schema.classes)
+    if other:
+        found.append(f"label: {other} rows have none of the classes; each counts as an empty row of the first class")
+    present = [name for name in schema.classes if counts[name]]
+    if len(present) == 1:
+        found.append(f"label: only class {present[0]!r} occurs; the model cannot tell classes apart")
+    absent = [name for name in schema.classes if not counts[name]]
+    return found + [f"label: class {name!r} does not occur" for name in absent if len(present) > 1]
+
+
+def _about_column(name: str, column: Column, values: Sequence[str]) -> list[str]:
+    if column.kind == "categories":
+        missing = sum(not value.strip() for value in values)
+        unknown = sum(bool(value.strip()) and normalise_label(value) not in column.words for value in values)
+        bucket = "no category at all" if column.unknown is None else repr(column.unknown)
+        return ([f"{name}: {unknown} values are none of the categories; they count as {bucket}"] if unknown else []) + (
+            [f"{name}: {missing} values are missing"] if missing else []
+        )
+    numbers = np.array([column.number(value) for value in values])
+    known = numbers[np.isfinite(numbers)]
+    low, high = column.limits
+    outside = int(((known < low) | (known > high)).sum())
+    found = []
+    if len(known) < len(values):
+        found.append(
+            f"{name}: {len(values) - len(known)} values are missing or cannot be read; they count as the fill value"
+        )
+    if outside:
+        found.append(f"{name}: {outside} values lie outside the bounds; each counts as the nearer end")
+    if len(known) and np.ptp(known) < 0.05 * (high - low):
+        found.append(f"{name}: the values fill less than a twentieth of the bounds; narrower public ones would help")
+    if column.kind == "number" and len(known) > 2 and (known.min(), known.max()) == (low, high) and low != round(low):
+        found.append(f"{name}: the bounds are the least and the greatest value exactly; were they read off the rows?")
+    return found + (_scaled_by_itself(name, values) if column.kind == "number" else [])
+
+
+def _scaled_by_itself(name: str, values: Sequence[str]) -> list[str]:
+    """Tell whether a column looks as if it had been scaled by its own rows."""
+    reader = Column(bounds=(0, 1))
+    numbers = np.array([reader.number(value) for value in values])
+    numbers = numbers[np.isfinite(numbers)]
+    if len(np.unique(numbers)) < 3:
+        return []
+    if abs(numbers.mean()) < _EXACT and any(abs(numbers.std(ddof=ddof) - 1.0) < _EXACT for ddof in (0, 1)):
+        return [f"{name}: mean 0 and deviation 1 exactly: standardised by these rows, which no epsilon covers"]
+    fractions = bool((numbers != np.round(numbers)).any())
+    if fractions and (numbers.min(), numbers.max()) in ((0.0, 1.0), (-1.0, 1.0)):
+        return [
+            f"{name}: from {numbers.min():g} to {numbers.max():g} exactly: scaled by these rows, which no epsilon "
+            "covers"
+        ]
+    return []
+
+
+def _about_persons(schema: Schema, persons: Sequence[str]) -> list[str]:
+    counts = Counter(map(normalise_label, persons))
+    nobody = counts.pop("", 0)
+    most = schema.rows_per_person or 1
+    left_out = sum(count - most for count in counts.values() if count > most)
+    found = [f"{schema.person}: {nobody} rows name nobody and are left out"] if nobody else []
+    if left_out:
+        found.append(f"{schema.person}: {left_out} rows beyond the first {most} of their person are left out")
+    return found

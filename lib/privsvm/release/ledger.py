@@ -1,0 +1,245 @@
+"""The ledger: one line for every release of a data set, each bound to the one before.
+
+An account is a declared name, so an edited file stays on its account. Lines are only ever added, under a lock, and are
+on the disk before a model leaves its temporary folder. Every entry holds the hash of the one before it; the last one is
+printed on the card of the release, so that edits and cuts show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from privsvm.base.model_file import content_digest
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
+from privsvm.privacy.accountants import group_account
+from privsvm.privacy.events import Composed
+from privsvm.privacy.gate import Stored, compose
+from privsvm.privacy.guarantee import Guarantee
+
+__all__ = ["LEDGER_VERSION", "Entry", "Ledger", "Total", "default_ledger"]
+
+LEDGER_VERSION = 1
+_START = "0" * 64
+_GUARANTEE: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(Annotated[Guarantee, Stored()])
+
+
+def default_ledger() -> Path:
+    """Path of the user's ledger: that of the environment variable PRIVSVM_LEDGER, or one in the home folder."""
+    return Path(os.environ.get("PRIVSVM_LEDGER") or Path.home() / ".privsvm" / "ledger.jsonl")
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One release.
+
+    Attributes
+    ----------
+    account : str
+        Declared name of the data set.
+    unit, rows : str, int
+        Who is protected, and how many rows of a unit count.
+    epsilon, delta : float
+        For the unit, of this release alone.
+    guarantee : Guarantee
+        For rows, judged by the gate when the ledger was read.
+    model : str
+        Digest of the model.
+    date : str
+        Day of the release.
+    head : str
+        Hash of the entry, which holds that of the one before.
+    """
+
+    account: str
+    unit: Literal["row", "person"]
+    rows: int
+    epsilon: float
+    delta: float
+    guarantee: Guarantee
+    model: str
+    date: str
+    head: str
+    number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Total:
+    """What the releases of one account cost together, for one row or one person."""
+
+    account: str
+    releases: int
+    unit: str
+    epsilon: float
+    delta: float
+    accountant: str
+
+
+class Ledger:
+    """An append-only file of releases.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; it is made with the first release, readable for its owner alone.
+    wait : float, default=30
+        Seconds to wait for another process that writes it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], wait: float = 30.0) -> None:
+        self.path, self.wait = Path(path), wait
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the ledger; raise PrivSVMError if another process holds it for too long."""
+        import filelock
+
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            with filelock.FileLock(f"{self.path}.lock", timeout=self.wait):
+                yield
+        except filelock.Timeout:
+            raise PrivSVMError(
+                f"{self.path}: locked by another release for {self.wait:g} s; wait for it, then run again"
+            ) from None
+
+    def entries(self) -> list[Entry]:
+        """Read and check all entries.
+
+        Returns
+        -------
+        list of Entry
+
+        Raises
+        ------
+        PrivSVMError
+            If a line was edited, moved or taken out, or is of a newer version.
+        """
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        except (OSError, UnicodeDecodeError) as error:
+            raise PrivSVMError(f"{self.path}: cannot be read ({error}); restore it from a copy") from None
+        # A line without its end was being written when a process was killed: nothing was released on it.
+        lines = text[: text.rfind("\n") + 1].splitlines()
+        found: list[Entry] = []
+        previous = _START
+        for number, line in enumerate(lines, start=1):
+            found.append(self._entry(line, number, previous))
+            previous = found[-1].head
+        return found
+
+    def _entry(self, line: str, number: int, previous: str) -> Entry:
+        broken = PrivSVMError(
+            f"{self.path}: line {number} is not as it was written, or one before it is missing; restore the file "
+            "from a copy, and keep the account's total in mind until then"
+        )
+        try:
+            content = json.loads(line)
+            version = content["version"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise broken from None
+        if isinstance(version, int) and version > LEDGER_VERSION:
+            raise PrivSVMError(f"{self.path}: line {number} has version {version}; update PrivSVM to read it")
+        if content.get("previous") != previous or content.get("hash") != content_digest(content, "hash"):
+            raise broken
+        try:
+            return Entry(
+                **{name: content[name] for name in ("account", "unit", "rows", "epsilon", "delta", "model", "date")},
+                guarantee=_GUARANTEE.validate_json(canonical_json(content["guarantee"])),
+                head=content["hash"],
+                number=number,
+            )
+        except (ValueError, KeyError, TypeError):
+            raise broken from None
+
+    def append(self, content: Mapping[str, Any]) -> Entry:
+        """Add a release; the caller holds the lock.
+
+        Parameters
+        ----------
+        content : mapping
+            Fields of `Entry` but ``head`` and ``number``; the guarantee may be an object or JSON.
+
+        Returns
+        -------
+        Entry
+            On the disk when this returns.
+        """
+        known = self.entries()
+        line = {
+            **content,
+            "version": LEDGER_VERSION,
+            "number": len(known) + 1,
+            "previous": known[-1].head if known else _START,
+        }
+        line["hash"] = content_digest(line)
+        text = canonical_json(line) + "\n"
+        entry = self._entry(text, len(known) + 1, line["previous"])
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "r+b") as handle:
+            # What a killed process left of a line is cut off.
+            whole = handle.read().rfind(b"\n") + 1
+            handle.truncate(whole)
+            handle.seek(whole)
+            handle.write(text.encode())
+            handle.flush()
+            os.fsync(handle.fileno())
+        return entry
+
+    def total(self, account: str, planned: Sequence[Entry] = ()) -> Total | None:
+        """Compose the releases of an account.
+
+        Parameters
+        ----------
+        account : str
+            Its name.
+        planned : sequence of Entry
+            Releases to count with those of the file.
+
+        Returns
+        -------
+        Total or None
+            None where there is no release.
+
+        Raises
+        ------
+        PrivSVMError
+            Where releases protect different units, or refer to different relations: no total is known for those.
+        """
+        return total_of(account, [entry for entry in self.entries() if entry.account == account] + list(planned))
+
+
+def total_of(account: str, entries: Sequence[Entry]) -> Total | None:
+    """Compose releases of one account; see `Ledger.total`."""
+    if not entries:
+        return None
+    kinds = {(entry.unit, entry.guarantee.neighbours) for entry in entries}
+    if len(kinds) > 1:
+        listed = " and ".join(sorted(f"{unit}s under {relation}" for unit, relation in kinds))
+        raise PrivSVMError(
+            f"account {account!r} would hold releases for {listed}, which have no total: release with the same unit "
+            "and relation as before"
+        )
+    unit = entries[0].unit
+    together = compose([entry.guarantee for entry in entries])
+    rows = max(entry.rows for entry in entries)
+    epsilon, delta, accountant = together.epsilon_proved, float(together.delta or 0.0), str(together.accountant)
+    if unit == "person":
+        events = tuple(entry.guarantee.event for entry in entries if entry.guarantee.event is not None)
+        assert together.neighbours is not None
+        delta = math.fsum(entry.delta for entry in entries)
+        epsilon, delta, accountant = group_account(Composed(events), rows, delta, together.neighbours)
+    if together.status != "proved":
+        accountant = "nothing is proved of all together"
+    return Total(account, len(entries), unit, epsilon, delta, accountant)

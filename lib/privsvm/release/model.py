@@ -1,0 +1,220 @@
+"""A released model that was read from its files: it predicts, and says what is proved of it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.model_file import ModelFile, Protection, read_model, write_model
+from privsvm.base.released import ReleasedPath
+from privsvm.data.schema import Schema, parse_schema
+from privsvm.data.tables import Encoder, read_chunks
+from privsvm.errors import PrivSVMError
+from privsvm.privacy.guarantee import Guarantee
+
+__all__ = ["ReleasedModel", "load", "probabilities", "save"]
+
+
+def probabilities(scores: np.ndarray) -> np.ndarray:
+    """Turn decision values into numbers that add up to 1.
+
+    Parameters
+    ----------
+    scores : ndarray (n, k)
+        k is 1 for two classes decided by sign.
+
+    Returns
+    -------
+    ndarray (n, c)
+        The logistic curve of the decision values, a fixed one: calibrating it on rows would cost privacy.
+    """
+    if scores.shape[1] == 1:
+        scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+class ReleasedModel:
+    """A model as it was released.
+
+    Predicting needs NumPy, and nothing is compiled for linear models.
+
+    Parameters
+    ----------
+    path : ReleasedPath
+        With one model.
+    record : ModelFile
+        Of it.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    protection_ : Protection
+        Who is protected, and how well, as the file states it.
+    schema_ : Schema or None
+        By which tables become rows.
+    """
+
+    def __init__(self, path: ReleasedPath, record: ModelFile) -> None:
+        self._path, self.record = path, record
+        self.classes_ = np.array(record.classes)
+        self.n_features_in_ = record.n_features
+        self.protection_: Protection = record.protection
+        self.schema_: Schema | None = None if record.table is None else parse_schema(record.table, "the model's schema")
+        self._encoder = None if self.schema_ is None else Encoder(self.schema_)
+
+    @functools.cached_property
+    def guarantee_(self) -> Guarantee:
+        """What is proved for rows, judged again when it is first asked for; see `ModelFile.restored`."""
+        return self.record.restored
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Compute decision values.
+
+        Parameters
+        ----------
+        X : ndarray (n, d), or a table where there is a schema
+            Features; or a data frame or mapping with the schema's columns.
+
+        Returns
+        -------
+        ndarray (n, k)
+            k is 1 for two classes decided by sign, else c.
+
+        Raises
+        ------
+        PrivSVMError
+            For rows of another width, or missing columns.
+        """
+        if self._encoder is not None and (hasattr(X, "columns") or isinstance(X, Mapping)):
+            missing = [name for name in self._encoder.schema.features if name not in X]
+            if missing:
+                raise PrivSVMError(f"X: no column {', '.join(map(repr, missing))}; the model's schema declares it")
+            X = self._encoder.features({name: list(X[name]) for name in self._encoder.schema.features})
+        if not hasattr(X, "indptr"):
+            X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            shape = "x".join(map(str, X.shape))
+            raise PrivSVMError(f"X: has shape {shape}, and the model reads rows of {self.n_features_in_} features")
+        found: np.ndarray = self._path.scores(X, 0)[0]
+        return found
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values, as of the estimator: (n,) for two classes, positive for ``classes_[1]``, else (n, c)."""
+        scores = self.scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the labels (n,)."""
+        return self._labels(self.scores(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Shares (n, c) that add up to 1; not calibrated, see `probabilities`."""
+        return probabilities(self.scores(X))
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray:
+        labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
+        return labels
+
+    def predict_table(
+        self, path: str | os.PathLike[str], keep: tuple[str, ...] = ()
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, list[Any]]]:
+        """Predict the rows of a file, block by block.
+
+        Parameters
+        ----------
+        path : path-like
+            Delimited text with the schema's columns.
+        keep : tuple of str
+            Columns to hand back.
+
+        Yields
+        ------
+        labels : ndarray (n,)
+        shares : ndarray (n, c)
+        kept : list of sequence of str (n)
+        """
+        if self._encoder is None:
+            raise PrivSVMError("the model has no schema: call predict(X) in Python, or release it with one")
+        for columns in read_chunks(path, self._encoder.schema, keep):
+            scores = self.scores(self._encoder.features(columns))
+            yield self._labels(scores), probabilities(scores), [columns[name] for name in keep]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model once more; see `save`."""
+        record = self.record
+        write_model(
+            path,
+            self._path,
+            classes=record.classes,
+            n_features=record.n_features,
+            guarantee=self.guarantee_,
+            recipe=record.recipe,
+            protection=record.protection,
+            table=record.table,
+        )
+
+
+def load(path: str | os.PathLike[str]) -> ReleasedModel:
+    """Read a released model.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder with `model.npz` and `model.json`.
+
+    Returns
+    -------
+    ReleasedModel
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing, damaged, or of a newer version.
+    """
+    return ReleasedModel(*read_model(path))
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model, or a Pipeline that begins with a `PublicSchema`, as files.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or ReleasedModel
+        Fitted.
+    path : path-like
+        The folder to write `model.npz` and `model.json` to.
+
+    Raises
+    ------
+    PrivSVMError
+        For a model of another kind, or a Pipeline with other steps.
+    """
+    table = None
+    steps = list(getattr(model, "steps", []))
+    if steps:
+        from privsvm.data.public_schema import PublicSchema
+
+        for name, step in steps[:-1]:
+            if not isinstance(step, PublicSchema) or len(steps) != 2:
+                raise PrivSVMError(f"step {name!r} cannot be saved: a model file holds one PublicSchema and one model")
+        table = steps[0][1].declaration.to_json() if len(steps) == 2 else None
+        model = steps[-1][1]
+    if isinstance(model, ReleasedModel):
+        model.save(path)
+    elif hasattr(model, "_path") and hasattr(model, "save"):
+        Path(path).mkdir(parents=True, exist_ok=True)
+        model.save(path, table=table)
+    else:
+        raise PrivSVMError(f"{type(model).__name__} cannot be saved: fit a classifier of PrivSVM first")

@@ -1,0 +1,159 @@
+"""What is trained where nobody says otherwise, and how noise is set for persons."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import plain_parameters
+from privsvm.base.model_file import Protection, protection_of
+from privsvm.data.schema import Schema
+from privsvm.errors import PrivSVMError
+from privsvm.pipeline.methods import estimator_class
+from privsvm.privacy.accountants import account
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Gaussian
+from privsvm.privacy.gate import restated
+from privsvm.privacy.guarantee import Neighbours
+
+__all__ = ["Recipe", "Trained", "default_delta", "recommended", "train"]
+
+LARGEST_DELTA = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A method and its parameters.
+
+    Attributes
+    ----------
+    implementation : str
+        A file of `privsvm.methods`.
+    parameters : mapping
+        Of its estimator; public.
+    """
+
+    implementation: str
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def recommended() -> Recipe:
+    """Return the recipe of `privsvm release`."""
+    return Recipe("objective_perturbation", {"C": 0.05})
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A fitted estimator, and what is proved of it."""
+
+    estimator: Any
+    protection: Protection
+    recipe: Mapping[str, Any]
+
+
+def default_delta(schema: Schema) -> float:
+    """Return the delta of a release: 1e-5, or a tenth of 1 over the declared number of rows if that is less."""
+    return 1e-5 if schema.rows is None else min(1e-5, 0.1 / schema.rows)
+
+
+def _budgets(epsilon: float, delta: float, rows: int) -> list[tuple[float, float]]:
+    """Budgets of one row to try for those of a unit with several; data decide nothing here."""
+    if rows == 1:
+        return [(epsilon, delta)]
+    # Several rows move Gaussian noise so many times as far.
+    gaussian = account(Gaussian(rows * gaussian_noise_multiplier(epsilon, delta)), delta, "add_remove").epsilon
+    one = epsilon / rows
+    any_mechanism = delta / math.fsum(math.exp(one * number) for number in range(rows))
+    return [(gaussian, delta), (one, any_mechanism)]
+
+
+def train(
+    X: np.ndarray,
+    codes: np.ndarray,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    neighbours: Neighbours = "replace_one",
+    recipe: Recipe | None = None,
+    random_state: int | None = None,
+) -> Trained:
+    """Train one model with noise from the operating system.
+
+    Parameters
+    ----------
+    X, codes : ndarray (n, d), (n,)
+        As `privsvm.data.tables.training_table` returns them.
+    schema : Schema
+        What is public.
+    epsilon, delta : float
+        For the unit: one person, where the schema names a column for persons, else one row.
+    neighbours : {"replace_one", "add_remove"}
+        For rows. Persons are added and removed, with all their rows.
+    recipe : Recipe or None
+        None is `recommended`.
+    random_state : int or None
+        For simulations alone. A release has none.
+
+    Returns
+    -------
+    Trained
+
+    Raises
+    ------
+    PrivSVMError
+        For a budget or a parameter that the method refuses, and where nothing is proved.
+    """
+    recipe = recommended() if recipe is None else recipe
+    method = estimator_class(recipe.implementation)
+    declared: Mapping[str, Any] = method.declared  # type: ignore[attr-defined]
+    unit, rows = ("person", int(schema.rows_per_person or 1)) if schema.person else ("row", 1)
+    if unit == "person":
+        neighbours = "add_remove"
+    if not delta <= LARGEST_DELTA:
+        raise PrivSVMError(f"delta={delta!r}: a release takes at most {LARGEST_DELTA:g}, far below 1 over the rows")
+    if "n_rows" in declared and neighbours == "add_remove" and schema.rows is None:
+        raise PrivSVMError("rows: the number of rows must be public under add_remove; declare it in the schema")
+    if neighbours == "add_remove":
+        # One public row more: what is refused must not depend on whether there is any.
+        X, codes = np.vstack([X, np.zeros((1, X.shape[1]))]), np.append(codes, 0)
+    elif not len(X):
+        raise PrivSVMError("the table has no rows; their number is public, and at least one is needed")
+    for row_epsilon, row_delta in _budgets(epsilon, delta, rows):
+        common = {
+            "classes": list(range(len(schema.classes))),
+            "epsilon": row_epsilon,
+            "delta": row_delta,
+            "neighbours": neighbours,
+            "n_rows": schema.rows,
+            "random_state": random_state,
+        }
+        settings = {name: value for name, value in common.items() if name in declared} | dict(recipe.parameters)
+        try:
+            estimator = method(**settings).fit(X, codes)
+        except ValueError as error:
+            raise PrivSVMError(f"{error}") from None
+        stated: dict[str, Any] = {
+            "preparation": {None: "undeclared", True: "prescaled", False: "declared"}[schema.prescaled],
+            "condensing": "none",
+            "split": "every row",
+            "scaling": "declared",
+            "bounds": "declared",
+            "n_features": "declared",
+        }
+        if schema.rows is not None:
+            stated["declared_rows"] = schema.rows
+        estimator.guarantee_ = restated(estimator.guarantee_, **stated)
+        guarantee = estimator.guarantee_
+        protection = protection_of(guarantee, unit, rows, delta)  # type: ignore[arg-type]
+        if protection.epsilon is None:
+            raise PrivSVMError(f"nothing is proved for this release: {guarantee.reason}")
+        if protection.epsilon <= epsilon * (1.0 + 1e-9):
+            break
+    else:
+        raise PrivSVMError(f"epsilon={epsilon!r}: {recipe.implementation} cannot keep it for {rows} rows a person")
+    return Trained(estimator, protection, {"method": method.__name__, "parameters": plain_parameters(settings)})

@@ -1,0 +1,317 @@
+"""One release: train once, enter it into the ledger, then let the model out of its temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from privsvm.base.model_file import (
+    ARRAYS,
+    RECORD,
+    ModelFile,
+    content_digest,
+    read_model,
+    read_versioned,
+    write_model,
+)
+from privsvm.data.schema import Schema
+from privsvm.data.tables import training_table
+from privsvm.digests import sha256_of_file
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json, write_json, write_text
+from privsvm.privacy.guarantee import Neighbours
+from privsvm.release.card import CARD_VERSION, card_content, card_page
+from privsvm.release.ledger import Entry, Ledger, Total
+from privsvm.release.recipes import Recipe, default_delta, train
+from privsvm.release.signing import check_signature, signature_of
+
+__all__ = ["CARD", "CARD_FORMAT", "RefusedError", "Released", "release", "verify"]
+
+CARD, PAGE, _DRAFT = "card.json", "card.html", "card.draft.json"
+CARD_FORMAT = "privsvm card"
+
+
+class RefusedError(PrivSVMError):
+    """A release that the ledger or the user does not allow."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Released:
+    """What `release` did.
+
+    Attributes
+    ----------
+    entry : Entry
+        The release in the ledger.
+    total : Total
+        What all releases of the data set cost together.
+    resumed : bool
+        Whether the model is that of an earlier run, which was interrupted after its release was in the ledger.
+    """
+
+    entry: Entry
+    total: Total
+    resumed: bool = False
+
+
+def _part_of(out: Path) -> Path:
+    return out.with_name(f".{out.name}.part")
+
+
+@contextlib.contextmanager
+def _reserved(out: Path) -> Iterator[Path]:
+    """Reserve the place of a release, and give its temporary folder."""
+    import filelock
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
+    try:
+        with lock:
+            yield _part_of(out)
+    except filelock.Timeout:
+        raise PrivSVMError(f"{out}: another release is writing to this folder; wait for it") from None
+
+
+def release(
+    data: str | os.PathLike[str],
+    schema: Schema,
+    out: str | os.PathLike[str],
+    *,
+    epsilon: float,
+    ledger: Ledger,
+    delta: float | None = None,
+    neighbours: Neighbours = "replace_one",
+    budget: float | None = None,
+    confirm: Callable[[Total], bool] = lambda total: False,
+    recipe: Recipe | None = None,
+    key: str | os.PathLike[str] | None = None,
+    accuracy: str | None = None,
+    today: str | None = None,
+) -> Released:
+    """Train one private model on a table, and write it with its card.
+
+    Parameters
+    ----------
+    data : path-like
+        Delimited text with a header.
+    schema : Schema
+        Its declaration.
+    out : path-like
+        The folder to make; it must not exist.
+    epsilon, delta : float
+        For one unit; delta None is `privsvm.release.recipes.default_delta`.
+    ledger : Ledger
+        Where the release is entered.
+    neighbours : {"replace_one", "add_remove"}
+        For rows.
+    budget : float or None
+        Epsilon that all releases of the data set may cost together.
+    confirm : callable
+        Is asked before a second release of a data set, with what the first ones cost.
+    recipe : Recipe or None
+        None is `privsvm.release.recipes.recommended`.
+    key : path-like or None
+        Private key that signs the card.
+    accuracy : str or None
+        What is stated of it on the card.
+    today : str or None
+        Day of the release; None asks the clock.
+
+    Returns
+    -------
+    Released
+
+    Raises
+    ------
+    PrivSVMError
+        If something is wrong that is not the rows' doing.
+    RefusedError
+        If the budget does not allow it, or the user does not.
+    """
+    out = Path(out)
+    if os.path.lexists(out):
+        raise PrivSVMError(f"{out}: exists already; give a folder that does not, a release overwrites nothing")
+    if key is not None:
+        # Before anything is spent.
+        signature_of("", key)
+    date = datetime.datetime.now(datetime.UTC).date().isoformat() if today is None else today
+    with _reserved(out) as part:
+        resumed = _resume(part, out, ledger, key)
+        if resumed is not None:
+            spent = ledger.total(resumed.account)
+            if spent is None or resumed.account != schema.name or abs(resumed.epsilon - epsilon) > 1e-6 * epsilon:
+                raise RefusedError(
+                    f"{out}: holds the release of an interrupted run, of {resumed.account!r} with epsilon "
+                    f"{resumed.epsilon:.4g}; nothing was spent now. Give another folder for one more release"
+                )
+            return Released(resumed, spent, resumed=True)
+        before = ledger.total(schema.name)
+        if before is not None:
+            _check_budget(before, budget)
+            if not confirm(before):
+                raise RefusedError(
+                    f"account {schema.name!r} holds {before.releases} release(s), epsilon {before.epsilon:.4g} per "
+                    f"{before.unit} in all; run with --yes to spend more"
+                )
+        if budget is not None and epsilon > budget:
+            raise RefusedError(f"epsilon {epsilon:g} is above the budget of {budget:g}; nothing was spent")
+        X, codes = training_table(data, schema)
+        delta = default_delta(schema) if delta is None else delta
+        trained = train(X, codes, schema, epsilon=epsilon, delta=delta, neighbours=neighbours, recipe=recipe)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(mode=0o700)
+        try:
+            entry_content = _write_part(part, trained, schema, date, accuracy)
+            with ledger.locked():
+                planned = Entry(**entry_content, head="", number=0)
+                total = ledger.total(schema.name, [planned])
+                assert total is not None
+                _check_budget(total, budget)
+                entry = ledger.append(entry_content)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        _finish(part, out, entry, key)
+    return Released(entry, total)
+
+
+def _check_budget(total: Total, budget: float | None) -> None:
+    if budget is not None and total.epsilon > budget * (1.0 + 1e-9):
+        raise RefusedError(
+            f"account {total.account!r}: {total.releases} release(s) cost epsilon {total.epsilon:.4g} per {total.unit} "
+            f"together, above the budget of {budget:g}; nothing was spent"
+        )
+
+
+def _write_part(part: Path, trained: Any, schema: Schema, date: str, accuracy: str | None) -> dict[str, Any]:
+    """Write the model and what its card will say; return what the ledger needs."""
+    estimator = trained.estimator
+    digest = write_model(
+        part,
+        estimator._path,
+        classes=schema.ordered_classes,
+        n_features=estimator.n_features_in_,
+        guarantee=estimator.guarantee_,
+        recipe=trained.recipe,
+        protection=trained.protection,
+        table=schema.to_json(),
+    )
+    record = read_model(part)[1]
+    write_json(part / _DRAFT, card_content(record, schema.name, date, accuracy))
+    return {
+        "account": schema.name,
+        "unit": trained.protection.unit,
+        "rows": trained.protection.rows,
+        "epsilon": trained.protection.epsilon,
+        "delta": trained.protection.delta,
+        "guarantee": estimator.guarantee_,
+        "model": digest,
+        "date": date,
+    }
+
+
+def _resume(part: Path, out: Path, ledger: Ledger, key: str | os.PathLike[str] | None) -> Entry | None:
+    """Finish a release that was entered into the ledger before its process ended; else clear the place."""
+    if not part.exists():
+        return None
+    try:
+        digest = read_model(part)[1].digest
+    except PrivSVMError:
+        digest = ""
+    entered = [entry for entry in ledger.entries() if entry.model == digest]
+    if not entered:
+        shutil.rmtree(part)
+        return None
+    for path in part.iterdir():
+        if path.name not in (ARRAYS, RECORD, CARD, PAGE, _DRAFT):
+            # Half a file of the process that was killed.
+            path.unlink()
+    _finish(part, out, entered[0], key)
+    return entered[0]
+
+
+def _finish(part: Path, out: Path, entry: Entry, key: str | os.PathLike[str] | None) -> None:
+    """Write the card, and give the folder its name."""
+    draft = part / _DRAFT
+    content = read_json(draft if draft.exists() else part / CARD)
+    content["ledger"] = {"account": entry.account, "entry": entry.number, "head": entry.head}
+    write_text(part / PAGE, card_page(content))
+    card = {
+        **{name: value for name, value in content.items() if name not in ("files", "digest", "signature")},
+        "format": CARD_FORMAT,
+        "version": CARD_VERSION,
+        "files": {name: sha256_of_file(part / name) for name in (ARRAYS, RECORD, PAGE)},
+    }
+    card["digest"] = content_digest(card)
+    if key is not None:
+        card["signature"] = signature_of(card["digest"], key)
+    write_json(part / CARD, card)
+    draft.unlink(missing_ok=True)
+    os.chmod(part, 0o755)
+    os.rename(part, out)
+
+
+def verify(
+    folder: str | os.PathLike[str], key: str | os.PathLike[str] | None = None, ledger: Ledger | None = None
+) -> ModelFile:
+    """Check a released folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        As `release` made it.
+    key : path-like or None
+        Public key of whoever signed the card. Without it, accidents are found and forgeries are not.
+    ledger : Ledger or None
+        One that must hold the release.
+
+    Returns
+    -------
+    ModelFile
+        The record; its epsilon was computed again, also by an accountant of another kind.
+
+    Raises
+    ------
+    PrivSVMError
+        One line for the first thing that does not match.
+    """
+    folder = Path(folder)
+    card = read_versioned(folder / CARD, CARD_FORMAT, CARD_VERSION)
+    if key is not None:
+        check_signature(str(card["digest"]), card.get("signature"), key)
+    known = {CARD, *card["files"]}
+    for path in sorted(folder.iterdir()):
+        if path.name not in known:
+            raise PrivSVMError(f"{path}: is none of the card's files; take it out of the folder")
+    for name in (ARRAYS, RECORD, PAGE):
+        try:
+            found = sha256_of_file(folder / name)
+        except OSError as error:
+            raise PrivSVMError(f"{folder / name}: cannot be read ({error.strerror}); get the folder again") from None
+        if found != card["files"].get(name):
+            raise PrivSVMError(f"{folder / name}: damaged, it is not the file of the card; get the folder again")
+    _, record = read_model(folder)
+    said = (card["model_digest"], card["epsilon"], card["delta"])
+    if said != (record.digest, record.protection.epsilon, record.protection.delta):
+        raise PrivSVMError(
+            f"{folder / CARD}: says another epsilon or another model than {RECORD}; get the folder again"
+        )
+    guarantee = record.restored
+    if guarantee.status != "proved":
+        raise PrivSVMError(f"{folder / RECORD}: nothing is proved ({guarantee.reason}); do not rely on it")
+    second = guarantee.verify().epsilon
+    if second > guarantee.epsilon_requested * 1.02 + 1e-3:
+        raise PrivSVMError(
+            f"{folder / RECORD}: another accountant finds epsilon {second:.4g} per row; do not rely on it"
+        )
+    if ledger is not None:
+        heads = {(entry.head, entry.model) for entry in ledger.entries()}
+        if (card["ledger"]["head"], record.digest) not in heads:
+            raise PrivSVMError(f"{ledger.path}: does not hold this release; it was cut, or is another one's")
+    return record

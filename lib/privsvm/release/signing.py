@@ -1,0 +1,68 @@
+"""Signatures of cards by Ed25519: whoever edits a card can compute its digest again, but not its signature."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+
+__all__ = ["check_signature", "signature_of"]
+
+
+def _serialization() -> Any:
+    try:
+        from cryptography.hazmat.primitives import serialization
+    except ImportError:
+        raise PrivSVMError("signatures need the package cryptography: run `pip install privsvm[sign]`") from None
+    return serialization
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); give a key in PEM format") from None
+
+
+def signature_of(digest: str, key: str | os.PathLike[str]) -> str:
+    """Sign a digest.
+
+    Parameters
+    ----------
+    digest : str
+        64 hexadecimal digits.
+    key : path-like
+        Ed25519 private key, PEM without password (``openssl genpkey -algorithm ed25519``).
+
+    Returns
+    -------
+    str
+        128 hexadecimal digits.
+    """
+    serialization = _serialization()
+    try:
+        private = serialization.load_pem_private_key(_read(key), password=None)
+        signed: bytes = private.sign(digest.encode())
+    except (ValueError, TypeError) as error:
+        raise PrivSVMError(f"{key}: no Ed25519 private key without password ({error}); make one with openssl") from None
+    if len(signed) != 64:
+        raise PrivSVMError(f"{key}: not an Ed25519 key; make one with `openssl genpkey -algorithm ed25519`")
+    return signed.hex()
+
+
+def check_signature(digest: str, signature: str | None, key: str | os.PathLike[str]) -> None:
+    """Raise PrivSVMError unless a signature of a digest is by the owner of a public key (PEM)."""
+    serialization = _serialization()
+    from cryptography.exceptions import InvalidSignature
+
+    if signature is None:
+        raise PrivSVMError("the card is not signed: ask for a signed one, or verify without --key")
+    try:
+        public = serialization.load_pem_public_key(_read(key))
+        public.verify(bytes.fromhex(signature), digest.encode())
+    except (ValueError, TypeError, AttributeError) as error:
+        raise PrivSVMError(f"{key}: no Ed25519 public key, or no signature ({error}); give the signer's key") from None
+    except InvalidSignature:
+        raise PrivSVMError("the signature is not by this key: the card was edited, or another key signed it") from None

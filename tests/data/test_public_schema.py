@@ -1,0 +1,160 @@
+"""Public schemas: what they say, and that a row's features depend on that row alone."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from tests.release.hospital import SCHEMA
+
+from privsvm import PublicSchema
+from privsvm.data.schema import parse_schema, read_schema
+from privsvm.data.tables import Encoder, bounded_contribution, read_chunks, training_table
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
+
+DECLARED = {
+    "name": "wards",
+    "label": "died",
+    "classes": ["no", "yes"],
+    "columns": {
+        "age": {"bounds": [0, 100]},
+        "dose": {"bounds": [-1e-3, 1e300], "fill": 0.5},
+        "ward": {"categories": ["a", "b"], "unknown": "other"},
+        "sex": {"categories": ["f", "m"]},
+        "day": {"date": "%Y-%m-%d", "bounds": ["2020-01-01", "2020-12-31"]},
+        "smoker": {"boolean": True, "fill": False},
+        "id": "ignore",
+    },
+}
+COLUMNS = ("age", "dose", "ward", "sex", "day", "smoker")
+CELLS = st.one_of(
+    st.text(max_size=6),
+    st.floats(allow_nan=True, allow_infinity=True).map(str),
+    st.sampled_from(
+        ["", "NA", "nan", "-inf", " 7 ", "1_0", "+5", "0x10", "a", "b", "1.0", "1", "2020-02-30", "2020-03-01", "yes"]
+    ),
+)
+
+
+@given(st.lists(st.tuples(*[CELLS] * 6), min_size=1, max_size=8))
+def test_a_row_has_the_same_features_in_any_company(rows):
+    encoder = Encoder(parse_schema(DECLARED))
+    together = encoder.features(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)))
+    assert np.abs(together).max() <= 1.0
+    for place, row in enumerate(rows):
+        alone = Encoder(encoder.schema).features({name: [value] for name, value in zip(COLUMNS, row, strict=True)})
+        assert alone.tobytes() == together[place : place + 1].tobytes()
+
+
+def test_what_each_kind_of_column_becomes():
+    schema = PublicSchema(DECLARED)
+    rows = {
+        "age": ["25", "", "-7", "text"],
+        "dose": ["1e300", "", "nan", "-1"],
+        "ward": ["b", "z", "", "a"],
+        "sex": ["m", "x", "", "f"],
+        "day": ["2020-12-31", "2019-01-01", "soon", "2020-07-01"],
+        "smoker": ["yes", "0", "", "TRUE"],
+    }
+    assert schema.get_feature_names_out().tolist() == [
+        "age", "dose", "ward=a", "ward=b", "ward=other", "sex=f", "sex=m", "day", "smoker",
+    ]  # fmt: skip
+    X = clone(schema).fit_transform(rows)
+    assert X[:, 0].tolist() == [-0.5, 0.0, -1.0, 0.0]
+    np.testing.assert_allclose(X[:, 1], [1, -1, -1, -1], atol=1e-12)
+    assert X[:, 2:7].tolist() == [[0, 1, 0, 0, 1], [0, 0, 1, 0, 0], [0, 0, 1, 0, 0], [1, 0, 0, 1, 0]]
+    np.testing.assert_allclose(X[:, 7], [1, -1, 0, (182 - 182.5) / 182.5], atol=1e-12)
+    assert X[:, 8].tolist() == [1, -1, -1, 1]
+
+
+def test_a_declaration_survives_json_and_yaml(tmp_path):
+    schema = parse_schema(DECLARED)
+    found = parse_schema(json.loads(canonical_json(schema.to_json())))
+    assert found == schema
+    assert list(found.columns) == list(schema.columns)
+    (tmp_path / "s.yaml").write_text(SCHEMA)
+    declared = read_schema(tmp_path / "s.yaml")
+    assert parse_schema(declared.to_json()) == declared
+    assert declared.ordered_classes == ("no", "yes")
+
+
+def without(key):
+    return {name: value for name, value in DECLARED.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (DECLARED | {"columns": {"a": "decide", "b": None, "c": "ignore"}}, "column 'a', column 'b' need a decision"),
+        (DECLARED | {"columns": {"a": {"bounds": [0, 1], "looked": True}}}, "drafted from private rows"),
+        (DECLARED | {"classes": [True, False]}, "write them in quotes"),
+        (DECLARED | {"classes": ["no"]}, "name at least two"),
+        (DECLARED | {"positive": "maybe"}, "must be one of two classes"),
+        (DECLARED | {"person": "id2"}, "rows_per_person: goes with `person`"),
+        (DECLARED | {"label": "age"}, "is among `columns` too"),
+        (DECLARED | {"version": 2}, "a newer PrivSVM may read it"),
+        (DECLARED | {"name": "../x"}, "must be a name of letters"),
+        (DECLARED | {"columns": {"a": "ignore"}}, "declare at least one"),
+        (DECLARED | {"columns": {"a": {"bounds": [1, 0]}}}, "the lower first"),
+        (DECLARED | {"columns": {"a": {"bounds": ["x", 2]}}}, "two finite numbers"),
+        (DECLARED | {"columns": {"a": {}}}, "no public range is declared"),
+        (DECLARED | {"columns": {"a": {"categories": ["x"], "boolean": True}}}, "exclude each other"),
+        (DECLARED | {"columns": {"a": {"categories": ["x"], "fill": "y"}}}, "none of the categories"),
+        (DECLARED | {"columns": {"a": {"bounds": [0, 1], "fil": 2}}}, "did you mean 'fill'?"),
+        (without("classes"), "the key 'classes' is missing"),
+    ],
+)
+def test_a_wrong_declaration_is_one_line(values, message):
+    with pytest.raises(PrivSVMError) as caught:
+        parse_schema(values)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_which_rows_of_a_person_count_is_decided_by_the_identifiers_alone(tmp_path):
+    from collections import Counter
+
+    seen = Counter()
+    first = bounded_contribution(["p", "q", "p", "", "p", "1.0"], 2, seen)
+    assert first.tolist() == [True, True, True, False, False, True]
+    assert bounded_contribution(["q", "q", "1"], 2, seen).tolist() == [True, False, True]
+
+    schema = parse_schema(DECLARED | {"person": "who", "rows_per_person": 1})
+    header = "who,id,age,dose,ward,sex,day,smoker,died\n"
+    lines = [
+        "p,1,10,1,a,f,2020-01-01,yes,no\n",
+        "q,2,20,1,a,f,2020-01-01,yes,yes\n",
+        "p,3,90,9,b,m,2020-05-05,no,yes\n",
+    ]
+    (tmp_path / "all.csv").write_text(header + "".join(lines))
+    (tmp_path / "less.csv").write_text(header + lines[1])
+    X, y = training_table(tmp_path / "all.csv", schema)
+    assert y.tolist() == [0, 1]
+    less, _ = training_table(tmp_path / "less.csv", schema)
+    # Without a person, all others have the rows that they had.
+    assert X[1:].tobytes() == less.tobytes()
+
+
+def test_no_row_stops_a_table(tmp_path):
+    schema = parse_schema(DECLARED)
+    header = "id,age,dose,ward,sex,day,smoker,died\n"
+    (tmp_path / "odd.csv").write_bytes(header.encode() + b"1\n\n2,x,y,z,w,v,u,maybe\n3,\xff,,,,,,yes,and,more\n" + b'"')
+    X, y = training_table(tmp_path / "odd.csv", schema)
+    assert X.shape == (4, 9)
+    assert y.tolist() == [0, 0, 1, 0]
+    # A label that is none of the classes leaves nothing of its row.
+    assert not X[:2].any()
+
+
+def test_one_message_names_all_columns(tmp_path):
+    (tmp_path / "t.csv").write_text("id,age,ward,sex,extra,more,smoker,died\n")
+    with pytest.raises(PrivSVMError) as caught:
+        training_table(tmp_path / "t.csv", parse_schema(DECLARED))
+    assert "no column 'dose', 'day'" in str(caught.value)
+    assert "'extra', 'more' not in the schema: declare each, or write `extra: ignore`" in str(caught.value)
+    # Rows to predict may have other columns, and need no label.
+    with pytest.raises(PrivSVMError, match="no column 'dose', 'day'; correct"):
+        next(read_chunks(tmp_path / "t.csv", parse_schema(DECLARED)))

@@ -1,0 +1,55 @@
+"""One release for all tests of this folder."""
+
+import contextlib
+import io
+import shutil
+
+import pytest
+from tests.release.hospital import SCHEMA, write_table
+
+from privsvm.command import main
+
+
+def run(*arguments):
+    """Run a command in this process; returns its exit code, output and errors."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main([str(part) for part in arguments])
+        except SystemExit as stopped:
+            code = stopped.code
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="session")
+def hospital(tmp_path_factory):
+    """The table, its schema, rows to test on, keys, and a model that was released from it; not to be written to."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    folder = tmp_path_factory.mktemp("hospital")
+    write_table(folder / "patients.csv", 1200, 1)
+    write_table(folder / "new.csv", 1000, 2)
+    (folder / "schema.yaml").write_text(SCHEMA)
+    pem = serialization.Encoding.PEM
+    for name in ("signer", "other"):
+        key = Ed25519PrivateKey.generate()
+        private = (pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        (folder / f"{name}.pem").write_bytes(key.private_bytes(*private))
+        public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+        (folder / f"{name}.pub").write_bytes(public)
+    code, out, err = run(
+        *("release", "--data", folder / "patients.csv", "--schema", folder / "schema.yaml", "--epsilon", 1),
+        *("--out", folder / "model", "--ledger", folder / "ledger.jsonl", "--sign", folder / "signer.pem"),
+    )
+    assert code == 0, err
+    (folder / "said.txt").write_text(out)
+    return folder
+
+
+@pytest.fixture
+def own(hospital, tmp_path):
+    """A copy of the released folder, and of its ledger."""
+    shutil.copytree(hospital / "model", tmp_path / "model")
+    shutil.copy(hospital / "ledger.jsonl", tmp_path)
+    return tmp_path

@@ -1,0 +1,214 @@
+"""The ledger: nothing is lost or counted twice, whatever happens; edits and cuts show; totals compose."""
+
+import json
+import multiprocessing
+import os
+import re
+import signal
+import sys
+
+import filelock
+import numpy as np
+import pytest
+from tests.release.conftest import run
+
+from privsvm.data.schema import parse_schema
+from privsvm.errors import PrivSVMError
+from privsvm.privacy.accountants import group_account
+from privsvm.privacy.events import Composed
+from privsvm.privacy.gate import compose
+from privsvm.release.ledger import Ledger
+from privsvm.release.recipes import Recipe
+from privsvm.release.releasing import RefusedError, release, verify
+
+RECIPE = Recipe("private_svm", {"C": 0.02})
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small table, and its schema for rows and for persons."""
+    folder = tmp_path_factory.mktemp("small")
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(60, 2))
+    rows = [f"p{place // 3},{a},{b},{int(a > 0)}" for place, (a, b) in enumerate(x)]
+    (folder / "t.csv").write_text("\n".join(["who,a,b,y", *rows]))
+    columns = {"who": "ignore", "a": {"bounds": [-1, 1]}, "b": {"bounds": [-1, 1]}}
+    per_row = {"name": "small", "label": "y", "classes": [0, 1], "prescaled": False, "columns": columns}
+    per_person = per_row | {"name": "persons", "person": "who", "rows_per_person": 3}
+    per_person["columns"] = {name: columns[name] for name in "ab"}
+    return folder / "t.csv", parse_schema(per_row), parse_schema(per_person)
+
+
+def once(small, folder, name, epsilon=1.0, persons=False, **options):
+    data, per_row, per_person = small
+    settings = {"ledger": Ledger(folder / "ledger.jsonl"), "recipe": RECIPE, "confirm": lambda total: True}
+    schema = per_person if persons else per_row
+    return release(data, schema, folder / name, epsilon=epsilon, today="2026-01-01", **settings | options)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_the_total_is_that_of_one_accountant(small, tmp_path, persons):
+    epsilons = (1.0, 0.5, 0.5)
+    done = [once(small, tmp_path, f"m{place}", epsilon, persons) for place, epsilon in enumerate(epsilons)]
+    guarantees = [one.entry.guarantee for one in done]
+    total = done[-1].total
+    assert [one.entry.epsilon for one in done] == pytest.approx(epsilons)
+    assert total.releases == 3
+    assert total.delta == pytest.approx(3e-5)
+    if persons:
+        events = Composed(tuple(guarantee.event for guarantee in guarantees))
+        assert total.epsilon == group_account(events, 3, total.delta, "add_remove").epsilon
+    else:
+        assert total.epsilon == compose(guarantees).epsilon_proved
+    assert 1.0 < total.epsilon < sum(epsilons)
+    assert Ledger(tmp_path / "ledger.jsonl").total("another") is None
+
+
+def test_a_budget_is_kept(small, tmp_path):
+    once(small, tmp_path, "first", budget=1.5)
+    with pytest.raises(RefusedError, match="nothing was spent"):
+        once(small, tmp_path, "second", budget=1.2)
+    with pytest.raises(RefusedError, match="above the budget"):
+        once(small, tmp_path, "second", epsilon=2.0, budget=1.5)
+    with pytest.raises(RefusedError, match="run with --yes to spend more"):
+        once(small, tmp_path, "second", confirm=lambda total: False)
+    assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
+    assert {path.name for path in tmp_path.iterdir() if path.suffix != ".lock"} == {"first", "ledger.jsonl"}
+
+
+def test_what_has_no_total_is_refused_before_it_is_spent(small, tmp_path):
+    once(small, tmp_path, "first")
+    with pytest.raises(PrivSVMError, match="which have no total"):
+        once(small, tmp_path, "second", neighbours="add_remove")
+    assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
+
+
+def test_edits_and_cuts_show(small, tmp_path):
+    for name in ("a", "b", "c"):
+        once(small, tmp_path, name)
+    path = tmp_path / "ledger.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    for broken in (
+        [lines[0], lines[2]],
+        [lines[1], lines[0], lines[2]],
+        [lines[0].replace("small", "smell"), *lines[1:]],
+        [re.sub(r'"epsilon":[0-9.]+,', '"epsilon":0.1,', lines[0]), *lines[1:]],
+        [lines[0], "{}\n", lines[2]],
+    ):
+        path.write_text("".join(broken))
+        with pytest.raises(PrivSVMError, match="is not as it was written"):
+            Ledger(path).entries()
+    # A cut end leaves a whole chain; cards know better.
+    path.write_text("".join(lines[:2]))
+    assert len(Ledger(path).entries()) == 2
+    verify(tmp_path / "b", ledger=Ledger(path))
+    with pytest.raises(PrivSVMError, match="does not hold this release"):
+        verify(tmp_path / "c", ledger=Ledger(path))
+    path.write_text(lines[0].replace('"version":1', '"version":2'))
+    with pytest.raises(PrivSVMError, match="has version 2; update PrivSVM"):
+        Ledger(path).entries()
+    # A line that was being written when its process was killed.
+    path.write_text(lines[0] + lines[1][:100])
+    once(small, tmp_path, "d")
+    assert [entry.number for entry in Ledger(path).entries()] == [1, 2]
+
+
+def _killed_at(moment, small, folder):
+    """Release in a process that kills itself at its n-th call to the system; tells how many calls there were."""
+    calls = 0
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+
+        def counted(real):
+            def call(*arguments, **options):
+                nonlocal calls
+                calls += 1
+                if calls == moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(*arguments, **options)
+
+            return call
+
+        for name in ("fsync", "replace", "rename", "unlink", "mkdir", "chmod", "open", "fdopen"):
+            setattr(os, name, counted(getattr(os, name)))
+        code = 1
+        try:
+            once(small, folder, "model")
+            code = 0
+        except BaseException as error:
+            print(error, file=sys.stderr)
+        os.write(writer, str(calls).encode())
+        os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader) as handle:
+        said = handle.read()
+    return os.waitpid(pid, 0)[1], said
+
+
+def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
+    once(small, tmp_path / "warm", "model")
+    (tmp_path / "whole").mkdir()
+    status, said = _killed_at(-1, small, tmp_path / "whole")
+    assert status == 0
+    calls = int(said)
+    moments = sorted({round(place) for place in np.linspace(1, calls, 24)})
+    assert len(moments) >= 20
+    spent_before_the_kill = 0
+    for moment in moments:
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        status, _ = _killed_at(moment, small, folder)
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        ledger = Ledger(folder / "ledger.jsonl")
+        before = ledger.entries()
+        assert len(before) <= 1
+        if (folder / "model").exists():
+            assert len(before) == 1
+        else:
+            again = once(small, folder, "model")
+            assert again.resumed == (len(before) == 1)
+        assert len(ledger.entries()) == 1
+        spent_before_the_kill += len(before)
+        verify(folder / "model", ledger=ledger)
+        assert not list(folder.glob(".*.part"))
+    assert 0 < spent_before_the_kill < len(moments)
+
+
+def _in_another_process(small, folder, name):
+    once(small, folder, name)
+
+
+def test_two_processes_at_once_compose(small, tmp_path):
+    once(small, tmp_path, "m")
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_in_another_process, args=(small, tmp_path, f"m{place}")) for place in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    assert [entry.number for entry in ledger.entries()] == [1, 2, 3, 4, 5]
+    assert ledger.total("small").releases == 5
+    for name in ("m", "m0", "m1", "m2", "m3"):
+        verify(tmp_path / name, ledger=ledger)
+
+
+def test_a_locked_ledger_and_a_reserved_folder_are_waited_for_no_longer_than_said(small, tmp_path):
+    locked = pytest.raises(PrivSVMError, match="locked by another release")
+    with filelock.FileLock(tmp_path / "ledger.jsonl.lock"), locked:
+        once(small, tmp_path, "m", ledger=Ledger(tmp_path / "ledger.jsonl", wait=0.01))
+    with filelock.FileLock(tmp_path / ".m.lock"), pytest.raises(PrivSVMError, match="another release is writing"):
+        once(small, tmp_path, "m")
+    assert Ledger(tmp_path / "ledger.jsonl").entries() == []
+
+
+def test_the_command_lists_and_exports(hospital):
+    code, out, _ = run("ledger", "--ledger", hospital / "ledger.jsonl")
+    assert code == 0
+    assert "hospital: 1 release(s), epsilon " in out
+    code, out, _ = run("ledger", "--ledger", hospital / "ledger.jsonl", "--export")
+    (entry,) = json.loads(out)
+    assert (entry["data"], entry["unit_of_privacy"], entry["rows_per_unit"]) == ("hospital", "person", 5)
+    assert entry["parameters"] == {"delta": 1e-05, "epsilon": pytest.approx(1.0, abs=0.1)}

@@ -1,0 +1,136 @@
+"""Usual mistakes: each gives one line that names the remedy, or, where only the rows decide, an answer."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from tests.release.conftest import run
+
+import privsvm
+from privsvm.base.model_file import content_digest
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
+
+SCHEMA = """\
+name: toy
+label: y
+classes: ["0", "1"]
+prescaled: false
+columns:
+  a: {bounds: [0, 10]}
+  b: {categories: [u, v]}
+"""
+ROWS = ["a,b,y", *(f"{place % 11},{'uv'[place % 2]},{place % 2}" for place in range(40))]
+X, Y = np.array([[-1.0, 0.5], [1.0, 0.2]] * 20), np.array([0, 1] * 20)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "s.yaml").write_text(SCHEMA)
+    (tmp_path / "t.csv").write_text("\n".join(ROWS))
+    return tmp_path
+
+
+def released(folder, *more, data="t.csv", schema="s.yaml", out="m"):
+    paths = {"--data": folder / data, "--schema": folder / schema, "--out": folder / out}
+    settings = [part for pair in paths.items() for part in pair]
+    return run("release", *settings, "--ledger", folder / "ledger.jsonl", "--epsilon", 1, *more)
+
+
+def model(**settings):
+    return privsvm.PrivateSVMClassifier(**{"classes": [0, 1]} | settings)
+
+
+PYTHON = {
+    "classes of another type": (lambda: model(classes=["0", "1"]).fit(X, Y), "which is not in classes="),
+    "classes not given": (lambda: model(classes=None).fit(X, Y), "give the public label set"),
+    "delta 0 where no pure mechanism exists": (lambda: model(delta=0.0).fit(X, Y), "delta=0.0: must"),
+    "predict before fit": (lambda: model().predict(X), "not fitted yet"),
+    "text columns": (lambda: model().fit([["a", "b"]] * 40, Y), "declare the columns with PublicSchema"),
+    "missing values": (lambda: model().fit(np.where(X > 0.9, np.nan, X), Y), "fill missing values with public ones"),
+    "wrong width": (lambda: model(random_state=0).fit(X, Y).predict(X[:, :1]), "expecting 2 features"),
+}
+
+
+@pytest.mark.parametrize("mistake", PYTHON)
+def test_in_python(mistake):
+    do, message = PYTHON[mistake]
+    with pytest.raises((ValueError, NotFittedError), match=message):
+        do()
+
+
+@pytest.mark.parametrize(
+    ("rows", "finding"),
+    [
+        (ROWS[:2], "1 rows: too few"),
+        ([*ROWS[:1], *(row for row in ROWS[1:] if row.endswith("0"))], "only class '0' occurs"),
+        ([*ROWS, "99,u,0"], "a: 1 values lie outside the bounds"),
+        ([*ROWS, "5,w,0"], "b: 1 values are none of the categories"),
+        ([*ROWS, "5,u,2"], "label: 1 rows have none of the classes"),
+        ([*ROWS, ",u,0"], "a: 1 values are missing"),
+    ],
+)
+def test_where_only_the_rows_decide_release_answers_and_inspect_speaks(folder, rows, finding):
+    (folder / "odd.csv").write_text("\n".join(rows))
+    code, out, err = released(folder, data="odd.csv")
+    usual = released(folder, "--yes", data="t.csv", out="m2")
+    assert code == usual[0] == 0
+    said = [text.splitlines()[0].partition(": ")[2] for text in (out, usual[1])]
+    assert said[0] == said[1]
+    assert finding not in out + err
+    code, out, _ = run("inspect", folder / "odd.csv", "--schema", folder / "s.yaml")
+    assert code == 0
+    assert out.startswith("PRIVATE")
+    assert finding in out
+
+
+def test_rows_scaled_by_themselves_are_found_by_inspect(folder):
+    scaled = np.linspace(-1, 1, 40)
+    standard = (np.arange(40) - 19.5) / np.arange(40).std()
+    (folder / "scaled.csv").write_text("\n".join(["a,b", *(f"{a},{b}" for a, b in zip(scaled, standard, strict=True))]))
+    code, out, _ = run("inspect", folder / "scaled.csv")
+    assert code == 0
+    assert "a: from -1 to 1 exactly: scaled by these rows" in out
+    assert "b: mean 0 and deviation 1 exactly: standardised by these rows" in out
+    (folder / "undeclared.yaml").write_text(SCHEMA.replace("prescaled: false\n", ""))
+    code, _, err = released(folder, schema="undeclared.yaml")
+    assert code == 1
+    assert "`prescaled: false` says that it was not" in err
+
+
+def test_on_the_command_line(folder, hospital):
+    mistakes = {
+        "an existing folder": (("--out", folder), 1, "exists already"),
+        "no such table": (("--data", folder / "none.csv"), 1, "file not found"),
+        "an epsilon that is none": (("--epsilon", "0"), 2, "must be a positive finite number"),
+        "a delta that allows a row to be published": (("--delta", "0.3"), 1, "a release takes at most 0.0001"),
+        "a budget that is too small": (("--budget", "0.5"), 3, "nothing was spent"),
+        "a key that is none": (("--sign", folder / "t.csv"), 1, "no Ed25519 private key"),
+    }
+    for mistake, (more, wanted, message) in mistakes.items():
+        code, _, err = released(folder, *more)
+        assert code == wanted, mistake
+        assert message in err, mistake
+        assert "Traceback" not in err
+    assert not (folder / "ledger.jsonl").exists()
+    assert released(folder)[0] == 0
+    code, _, err = released(folder, out="again")
+    assert (code, "run with --yes to spend more" in err) == (3, True)
+
+
+def test_wrong_width_and_newer_models(folder, hospital):
+    loaded = privsvm.load(hospital / "model")
+    with pytest.raises(PrivSVMError, match="has shape 3x2, and the model reads rows of 11 features"):
+        loaded.predict(np.zeros((3, 2)))
+    (folder / "narrow.csv").write_text("age,sex\n5,f\n")
+    code, _, err = run("predict", hospital / "model", folder / "narrow.csv")
+    assert code == 1
+    assert "no column 'visit', 'ward', 'pressure', 'smoker'" in err
+    record = json.loads((hospital / "model" / "model.json").read_text()) | {"version": 7}
+    record["digest"] = content_digest(record, "digest")
+    (folder / "newer").mkdir()
+    (folder / "newer" / "model.json").write_text(canonical_json(record, indent=1) + "\n")
+    code, _, err = run("predict", folder / "newer", folder / "narrow.csv")
+    assert code == 1
+    assert "has version 7, and 1 is the newest known here; update PrivSVM" in err

@@ -1,0 +1,205 @@
+"""From a table to a released model: what it is worth, what its folder holds, and who notices a change."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tests.release.conftest import run
+
+import privsvm
+from privsvm.base.model_file import content_digest
+from privsvm.data.schema import read_schema
+from privsvm.data.tables import Encoder, read_chunks, training_table
+from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.errors import PrivSVMError
+from privsvm.privacy.accountants import group_account
+from privsvm.release.releasing import verify
+
+
+def table(path):
+    with open(path, newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_a_released_model_predicts_rows_that_it_has_not_seen(hospital):
+    code, out, _ = run("predict", hospital / "model", hospital / "new.csv", "--keep", "patient")
+    assert code == 0
+    predicted, truth = list(csv.DictReader(out.splitlines())), table(hospital / "new.csv")
+    assert [row["patient"] for row in predicted] == [row["patient"] for row in truth]
+    died = np.array([row["died"] == "yes" for row in truth])
+    assert 0.02 < died.mean() < 0.04
+    shares = np.array([[float(row["share_no"]), float(row["share_yes"])] for row in predicted])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=2e-6)
+    order = shares[:, 1].argsort().argsort() + 1
+    auc = (order[died].sum() - died.sum() * (died.sum() + 1) / 2) / (died.sum() * (~died).sum())
+    assert auc > 0.6
+
+
+def test_python_reads_the_same_model(hospital):
+    model = privsvm.load(hospital / "model")
+    schema = read_schema(hospital / "schema.yaml")
+    (columns,) = read_chunks(hospital / "new.csv", schema, rows=10**6)
+    X = privsvm.PublicSchema(schema).fit_transform(columns)
+    labels = model.predict(columns)
+    assert set(labels) <= {"no", "yes"}
+    np.testing.assert_array_equal(labels, model.predict(X))
+    np.testing.assert_array_equal(model.decision_function(X) > 0, labels == "yes")
+    assert model.guarantee_.status == "proved"
+    assert model.guarantee_.randomness == "system"
+
+
+def test_the_guarantee_speaks_of_persons(hospital):
+    record = verify(hospital / "model")
+    protection, guarantee = record.protection, record.restored
+    assert (protection.unit, protection.rows, guarantee.neighbours) == ("person", 5, "add_remove")
+    assert 0.9 < protection.epsilon <= 1.0 + 1e-9
+    assert group_account(guarantee.event, 5, protection.delta, "add_remove").epsilon == protection.epsilon
+    assert guarantee.epsilon_proved < 0.3
+    code, out, _ = run("card", hospital / "model")
+    assert code == 0
+    assert "one person with all rows (5 count), added or removed" in out
+    assert f"epsilon {protection.epsilon:.4g} per person" in (hospital / "model" / "card.html").read_text()
+
+
+def test_the_folder_holds_no_row_and_no_seed(hospital):
+    schema = read_schema(hospital / "schema.yaml")
+    data = b"".join(path.read_bytes() for path in sorted((hospital / "model").iterdir()))
+    with np.load(hospital / "model" / "model.npz") as stored:
+        numbers = np.concatenate([stored[name].ravel() for name in stored.files])
+    X, _ = training_table(hospital / "patients.csv", schema)
+    rows = table(hospital / "patients.csv")
+    for row in rows:
+        assert row["patient"].encode() not in data
+    private = np.unique(X[:, [name in ("visit", "age", "pressure") for name in Encoder(schema).feature_names]])
+    private = private[(private != 0) & (np.abs(private) < 1)]
+    for width in (np.float64, np.float32, np.float16):
+        assert not np.isin(numbers.astype(width), private.astype(width)).any() or width is np.float16
+    for value in private[:: max(1, len(private) // 300)]:
+        assert np.float64(value).tobytes() not in data
+    words = json.loads((hospital / "model" / "model.json").read_text())
+    assert not {"random_state", "seed"} & {*words, *words["recipe"]["parameters"]}
+    positives = sum(row["died"] == "yes" for row in rows)
+    assert not re.search(rf"\b{positives}\b", (hospital / "model" / "card.html").read_text())
+    assert "objective" not in words
+
+
+def test_a_loaded_model_needs_numpy_alone(hospital):
+    program = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("sklearn", "scipy", "numba", "pandas", "pyarrow", "dp_accounting", "fcntl"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Absent())
+import privsvm
+model = privsvm.load(sys.argv[1])
+row = {"visit": ["01.02.2020"], "sex": ["f"], "ward": ["x"], "age": [50], "pressure": [None], "smoker": [True]}
+print(model.predict(row)[0], model.guarantee_.status)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, hospital / "model"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1] == "proved"
+
+
+def test_every_damage_is_found(own, hospital):
+    rng = np.random.default_rng(0)
+    names = sorted(path.name for path in (own / "model").iterdir())
+    assert names == ["card.html", "card.json", "model.json", "model.npz"]
+    refused = 0
+    for number in range(100):
+        path = own / "model" / names[number % 4]
+        data = bytearray(path.read_bytes())
+        place = int(rng.integers(len(data)))
+        if number % 8 < 4:
+            data[place] ^= 1 << int(rng.integers(8))
+        else:
+            del data[place:]
+        path.write_bytes(data)
+        with pytest.raises(PrivSVMError) as caught:
+            verify(own / "model")
+        refused += "\n" not in str(caught.value)
+        shutil.copy(hospital / "model" / path.name, path)
+    assert refused == 100
+    verify(own / "model")
+
+
+def forge(folder, **changes):
+    """Edit a record and its card, with all digests computed again."""
+    record = json.loads((folder / "model.json").read_text())
+    card = json.loads((folder / "card.json").read_text())
+    for name, value in changes.items():
+        for content in (record, card):
+            if name in content:
+                content[name] = value
+            if name in content.get("protection", {}):
+                content["protection"][name] = value
+    record["digest"] = content_digest(record, "digest")
+    (folder / "model.json").write_text(canonical_json(record, indent=1) + "\n")
+    card["model_digest"] = record["digest"]
+    card["files"] = {name: sha256_of_file(folder / name) for name in card["files"]}
+    card["digest"] = content_digest(card, "digest", "signature")
+    (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
+
+
+def test_a_forger_who_computes_digests_again_is_refused(own, hospital):
+    good = ("verify", own / "model", "--key", hospital / "signer.pub")
+    assert run(*good)[0] == 0
+    code, _, err = run("verify", own / "model", "--key", hospital / "other.pub")
+    assert (code, "another key signed it" in err) == (1, True)
+    forge(own / "model", classes=["yes", "no"])
+    # Without a key this is another model's folder, whole in itself.
+    assert run("verify", own / "model")[0] == 0
+    code, _, err = run(*good)
+    assert (code, "the card was edited" in err) == (1, True)
+    forge(own / "model", epsilon=0.1)
+    code, _, err = run("verify", own / "model")
+    assert (code, "its event gives" in err) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["model.json", "card.json"])
+def test_files_of_a_newer_version_are_refused_in_one_line(own, name):
+    path = own / "model" / name
+    content = json.loads(path.read_text()) | {"version": 2}
+    content["digest"] = content_digest(content, "digest", "signature")
+    path.write_text(canonical_json(content, indent=1) + "\n")
+    code, _, err = run("card" if name == "card.json" else "predict", own / "model", *(["x.csv"] * (name[0] == "m")))
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "has version 2, and 1 is the newest known here; update PrivSVM" in err
+
+
+def test_help_and_one_row_are_quick(hospital, tmp_path):
+    lines = (hospital / "new.csv").read_text().splitlines()[:2]
+    (tmp_path / "one.csv").write_text("\n".join(lines))
+    for arguments, most in ((["--help"], 0.5), (["predict", hospital / "model", tmp_path / "one.csv"], 1.5)):
+        before = os.times()
+        subprocess.run([sys.executable, "-m", "privsvm", *arguments], check=True, capture_output=True)
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        assert spent < most
+
+
+def test_a_python_model_is_saved_with_its_schema(hospital, tmp_path):
+    from sklearn.pipeline import make_pipeline
+
+    schema = privsvm.PublicSchema(hospital / "schema.yaml")
+    (columns,) = read_chunks(hospital / "new.csv", schema.declaration, ["died"], rows=10**6)
+    y = columns.pop("died")
+    model = make_pipeline(schema, privsvm.PrivateSVMClassifier(classes=["no", "yes"], C=0.02))
+    model.fit(columns, y)
+    privsvm.save(model, tmp_path / "saved")
+    loaded = privsvm.load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded.predict(columns), model.predict(columns))
+    assert loaded.protection_.unit == "row"
+    model[-1].save(tmp_path / "bare")
+    np.testing.assert_array_equal(
+        privsvm.load(tmp_path / "bare").predict(schema.transform(columns)), model.predict(columns)
+    )
