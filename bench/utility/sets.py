@@ -52,6 +52,10 @@ SETS: dict[str, Any] = {
 }
 
 
+# Features that are declared to be 0 or 1.
+_INDICATORS = {"a9a": slice(None), "w8a": slice(None), "mushrooms": slice(None), "ijcnn1": slice(10)}
+
+
 @dataclass(frozen=True)
 class UtilitySet:
     """One set.
@@ -66,6 +70,8 @@ class UtilitySet:
         Label codes from 0.
     lower, upper : ndarray of shape (d,)
         Public bounds of the features.
+    indicators : ndarray of bool of shape (d,)
+        Features that are declared to be 0 or 1.
     n_classes : int
         Number of classes, public.
     splits : list of (ndarray, ndarray)
@@ -77,6 +83,7 @@ class UtilitySet:
     y: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    indicators: np.ndarray
     n_classes: int
     splits: list[tuple[np.ndarray, np.ndarray]]
 
@@ -115,5 +122,8 @@ def load(name: str) -> UtilitySet:
     X = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=float)
     sides = (entry.bounds.lower, entry.bounds.upper)
     lower, upper = (np.array(np.broadcast_to(side, X.shape[1]), dtype=float) for side in sides)
+    indicators = np.zeros(X.shape[1], dtype=bool)
+    if name in _INDICATORS:
+        indicators[_INDICATORS[name]] = True
     splits = [(arrays[f"train_{s}"], arrays[f"test_{s}"]) for s in range(SPLITS)]
-    return UtilitySet(name, X, arrays["y"], lower, upper, len(description["classes"]), splits)
+    return UtilitySet(name, X, arrays["y"], lower, upper, indicators, len(description["classes"]), splits)

@@ -1,0 +1,160 @@
+"""Run the peers of the utility table and keep what is done: ``python bench/utility/run_peers.py``.
+
+Every peer lives in an environment of its own, made from its lock on first use. A cell is a peer, a set, an epsilon and
+a split; a cell that stands in ``reports/utility/peers.csv`` is not run again, so the run may be stopped at any time. A
+fit has ten minutes and 8 GB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import functools
+import itertools
+import json
+import os
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from scores import SCORES, score_row
+from sets import SETS, UtilitySet, load
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+TABLE = ROOT / "reports" / "utility" / "peers.csv"
+EPSILONS = (0.5, 1.0, 4.0)
+SPLITS = 3
+DELTA = 1e-5
+_MINUTES, _GIGABYTES = 10, 8
+
+# Peer: its environment, its function in peers/, and the relation of neighbours that its epsilon speaks of.
+PEERS = {
+    "diffprivlib_lr": ("diffprivlib", "on_diffprivlib.logistic_regression", "replace_one"),
+    "diffprivlib_forest": ("diffprivlib", "on_diffprivlib.forest", "add_remove"),
+    "dp_ebm": ("interpret", "on_interpret.ebm", "add_remove"),
+    "opacus_linear": ("opacus", "on_opacus.linear", "add_remove"),
+    "opacus_hidden_layer": ("opacus", "on_opacus.hidden_layer", "add_remove"),
+    "mst_svm": ("mbi", "on_mbi.mst_svm", "add_remove"),
+}
+_TWO_CLASSES = {"dp_ebm"}
+_FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *SCORES, "seconds", "version")
+_PACKAGES = {"diffprivlib": "diffprivlib", "interpret": "interpret-core", "opacus": "opacus", "mbi": "mbi"}
+
+
+def environment(name: str) -> Path:
+    """Python of a peer's environment, made from its lock where it is not there."""
+    folder = Path(os.environ.get("PRIVSVM_PEERS", ROOT / ".cache" / "peers")) / name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, folder], check=True)
+        lock = HERE / "peers" / f"{name}.lock"
+        install = ["uv", "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", lock]
+        subprocess.run(install, check=True)
+    return python
+
+
+@functools.cache
+def version(python: Path, package: str) -> str:
+    """Version of a peer, as its environment tells it."""
+    code = f"import importlib.metadata; print(importlib.metadata.version({package!r}))"
+    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+class Worker:
+    """A process in a peer's environment that fits one cell after another."""
+
+    def __init__(self, peer: str) -> None:
+        name, self.function, _ = PEERS[peer]
+        self.python = environment(name)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def run(self, task: dict[str, object]) -> str:
+        """Hand over a task; "ok", or why there is no answer."""
+        if self.process is None:
+            threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+            clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+            self.process = subprocess.Popen(
+                [self.python, HERE / "peers" / "fit.py"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=clean | threads,
+            )
+            resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (_GIGABYTES * 2**30,) * 2)
+        to_worker, from_worker = self.process.stdin, self.process.stdout
+        assert to_worker is not None
+        assert from_worker is not None
+        to_worker.write(json.dumps(task | {"function": self.function}).encode() + b"\n")
+        to_worker.flush()
+        ready, _, _ = select.select([from_worker], [], [], 60 * _MINUTES)
+        line = from_worker.readline() if ready else b""
+        if not line:
+            self.close()
+            return "did not finish"
+        error = json.loads(line)["error"]
+        if error:
+            print(error[:200], file=sys.stderr)
+        return "failed" if error else "ok"
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def fit(worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int) -> dict[str, object]:
+    """Fit one cell; a row of the table."""
+    name, _, neighbours = PEERS[peer]
+    delta = 0.0 if name == "diffprivlib" else DELTA
+    row: dict[str, object] = {"peer": peer, "set": data.name, "epsilon": epsilon, "delta": delta}
+    row |= {"neighbours": neighbours, "split": split, "version": version(worker.python, _PACKAGES[name])}
+    if peer in _TWO_CLASSES and data.n_classes > 2:
+        return row | {"status": "not offered"}
+    train, test = data.splits[split]
+    X = np.clip((data.X - data.lower) / (data.upper - data.lower), 0.0, 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        given, answer = Path(folder) / "split.npz", Path(folder) / "answer.npz"
+        rows = {"X_train": X[train], "X_test": X[test], "y_train": data.y[train]}
+        np.savez(given, n_classes=data.n_classes, indicators=data.indicators, **rows)
+        task = {"split": str(given), "answer": str(answer), "epsilon": epsilon, "delta": DELTA, "seed": split}
+        status = worker.run(task)
+        if status != "ok":
+            return row | {"status": status}
+        with np.load(answer) as arrays:
+            scores, seconds = arrays["scores"], float(arrays["seconds"])
+    return row | {"status": "ok", "seconds": round(seconds, 2)} | score_row(data.y[test], scores)
+
+
+def main() -> None:
+    """Run what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    arguments = parser.parse_args()
+    TABLE.parent.mkdir(parents=True, exist_ok=True)
+    if not TABLE.exists():
+        TABLE.write_text(",".join(_FIELDS) + "\n")
+    with TABLE.open(newline="") as file:
+        done = {(row["peer"], row["set"], float(row["epsilon"]), int(row["split"])) for row in csv.DictReader(file)}
+    for split in range(SPLITS):
+        for peer in arguments.peers:
+            worker = Worker(peer)
+            for name, epsilon in itertools.product(arguments.sets, EPSILONS):
+                if (peer, name, epsilon, split) in done:
+                    continue
+                row = fit(worker, peer, load(name), epsilon, split)
+                with TABLE.open("a", newline="") as file:
+                    csv.DictWriter(file, _FIELDS).writerow(row)
+            worker.close()
+
+
+if __name__ == "__main__":
+    main()

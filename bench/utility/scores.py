@@ -1,0 +1,37 @@
+"""The scores of the utility table, the same for every library."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
+
+__all__ = ["SCORES", "score_row"]
+
+SCORES = ("accuracy", "balanced_accuracy", "auc")
+
+
+def score_row(y: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    """Accuracy, balanced accuracy and area under the curve of scores of shape (rows, classes).
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Label codes.
+    scores : ndarray of shape (n, n_classes)
+        The larger, the likelier the class.
+
+    Returns
+    -------
+    dict of str to float
+        With more than two classes the area is the mean over classes that occur, each against the rest.
+    """
+    predicted = scores.argmax(axis=1)
+    present = np.unique(y)
+    if scores.shape[1] == 2:
+        areas = [roc_auc_score(y, scores[:, 1] - scores[:, 0])] if len(present) == 2 else [float("nan")]
+    else:
+        # Scores of a row are compared with those of other rows: what all its classes share is taken away.
+        relative = scores - scores.mean(axis=1, keepdims=True)
+        areas = [roc_auc_score(y == c, relative[:, c]) for c in present]
+    values = (accuracy_score(y, predicted), balanced_accuracy_score(y, predicted), float(np.mean(areas)))
+    return dict(zip(SCORES, (round(float(value), 5) for value in values), strict=True))
