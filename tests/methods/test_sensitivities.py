@@ -1,6 +1,8 @@
 """What a sensitivity stands on: whole numbers, every relation, and no number of rows."""
 
+import itertools
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +14,7 @@ from tests.adversarial import KINDS, neighbours
 from privsvm import (
     GivenLandmarkDualClassifier,
     LandmarkDualClassifier,
+    ObjectivePerturbationClassifier,
     OPERAClassifier,
     OvRJointGaussianClassifier,
     PMSVMWPClassifier,
@@ -20,8 +23,10 @@ from privsvm import (
     PrivateSVMRBFClassifier,
     PrivateSVMRBFLaplaceClassifier,
 )
-from privsvm.base.perturbation import public_gap, solution_sensitivity, solve_one_vs_rest
+from privsvm.base import perturbation
+from privsvm.base.perturbation import public_gap, rounded_rows, solution_sensitivity, solve_one_vs_rest
 from privsvm.base.weight_perturbation import weight_sensitivity
+from privsvm.methods import objective_perturbation
 from privsvm.methods.ovr_joint_gaussian import centred_sensitivity, solve_centred
 from privsvm.numerics.grid_rows import grid_rows
 from privsvm.solvers.crammer_singer import solve_crammer_singer
@@ -51,6 +56,26 @@ def test_the_sensitivity_does_not_depend_on_the_number_of_rows(method, relation)
     assert first == second == third
     assert first.status == "proved"
     assert "power of two" not in " | ".join(first.assumptions)
+
+
+@pytest.mark.parametrize("method", [*METHODS, ObjectivePerturbationClassifier])
+def test_more_rows_than_rounding_allows_are_refused(method, monkeypatch):
+    """Before anything is solved, by a public number that the record states: the exact ascent's weights are rounded."""
+    stated = method(classes=[0, 1], C=0.05, random_state=0).fit([[-1.0], [1.0]] * 5, [0, 1] * 5).guarantee_.assumptions
+    assert any(re.search(r"every data set of at most 1e\+(\d\d) rows, others are refused", text) for text in stated)
+    # The lemma, without any rounding: so many rows make no weights that float64 moves by more than half of the target.
+    for log_C, norm, classes, share in itertools.product((-12, -3, 0, 12), (1e-3, 1.0, 1e20), (2, 50), (1e-5, 1e-2)):
+        C = 10.0**log_C / norm**2
+        most = rounded_rows((share * C * norm) ** 2, classes, C, norm)
+        squared = min(2 * (most * Fraction(C) * Fraction(norm)) ** 2, 2 * most * Fraction(C))
+        moved = squared * (Fraction(classes + 4) / 2**53) ** 2
+        assert 4 * moved <= (Fraction(share) * Fraction(C) * Fraction(norm)) ** 2
+    # Too many classes for a few rows, in place of too many rows for a few classes.
+    assert rounded_rows(1e-10 * 1e-24, 10**15, 1e-12, 1.0) < 10
+    for module in (perturbation, objective_perturbation):
+        monkeypatch.setattr(module, "covered_rows", lambda *_: 9)
+    with pytest.raises(ValueError, match=r"X has 10 rows: .* for at most 9e\+00"):
+        method(classes=[0, 1], C=0.05).fit([[-1.0], [1.0]] * 5, [0, 1] * 5)
 
 
 def squared_distance(first, second):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from privsvm.digests import canonical_json
 from privsvm.privacy.accountants import account, group_account, verified_account
-from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.accounting import gaussian_noise_multiplier, sampled_divergence
 from privsvm.privacy.events import (
     NEIGHBOURS,
     Composed,
@@ -285,6 +285,69 @@ def test_groups_of_known_events():
     for k in (0, 1.0, True):
         with pytest.raises(ValueError, match="whole number"):
             group_account(Gaussian(1.0), k, DELTA, "add_remove")
+
+
+def test_a_group_of_drawn_rows_by_integration():
+    """One step, of k rows that are drawn independently and all alike: the mixture's hockey stick, on a fine grid."""
+    rate, multiplier, k, delta = 0.2, 1.1, 3, 1e-3
+    x, width = np.linspace(-15.0, 20.0, 400_001, retstep=True)
+
+    def density(mean):
+        return np.exp(-((x - mean) ** 2) / (2 * multiplier**2)) / (multiplier * math.sqrt(2 * math.pi)) * width
+
+    none = density(0.0)
+    drawn = sum(math.comb(k, j) * rate**j * (1 - rate) ** (k - j) * density(j) for j in range(k + 1))
+
+    def lost(epsilon):
+        return max(np.maximum(a - math.exp(epsilon) * b, 0).sum() for a, b in ((none, drawn), (drawn, none)))
+
+    found = group_account(PoissonSampled(rate, Gaussian(multiplier)), k, delta, "add_remove").epsilon
+    assert lost(found) <= delta * (1 + 1e-6) < lost(0.98 * found)
+
+
+def test_groups_of_drawn_rows_cost_no_more_than_plain_group_privacy():
+    steps = SelfComposed(PoissonSampled(0.05, Gaussian(1.5)), 300)
+    alone = account(steps, DELTA, "add_remove").epsilon
+    # As plain group privacy has it: 13.11.
+    assert 3 * alone < group_account(steps, 3, DELTA, "add_remove").epsilon < 10.6
+    both = group_account(Composed((steps, Gaussian(8.0))), 2, DELTA, "add_remove").epsilon
+    assert group_account(steps, 2, DELTA, "add_remove").epsilon < both < 7.0
+    # Larger groups, and replaced rows, as before.
+    assert group_account(steps, 100, DELTA, "add_remove").epsilon > 1e5
+    assert "times" in group_account(steps, 2, DELTA, "replace_one").accountant
+
+
+@pytest.mark.parametrize(
+    "other", [PerturbedObjectives(0.1, 0.05, 3, 10.0), ZeroConcentrated(0.05)], ids=["curve", "zcdp"]
+)
+def test_sampled_steps_compose_with_curves(other):
+    """By Renyi divergences under add_remove, in less than the sum of the budgets; the second opinion agrees."""
+    steps = SelfComposed(PoissonSampled(0.05, Gaussian(1.5)), 300)
+    both = Composed((steps, other))
+    found, second = account(both, DELTA, "add_remove"), verified_account(both, DELTA, "add_remove")
+    added = sum(account(event, DELTA / 2, "add_remove").epsilon for event in (steps, other))
+    assert account(steps, DELTA, "add_remove").epsilon < found.epsilon < 0.95 * added
+    assert found.accountant.startswith("Renyi")
+    assert second.epsilon == pytest.approx(found.epsilon, rel=1e-4)
+    assert account(both, DELTA, "replace_one").accountant == "the budgets are added"
+
+
+def test_divergences_of_sampled_steps_are_those_of_the_library():
+    from dp_accounting import rdp
+
+    orders = [2.0, 2.5, 7.0, 33.25, 256.0]
+    for rate, multiplier in ((0.01, 0.7), (0.3, 2.0)):
+        event = dp_event(PoissonSampled(rate, Gaussian(multiplier)))
+        ours = sampled_divergence(np.array(orders), rate, multiplier)
+        for order, found in zip(orders, ours, strict=True):
+            epsilon = rdp.RdpAccountant([order]).compose(event).get_epsilon(1e-200)
+            theirs = epsilon - math.log1p(-1 / order) + (math.log(1e-200) + math.log(order)) / (order - 1)
+            assert (
+                theirs * (1 - 1e-6) - 1e-9
+                <= found
+                <= (theirs * (1 + 1e-6) + 1e-9 if order.is_integer() else 5 * theirs)
+            )
+    assert sampled_divergence(np.array([2000.0]), 0.1, 1.0)[0] == math.inf
 
 
 def discrete_laplace(scale, reach):

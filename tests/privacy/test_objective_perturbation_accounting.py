@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from privsvm.numerics.noise_source import seeded_source
-from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy import accountants, objective_perturbation
+from privsvm.privacy.accountants import account, group_account, verified_account
+from privsvm.privacy.accounting import delta_of_minima, gaussian_epsilon, gaussian_noise_multiplier
+from privsvm.privacy.events import Composed, Gaussian, PerturbedObjectives, PoissonSampled
 from privsvm.privacy.objective_perturbation import (
     ObjectivePerturbation,
     objective_perturbation_divergence,
@@ -217,6 +220,53 @@ def test_the_proved_epsilon_holds_for_one_feature(seed, kind, n, log_C, log_epsi
     delta, mass = hockey_stick(first, second, mechanism.epsilon_proved, C, h, mechanism.noise_scale)
     assert mass == pytest.approx(1.0, abs=1e-5)
     assert delta <= DELTA
+
+
+@given(st.integers(0, 10**6), st.integers(2, 3), st.booleans(), st.floats(-3, 1.0), st.floats(-1, 0.3))
+@settings(max_examples=60, deadline=None)
+def test_a_group_of_rows_holds_for_one_feature(seed, k, removed, log_C, log_epsilon):
+    """k rows that turn into their opposites, or go, and others that both data sets have."""
+    rng = np.random.default_rng(seed)
+    C, epsilon, n = 10**log_C, 10**log_epsilon, int(rng.integers(k + 1, 7))
+    h = max(0.05, C / math.expm1(0.5 * epsilon)) * (1 + rng.random())
+    X, y = np.clip(rng.normal(size=n), -1, 1), rng.choice([-1.0, 1.0], size=n)
+    X[:k] = rng.choice([-1.0, 1.0, 0.5], size=k)
+    if rng.random() < 0.5:
+        X[:k], y[:k] = 1.0, 1.0
+    second = (X[k:], y[k:]) if removed else (np.concatenate([-X[:k], X[k:]]), y)
+    mechanism = mechanism_for(
+        epsilon=epsilon, neighbours="add_remove" if removed else "replace_one", row_bound=C, curvature=C / h,
+        distance=1e-9 * C,
+    )  # fmt: skip
+    whole = group_account(mechanism.event, k, DELTA, mechanism.neighbours)
+    assert "times" not in whole.accountant
+    delta, mass = hockey_stick((X, y), second, whole.epsilon, C, h, mechanism.noise_scale)
+    assert mass == pytest.approx(1.0, abs=1e-5)
+    assert delta <= DELTA
+
+
+def test_an_absurdly_long_linear_term_is_taken_off_delta(monkeypatch):
+    """Up to 2^10 s (sqrt(d) + 9) weights are held; what a longer one costs is less than what is taken off."""
+    for delta in (0.5, 1e-5, 1e-100, 1e-307):
+        left = delta_of_minima(delta)
+        assert left < delta
+        # log of (1 + e^epsilon) k P(longer), by the concentration of the norm of normal numbers.
+        lost = 1e7 + math.log(2.0) + math.log(1e9) - (2.0**10 * 9.0) ** 2 / 2.0
+        assert lost < math.log(delta - left)
+    event = PerturbedObjectives(signal=0.1, curvature=0.05, n_objectives=3, output_multiplier=10.0)
+    asked = []
+    for module, name in ((accountants, "delta_of_minima"), (objective_perturbation, "delta_of_minima")):
+        monkeypatch.setattr(module, name, lambda delta: asked.append(delta) or 0.5 * delta)
+    # Other deltas than elsewhere, of which nothing is kept.
+    found = [account(event, 1.25e-5, "add_remove").epsilon, verified_account(event, 1.25e-5, "add_remove").epsilon,
+             group_account(event, 2, 1.25e-5, "add_remove").epsilon,
+             account(Composed((event, PoissonSampled(0.1, Gaussian(3.0)))), 1.25e-5, "add_remove").epsilon,
+             objective_perturbation_epsilon(0.1, 1.25e-5, 3, 0.05, 0.1)]  # fmt: skip
+    # The last composition also tries a delta for each of its parts.
+    assert asked.count(1.25e-5) == 5
+    assert found[0] == pytest.approx(found[4], rel=1e-9)
+    assert account(Gaussian(3.0), 1.25e-5, "add_remove").epsilon == pytest.approx(gaussian_epsilon(3.0, 1.25e-5))
+    assert math.isinf(account(event, 5e-324, "add_remove").epsilon)
 
 
 def test_for_one_feature_the_bound_is_nearly_attained():

@@ -36,12 +36,16 @@ __all__ = [
     "TIME_IS_OUTSIDE",
     "TOO_FEW_ROWS",
     "OneVsRestRelease",
+    "certified_for",
+    "check_rows",
     "check_scale",
+    "covered_rows",
     "extreme_rows",
     "largest_move",
     "one_vs_rest_signs",
     "public_gap",
     "release_one_vs_rest",
+    "rounded_rows",
     "solution_sensitivity",
     "solve_one_vs_rest",
 ]
@@ -133,6 +137,39 @@ def public_gap(gap: float | None, C: float, data_norm: float) -> float:
             f"{_SMALLEST_GAP_SHARE * unit:.1e}; or None"
         )
     return float(gap)
+
+
+def covered_rows(longest: float, C: float, data_norm: float) -> int:
+    """Compute for how many rows n no weights are longer than `longest`: a public number, a power of ten.
+
+    The optimum is a sum of rows with dual variables of norm at most ``sqrt(2) C``; and, since its objective is at most
+    that of zeros, ``n C``, it is no longer than ``sqrt(2 n C)``.
+    """
+    most = max(longest / (math.sqrt(2.0) * C * data_norm), longest * (longest / (2.0 * C)), 1.0)
+    return int(10 ** math.floor(math.log10(min(most, 1e18))))
+
+
+def rounded_rows(gap: float, n_classes: int, C: float, data_norm: float) -> int:
+    """Compute for how many rows float64 holds the weights of an exact ascent within ``sqrt(gap) / 2``.
+
+    Rounding, and what a method does with them, moves them by ``(c + 4) 2^-53`` of their length; half of that is left to
+    the distance of the weights to the optimum.
+    """
+    return covered_rows(2.0**51 * math.sqrt(gap) / (n_classes + 4), C, data_norm)
+
+
+def check_rows(n_rows: int, most: int) -> None:
+    """Raise ValueError for a data set of more rows than the proof covers, a public number that the record states."""
+    if n_rows > most:
+        raise ValueError(
+            f"X has {n_rows} rows: for these parameters a solution is certified for at most {most:.0e}; use a larger "
+            "C, gap or tol"
+        )
+
+
+def certified_for(most: int) -> str:
+    """Say in a record for which data sets solutions are certified."""
+    return f"for every data set of at most {most:.0e} rows, others are refused"
 
 
 def extreme_rows(X: Any) -> list[np.ndarray]:
@@ -234,6 +271,8 @@ class OneVsRestRelease:
         The noisy weights; the exact ones are not kept.
     gap : float
         Square of the public bound on every problem's distance to its optimum.
+    most_rows : int
+        For how many rows; public.
     neighbours : {"replace_one", "add_remove"}
         The relation.
     witnesses : tuple of Witness or None (E)
@@ -245,6 +284,7 @@ class OneVsRestRelease:
     mechanisms: tuple[VectorsMechanism, ...]
     coef: np.ndarray
     gap: float
+    most_rows: int
     neighbours: Neighbours
     witnesses: tuple[Witness | None, ...]
     fit_seconds: float
@@ -301,7 +341,7 @@ class OneVsRestRelease:
                 assumptions=(
                     *data_assumptions,
                     f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap and "
-                    "a bound on round-off, for every data set",
+                    f"a bound on round-off, {certified_for(self.most_rows)}",
                     REFUSED_DATA,
                     f"{public}, the class set, the number of features and the scaling bounds are public",
                     TIME_IS_OUTSIDE,
@@ -393,6 +433,8 @@ def release_one_vs_rest(
     OneVsRestRelease
     """
     target = public_gap(gap, C, data_norm)
+    most_rows = rounded_rows(target, n_classes, C, data_norm)
+    check_rows(rows.shape[0], most_rows)
     sensitivity = solution_sensitivity(C * data_norm, neighbours, target) if together is None else together(target)
     if published_constant:
         sensitivity = max(sensitivity, 2.0 * solution_sensitivity(C * data_norm, neighbours))
@@ -450,6 +492,7 @@ def release_one_vs_rest(
         mechanisms=mechanisms,
         coef=coef.reshape(*coef.shape[:2], *weights.shape),
         gap=target,
+        most_rows=most_rows,
         neighbours=neighbours,
         witnesses=witnesses,
         fit_seconds=fit_seconds,

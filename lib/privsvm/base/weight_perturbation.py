@@ -12,7 +12,14 @@ import numpy as np
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA
-from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows, largest_move, solution_sensitivity
+from privsvm.base.perturbation import (
+    TOO_FEW_ROWS,
+    check_rows,
+    extreme_rows,
+    largest_move,
+    rounded_rows,
+    solution_sensitivity,
+)
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import check_budgets, check_training_data
 from privsvm.privacy.audit import gaussian_witness
@@ -59,6 +66,10 @@ class WeightPerturbationClassifier(PrivateClassifier):
     def _public_gap(self) -> float:
         """Square of the public distance to the optimum that a solve certifies."""
 
+    def _most_rows(self, gap: float) -> int:
+        """For how many rows solutions are certified."""
+        return rounded_rows(gap, len(self.classes_), float(self.C), float(self.data_norm))
+
     @abc.abstractmethod
     def _bounded(self, X: Any) -> Any:
         """Rows as the solver sees them."""
@@ -85,6 +96,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         epsilons, delta = check_budgets(epsilons, self.delta)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         gap = self._public_gap()
+        check_rows(X.shape[0], self._most_rows(gap))
         rows = self._bounded(X)
         started = time.perf_counter()
         weights = self._solve(rows, codes, len(self.classes_), gap)

@@ -19,7 +19,10 @@ from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.perturbation import (
     REFUSED_DATA,
     TIME_IS_OUTSIDE,
+    certified_for,
+    check_rows,
     check_scale,
+    covered_rows,
     one_vs_rest_signs,
 )
 from privsvm.base.released import LinearPath
@@ -52,7 +55,8 @@ _TOLERANCE_SHARE = 1e-5
 # Smaller tolerances than this share of one row's gradient, or of the longest linear term, buy nothing.
 _SMALLEST_SHARE, _ROUND_OFF_SHARE = 1e-10, 2.0**-40
 
-# Linear terms of d numbers are longer than s (sqrt(d) + 9) with a probability below 3e-18.
+# Weights are held for linear terms of d numbers up to 2^10 s (sqrt(d) + 9) long. What longer ones cost is taken off
+# delta: `privsvm.privacy.accounting.delta_of_minima`.
 _NORM_MARGIN = 9.0
 
 # The audit looks at released numbers through so many bins of one width, cut where their density jumps.
@@ -143,13 +147,14 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             started = time.perf_counter()
             smoothing = self._smoothing(epsilon, len(signs))
             mechanism, tol = self._mechanism(epsilon, delta, smoothing, rows.shape[1], len(signs))
+            check_rows(rows.shape[0], self._most_rows(tol))
             models.append(
                 [self._train(rows, signs, mechanism, smoothing, tol, streams(epsilon, r)) for r in range(repeats)]
             )
             seconds += time.perf_counter() - started
             mechanisms.append(mechanism)
             witness = self._witness(mechanism, smoothing) if audit else None
-            guarantees.append(self._guarantee(mechanism, smoothing, rng, witness))
+            guarantees.append(self._guarantee(mechanism, smoothing, self._most_rows(tol), rng, witness))
         return LinearPath(
             epsilons=tuple(epsilons),
             guarantees=tuple(guarantees),
@@ -197,6 +202,14 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 f"epsilon={epsilon!r}: float64 cannot hold weights as long as its noise; use a larger epsilon"
             )
         return mechanism(tol), tol
+
+    def _most_rows(self, tol: float) -> int:
+        """For how many rows solutions are certified: rounding must move weights by less than half of `tol`.
+
+        Weights are no longer than twice their linear term, and what rows alone would make of them. The former leaves
+        half of the room.
+        """
+        return covered_rows(2.0**50 * tol, float(self.C), float(self.data_norm))
 
     def _train(
         self,
@@ -268,7 +281,9 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             ),
         )
 
-    def _guarantee(self, mechanism: ObjectivePerturbation, smoothing: float, rng, witness: Witness | None) -> Guarantee:
+    def _guarantee(
+        self, mechanism: ObjectivePerturbation, smoothing: float, most_rows: int, rng, witness: Witness | None
+    ) -> Guarantee:
         return grant(
             facts=facts_of_call(self.classes, solution="certified"),
             event=mechanism.event,
@@ -283,7 +298,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 f"rows have norm at most {float(self.data_norm):g}: each is clipped and truncated to a public grid by "
                 "itself",
                 f"every solution is within {mechanism.total_distance:.3g} of its optimum: certified by the gradient "
-                "and a bound on round-off, for every data set; rounding the random linear term is counted",
+                f"and a bound on round-off, {certified_for(most_rows)}; rounding the random linear term is counted",
                 f"noise of standard deviation {mechanism.output_noise_scale:.3g} covers that distance",
                 REFUSED_DATA,
                 f"C, the smoothing ({smoothing:.4g}), the class set, the number of features and the scaling bounds are "

@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm.base.estimators import randomness_of
 from privsvm.base.parameters import GAP, parameter
-from privsvm.base.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE, public_gap
+from privsvm.base.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE, certified_for, public_gap
 from privsvm.base.validation import check_public_classes, facts_of_call
 from privsvm.base.weight_perturbation import WeightPerturbationClassifier
 from privsvm.constraints import COUNT, optional
@@ -96,7 +96,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
             assumptions=(
                 f"rows have norm at most {self.data_norm:g}: each is clipped and truncated to a public grid by itself",
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "
-                "round-off, for every data set",
+                f"round-off, {certified_for(self._most_rows(gap))}",
                 REFUSED_DATA,
                 "C, the class set, the number of features and the scaling bounds are public",
                 TIME_IS_OUTSIDE,

@@ -7,6 +7,7 @@ computes the same with other means.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -19,9 +20,11 @@ from privsvm.privacy.accounting import (
     LAPLACE_ACCOUNTANT,
     SAMPLED_GAUSSIAN_ACCOUNTANT,
     ZCDP_ACCOUNTANT,
+    delta_of_minima,
     loss_distribution_epsilon,
     objective_perturbation_divergence,
     renyi_epsilon,
+    sampled_divergence,
     sampled_gaussian_epsilon,
 )
 from privsvm.privacy.events import (
@@ -37,6 +40,7 @@ from privsvm.privacy.events import (
     PoissonSampled,
     SelfComposed,
     ZeroConcentrated,
+    dp_event,
     leaves,
     relation_factor,
 )
@@ -50,8 +54,11 @@ _RENYI = "Renyi divergences, added"
 _LOSSES = "privacy loss distributions (dp_accounting)"
 _NOTHING = "nothing bounds it"
 
-# Deltas of one row that are tried for a group of rows.
-_GROUP_STEPS = 40
+# Deltas of one row that are tried for a group of rows, and the largest group whose draws are told apart.
+_GROUP_STEPS, _LARGEST_GROUP = 40, 64
+
+# Above, nothing is accounted for: see `delta_of_minima`.
+_LARGEST_EPSILON, _LARGEST_EPSILON_OF_CURVATURE = 1e7, 700.0
 
 _Parts = Sequence[tuple[Event, int]]
 
@@ -144,15 +151,22 @@ def _renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) 
         case PerturbedObjectives():
             minima = perturbed_divergence(orders, factor * event.signal) + math.log1p(event.curvature)
             return event.n_objectives * minima + orders * 0.5 * (factor / event.output_multiplier) ** 2
+        case PoissonSampled() if neighbours == "add_remove":
+            return sampled_divergence(orders, event.sampling_probability, event.event.noise_multiplier)
     pure = _pure_epsilon(event, neighbours)
     # Bun and Steinke (2016), Proposition 3.3, and the divergence of infinite order.
     return None if pure is None else np.minimum(orders * pure**2 / 2.0, pure)
 
 
 def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
-    """Epsilon by Renyi divergences; None where some part has none."""
-    if delta <= 0.0:
+    """Epsilon by Renyi divergences; None where some part has none, or where loss distributions do better."""
+    if delta <= 0.0 or (
+        any(isinstance(event, PoissonSampled) for event, _ in parts) and _loss_parts(parts, neighbours)
+    ):
         return None
+    delta = _delta_left(parts, delta)
+    if delta <= 0.0:
+        return math.inf
     # About a Gaussian release with the same divergence at order 2, but for what does not grow with the order.
     at_two = 0.0
     for event, count in parts:
@@ -170,7 +184,13 @@ def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float
             total += count * own
         return total
 
-    return renyi_epsilon(divergence, delta, at_two)
+    found = renyi_epsilon(divergence, delta, at_two)
+    return found if found <= _LARGEST_EPSILON else math.inf
+
+
+def _delta_left(parts: _Parts, delta: float) -> float:
+    """Take off delta what is lost where noise is absurdly large: see `delta_of_minima`."""
+    return delta_of_minima(delta) if any(isinstance(event, PerturbedObjectives) for event, _ in parts) else delta
 
 
 def _loss_parts(parts: _Parts, neighbours: Neighbours) -> _Parts | None:
@@ -265,7 +285,8 @@ def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Nei
             found.append(Account(losses, delta, SAMPLED_GAUSSIAN_ACCOUNTANT if steps else _LOSSES))
     # Selections have a better account by themselves than as plain budgets among losses.
     selected = any(isinstance(event, ExponentialMechanism) for event, _ in parts) and not renyi_known
-    if not found or plain or selected:
+    mixed = renyi_known and any(isinstance(event, PoissonSampled) for event, _ in parts)
+    if not found or plain or selected or mixed:
         found.append(_by_adding(parts, delta, neighbours))
     return min(found, key=lambda account: account.epsilon)
 
@@ -329,8 +350,12 @@ def _library_renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) 
     """Epsilon by Renyi divergences, with the conversion of dp_accounting and SciPy's normal distribution."""
     from dp_accounting import rdp
 
+    delta = _delta_left(parts, delta)
+    if delta <= 0.0:
+        return math.inf
     factor = relation_factor(neighbours)
-    orders = 1.0 + np.geomspace(1e-2, 1e5, 4001)
+    sampled = any(isinstance(event, PoissonSampled) for event, _ in parts)
+    orders = np.arange(2.0, 257.0) if sampled else 1.0 + np.geomspace(1e-2, 1e5, 4001)
     total = np.zeros(orders.size)
     constant = 0.0
     for event, count in parts:
@@ -338,6 +363,8 @@ def _library_renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) 
             own = event.n_objectives * objective_perturbation_divergence(orders, factor * event.signal)
             own = own + orders * 0.5 * (factor / event.output_multiplier) ** 2
             constant += count * event.n_objectives * math.log1p(event.curvature)
+        elif isinstance(event, PoissonSampled) and neighbours == "add_remove":
+            own = _library_sampled_divergence(orders, event)
         else:
             found = _renyi_divergence(event, orders, neighbours)
             if found is None:
@@ -345,6 +372,20 @@ def _library_renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) 
             own = found
         total += count * own
     return float(rdp.compute_epsilon(orders, total, delta)[0]) + constant
+
+
+def _library_sampled_divergence(orders: np.ndarray, event: PoissonSampled) -> np.ndarray:
+    """Renyi divergences of one step as `dp_accounting` has them: it tells them as epsilons of one order each."""
+    from dp_accounting import rdp
+
+    # So small that no epsilon is cut off at 0.
+    log_delta = -600.0
+    found = []
+    for order in orders.tolist():
+        accountant = rdp.RdpAccountant([order]).compose(dp_event(event))
+        epsilon = accountant.get_epsilon(math.exp(log_delta))
+        found.append(epsilon - math.log1p(-1.0 / order) + (log_delta + math.log(order)) / (order - 1.0))
+    return np.maximum(found, 0.0)
 
 
 def _scaled(event: Event, k: int) -> Event | None:
@@ -364,6 +405,12 @@ def _scaled(event: Event, k: int) -> Event | None:
             return EpsilonDelta(k * event.epsilon, delta) if delta <= 1 else NonPrivate()
         case NonPrivate():
             return event
+        case PerturbedObjectives():
+            # Proved in `privsvm.privacy.objective_perturbation`; the noise on the minima hides a distance alone.
+            share = k * math.log1p(event.curvature)
+            if share > _LARGEST_EPSILON_OF_CURVATURE:
+                return NonPrivate()
+            return dataclasses.replace(event, signal=k * event.signal, curvature=math.expm1(share))
         case SelfComposed():
             inner = _scaled(event.event, k)
             return None if inner is None else SelfComposed(inner, event.count)
@@ -394,9 +441,10 @@ def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) ->
     Returns
     -------
     Account
-        Noise is compared with what k rows add, where that is all that counts. Otherwise epsilon is k times that of one
-        row, at the largest ``delta_1`` with ``delta_1 (1 + e^epsilon_1 + ... + e^((k - 1) epsilon_1)) <= delta``; for
-        rows that are drawn, the better of this and of rows that are all drawn.
+        Noise is compared with what k rows add, where that is all that counts; for rows that are drawn under
+        ``add_remove``, with what a binomial number of them adds. Otherwise epsilon is k times that of one row, at the
+        largest ``delta_1`` with ``delta_1 (1 + e^epsilon_1 + ... + e^((k - 1) epsilon_1)) <= delta``; for rows that
+        are drawn under ``replace_one``, the better of this and of rows that are all drawn.
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k={k!r}: must be a whole number of at least 1")
@@ -406,8 +454,20 @@ def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) ->
         whole = account(scaled, delta, neighbours)
         if k == 1 or not sampled:
             return whole
+        losses = _group_losses(event, k, delta, neighbours)
+        if losses is not None:
+            return min(whole, losses, key=lambda found: found.epsilon)
         return min(whole, _repeated(event, k, delta, neighbours, 1e-9), key=lambda found: found.epsilon)
     return _repeated(event, k, delta, neighbours, 1e-9 if sampled else 1e-300)
+
+
+def _group_losses(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account | None:
+    """Account for k rows that steps draw independently; None where some part is no Gaussian noise."""
+    parts = leaves(event)
+    known = all(isinstance(part, (Gaussian, PoissonSampled)) for part, _ in parts)
+    if not known or neighbours != "add_remove" or k > _LARGEST_GROUP or delta <= 0.0:
+        return None
+    return Account(loss_distribution_epsilon(parts, delta, neighbours, group=k), delta, f"{_LOSSES}, of {k} rows")
 
 
 def _repeated(event: Event, k: int, delta: float, neighbours: Neighbours, smallest: float) -> Account:

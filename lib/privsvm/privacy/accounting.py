@@ -28,11 +28,13 @@ __all__ = [
     "ZCDP_ACCOUNTANT",
     "check_budget",
     "check_sampled_gaussian",
+    "delta_of_minima",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
     "loss_distribution_epsilon",
     "objective_perturbation_divergence",
     "renyi_epsilon",
+    "sampled_divergence",
     "sampled_gaussian_calibration",
     "sampled_gaussian_epsilon",
     "sampled_gaussian_noise_multiplier",
@@ -55,6 +57,7 @@ _SMALLEST_EPSILON = 1e-6
 _ORDERS = np.arange(-32, 33) / 4.0
 _CLOSER, _ZOOM = np.arange(-8, 9) / 8.0, 5
 _SMALLEST_ORDER = 1.01
+_LARGEST_SAMPLED_ORDER = 1024
 
 # Part of the name of a stored calibration: raise it with every change of its numbers.
 _SAMPLED_VERSION = 1
@@ -231,6 +234,17 @@ def objective_perturbation_divergence(orders: np.ndarray, signal: float) -> np.n
     return bounds
 
 
+def delta_of_minima(delta: float) -> float:
+    """Take off delta what perturbed objectives lose where their linear terms are absurdly long.
+
+    `privsvm.methods.objective_perturbation` counts on linear terms no longer than ``2^10 s (sqrt(d) + 9)``. Others have
+    a probability p below ``k exp(-(9 * 2^10)^2 / 2)`` for k terms of standard deviation s and length d, and the exact
+    sampler wraps around with less. Such an event of the noise costs ``(1 + e^epsilon) p`` of delta. For epsilon up to
+    1e7 and k up to 1e9 that is less than what is taken off here, whatever delta is.
+    """
+    return math.nextafter(delta * (1.0 - 2.0**-50), 0.0)
+
+
 @functools.lru_cache(maxsize=4096)
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """Compute the largest rho, to six digits, for which rho-zCDP gives (epsilon, delta)-DP.
@@ -300,6 +314,45 @@ def _check_sampled_delta(delta: float) -> None:
             f"delta={delta!r}: must be at least {_SMALLEST_SAMPLED_DELTA:g} for sampled steps, the accuracy of the "
             "accountant"
         )
+
+
+def sampled_divergence(orders: np.ndarray, sample_rate: float, noise_multiplier: float) -> np.ndarray:
+    """Bound the Renyi divergence of a Gaussian step on Poisson-sampled rows, if a row is added or removed.
+
+    Parameters
+    ----------
+    orders : ndarray
+        Orders, above 1.
+    sample_rate, noise_multiplier : float
+        As in `sampled_gaussian_epsilon`.
+
+    Returns
+    -------
+    ndarray
+        One bound for each order; infinity above 1,024.
+
+    Notes
+    -----
+    For whole orders Mironov, Talwar and Zhang (2019), section 3.3. Between them ``(order - 1)`` times the divergence,
+    which is convex, is at most what the line through its neighbours says.
+    """
+    from scipy.special import gammaln, logsumexp
+
+    @functools.cache
+    def moment(order: int) -> float:
+        j = np.arange(order + 1)
+        choices = gammaln(order + 1) - gammaln(j + 1) - gammaln(order - j + 1)
+        drawn = j * math.log(sample_rate) + (order - j) * math.log1p(-sample_rate)
+        return float(logsumexp(choices + drawn + j * (j - 1) / (2.0 * noise_multiplier**2))) * (1.0 + 1e-12)
+
+    bounds = np.full(len(orders), math.inf)
+    for position, order in enumerate(orders.tolist()):
+        if order <= _LARGEST_SAMPLED_ORDER:
+            low = math.floor(order)
+            above = order - low
+            moments = (1.0 - above) * moment(low) + (above * moment(low + 1) if above else 0.0)
+            bounds[position] = max(moments, 0.0) / (order - 1.0)
+    return bounds
 
 
 @functools.lru_cache(maxsize=4096)
@@ -390,8 +443,19 @@ def _spread(event: Event) -> tuple[float, float, float]:
     return event.epsilon, event.epsilon, event.epsilon
 
 
+def _together(event: Event, group: int) -> Event:
+    """Return a step on rows of a group as one whose losses are about as large, to choose a grid by."""
+    if group == 1 or not isinstance(event, PoissonSampled):
+        return event
+    return PoissonSampled(min(1.0, group * event.sampling_probability), Gaussian(event.event.noise_multiplier / group))
+
+
 def loss_distribution_epsilon(
-    parts: Sequence[tuple[Event, int]], delta: float, neighbours: Neighbours, points: float = _FINE_POINTS
+    parts: Sequence[tuple[Event, int]],
+    delta: float,
+    neighbours: Neighbours,
+    points: float = _FINE_POINTS,
+    group: int = 1,
 ) -> float:
     """Compute epsilon of composed events by their privacy loss distributions, rounded up.
 
@@ -405,6 +469,8 @@ def loss_distribution_epsilon(
         The relation.
     points : float, default=20
         Points of the grid of losses in one standard deviation of one event's loss.
+    group : int, default=1
+        Number of rows that are added or removed; above 1 only for ``add_remove``, and for no `EpsilonDelta`.
 
     Returns
     -------
@@ -413,13 +479,15 @@ def loss_distribution_epsilon(
 
     Notes
     -----
-    Connect the dots (Doroshenko et al. 2022). A plain (epsilon, delta) counts as the worst mechanism that has it.
+    Connect the dots (Doroshenko et al. 2022). A plain (epsilon, delta) counts as the worst mechanism that has it. Of a
+    group, a step draws a binomial number of rows, which are all alike in the worst case: a mixture of Gaussians (Ganesh
+    2024, Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians mechanisms).
     """
     import dp_accounting
     from dp_accounting.pld import common, privacy_loss_distribution
 
     # Gaussian releases compose exactly.
-    plain = math.sqrt(
+    plain = group * math.sqrt(
         sum(count * event.noise_multiplier**-2.0 for event, count in parts if isinstance(event, Gaussian))
     )
     parts = [(event, count) for event, count in parts if not isinstance(event, Gaussian)]
@@ -428,7 +496,7 @@ def loss_distribution_epsilon(
     # Rounding makes a loss L of one event more variable by the grid's width times E|L|. The width keeps that small
     # beside the variance of all losses together. For E|L| it takes the geometric mean of that and of the deviation: a
     # large epsilon depends on the rare large losses.
-    spreads = [(*_spread(event), count) for event, count in parts]
+    spreads = [(*_spread(_together(event, group)), count) for event, count in parts]
     variance = sum(count * deviation**2 for _, deviation, _, count in spreads)
     sizes = sum(count * math.sqrt(mean * deviation) for mean, deviation, _, count in spreads)
     width = min(variance / sizes / points, _COARSEST_LOSSES)
@@ -441,6 +509,14 @@ def loss_distribution_epsilon(
         if isinstance(event, EpsilonDelta):
             parameters = common.DifferentialPrivacyParameters(event.epsilon, event.delta)
             part = privacy_loss_distribution.from_privacy_parameters(parameters, width)
+        elif group > 1 and isinstance(event, PoissonSampled):
+            rate = event.sampling_probability
+            part = privacy_loss_distribution.from_mixture_gaussian_mechanism(
+                event.event.noise_multiplier,
+                list(range(group + 1)),
+                [math.comb(group, j) * rate**j * (1.0 - rate) ** (group - j) for j in range(group + 1)],
+                value_discretization_interval=width,
+            )
         else:
             noise = event.event if isinstance(event, PoissonSampled) else event
             assert isinstance(noise, Gaussian)

@@ -27,6 +27,12 @@ divergence of order ``a + 1`` is at most ``log(1 + beta)`` plus the logarithm of
 twice that where a row is replaced. Redberg, Koskela and Wang (2023, arXiv 2401.00583) have ``m^2 / 2 + m |u|`` in
 place of the positive part: their losses' slopes may have either sign.
 
+*Groups of rows.* Of k rows added, the gradients differ by the mean of the vectors ``-k t C y x``, so the same steps
+bound the loss by the mean of k losses with k m in place of m, and the determinants' ratio by ``(1 + beta)^k``. Of k
+rows replaced there are 2 k such vectors, with 2 k m, and the determinants are that of the other rows times a factor
+between 1 and ``(1 + beta)^k``. The noise on approximate minima hides their distance to the exact ones, whatever the
+rows are.
+
 *Several classes.* One-vs-rest problems share the rows, but each has its own b: given the data their minima are
 independent, so their Renyi divergences add up.
 
@@ -52,6 +58,7 @@ from privsvm.errors import nearest_name
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.accounting import (
     check_budget,
+    delta_of_minima,
     gaussian_noise_multiplier,
     objective_perturbation_divergence,
     renyi_epsilon,
@@ -107,9 +114,8 @@ def objective_perturbation_epsilon(
         return n_vectors * objective_perturbation_divergence(orders, signal) + orders * output_signal**2 / 2.0
 
     # The determinants' share is the same for each order.
-    return renyi_epsilon(divergence, delta, n_vectors * signal**2 + output_signal**2) + n_vectors * math.log1p(
-        curvature
-    )
+    left = delta_of_minima(delta)
+    return renyi_epsilon(divergence, left, n_vectors * signal**2 + output_signal**2) + n_vectors * math.log1p(curvature)
 
 
 @functools.lru_cache(maxsize=4096)
