@@ -12,14 +12,7 @@ import numpy as np
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA
-from privsvm.base.perturbation import (
-    TOO_FEW_ROWS,
-    check_rows,
-    extreme_rows,
-    largest_move,
-    rounded_rows,
-    solution_sensitivity,
-)
+from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows, largest_move, solution_sensitivity
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import check_budgets, check_training_data
 from privsvm.privacy.audit import gaussian_witness
@@ -66,9 +59,8 @@ class WeightPerturbationClassifier(PrivateClassifier):
     def _public_gap(self) -> float:
         """Square of the public distance to the optimum that a solve certifies."""
 
-    def _most_rows(self, gap: float) -> int:
-        """For how many rows solutions are certified."""
-        return rounded_rows(gap, len(self.classes_), float(self.C), float(self.data_norm))
+    def _check_rows(self, n_rows: int, gap: float) -> None:
+        """Refuse more rows than the proof covers, if there is one."""
 
     @abc.abstractmethod
     def _bounded(self, X: Any) -> Any:
@@ -96,7 +88,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         epsilons, delta = check_budgets(epsilons, self.delta)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         gap = self._public_gap()
-        check_rows(X.shape[0], self._most_rows(gap))
+        self._check_rows(X.shape[0], gap)
         rows = self._bounded(X)
         started = time.perf_counter()
         weights = self._solve(rows, codes, len(self.classes_), gap)

@@ -15,7 +15,14 @@ import numpy as np
 
 from privsvm.base.estimators import randomness_of
 from privsvm.base.parameters import GAP, parameter
-from privsvm.base.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE, certified_for, public_gap
+from privsvm.base.perturbation import (
+    REFUSED_DATA,
+    TIME_IS_OUTSIDE,
+    certified_for,
+    check_rows,
+    public_gap,
+    rounded_rows,
+)
 from privsvm.base.validation import check_public_classes, facts_of_call
 from privsvm.base.weight_perturbation import WeightPerturbationClassifier
 from privsvm.constraints import COUNT, optional
@@ -81,6 +88,13 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
 
     def _bounded(self, X) -> Any:
         return grid_rows(X, float(self.data_norm))
+
+    def _most_rows(self, gap: float) -> int:
+        """For how many rows solutions are certified."""
+        return rounded_rows(gap, len(self.classes_), float(self.C), float(self.data_norm))
+
+    def _check_rows(self, n_rows: int, gap: float) -> None:
+        check_rows(n_rows, self._most_rows(gap))
 
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         return solve_crammer_singer(X, codes, n_classes, float(self.C), gap, self.max_epochs).coef
