@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.methods import estimator_class
     from privsvm.pipeline.model_files import model_record, save_paths, train_timings
-    from privsvm.pipeline.training import train_paths
+    from privsvm.pipeline.training import train_paths, training_sizes
     from privsvm.records import CondensedRowsAttack, read, write
     from privsvm.solvers import compile_once
 
@@ -42,10 +42,9 @@ def main(arguments: list[str] | None = None) -> None:
     compile_once(sparse=prepared.description["sparse"])
     paths, attacks = train_paths(prepared, read_npz(options.condensed), options.method, job)
     description = prepared.description
-    n_train = max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
     if job["condense"] != "none":
         attacks = [read(CondensedRowsAttack, options.condensed_record), *attacks]
-    record = model_record(options.method, job, description, n_train, paths, attacks)
+    record = model_record(options.method, job, description, training_sizes(prepared, job), paths, attacks)
     save_paths(paths, options.models, options.record, record)
     write(options.timings, train_timings(paths))
     print(f"train: {options.method} on {description['dataset']}: {len(paths)} splits")

@@ -167,7 +167,7 @@ def fields_of_job(draw: Any) -> dict[str, Any]:
         "condense": "none",
         "delta": draw(st.none() | SHARES),
         "neighbours": draw(st.none() | NEIGHBOURS),
-        "n_train": draw(POSITIVES),
+        "n_train": draw(st.none() | POSITIVES),
         "n_features": draw(POSITIVES),
         "attacks": draw(tuples(condensed_attacks(), 1)),
     }

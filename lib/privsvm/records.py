@@ -287,8 +287,10 @@ class _Job(_Record):
         Of the benchmark.
     neighbours : {"replace_one", "add_remove"} or None
         Of the benchmark.
-    n_train, n_features : int
-        Sizes, of the largest split.
+    n_train : int or None
+        Training rows, of the largest split; under ``add_remove`` those declared, or None.
+    n_features : int
+        Number of features.
     attacks : tuple of CondensedRowsAttack
         On the rows that were condensed for this method or by it.
     """
@@ -302,7 +304,7 @@ class _Job(_Record):
     condense: Condense
     delta: Share | None
     neighbours: Neighbours | None
-    n_train: Positive
+    n_train: Positive | None
     n_features: Positive
     attacks: tuple[CondensedRowsAttack, ...]
 

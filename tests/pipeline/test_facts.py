@@ -1,5 +1,7 @@
 """What the pipeline tells the gate about where training rows come from."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
@@ -10,7 +12,8 @@ from privsvm.data.download import download_raw
 from privsvm.data.prepare import _declared_training_rows, _random_splits, prepare
 from privsvm.data.prepared import PreparedData
 from privsvm.pipeline.condensing import condense_splits
-from privsvm.pipeline.training import data_facts, train_paths
+from privsvm.pipeline.training import data_facts, train_paths, training_sizes
+from privsvm.privacy.events import NEIGHBOURS
 
 DESCRIPTION = {
     "dataset": "wine", "n_splits": 1, "classes": ["a", "b", "c"], "classes_origin": "declared",
@@ -75,6 +78,20 @@ def test_a_counted_number_of_rows_is_not_passed_off_as_declared():
     # Where the number plays no part, and where neighbours have the same, nothing is missing.
     assert guarantee("pmsvm_wp", {"declared_training_rows": None}).status == "proved"
     assert guarantee("pmsvm_gp", {"declared_training_rows": None}, neighbours="replace_one").status == "proved"
+
+
+def test_the_record_of_models_counts_no_private_rows():
+    """Under add_remove neighbours used to differ in `n_train`."""
+    sizes = {}
+    for relation, declared, n_train in itertools.product(NEIGHBOURS, (None, [140]), (140, 139)):
+        arrays = {"train_0": np.arange(n_train), "test_0": np.arange(140, 178), "scale_shift": np.zeros((1, 13)),
+                  "scale_factor": np.ones((1, 13))}  # fmt: skip
+        description = {**DESCRIPTION, "declared_training_rows": declared}
+        prepared = PreparedData(*load_wine(return_X_y=True), description, arrays)
+        sizes[relation, declared is None, n_train] = training_sizes(prepared, {"privacy": {"neighbours": relation}})
+    assert [sizes["add_remove", True, n] for n in (140, 139)] == [None, None]
+    assert [sizes["add_remove", False, n] for n in (140, 139)] == [140, 140]
+    assert [sizes["replace_one", True, n] for n in (140, 139)] == [140, 139]
 
 
 def test_a_training_part_without_a_class_is_trained_on():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from privsvm.base.hinge_release import Features, HingeReleaseClassifier, kernel_reach
+from privsvm.base.hinge_release import Features, HingeReleaseClassifier, rows_before_features
 from privsvm.base.parameters import parameter
 from privsvm.base.perturbation import OneVsRestRelease
 from privsvm.base.released import FourierPath
 from privsvm.constraints import COUNT, POSITIVE, either, one_of, whole
-from privsvm.numerics.grid_rows import LARGEST_BITS, grid_rows
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.features import fourier_frequencies
@@ -54,14 +54,14 @@ class FourierRows(HingeReleaseClassifier):
         gamma = resolve_gamma(self.gamma, X)
         public = seeded_stream(int(self.features_seed), "fourier features")
         frequencies = fourier_frequencies(X.shape[1], int(self.n_components), gamma, public)
-        reach = kernel_reach(gamma)
+        near, bounded = rows_before_features(gamma)
         return Features(
-            lambda rows: grid_rows(fourier_row_features(grid_rows(rows, reach, LARGEST_BITS), frequencies), 1.0),
+            lambda rows: grid_rows(fourier_row_features(near(rows), frequencies), 1.0),
             1.0,
             (
                 "features have norm at most 1: cosine and sine of every frequency, computed from each row by itself, "
                 "clipped and truncated to a public grid",
-                f"rows have norm at most {reach:.3g}: each is clipped and truncated to a public grid by itself",
+                bounded,
                 f"the frequencies are public: drawn from seed {int(self.features_seed)}, not from the rows",
             ),
             public="C, gamma",

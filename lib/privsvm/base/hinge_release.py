@@ -15,16 +15,26 @@ from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
 from privsvm.base.perturbation import (
     COMPOSITIONS,
     OneVsRestRelease,
+    clipped_to,
     extreme_rows,
     release_one_vs_rest,
 )
 from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
 from privsvm.constraints import one_of
-from privsvm.numerics.grid_rows import grid_rows
+from privsvm.numerics.grid_rows import LARGEST_BITS, grid_rows
 from privsvm.privacy.guarantee import Guarantee
 
-__all__ = ["Features", "GaussianNoise", "HingeReleaseClassifier", "LaplaceNoise", "LinearRows", "Noise", "kernel_reach"]
+__all__ = [
+    "Features",
+    "GaussianNoise",
+    "HingeReleaseClassifier",
+    "LaplaceNoise",
+    "LinearRows",
+    "Noise",
+    "kernel_reach",
+    "rows_before_features",
+]
 
 
 # Variances that overflow make a kernel coefficient of zero.
@@ -68,6 +78,12 @@ class Noise:
     composition: str
     delta: float
     published_constant: bool = False
+
+
+def rows_before_features(gamma: float) -> tuple[Callable[[Any], Any], str]:
+    """Clip rows to the reach of a kernel, each by itself and on the finest grid; with the words for the record."""
+    reach = kernel_reach(gamma)
+    return lambda rows: grid_rows(rows, reach, LARGEST_BITS), clipped_to(reach)
 
 
 def kernel_reach(gamma: float) -> float:
@@ -206,5 +222,5 @@ class LinearRows(HingeReleaseClassifier):
         return Features(
             lambda rows: grid_rows(rows, norm),
             norm,
-            (f"rows have norm at most {norm:g}: each is clipped and truncated to a public grid by itself",),
+            (clipped_to(norm),),
         )

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.hinge_release import Features, GaussianNoise, kernel_reach
+from privsvm.base.hinge_release import Features, GaussianNoise, rows_before_features
 from privsvm.base.parameters import parameter
 from privsvm.base.perturbation import OneVsRestRelease
 from privsvm.base.released import OneVsRestKernelPath
 from privsvm.constraints import FLAG, POSITIVE, either, one_of
-from privsvm.numerics.grid_rows import LARGEST_BITS, grid_rows
+from privsvm.numerics.grid_rows import grid_rows
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
 from privsvm.solvers.landmarks import landmark_map
@@ -64,12 +64,11 @@ class LandmarkReleaseClassifier(GaussianNoise):
     def _features(self, X: Any) -> Features:
         landmarks, origin = self._landmarks(X.shape[1])
         gamma = resolve_gamma(self.gamma, X)
-        inverse_root, reach = landmark_map(landmarks, gamma), kernel_reach(gamma)
+        inverse_root, (near, bounded) = landmark_map(landmarks, gamma), rows_before_features(gamma)
+        shortest = _SHORTEST if self.normalize else 0.0
 
         def compute(rows: Any) -> Any:
-            near = grid_rows(rows, reach, LARGEST_BITS)
-            shortest = _SHORTEST if self.normalize else 0.0
-            return grid_rows(landmark_row_features(near, landmarks, gamma, inverse_root, shortest), 1.0)
+            return grid_rows(landmark_row_features(near(rows), landmarks, gamma, inverse_root, shortest), 1.0)
 
         return Features(
             compute,
@@ -77,7 +76,7 @@ class LandmarkReleaseClassifier(GaussianNoise):
             (
                 "features have norm at most 1: Gaussian kernel on landmarks, computed from each row by itself, clipped "
                 "and truncated to a public grid",
-                f"rows have norm at most {reach:.3g}: each is clipped and truncated to a public grid by itself",
+                bounded,
                 f"the landmarks are public: {origin}",
             ),
             public="C, gamma",

@@ -39,6 +39,7 @@ __all__ = [
     "certified_for",
     "check_rows",
     "check_scale",
+    "clipped_to",
     "covered_rows",
     "extreme_rows",
     "largest_move",
@@ -165,6 +166,11 @@ def check_rows(n_rows: int, most: int) -> None:
             f"X has {n_rows} rows: for these parameters a solution is certified for at most {most:.0e}; use a larger "
             "C, gap or tol"
         )
+
+
+def clipped_to(norm: float) -> str:
+    """Say in a record what bounds the norm of rows."""
+    return f"rows have norm at most {norm:g}: each is clipped and truncated to a public grid by itself"
 
 
 def certified_for(most: int) -> str:

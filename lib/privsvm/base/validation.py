@@ -15,7 +15,6 @@ from privsvm.privacy.facts import AS_GIVEN, Facts
 
 __all__ = [
     "INFERRED_CLASSES",
-    "check_bound",
     "check_budgets",
     "check_choice",
     "check_consent",
@@ -23,7 +22,6 @@ __all__ = [
     "check_flag",
     "check_positive",
     "check_public_classes",
-    "check_seed",
     "check_training_data",
     "check_whole_number",
     "common_tags",
@@ -34,8 +32,6 @@ __all__ = [
 
 # Why nothing is proved for a model whose public label set was not given.
 INFERRED_CLASSES = "the class set was taken from the private labels"
-
-_SMALLEST_BOUND, _LARGEST_BOUND = 1e-100, 1e100
 
 
 def is_number(value: Any) -> bool:
@@ -50,21 +46,9 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_bound(name: str, value: Any) -> float:
-    """Return a bound on rows, far enough from the ends of float64 for its square; raise ValueError if it is not."""
-    if not _SMALLEST_BOUND <= check_positive(name, value) <= _LARGEST_BOUND:
-        raise ValueError(f"{name}={value!r}: must lie between {_SMALLEST_BOUND:g} and {_LARGEST_BOUND:g}")
-    return float(value)
-
-
 def check_count(name: str, value: Any) -> int:
     """Return a parameter that must be a whole number of at least 1; raise ValueError with its name and value if not."""
     return check_whole_number(name, value, 1)
-
-
-def check_seed(name: str, value: Any) -> int:
-    """Return a public seed, a whole number of at least 0; raise ValueError with its name and value if not."""
-    return check_whole_number(name, value, 0)
 
 
 def check_whole_number(name: str, value: Any, smallest: int) -> int:

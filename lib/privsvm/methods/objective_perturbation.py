@@ -22,6 +22,7 @@ from privsvm.base.perturbation import (
     certified_for,
     check_rows,
     check_scale,
+    clipped_to,
     covered_rows,
     one_vs_rest_signs,
 )
@@ -295,8 +296,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             sensitivity=mechanism.sensitivity,
             noise_scale=mechanism.noise_scale,
             assumptions=(
-                f"rows have norm at most {float(self.data_norm):g}: each is clipped and truncated to a public grid by "
-                "itself",
+                clipped_to(float(self.data_norm)),
                 f"every solution is within {mechanism.total_distance:.3g} of its optimum: certified by the gradient "
                 f"and a bound on round-off, {certified_for(most_rows)}; rounding the random linear term is counted",
                 f"noise of standard deviation {mechanism.output_noise_scale:.3g} covers that distance",

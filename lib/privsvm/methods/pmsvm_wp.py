@@ -20,6 +20,7 @@ from privsvm.base.perturbation import (
     TIME_IS_OUTSIDE,
     certified_for,
     check_rows,
+    clipped_to,
     public_gap,
     rounded_rows,
 )
@@ -108,7 +109,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
             event=noise_event("gaussian", mechanism.noise_scale, mechanism.total_sensitivity, self.neighbours),
             randomness=randomness_of(rng),
             assumptions=(
-                f"rows have norm at most {self.data_norm:g}: each is clipped and truncated to a public grid by itself",
+                clipped_to(float(self.data_norm)),
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "
                 f"round-off, {certified_for(self._most_rows(gap))}",
                 REFUSED_DATA,

@@ -40,7 +40,7 @@ def model_record(
     method: str,
     job: Mapping[str, Any],
     description: Mapping[str, Any],
-    n_train: int,
+    n_train: int | None,
     paths: Sequence[ReleasedPath],
     attacks: Sequence[CondensedRowsAttack] = (),
 ) -> ModelRecord:
@@ -54,8 +54,8 @@ def model_record(
         See `privsvm.pipeline.training.train_paths`.
     description : mapping
         Of the prepared data: ``dataset, digest, protocol, classes, n_features``.
-    n_train : int
-        Training rows, of the largest split.
+    n_train : int or None
+        Training rows, of the largest split: see `privsvm.pipeline.training.training_sizes`.
     paths : sequence of ReleasedPath (S)
         The models of each split.
     attacks : sequence of CondensedRowsAttack, default=()

@@ -22,7 +22,7 @@ from privsvm.privacy.gate import restated
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import CondensedRowsAttack, CondensedSplit
 
-__all__ = ["data_facts", "train_paths"]
+__all__ = ["data_facts", "train_paths", "training_sizes"]
 
 
 def _preparation(description: Mapping[str, Any]) -> str:
@@ -67,6 +67,16 @@ def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dic
     }
     # What the method is told is declared: the class codes. It cannot know where they come from.
     return facts if description["classes_origin"] == "declared" else {**facts, "classes": "private labels"}
+
+
+def training_sizes(prepared: PreparedData, job: Mapping[str, Any]) -> int | None:
+    """Return the training rows of the largest split for the record of its models.
+
+    Under ``add_remove`` their number is private: it is what was declared, or None.
+    """
+    if job["privacy"]["neighbours"] == "add_remove":
+        return max(prepared.description["declared_training_rows"] or (), default=None)
+    return max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
 
 
 def _estimator(job: Mapping[str, Any], n_classes: int, n_rows: int | None, X_test: Any) -> Any:
