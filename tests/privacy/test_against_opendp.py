@@ -1,16 +1,17 @@
 """OpenDP's samplers, which are exact too and share no code with ours: two samples each, of one distribution.
 
-``pip install opendp`` for it; it is not among the locked tools, since it is large and only needed here.
+OpenDP is a tool of the tests: nothing else imports it.
 """
 
+from pathlib import Path
+
 import numpy as np
+import opendp.prelude as opendp
 import pytest
 import scipy.stats
 
 from privsvm.numerics.exact_draws import discrete_laplace, exponential_choices
 from privsvm.numerics.rounded_normals import rounded_normals
-
-opendp = pytest.importorskip("opendp.prelude", reason="opendp is not installed: pip install opendp")
 
 # Chance of a false alarm of one check, whatever the seeds: OpenDP draws from the operating system.
 ALARM = 1e-8
@@ -21,6 +22,13 @@ KEY = bytes(range(5, 37))
 @pytest.fixture(scope="module", autouse=True)
 def _contributions():
     opendp.enable_features("contrib")
+
+
+def test_nothing_but_tests_imports_opendp():
+    repository = Path(__file__).resolve().parents[2]
+    sources = [path for folder in ("lib", "stages", "reproduce") for path in (repository / folder).rglob("*.py")]
+    assert len(sources) > 200
+    assert not [path for path in sources if "opendp" in path.read_text()]
 
 
 def space():
