@@ -1,8 +1,8 @@
 """PrivSVM: privacy-preserving support vector machines, honestly accounted.
 
-The public names are the classes that the files of `privsvm.methods` list in their ``__all__``, and a few more. They are
-found in the files without importing them, and imported when they are first used, so that ``import privsvm`` stays fast.
-``__init__.pyi`` names them for type checkers.
+The public names are the recommended classifier, the classes that the files of `privsvm.methods` list in their
+``__all__``, and a few more. They are found in the files without importing them, and imported when they are first used,
+so that ``import privsvm`` stays fast. ``__init__.pyi`` names them for type checkers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 _OTHERS = {
     "Guarantee": "privsvm.privacy.guarantee",
     "PrivSVMError": "privsvm.errors",
+    "PrivateLinearClassifier": "privsvm.recommended",
     "PublicSchema": "privsvm.data.public_schema",
     "load": "privsvm.release.model",
     "save": "privsvm.release.model",

@@ -35,6 +35,7 @@ from privsvm.methods.softmax_dpsgd import SoftmaxDPSGDClassifier as SoftmaxDPSGD
 from privsvm.methods.svm_smo import SMOSVMClassifier as SMOSVMClassifier
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier as WestonWatkinsClassifier
 from privsvm.privacy.guarantee import Guarantee as Guarantee
+from privsvm.recommended import PrivateLinearClassifier as PrivateLinearClassifier
 from privsvm.release.model import load as load
 from privsvm.release.model import save as save
 

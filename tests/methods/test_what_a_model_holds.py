@@ -14,7 +14,8 @@ from privsvm.pipeline.methods import estimator_class, implementations
 PRIVATE = [estimator_class(name) for name in implementations() if "epsilon" in estimator_class(name).declared]
 # What is released with noise, by the names of estimators and of paths.
 RELEASED = {
-    "coef_", "intercept_", "dual_coef_", "centre_", "spread_", "coef", "intercept", "pair_coef", "centre", "spread",
+    "coef_", "intercept_", "dual_coef_", "centre_", "spread_", "mean_", "feature_mean_",
+    "coef", "intercept", "pair_coef", "centre", "spread", "mean", "feature_mean",
 }  # fmt: skip
 N_ROWS, N_FEATURES = 83, 4
 RNG = np.random.default_rng(5)

@@ -12,9 +12,9 @@ import numpy as np
 
 from privsvm.base.condensation import Condensed
 from privsvm.base.estimators import NoiseStreams, SingleModelClassifier
-from privsvm.base.kernel_svm import CLASS_WEIGHT, SVMClassifier
+from privsvm.base.kernel_svm import SVMClassifier
 from privsvm.base.one_vs_one import KernelSVMParameters
-from privsvm.base.parameters import N_JOBS, parameter
+from privsvm.base.parameters import CLASS_WEIGHT, N_JOBS, parameter
 from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_training_data
 from privsvm.numerics.threads import count_threads

@@ -10,10 +10,11 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsvm.base.parameters import ALLOW_UNSOUND, CLASSES, EPSILON, LABELS, NEIGHBOURS, RANDOM_STATE, DeclaredEstimator
@@ -119,8 +120,17 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _scores_are_linear(estimator: Any) -> bool:
+    return bool(estimator.linear_scores)
+
+
 class ReleasedClassifier:
-    """Prediction of an estimator that keeps its one released model as ``_path``; a mixin."""
+    """Prediction of an estimator that keeps its one released model as ``_path``; a mixin.
+
+    A class with `linear_scores` has probabilities: its scores are those of a linear model, and not votes.
+    """
+
+    linear_scores: ClassVar[bool] = False
 
     classes_: np.ndarray
     n_features_in_: int
@@ -176,6 +186,32 @@ class ReleasedClassifier:
             recipe={"method": type(self).__name__, "parameters": plain_parameters(parameters)},
             table=table,
         )
+
+    @available_if(_scores_are_linear)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Turn scores into numbers that add up to 1, by a fixed function that reads no rows.
+
+        They order rows as the scores do, and are not calibrated: how often a class occurs where its number is 0.9 can
+        be told from labelled rows only, public ones or at a further price.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n, c)
+            Two classes: ``1 / (1 + exp(-z))`` for ``classes_[1]``, of decision value z. More: ``exp(z_k)`` over its
+            sum.
+        """
+        from scipy.special import expit, softmax
+
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([expit(-values), expit(values)])
+        probabilities: np.ndarray = softmax(values, axis=1)
+        return probabilities
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the seed of a fitted model out of what is stored: whoever has it can subtract the noise."""
@@ -243,7 +279,13 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
 
 
 class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
-    """A classifier that trains and releases one private model; a base."""
+    """A classifier that trains and releases one private model; a base.
+
+    A class that `pays_for_counts` has no use for a number of rows that is private: it releases a noisy one.
+    """
+
+    linear_scores = True
+    pays_for_counts: ClassVar[bool] = False
 
     epsilon: float = EPSILON
     classes: Sequence[Any] | None = CLASSES

@@ -14,22 +14,14 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.one_vs_one import KernelSVMParameters, class_pairs, solve_pairs
-from privsvm.base.parameters import N_JOBS, parameter
+from privsvm.base.parameters import CLASS_WEIGHT, N_JOBS, parameter
 from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_training_data
-from privsvm.constraints import Constraint
 from privsvm.numerics.threads import count_threads
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
 
 __all__ = ["KernelSVM", "SVMClassifier"]
-
-CLASS_WEIGHT = Constraint(
-    {"anyOf": [{"enum": ["balanced"]}, {"type": "null"}]},
-    'must be "balanced", None or a mapping from labels to factors',
-    'dict, "balanced" or None',
-    (dict,),
-)
 
 
 class KernelSVM(KernelSVMParameters, SingleModelClassifier):

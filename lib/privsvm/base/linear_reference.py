@@ -24,6 +24,8 @@ __all__ = ["LinearReference", "SmoothedReference"]
 class LinearReference(SingleModelClassifier):
     """A classifier that keeps its one exact linear model; a base. Two classes keep two weight vectors."""
 
+    linear_scores = True
+
     def _keep(self, coef: np.ndarray, intercept: np.ndarray, objective: float, n_iter: int, reference: str) -> None:
         """Keep a model of coefficients (c, d) and offsets (c,), and the record that says what it is."""
         self.coef_, self.intercept_ = coef, intercept

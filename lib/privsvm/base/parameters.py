@@ -26,6 +26,7 @@ from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either
 __all__ = [
     "ALLOW_UNSOUND",
     "CLASSES",
+    "CLASS_WEIGHT",
     "C_PUBLIC",
     "DATA_NORM",
     "DELTA",
@@ -200,6 +201,12 @@ CLASSES: Any = parameter(
     "The public set of labels. None takes it from the training labels, which reveals which labels occur: this needs "
     "``allow_unsound=True``, and the status becomes ``claimed``.",
     common=True,
+)
+CLASS_WEIGHT = Constraint(
+    {"anyOf": [{"enum": ["balanced"]}, {"type": "null"}]},
+    'must be "balanced", None or a mapping from labels to factors',
+    'dict, "balanced" or None',
+    (dict,),
 )
 LABELS: Any = parameter(
     None,

@@ -29,12 +29,17 @@ __all__ = [
     "OneVsRestKernelPath",
     "PredictionsPath",
     "ReleasedPath",
+    "ScaledLinearPath",
     "StandardizedLinearPath",
     "UnitLinearPath",
+    "bounded_rows",
     "one_vs_one_scores",
     "path_from_arrays",
     "rows_digest",
 ]
+
+# Shorter differences to a mean are as good as none.
+_SHORTEST = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -207,6 +212,102 @@ class StandardizedLinearPath(LinearPath):
                     for coef, intercept, centre, spread in models
                 ]
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScaledLinearPath(LinearPath):
+    """Linear models of rows, or of their random Fourier features, that are centred and divided by their norm.
+
+    A model with F frequencies uses the first F of `frequencies`; one with none reads rows, and not features.
+
+    Attributes
+    ----------
+    coef : ndarray (E, R, c, D)
+        Weights; of a model with fewer features, the last ones are 0. Cosines come first.
+    intercept
+        As of `LinearPath`.
+    lower, upper : ndarray (d,)
+        Rows are cut to these bounds and mapped to [-1, 1] first; of no length: they are read as they are.
+    mean : ndarray (E, R, d)
+        Is subtracted from unit rows.
+    n_frequencies : ndarray of int (E, R)
+        Number F of frequencies.
+    frequencies : ndarray (d, F)
+        Those of all models; public.
+    feature_mean : ndarray (E, R, 2 F)
+        Is subtracted from features.
+    """
+
+    kind: ClassVar[str] = "scaled_linear"
+    array_names: ClassVar[tuple[str, ...]] = (
+        "coef", "intercept", "lower", "upper", "mean", "n_frequencies", "frequencies", "feature_mean",
+    )  # fmt: skip
+
+    lower: np.ndarray
+    upper: np.ndarray
+    mean: np.ndarray
+    n_frequencies: np.ndarray
+    frequencies: np.ndarray
+    feature_mean: np.ndarray
+
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
+        # Blocks of rows keep the features within about 64 MB.
+        widest = max(X.shape[1], 2 * int(self.n_frequencies[epsilon_index].max()), 1)
+        block = max(1, 8_000_000 // widest)
+        starts = range(0, max(X.shape[0], 1), block)
+        return np.concatenate([self._block_scores(X[start : start + block], epsilon_index) for start in starts], axis=1)
+
+    def _block_scores(self, X: Any, epsilon_index: int) -> np.ndarray:
+        from privsvm.numerics.rows import unit_rows
+        from privsvm.solvers.features import fourier_features
+
+        rows = X if isinstance(X, np.ndarray) else X.toarray()
+        rows = unit_rows(bounded_rows(rows, self.lower, self.upper))
+        own = {name: getattr(self, name)[epsilon_index] for name in ("coef", "intercept", "mean", "feature_mean")}
+        counts = self.n_frequencies[epsilon_index]
+        if not counts.any():
+            return _centred_scores(rows, own["mean"], own["coef"][..., : rows.shape[1]], own["intercept"])
+        found = []
+        for model, count in enumerate(counts):
+            coef, intercept, mean, feature_mean = (array[model : model + 1] for array in own.values())
+            if count == 0:
+                found.append(_centred_scores(rows, mean, coef[..., : rows.shape[1]], intercept))
+                continue
+            features = fourier_features(unit_rows(rows - mean[0]), self.frequencies[:, :count])
+            size = features.shape[1]
+            found.append(_centred_scores(features, feature_mean[:, :size], coef[..., :size], intercept))
+        return np.concatenate(found)
+
+
+def bounded_rows(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Cut dense rows to bounds and map them to [-1, 1], number by number; without bounds, leave them.
+
+    A feature with equal bounds becomes 0.
+    """
+    if lower.size == 0:
+        return rows
+    half = np.where(upper > lower, upper / 2.0 - lower / 2.0, 1.0)
+    # In halves, so that no difference overflows.
+    mapped: np.ndarray = 2.0 * ((np.clip(rows, lower, upper) / 2.0 - lower / 2.0) / half)
+    mapped -= np.where(upper > lower, 1.0, 0.0)
+    return mapped
+
+
+def _centred_scores(rows: np.ndarray, mean: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Scores (R, n, c) of rows (n, d) less the mean (R, d) of each model, divided by their norms."""
+    n_models, n_scores, n_features = coef.shape
+    if n_models < 4:
+        # Few models: as written.
+        centred = [rows - own for own in mean]
+        norms = [np.maximum(np.linalg.norm(own, axis=1), _SHORTEST)[:, None] for own in centred]
+        parts = zip(centred, norms, coef, intercept, strict=True)
+        return np.stack([(own @ weights.T) / norm + offset for own, norm, weights, offset in parts])
+    # One product for all models.
+    products = (rows @ coef.reshape(-1, n_features).T).reshape(-1, n_models, n_scores)
+    products -= np.einsum("rcd,rd->rc", coef, mean)
+    squares = np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * rows @ mean.T + np.einsum("rd,rd->r", mean, mean)
+    products /= np.maximum(np.sqrt(np.maximum(squares, 0.0)), _SHORTEST)[:, :, None]
+    return np.ascontiguousarray((products + intercept).transpose(1, 0, 2))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -474,7 +575,8 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
         If the kind is unknown or an array is missing.
     """
     paths = (
-        LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, OneVsOneLinearPath, BlockPath,
+        LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, OneVsOneLinearPath,
+        BlockPath,
         FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath,
     )  # fmt: skip
     kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}

@@ -103,15 +103,15 @@ def share_of_centre(n_features: int, rows: float) -> float:
     return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), _LARGEST_SHARE)
 
 
-def noisy_centre(cells: np.ndarray, n_rows: int, multiplier: float, source: NoiseSource) -> np.ndarray:
+def noisy_centre(cells: np.ndarray, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Release the mean of unit rows, shrunk toward zero by its noise.
 
     Parameters
     ----------
     cells : ndarray (n, d)
         Rows in whole numbers of 2^-20, of norm 2^20 at most.
-    n_rows : int
-        Public number of rows.
+    n_rows : float
+        Number of rows, public or released before.
     multiplier : float
         Standard deviation of the noise over what one row adds.
     source : NoiseSource

@@ -129,6 +129,8 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
     'claimed'
     """
 
+    linear_scores = False
+
     weights: str = parameter(
         "signed",
         one_of(*WEIGHTS),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.base.parameters import Parameter
-from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.pipeline.methods import estimator_class, implementations, module_name
 
 __all__ = ["generated_files", "method_schemas"]
 
@@ -72,7 +72,7 @@ def _stub() -> str:
     """Write the public names for type checkers: a few, and the classes that the method files list."""
     homes = dict(importlib.import_module("privsvm")._OTHERS)
     for implementation in implementations():
-        module = importlib.import_module(f"privsvm.methods.{implementation}")
+        module = importlib.import_module(module_name(implementation))
         classes = [name for name in module.__all__ if isinstance(getattr(module, name), type) and not name.isupper()]
         homes |= {name: getattr(module, name).__module__ for name in classes}
     lines = [f"# {_NOTE}"]

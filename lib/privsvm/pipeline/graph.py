@@ -15,7 +15,7 @@ from typing import Any
 
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.files import write_json
-from privsvm.pipeline.methods import ForeignSource, foreign_source, is_foreign
+from privsvm.pipeline.methods import ForeignSource, foreign_source, is_foreign, module_name
 from privsvm.pipeline.params import method_parameters
 from privsvm.pipeline.sources import closure_digest
 
@@ -75,7 +75,7 @@ def foreign_code(implementation: str) -> ForeignSource:
 def one_method_code(implementation: str) -> str:
     """Compute the digest of the code that trains one method: the script, the method, and all that they import."""
     if not is_foreign(implementation):
-        return closure_digest(SCRIPTS["train"], f"privsvm.methods.{implementation}")
+        return closure_digest(SCRIPTS["train"], module_name(implementation))
     source = foreign_code(implementation)
     return f"{closure_digest(SCRIPTS['train'])} {source.package} {source.version} {source.digest}"
 

@@ -1,4 +1,7 @@
-"""The methods that an entry of params.yaml may name: files of `privsvm.methods`, and classes of other packages."""
+"""The methods that an entry of params.yaml may name: the files of `privsvm.methods`, and classes of other packages.
+
+The recommended classifier, which is a layer above the methods, counts as one of them.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,24 @@ __all__ = [
     "implementation_source",
     "implementations",
     "is_foreign",
+    "module_name",
 ]
 
 _FOLDER = Path(__file__).parents[1] / "methods"
+# The classifier that chooses among methods; a layer above them.
+_RECOMMENDED = "recommended"
 _FOREIGN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 def implementations() -> list[str]:
-    """Names of the method files, in alphabetical order."""
-    return sorted(path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_"))
+    """Names of the method files and of the recommended classifier, in alphabetical order."""
+    files = (path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_"))
+    return sorted([*files, _RECOMMENDED])
+
+
+def module_name(implementation: str) -> str:
+    """Full name of the module of a method of this package."""
+    return "privsvm.recommended" if implementation == _RECOMMENDED else f"privsvm.methods.{implementation}"
 
 
 def is_foreign(implementation: str) -> bool:
@@ -44,7 +56,7 @@ def estimator_class(implementation: str) -> type:
     Parameters
     ----------
     implementation : str
-        Name of a file of `privsvm.methods`, or ``package.module:Class``.
+        One of `implementations`, or ``package.module:Class``.
 
     Returns
     -------
@@ -61,10 +73,10 @@ def estimator_class(implementation: str) -> type:
                 f"implementation: {implementation!r} is unknown; {nearest_name(implementation, implementations())}, or "
                 "package.module:Class for a class of an installed package"
             )
-        return importlib.import_module(f"privsvm.methods.{implementation}").ESTIMATOR
-    module_name, class_name = implementation.split(":")
+        return importlib.import_module(module_name(implementation)).ESTIMATOR
+    home, class_name = implementation.split(":")
     try:
-        module = importlib.import_module(module_name)
+        module = importlib.import_module(home)
     except ImportError as error:
         raise PrivSVMError(
             f"implementation: {implementation!r} cannot be imported ({error}); install its package where the workflow "
@@ -74,8 +86,7 @@ def estimator_class(implementation: str) -> type:
     if not isinstance(found, type):
         names = [name for name, value in vars(module).items() if isinstance(value, type)]
         raise PrivSVMError(
-            f"implementation: {implementation!r}: {module_name} has no class {class_name!r}; "
-            f"{nearest_name(class_name, names)}"
+            f"implementation: {implementation!r}: {home} has no class {class_name!r}; {nearest_name(class_name, names)}"
         )
     return found
 
@@ -162,4 +173,7 @@ def foreign_source(implementation: str) -> ForeignSource:
 
 def implementation_source(implementation: str) -> Path | ForeignSource:
     """Say where a method's own code is: its file, or what identifies another package's."""
-    return foreign_source(implementation) if is_foreign(implementation) else _FOLDER / f"{implementation}.py"
+    if is_foreign(implementation):
+        return foreign_source(implementation)
+    folder = _FOLDER.parent if implementation == _RECOMMENDED else _FOLDER
+    return folder / f"{implementation}.py"

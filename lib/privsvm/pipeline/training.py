@@ -153,7 +153,10 @@ def train_paths(
 
         facts = data_facts(prepared.description, str(condensed["condense"]), split)
         n_rows = facts["declared_rows"]
-        if n_rows is None and privacy["neighbours"] == "add_remove":
+        counts = not is_foreign(job["implementation"]) and getattr(
+            estimator_class(job["implementation"]), "pays_for_counts", False
+        )
+        if n_rows is None and privacy["neighbours"] == "add_remove" and not counts:
             # Methods that ask for a public number get the private one, and the gate is told.
             n_rows, facts["n_rows"] = X.shape[0], "counted"
         try:

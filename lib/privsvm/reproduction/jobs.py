@@ -8,7 +8,7 @@ from typing import Any
 
 from privsvm.digests import canonical_json
 from privsvm.files import read_json, write_json
-from privsvm.pipeline.methods import implementations
+from privsvm.pipeline.methods import implementations, module_name
 from privsvm.pipeline.sources import closure_digest
 from privsvm.reproduction.context import Context, MissingError
 from privsvm.reproduction.experiment import Experiment
@@ -32,7 +32,7 @@ def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[
         Dotted names, for `privsvm.pipeline.sources.closure`.
     """
     method = parameters.get("estimator")
-    named = [f"privsvm.methods.{method}"] if method in implementations() else []
+    named = [module_name(method)] if method in implementations() else []
     return [experiment.module(experiment.run), "privsvm.reproduction.context", *named]
 
 

@@ -1,0 +1,236 @@
+"""Full-batch descent on noisy sums of clipped gradients of the Huber hinge, exact in whole numbers, by NumPy and BLAS.
+
+Rows are unit rows in whole numbers of 2^-20 (`privsvm.numerics.unit_cells`), weights are rounded to whole numbers of
+norm below 2^32, and slopes to whole numbers of 2^-18. So every product and every partial sum of a matrix product is a
+whole number below 2^53: whatever order BLAS takes, float64 is exact, and a row's part in a sum depends on that row, its
+label, the weights and public numbers alone, bit for bit. What comes after the scores is additions, products, quotients
+and roots number by number, which IEEE 754 rounds in one way. `docs/proofs/scaled_descent.md` has the bounds.
+
+The loss of a row with label y and scores z is ``sum_{k != y} huber(z_y - z_k)``, where the slope of ``huber`` is -1 up
+to a margin of 0 and grows linearly to 0 at a margin of 2. A row's slopes are clipped to norm 1, and then multiplied by
+the weight of its class.
+
+For two classes there is one vector v: the scores are ``z`` and ``-z`` over the root of 2, with ``z = v x``. For more,
+noise is projected to the vectors that add up to zero, as the sums do before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.unit_cells import CELLS
+
+__all__ = ["GRADIENT_BITS", "HuberDescent", "descend", "exact_product", "gradient_cells", "step_lengths"]
+
+# Margin at which the slope ends, and over which it falls.
+_CORNER, _WIDTH = 1.0, 1.0
+_SLOPE_BITS = 18
+# Sums count in 2^-38; noise is on a grid so fine that rounding a sum costs a row 2^-20 of its bound, or a little more.
+GRADIENT_BITS = 38
+_NOISE_BITS = 20
+# Rows whose products, below 2^38, are summed up in float64: at most 2^14. Fewer are kept in the cache.
+_EXACT_ROWS = 2**14
+_CACHED = 2**17
+# Weights are rounded to a norm of about this.
+_WEIGHT_BITS = 31
+_LEAST_WEIGHTS, _LARGEST_WEIGHTS = 2.0**-400, 2.0**100
+# Standard deviations of more cells take long to draw.
+_MANY_CELLS = 2.0**40
+# A standard deviation in cells is off by less; so is a quotient.
+_ROUND_UP, _ROUND_OFF = 1.0 + 2.0**-50, 1.0 - 2.0**-40
+_AVERAGED = 0.3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HuberDescent:
+    """How to descend.
+
+    Attributes
+    ----------
+    n_steps : int
+        Number of steps T, each along one noisy sum over all rows.
+    length : float
+        All steps together, as a multiple of the sum of clipped gradients.
+    schedule : {"constant", "cosine"}
+        How the steps' lengths go on.
+    noise_multiplier : float
+        Standard deviation of the noise on every number of a sum, over what one row adds; 0 for none.
+    """
+
+    n_steps: int
+    length: float
+    schedule: str = "constant"
+    noise_multiplier: float = 0.0
+
+
+def step_lengths(descent: HuberDescent) -> np.ndarray:
+    """Length of every step (T,)."""
+    factors = np.ones(descent.n_steps)
+    if descent.schedule == "cosine":
+        factors = 1.0 + np.cos(np.pi * np.arange(descent.n_steps) / descent.n_steps)
+    lengths: np.ndarray = descent.length * factors / factors.sum()
+    return lengths
+
+
+def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights as whole numbers, all together of a norm below 2^32, and what one of them is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = float(np.linalg.norm(weights))
+    if not _LEAST_WEIGHTS <= norm <= _LARGEST_WEIGHTS:
+        # As good as zero, or training has diverged.
+        return np.zeros_like(weights), 0.0
+    scale = math.ldexp(1.0, _WEIGHT_BITS - math.frexp(norm)[1])
+    return np.rint(weights * scale), 1.0 / scale
+
+
+def exact_product(cells: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Rows of whole numbers, of norm at most 2^20, times a matrix that is rounded so that the product is exact.
+
+    Parameters
+    ----------
+    cells : ndarray (n, d)
+        See `privsvm.numerics.unit_cells.unit_cells`.
+    matrix : ndarray (d, m)
+        Finite.
+
+    Returns
+    -------
+    ndarray (n, m)
+        Each row depends on that row and the matrix alone, bit for bit, whatever the other rows are.
+    """
+    whole, unit = _rounded(matrix)
+    product: np.ndarray = cells @ whole
+    product *= unit / CELLS
+    return product
+
+
+def _slope_bits(n_classes: int) -> int:
+    """Bits of a slope before clipping: sums over the classes of their squares are exact."""
+    return min(_SLOPE_BITS, 26 - math.ceil(math.log2(n_classes)))
+
+
+def _slopes(scores: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray) -> np.ndarray:
+    """Clipped slopes (n, k) as whole numbers of 2^-18, from scores (n, k); no row of them is longer than 2^18."""
+    bound = 2.0**_SLOPE_BITS
+    weights = class_weights[codes]
+    if n_classes == 2:
+        signs = 2.0 * codes - 1.0
+        slopes = (_CORNER - math.sqrt(2.0) * signs * scores[:, 0]) * (math.sqrt(2.0) / _WIDTH)
+        whole = np.trunc(np.clip(slopes, 0.0, 1.0) * (weights * bound))
+        return (-signs * np.minimum(whole, bound))[:, None]
+    rows = np.arange(codes.shape[0])
+    margins = scores[rows, codes][:, None] - scores
+    slopes = np.clip((_CORNER - margins) / _WIDTH, 0.0, 1.0)
+    slopes *= math.ldexp(1.0, _slope_bits(n_classes))
+    np.trunc(slopes, out=slopes)
+    slopes[rows, codes] = 0.0
+    # Whole numbers: sums over the classes are exact, in any order.
+    total = slopes.sum(axis=1)
+    norm = np.sqrt(np.square(slopes).sum(axis=1) + total * total)
+    longest = np.maximum(norm, math.ldexp(1.0, _slope_bits(n_classes)))
+    slopes *= (weights * (bound * _ROUND_OFF) / longest)[:, None]
+    np.trunc(slopes, out=slopes)
+    total = slopes.sum(axis=1)
+    slopes[rows, codes] = -total
+    # Exact too. No row is longer than the bound, and if one were, it would not count.
+    slopes[np.square(slopes).sum(axis=1) > bound * bound] = 0.0
+    return slopes
+
+
+def gradient_cells(
+    cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Sum of the clipped gradients of all rows, before it is rounded and noise is added.
+
+    Parameters
+    ----------
+    cells : ndarray (n, d)
+        Unit rows as whole numbers of 2^-20.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c.
+    class_weights : ndarray (c,)
+        From 0 to 1.
+    weights : ndarray (k, d)
+        Weight vectors; k is 1 for two classes, and c for more.
+
+    Returns
+    -------
+    ndarray of int64 (k, d)
+        Whole numbers of 2^-38. One row adds at most 2^38 to its norm. A sum beyond int64 wraps around.
+    """
+    total = np.zeros(weights.shape, dtype=np.int64)
+    whole, unit = _rounded(weights)
+    block = max(64, min(_EXACT_ROWS, _CACHED // max(weights.shape[1], 1)))
+    for start in range(0, cells.shape[0], block):
+        part, own = cells[start : start + block], codes[start : start + block]
+        scores = (part @ whole.T) * (unit / CELLS)
+        total += (_slopes(scores, own, n_classes, class_weights).T @ part).astype(np.int64)
+    return total
+
+
+def _noise_shift(multiplier: float, size: int) -> int:
+    """Choose the noise's grid: it is wider than that of the sums by this power of two."""
+    shift = max(0, GRADIENT_BITS - _NOISE_BITS - math.ceil(math.log2(size) / 2.0))
+    return shift + max(0, math.ceil(math.log2(multiplier * 2.0 ** (GRADIENT_BITS - shift) / _MANY_CELLS)))
+
+
+def _noisy(total: np.ndarray, multiplier: float, source: NoiseSource) -> np.ndarray:
+    """Release a sum of clipped gradients."""
+    if multiplier == 0.0:
+        return total * 2.0**-GRADIENT_BITS
+    shift = _noise_shift(multiplier, total.size)
+    # Rounding moves two sums apart by at most one step in each number.
+    one_row = (2.0 ** (GRADIENT_BITS - shift) + math.sqrt(total.size)) * _ROUND_UP
+    grid = 2.0 ** (shift - GRADIENT_BITS)
+    rounded = (total + ((np.int64(1) << shift) >> 1)) >> shift
+    noisy = source.add_rounded_normals(
+        rounded, multiplier * one_row * _ROUND_UP, Stated(one_row, per_row=True, grid=grid)
+    )
+    # What is released is reduced by the modulus of the sums: a function of the exact one.
+    released: np.ndarray = ((noisy << shift) >> shift) * grid
+    return released
+
+
+def descend(
+    cells: np.ndarray,
+    codes: np.ndarray,
+    n_classes: int,
+    class_weights: np.ndarray,
+    descent: HuberDescent,
+    source: NoiseSource,
+) -> np.ndarray:
+    """Train from weights of zero.
+
+    Parameters
+    ----------
+    cells, codes, n_classes, class_weights
+        See `gradient_cells`.
+    descent : HuberDescent
+        Steps and their noise.
+    source : NoiseSource
+        Of the noise.
+
+    Returns
+    -------
+    ndarray (c, d)
+        Mean of the weights of the last three tenths of the steps; the vectors add up to zero.
+    """
+    n_vectors = 1 if n_classes == 2 else n_classes
+    shape = n_vectors, cells.shape[1]
+    weights, mean = np.zeros(shape), np.zeros(shape)
+    first = descent.n_steps - math.ceil(_AVERAGED * descent.n_steps)
+    for step, length in enumerate(step_lengths(descent)):
+        total = gradient_cells(cells, codes, n_classes, class_weights, weights)
+        gradient = _noisy(total, descent.noise_multiplier, source)
+        if n_vectors > 1:
+            gradient -= gradient.mean(axis=0)
+        weights = weights - length * gradient
+        if step >= first:
+            mean += (weights - mean) / (step - first + 1)
+    return mean if n_vectors > 1 else np.concatenate([-mean, mean]) / math.sqrt(2.0)
