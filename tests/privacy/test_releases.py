@@ -83,6 +83,8 @@ def family(case):
         return "objective"
     if case.method.__name__ == "DPLeastSquaresClassifier":
         return "moments"
+    if case.method.__name__ == "PrivateLinearClassifier":
+        return "recipe"
     if "max_grad_norm" in case.method.declared:
         return "adam" if "beta2" in case.method.declared else "descent"
     return "added" if guarantee.facts.solution == "certified" else None
@@ -193,13 +195,17 @@ def test_noise_of_all_steps_and_problems_is_independent(case):
     check_noise(np.hstack(noise), scipy.stats.norm())
 
 
-@pytest.mark.parametrize("case", of("moments"))
+# What comes after the centre takes a recipe long.
+CENTRES = [*of("moments"), *(case for case in of("recipe") if not case.values[0].chosen)]
+
+
+@pytest.mark.parametrize("case", CENTRES)
 def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     """Of rows of zeros it is noise, shrunk by a known share: its length and its direction have known laws."""
-    n, d = 3000, 2
+    n, d = 3000 if FAMILIES[str(case)] == "moments" else 500, 2
     path = case.model().release_path(0 * ROWS, LABELS % case.n_classes, [2.0], n, 3)
     multiplier = leaves(path.guarantees[0].event)[0][0].noise_multiplier
-    centres = path.centre[0] * 8 / multiplier
+    centres = (path.centre if hasattr(path, "centre") else path.mean)[0] * 8 / multiplier
     shrunk = np.linalg.norm(centres, axis=1)
     kept = shrunk > 0
     # Kept is what is longer than the root of d: then c = r - d / r.
@@ -215,6 +221,26 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     assert abs((ranks[:, 0] * ranks[:, 1]).mean() * 12) < scipy.stats.norm.isf(ALARM) / math.sqrt(len(ranks))
     later = np.abs((ranks[1:] * ranks[:-1]).mean(axis=0) * 12)
     assert later.max() < scipy.stats.norm.isf(ALARM) / math.sqrt(len(ranks) - 1)
+
+
+@pytest.mark.parametrize("case", [case for case in of("recipe") if "features" not in case.values[0].chosen])
+def test_draws_of_a_recipe_have_the_noise_of_the_record(case):
+    """Of what a recorder hears, in every release: counts, means, second moments and steps."""
+    found = []
+    for number in range(200):
+        recorder = Recorder(number.to_bytes(32, "big"))
+        path = case.model().release_path(ROWS, LABELS % case.n_classes, [2.0], 1, lambda *_, r=recorder: r)
+        stated = iter([part for part, count in leaves(path.guarantees[0].event) for _ in range(count)])
+        noise, part, more = [], None, False
+        for call in recorder.calls:
+            part = part if more else next(stated)
+            unit = call.stated.sensitivity * part.noise_multiplier
+            unit /= 2.0 if case.relation == "replace_one" and not call.stated.per_row else 1.0
+            noise.append((call.released - call.given).ravel() / unit)
+            more = call.stated.more
+        assert next(stated, None) is None
+        found.append(np.concatenate(noise))
+    check_noise(np.array(found), scipy.stats.norm())
 
 
 @pytest.mark.parametrize("case", of("moments"))
