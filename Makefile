@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test coverage docs ui sync bench reproduce lint lock check clean
+.PHONY: help run test coverage docs ui sync bench reproduce pages lint lock check clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ bench: $(VENV)/ready  ## Time the solvers against named peers
 
 reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." chooses): reports/reproduce/index.html
 	snakemake -s reproduce/Snakefile --cores $(CORES) $(if $(EXPERIMENTS),--config experiments="$(EXPERIMENTS)")
+
+pages: $(VENV)/ready  ## Write the papers' pages from the committed tables, without data or training
+	python -m reproduce --tables-only
+	python -m reproduce.index
 
 lint: $(VENV)/ready  ## Check formatting, style, types, layers, spelling, workflow
 	ruff format --check .

@@ -101,11 +101,16 @@ class Bench:
         folders = ["--data", str(self.folder / "data"), "--reports", str(self.folder / "reports")]
         main([*arguments, *folders, "--settings", json.dumps(settings)])
 
+    @property
+    def reports(self) -> Path:
+        """Where the tables of changed settings are."""
+        return self.folder / "reports" / "changed"
+
     def rows(self, experiment: str):
-        return read_rows(self.folder / "reports" / f"{experiment}.csv")
+        return read_rows(self.reports / f"{experiment}.csv")
 
     def page(self, experiment: str) -> str:
-        return (self.folder / "reports" / f"{experiment}.html").read_text()
+        return (self.reports / f"{experiment}.html").read_text()
 
     def figures(self, experiment: str) -> list[dict]:
         return json.loads(re.search(r"^const figures = (.*);$", self.page(experiment), re.MULTILINE).group(1))

@@ -34,7 +34,7 @@ def test_all_experiments_are_listed(finished):
     assert len(experiments) >= 21
     # Each has a table that is kept.
     assert sorted(experiments) == sorted(path.stem for path in (REPOSITORY / "reports/reproduce").glob("*.csv"))
-    page = index_page(list(experiments.values()), finished.folder / "reports")
+    page = index_page(list(experiments.values()), finished.reports)
     for name, item in experiments.items():
         assert item.name == name
         assert name.startswith(f"{item.paper}_")

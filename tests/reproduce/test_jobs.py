@@ -1,16 +1,25 @@
+import dataclasses
+import html
+import re
 import shutil
 
 import pytest
 
 from privsvm.errors import PrivSVMError
-from privsvm.files import read_json
+from privsvm.files import read_json, write_json
 from privsvm.pipeline.sources import closure_digest
 from privsvm.reproduction import context as engine
 from privsvm.reproduction import jobs
+from privsvm.reproduction.command import main, write_report
+from privsvm.reproduction.comparison import Row, merge_rows, read_rows
+from privsvm.reproduction.experiment import Report, Table
+from privsvm.reproduction.page import index_page
 from privsvm.reproduction.papers import find_experiments
 from reproduce.dpwss import runs as dpwss_runs
 
 from .conftest import DPSVMDVP, DPWSS, REPOSITORY
+
+COMMITTED = REPOSITORY / "reports" / "reproduce"
 
 
 def test_missing_data_is_a_verdict(bench, no_data):
@@ -78,6 +87,88 @@ def test_chosen_datasets_only(bench):
     verdicts = {row.dataset: row.verdict for row in bench.rows("dpwss_table3")}
     assert verdicts["heart"] != "not run"
     assert verdicts["sonar"] == "not run"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """All pages, from the committed tables alone."""
+    folder = tmp_path_factory.mktemp("pages")
+    for path in COMMITTED.glob("*.csv"):
+        shutil.copy(path, folder)
+    experiments = find_experiments("reproduce")
+    main(experiments, ["--tables-only", "--data", str(folder / "none"), "--reports", str(folder)])
+    (folder / "index.html").write_text(index_page(list(experiments.values()), folder))
+    return folder
+
+
+def test_pages_need_no_results_and_change_no_table(pages):
+    tables = sorted(COMMITTED.glob("*.csv"))
+    assert len(tables) >= 21
+    for path in tables:
+        assert (pages / path.name).read_bytes() == path.read_bytes()
+        page = (pages / f"{path.stem}.html").read_text()
+        for row in read_rows(path):
+            assert row.dataset in page
+
+
+def test_every_cell_of_the_overview_leads_to_its_row(pages):
+    overview = (pages / "index.html").read_text()
+    places = re.findall(r'<a class="cell [a-z-]+" href="([a-z0-9_]+\.html)#(row-\d+)" title="([^"]*)"', overview)
+    assert len(places) == sum(len(read_rows(path)) for path in COMMITTED.glob("*.csv"))
+    rows = {path.stem: read_rows(path) for path in COMMITTED.glob("*.csv")}
+    anchors = {path.name: set(re.findall(r' id="(row-\d+)"', path.read_text())) for path in pages.glob("*.html")}
+    for page, anchor, tip in places:
+        assert anchor in anchors[page]
+        row = rows[page.removesuffix(".html")][int(anchor.removeprefix("row-"))]
+        assert html.unescape(tip).endswith(f": {row.verdict}")
+
+
+def test_a_partial_run_leaves_every_other_row_as_it_was(tmp_path, monkeypatch):
+    experiment = find_experiments("reproduce")["dpwss_table3"]
+    kept = (COMMITTED / "dpwss_table3.csv").read_text().splitlines()
+    (tmp_path / "dpwss_table3.csv").write_text("\n".join(kept) + "\n")
+    # What a run of one dataset leaves: numbers for its jobs, and nothing for the others.
+    numbers = {"AUC": 0.5, "accuracy": 0.5}
+    monkeypatch.setattr(
+        type(experiment), "make_report", lambda self, results: _report(self, {job for job in results if results[job]})
+    )
+    for job, (_, parameters) in experiment.all_jobs().items():
+        if parameters["dataset"] == "heart":
+            write_json(
+                tmp_path / "data" / experiment.name / f"{job}.json", {"parameters": parameters, "result": numbers}
+            )
+    write_report(experiment, tmp_path / "data", tmp_path)
+    merged = (tmp_path / "dpwss_table3.csv").read_text().splitlines()
+    assert len(merged) == len(kept)
+    changed = [old for old, new in zip(kept, merged, strict=True) if old != new]
+    assert changed
+    assert all(line.split(",")[1] == "heart" for line in changed)
+
+
+def _report(experiment, ran):
+    """A report in which every number of the datasets that ran is a half."""
+    of_jobs = {parameters["dataset"] for job, (_, parameters) in experiment.all_jobs().items() if job in ran}
+    rows = [
+        dataclasses.replace(row, ours=0.5, difference=None, verdict="no number", explanation="")
+        if row.dataset in of_jobs
+        else dataclasses.replace(row, ours=None, difference=None, verdict="not run", explanation="")
+        for row in read_rows(COMMITTED / "dpwss_table3.csv")
+    ]
+    tables = [
+        Table(name=name, title=name, caption="", rows=[row for row in rows if row.table == name])
+        for name in dict.fromkeys(row.table for row in rows)
+    ]
+    return Report(tables=tables)
+
+
+def test_data_that_cannot_be_had_here_erases_nothing():
+    old = [Row(table="t", dataset="a", metric="m", published="1", ours=1.0, difference=0.0, verdict="agrees")]
+    new = [Row(table="t", dataset="a", metric="m", published="1", verdict="no data", explanation="no mirror")]
+    assert merge_rows(old, new, lambda row: False) == old
+    assert merge_rows(old, new, lambda row: True) == new
+    # A dataset of which nothing is known has its row.
+    more = [*new, Row(table="t", dataset="b", metric="m", published="2", verdict="not run")]
+    assert merge_rows(old, more, lambda row: False) == [old[0], more[1]]
 
 
 def test_unknown_experiment_is_one_line(bench):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 import time
@@ -12,8 +13,8 @@ from pathlib import Path
 from privsvm.files import read_json, write_text
 from privsvm.pipeline.sources import compiled_code_key
 from privsvm.pipeline.stage import die_with_parent, json_argument
-from privsvm.reproduction.comparison import count_verdicts, rows_csv
-from privsvm.reproduction.experiment import Experiment
+from privsvm.reproduction.comparison import Row, count_verdicts, merge_rows, read_rows, rows_csv
+from privsvm.reproduction.experiment import Experiment, Report, Result, Table, outcome
 from privsvm.reproduction.papers import choose
 
 __all__ = ["main"]
@@ -39,7 +40,12 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
     parser.add_argument("--parameters", type=json_argument, metavar="JSON", help="parameters of that job")
     parser.add_argument("--tables-only", action="store_true", help="run nothing; write tables from stored results")
     parser.add_argument("--data", default="data/reproduce", metavar="FOLDER", help="where results are kept")
-    parser.add_argument("--reports", default="reports/reproduce", metavar="FOLDER", help="where tables go")
+    parser.add_argument(
+        "--reports",
+        default="reports/reproduce",
+        metavar="FOLDER",
+        help="where tables go; with --settings, to its folder `changed`",
+    )
     options = parser.parse_args(argv)
     die_with_parent()
     # Functions compiled from other sources must not be found.
@@ -62,10 +68,12 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
                 ran = run_job(owner, job, options.data, parameters)
                 spent = f"{time.perf_counter() - started:.1f} s" if ran else "stored"
                 print(f"{owner.name} {job}: {spent}", file=sys.stderr)
-        write_report(experiment, options.data, options.reports)
+        # Rows of other settings do not mix with those of the paper's.
+        reports = Path(options.reports) / "changed" if options.settings else Path(options.reports)
+        write_report(experiment, options.data, reports, merge=not options.settings)
 
 
-def write_report(experiment: Experiment, data: str | Path, reports: str | Path) -> None:
+def write_report(experiment: Experiment, data: str | Path, reports: str | Path, merge: bool = True) -> None:
     """Write the table and the page of one experiment, from stored results.
 
     Parameters
@@ -74,6 +82,8 @@ def write_report(experiment: Experiment, data: str | Path, reports: str | Path) 
         The experiment with the settings of its results; results of other settings count as not run.
     data, reports : path-like
         Where results are, and where ``<experiment>.csv`` and ``<experiment>.html`` go.
+    merge : bool, default=True
+        Whether rows whose results are not all stored here keep what the table says.
     """
     from privsvm.reproduction.page import experiment_page
 
@@ -83,9 +93,37 @@ def write_report(experiment: Experiment, data: str | Path, reports: str | Path) 
         stored = read_json(path) if path.exists() else {}
         results[job] = stored["result"] if stored.get("parameters") == parameters else None
     report = experiment.make_report(results)
+    place = Path(reports) / f"{experiment.name}.csv"
+    if merge and place.exists():
+        report = _merged(experiment, results, report, read_rows(place))
     # Compute both before writing the first.
     table, page = rows_csv(report.rows), experiment_page(experiment, report)
-    write_text(Path(reports) / f"{experiment.name}.csv", table)
+    write_text(place, table)
     write_text(Path(reports) / f"{experiment.name}.html", page)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(report.rows).items())
     print(f"{experiment.name}: {counts}", file=sys.stderr)
+
+
+def _merged(
+    experiment: Experiment, results: Mapping[str, Result | None], report: Report, earlier: Sequence[Row]
+) -> Report:
+    """Put earlier rows where the present results are not complete."""
+    with_numbers = {row.dataset for row in earlier if row.ours is not None}
+    settled: dict[str, bool] = {}
+    for job, (_, parameters) in experiment.all_jobs().items():
+        dataset, has = str(parameters["dataset"]), outcome(results[job])
+        # Data that cannot be had here is no reason to forget what it gave elsewhere.
+        known = has.numbers is not None or (results[job] is not None and dataset not in with_numbers)
+        settled[dataset] = settled.get(dataset, True) and known
+    complete = all(settled.values())
+    rows = merge_rows(earlier, report.rows, lambda row: settled.get(row.dataset, complete))
+    by_table: dict[str, list[Row]] = {}
+    for row in rows:
+        by_table.setdefault(row.table, []).append(row)
+    shown = {table.name: table for table in report.tables}
+    # A table that the present results do not make at all has its rows only.
+    tables = [
+        dataclasses.replace(shown.get(name, Table(name=name, title=name, caption="", rows=[])), rows=own)
+        for name, own in by_table.items()
+    ]
+    return dataclasses.replace(report, tables=tables)

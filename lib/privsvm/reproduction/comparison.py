@@ -22,6 +22,7 @@ __all__ = [
     "compare",
     "count_verdicts",
     "explained",
+    "merge_rows",
     "read_published",
     "read_rows",
     "rows_csv",
@@ -232,6 +233,51 @@ def read_rows(path: str | Path) -> list[Row]:
         numbers: dict[str, Any] = {key: float(record[key]) if record[key] else None for key in ("ours", "difference")}
         rows.append(Row(**{**record, **numbers}))
     return rows
+
+
+def _cells(rows: Iterable[Row]) -> dict[tuple[str, ...], Row]:
+    """Rows by what they compare; rows that compare the same are told apart by their order."""
+    seen: collections.Counter[tuple[str, ...]] = collections.Counter()
+    cells: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        place = (row.table, row.dataset, row.method, row.setting, row.metric)
+        cells[*place, str(seen[place])] = row
+        seen[place] += 1
+    return cells
+
+
+def merge_rows(earlier: Sequence[Row], present: Sequence[Row], settled: Callable[[Row], bool]) -> list[Row]:
+    """Keep earlier rows wherever the present ones rest on results that are not all there.
+
+    Parameters
+    ----------
+    earlier : sequence of Row
+        What the table holds.
+    present : sequence of Row
+        What is computed from the results that are stored here.
+    settled : callable
+        Whether a row of `present` rests on complete results.
+
+    Returns
+    -------
+    list of Row
+        A settled row of `present` where there is one, else the earlier row; rows of `present` on datasets of which
+        there is no earlier row. Where every row of `present` is settled, these are they.
+    """
+    if all(settled(row) for row in present):
+        return list(present)
+    old, new = _cells(earlier), _cells(present)
+    # What a row is called may depend on results: without them it counts where nothing is known of its dataset.
+    known = {(row.table, row.dataset) for row in earlier}
+    added = [place for place, row in new.items() if place not in old and (settled(row) or place[:2] not in known)]
+    places = [*old, *added]
+    # Tables stay together, in the order of their first row.
+    order = {name: number for number, name in enumerate(dict.fromkeys(place[0] for place in places))}
+    merged = []
+    for place in sorted(places, key=lambda place: order[place[0]]):
+        row = new.get(place)
+        merged.append(row if row is not None and (place not in old or settled(row)) else old[place])
+    return merged
 
 
 def read_published(path: str | Path) -> Published:

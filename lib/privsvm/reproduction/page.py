@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections.abc import Sequence
@@ -78,20 +79,28 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
     str
         HTML that makes no network request.
     """
-    tables = []
+    tables, first = [], 0
     for table in report.tables:
-        groups: dict[str, list[Row]] = {}
-        for row in table.rows:
-            groups.setdefault(row.dataset, []).append(row)
+        groups: dict[str, tuple[list[Row], list[str]]] = {}
+        anchors = [_anchor(first + number) for number in range(len(table.rows))]
+        first += len(table.rows)
+        for row, anchor in zip(table.rows, anchors, strict=True):
+            rows, own = groups.setdefault(row.dataset, ([], []))
+            rows.append(row)
+            own.append(anchor)
         tables.append(
             {
                 "table": table,
                 "counts": count_verdicts(table.rows),
                 "overview": _overview(table.rows),
                 "differing": [row for row in table.rows if row.verdict == "differs"],
-                "groups": [(name, rows, count_verdicts(rows)) for name, rows in groups.items()],
+                "anchors": anchors,
+                "groups": [(name, rows, own, count_verdicts(rows)) for name, (rows, own) in groups.items()],
             }
         )
+    # A figure without points has no results to show.
+    drawn = [figure for figure in report.figures if any(series.get("x") or series.get("z") for series in figure.data)]
+    report = dataclasses.replace(report, figures=drawn)
     figures = [{"data": figure.data, "layout": figure.layout} for figure in report.figures]
     return (
         _environment()
@@ -110,28 +119,72 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
     )
 
 
+def _anchor(number: int) -> str:
+    """Name of a row of an experiment's page, by its place in the table file."""
+    return f"row-{number}"
+
+
+def _heat_map(experiment: Experiment, table: str, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
+    """Lay out a table's verdicts: a line for each dataset, a cell for each number, linked to its row."""
+    lines: dict[str, list[dict[str, str]]] = {}
+    for anchor, row in rows:
+        what = ", ".join(part for part in (row.dataset, row.method, row.setting, row.metric) if part)
+        ours = "none" if row.ours is None else short_number(row.ours, digits=4)
+        cell = {
+            "kind": row.verdict if row.verdict in ("agrees", "differs", "ruled out") else "missing",
+            "place": f"{experiment.name}.html#{anchor}",
+            "tip": f"{what}: printed {row.published or 'nothing'}, ours {ours}: {row.verdict}",
+        }
+        lines.setdefault(row.dataset or "all", []).append(cell)
+    return {"name": table, "counts": count_verdicts(row for _, row in rows), "lines": lines}
+
+
+def _paper_entry(paper: str, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Sum up the experiments of a paper."""
+    rows = [row for entry in entries for row in entry["rows"]]
+    counts = count_verdicts(rows)
+    return {
+        "paper": paper,
+        "entries": entries,
+        "printed": sum(bool(row.published) for row in rows),
+        "compared": counts.get("agrees", 0) + counts.get("differs", 0),
+        "counts": counts,
+    }
+
+
 def index_page(experiments: Sequence[Experiment], reports: str | Path) -> str:
-    """Render the list of all experiments.
+    """Render the overview: a line for each paper, then every table as a map of its verdicts.
 
     Parameters
     ----------
     experiments : sequence of Experiment
         All experiments; one without a table counts as not run.
     reports : path-like
-        Folder of their tables.
+        Folder of their tables and pages.
 
     Returns
     -------
     str
         HTML.
     """
-    entries = []
+    papers: dict[str, list[dict[str, Any]]] = {}
     for experiment in experiments:
         path = Path(reports) / f"{experiment.name}.csv"
         rows = read_rows(path) if path.exists() else []
-        tables = {
-            name: count_verdicts(row for row in rows if row.table == name)
-            for name in dict.fromkeys(row.table for row in rows)
+        tables: dict[str, list[tuple[str, Row]]] = {}
+        for number, row in enumerate(rows):
+            tables.setdefault(row.table, []).append((_anchor(number), row))
+        entry = {
+            "experiment": experiment,
+            "rows": rows,
+            "counts": count_verdicts(rows),
+            # Without a page there is nothing to lead to.
+            "page": path.with_suffix(".html").exists(),
+            "tables": [_heat_map(experiment, name, own) for name, own in tables.items()],
         }
-        entries.append({"experiment": experiment, "counts": count_verdicts(rows), "tables": tables})
-    return _environment().get_template("index.html.jinja").render(entries=entries, verdicts=VERDICTS)
+        papers.setdefault(experiment.paper, []).append(entry)
+    return (
+        _environment()
+        .get_template("index.html.jinja")
+        .render(papers=[_paper_entry(*item) for item in papers.items()], verdicts=VERDICTS)
+    )
