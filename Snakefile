@@ -4,9 +4,6 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-configfile: "params.yaml"
-
-
 include: "stages/common.smk"
 include: "stages/compile.smk"
 include: "stages/download.smk"

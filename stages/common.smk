@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from snakemake.utils import update_config
+
 # Thousands of jobs are no garbage; looking for some among them took a tenth of the time of a dry run.
 gc.set_threshold(100_000, 50, 1000)
 
@@ -30,6 +32,7 @@ from privsvm.pipeline.params import (
     protocol_methods,
     train_jobs,
 )
+from privsvm.pipeline.params_file import load_params
 from privsvm.pipeline.stage import die_with_parent
 from privsvm.pipeline.start import start_server
 from privsvm.pipeline.workflow import (
@@ -49,7 +52,10 @@ if IN_DVC:
 WORKFLOW_LOCK = clear_stale_locks()
 
 try:
-    PARAMS = check_params(config)
+    # Not Snakemake's own reading, which is that of YAML 1.1 and runs the code that a file may hold.
+    PARAMS, PLACES = load_params("params.yaml")
+    update_config(PARAMS, config)
+    PARAMS = check_params(PARAMS, places=PLACES)
     check_writable("data", "logs", "reports")
 except PrivSVMError as error:
     # One line, without a traceback.
@@ -83,7 +89,7 @@ def own_content(dataset):
 
 
 wildcard_constraints:
-    dataset="[A-Za-z0-9][A-Za-z0-9_.-]*",
+    dataset="[A-Za-z0-9][A-Za-z0-9_.+-]*",
     method="[A-Za-z0-9][A-Za-z0-9_-]*",
 
 

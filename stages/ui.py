@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError
+from privsvm.pipeline.params_file import load_params
 from privsvm.pipeline.stage import run
 from privsvm.records import read_tracked
 
@@ -32,18 +33,11 @@ def configured_tracking_uri(path: Path) -> str:
     Raises
     ------
     PrivSVMError
-        If the file is missing or not YAML, or does not have that key.
+        If the file cannot be read (see `load_params`), or does not have that key.
     """
-    import yaml
-
     remedy = "add `mlflow: {tracking_uri: 'sqlite:///mlflow.db'}` or pass --tracking-uri"
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PrivSVMError(f"{path}: file not found; run from the project's folder or pass --tracking-uri") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PrivSVMError(f"{path}: not valid YAML ({' '.join(str(error).split())}); mend that line") from None
-    section = content.get("mlflow") if isinstance(content, dict) else None
+    content, _ = load_params(path)
+    section = content.get("mlflow")
     tracking_uri = section.get("tracking_uri") if isinstance(section, dict) else None
     if not isinstance(tracking_uri, str) or not tracking_uri:
         raise PrivSVMError(f"{path}: mlflow.tracking_uri: {tracking_uri!r} is not a URI; {remedy}")

@@ -19,8 +19,10 @@ __all__ = [
     "BOUND",
     "COUNT",
     "FLAG",
+    "FOLDS",
     "NOT_NEGATIVE",
     "POSITIVE",
+    "REPEATS",
     "SHARE",
     "SHARE_KEPT",
     "Constraint",
@@ -132,9 +134,12 @@ def real(
     return Constraint(schema, wish, "float")
 
 
-def whole(least: int) -> Constraint:
+def whole(least: int, most: int | None = None) -> Constraint:
     """Allow whole numbers."""
-    return Constraint({"type": "integer", "minimum": least}, f"must be a whole number of at least {least}", "int")
+    if most is None:
+        return Constraint({"type": "integer", "minimum": least}, f"must be a whole number of at least {least}", "int")
+    wish = f"must be a whole number of at least {least} and at most {most}"
+    return Constraint({"type": "integer", "minimum": least, "maximum": most}, wish, "int")
 
 
 def one_of(*words: str) -> Constraint:
@@ -171,4 +176,7 @@ SHARE_KEPT = real("must be at least 0 and below 1", least=0, below=1)
 # Far enough from the ends of float64 for the square.
 BOUND = real("must lie between 1e-100 and 1e+100", least=1e-100, most=1e100)
 COUNT = whole(1)
+# Every repeat, fold and split is in the files of results.
+REPEATS = whole(1, 100_000)
+FOLDS = whole(2, 100_000)
 FLAG = Constraint({"type": "boolean"}, "must be true or false", "bool")

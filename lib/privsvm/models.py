@@ -11,7 +11,9 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from privsvm.constraints import Constraint
 from privsvm.errors import PrivSVMError, nearest_name
 
-__all__ = ["KeyedError", "Model", "Obeys", "check_model"]
+__all__ = ["KeyedError", "Model", "Obeys", "check_model", "shown_value"]
+
+_LONGEST_VALUE = 200
 
 Checked = TypeVar("Checked", bound="Model")
 
@@ -92,7 +94,13 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
         problem = found["ctx"]["error"]
         named = ".".join([*([where] if where else []), problem.key]) if isinstance(problem, KeyedError) else key
         raise PrivSVMError(f"{named}: {problem}" if not isinstance(problem, PrivSVMError) else f"{where}.{problem}")
-    raise PrivSVMError(f"{key}: {found['input']!r} is not valid; {_wish(found)}")
+    raise PrivSVMError(f"{key}: {shown_value(found['input'])} is not valid; {_wish(found)}")
+
+
+def shown_value(value: Any) -> str:
+    """Write a value so that it fits a line."""
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST_VALUE else f"{shown[: _LONGEST_VALUE - 3]}..."
 
 
 def _wish(error: Mapping[str, Any]) -> str:
@@ -102,6 +110,7 @@ def _wish(error: Mapping[str, Any]) -> str:
         "model_type": "must be a mapping",
         "list_type": "must be a list",
         "too_short": "must not be empty",
+        "too_long": f"must hold at most {error.get('ctx', {}).get('max_length')}",
     }
     return wishes.get(str(error["type"]), str(error["msg"]))
 

@@ -119,7 +119,7 @@ def test_protocols_and_their_entities():
 
 @pytest.mark.parametrize(
     ("entities", "part"),
-    [(None, "the key 'entities' is missing"), (0, "entities: 0"), ([[0], []], "none of them empty"), (2.5, "2.5")],
+    [(None, "the key 'entities' is missing"), (0, "entities: 0"), ([[0], []], "none empty"), (2.5, "2.5")],
 )
 def test_entities_that_mean_nothing(entities, part):
     params = default()

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from privsvm.constraints import COUNT, FLAG, Constraint, one_of, optional, text, whole
+from privsvm.constraints import COUNT, FLAG, FOLDS, REPEATS, Constraint, one_of, optional, text
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.models import KeyedError, Model, Obeys, check_model
 
@@ -256,7 +256,7 @@ def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Setting
 class Holdout(Model):
     """Random test rows."""
 
-    repeats: Annotated[int, Obeys(COUNT)] = 1
+    repeats: Annotated[int, Obeys(REPEATS)] = 1
     test_size: Annotated[
         float | int,
         Obeys(
@@ -277,8 +277,8 @@ class Holdout(Model):
 class KFold(Model):
     """Each row is a test row once in every repeat."""
 
-    folds: Annotated[int, Obeys(whole(2))] = 5
-    repeats: Annotated[int, Obeys(COUNT)] = 1
+    folds: Annotated[int, Obeys(FOLDS)] = 5
+    repeats: Annotated[int, Obeys(REPEATS)] = 1
     stratified: Annotated[bool, Obeys(FLAG)] = False
 
 

@@ -28,8 +28,13 @@ __all__ = ["ESTIMATOR", "PPSVMClassifier"]
 
 _COLUMNS = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
 ENTITIES = Constraint(
-    {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "minItems": 1, "items": _COLUMNS}]},
-    "must be the number of entities, or a list with the column numbers of each (from 0), none of them empty",
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": 1000},
+            {"type": "array", "minItems": 1, "maxItems": 1000, "items": _COLUMNS},
+        ]
+    },
+    "must be the number of entities, at most 1000, or a list with the column numbers of each (from 0), none empty",
     "int or sequence of sequences of int",
 )
 

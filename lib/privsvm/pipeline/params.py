@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Annotated, Any
 import pydantic
 from pydantic_core import PydanticCustomError
 
-from privsvm.constraints import COUNT, FLAG, POSITIVE, SHARE, Constraint, one_of, optional, real, text, whole
+from privsvm.constraints import FLAG, FOLDS, POSITIVE, REPEATS, SHARE, Constraint, one_of, optional, real, text, whole
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json
-from privsvm.models import Model, Obeys, check_model
+from privsvm.models import Model, Obeys, check_model, shown_value
 from privsvm.pipeline.methods import check_installed, estimator_class, implementations, is_foreign
+from privsvm.pipeline.params_file import Places, load_params, with_place
 
 __all__ = [
     "check_params",
@@ -35,10 +37,21 @@ _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 _PROTOCOLS: Mapping[str, tuple[str, ...]] = {"ppsvm": ("entities",)}
 
 
-# Names become folders, and names of DVC's stages.
-_METHOD_NAME = text("the name becomes a folder; use letters, digits, - and _", "[A-Za-z0-9][A-Za-z0-9_-]*")
-_DATASET_NAME = text("the name becomes a folder; use letters, digits, _ . + and -", "[A-Za-z0-9][A-Za-z0-9._+-]*")
-_EXPERIMENT = text("must be a name of letters, digits, _ . -", "[A-Za-z0-9][A-Za-z0-9_.-]*")
+# Names become folders and parts of the names of files, which hold 255 bytes at most. A name of digits alone is a number
+# to some readers of YAML; the ends that are not allowed are those of files beside the results.
+_NAME = r"(?=.{1,64}\Z)(?=.*[A-Za-z])"
+_METHOD_NAME = text(
+    "the name becomes a folder; use at most 64 letters, digits, - and _, among them a letter",
+    rf"{_NAME}[A-Za-z0-9][A-Za-z0-9_-]*",
+)
+_DATASET_NAME = text(
+    "the name becomes a folder; use at most 64 letters, digits, _ . + and -, among them a letter, and not .attacks, "
+    ".train or .evaluate at the end",
+    rf"{_NAME}(?!.*\.(attacks|train|evaluate)\Z)[A-Za-z0-9][A-Za-z0-9._+-]*",
+)
+_EXPERIMENT = text(
+    "must be a name of at most 64 letters, digits, _ . -, among them a letter", rf"{_NAME}[A-Za-z0-9][A-Za-z0-9_.-]*"
+)
 _EPSILON = real("every epsilon must be a number above 0 (from 1e-6 to 1000)", least=1e-6, most=1000)
 _FOLDER = optional(text("must be a folder"))
 _DATABASE = text(
@@ -57,19 +70,19 @@ class Protocol(Model):
     """How rows are split; which keys go with which kind, `normalise_protocol` says."""
 
     kind: Annotated[str, Obeys(one_of("holdout", "k_fold", "given", "resubstitution"))]
-    repeats: Annotated[int | None, Obeys(COUNT)] = None
+    repeats: Annotated[int | None, Obeys(REPEATS)] = None
     test_size: Annotated[float | None, Obeys(SHARE)] = None
     stratified: Annotated[bool | None, Obeys(FLAG)] = None
-    folds: Annotated[int | None, Obeys(whole(2))] = None
+    folds: Annotated[int | None, Obeys(FOLDS)] = None
 
 
 class Privacy(Model):
     """What all private methods are asked for."""
 
-    epsilons: Annotated[list[Annotated[float, Obeys(_EPSILON)]], pydantic.Field(min_length=1)]
+    epsilons: Annotated[list[Annotated[float, Obeys(_EPSILON)]], pydantic.Field(min_length=1, max_length=1000)]
     delta: Annotated[float, Obeys(SHARE)]
     neighbours: Annotated[str, Obeys(one_of("replace_one", "add_remove"))]
-    repeats: Annotated[int, Obeys(COUNT)]
+    repeats: Annotated[int, Obeys(REPEATS)]
 
     @pydantic.field_validator("epsilons")
     @classmethod
@@ -114,7 +127,7 @@ class Params(Model):
     """The whole of params.yaml."""
 
     experiment: Annotated[str, Obeys(_EXPERIMENT)]
-    seed: Annotated[int, Obeys(whole(0))]
+    seed: Annotated[int, Obeys(whole(0, 2**63 - 1))]
     data: Data
     datasets: Annotated[dict[Annotated[str, Obeys(_DATASET_NAME)], dict[str, Any] | None], pydantic.Field(min_length=1)]
     protocol: Protocol
@@ -152,22 +165,15 @@ def coerce_numbers(value: Any) -> Any:
         return {key: coerce_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
         return [coerce_numbers(item) for item in value]
-    if isinstance(value, str) and _EXPONENT.fullmatch(value):
+    if isinstance(value, str) and len(value) < 400 and _EXPONENT.fullmatch(value):
         return float(value)
     return value
 
 
 def read_params(path: str | Path = "params.yaml") -> dict[str, Any]:
-    """Read params.yaml, coerce and validate it; see `check_params`."""
-    import yaml
-
-    try:
-        params = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PrivSVMError(f"{path}: cannot be read ({' '.join(str(error).split())}); correct it") from None
-    if not isinstance(params, dict):
-        raise PrivSVMError(f"{path}: holds no keys; restore it (git checkout {path})")
-    return check_params(params, str(path))
+    """Read params.yaml, coerce and validate it; see `load_params` and `check_params`."""
+    params, places = load_params(path)
+    return check_params(params, str(path), places)
 
 
 def params_schema() -> dict[str, Any]:
@@ -198,7 +204,21 @@ def _imported_parameters(implementation: str) -> Mapping[str, Constraint]:
     return {name: item.constraint for name, item in declared.items() if not item.common}
 
 
-def check_params(params: Mapping[str, Any], source: str = "params.yaml") -> dict[str, Any]:
+def _check_finite(value: Any, key: str = "") -> None:
+    """Refuse what is no finite number, wherever it stands."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            _check_finite(item, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            _check_finite(item, f"{key}.{position}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise PrivSVMError(f"{key}: {value!r} is not valid; must be a finite number")
+
+
+def check_params(
+    params: Mapping[str, Any], source: str = "params.yaml", places: Places | None = None
+) -> dict[str, Any]:
     """Coerce and validate the whole of params.yaml.
 
     Parameters
@@ -207,6 +227,8 @@ def check_params(params: Mapping[str, Any], source: str = "params.yaml") -> dict
         As parsed from YAML.
     source : str, default="params.yaml"
         Name of the file, for messages.
+    places : mapping, optional
+        Where its keys are, for messages; see `load_params`.
 
     Returns
     -------
@@ -222,6 +244,7 @@ def check_params(params: Mapping[str, Any], source: str = "params.yaml") -> dict
 
     checked = coerce_numbers(dict(params))
     try:
+        _check_finite(checked)
         model = check_model(Params, checked)
         for name, settings in checked["datasets"].items():
             resolve(name, settings or {})
@@ -229,7 +252,7 @@ def check_params(params: Mapping[str, Any], source: str = "params.yaml") -> dict
             _check_entry(method, entry, checked["datasets"])
         protocol_methods(checked)
     except PrivSVMError as error:
-        raise PrivSVMError(f"{source}: {error}") from None
+        raise PrivSVMError(f"{source}: {with_place(str(error), places or {})}") from None
     return checked
 
 
@@ -271,7 +294,7 @@ def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]
             raise PrivSVMError(f"{where}.{name} is not a known key; {nearest_name(name, (*_ENTRY_KEYS, *known))}")
         if not known[name].accepts(value):
             wish = known[name].problem(value).replace("None", "null")
-            raise PrivSVMError(f"{where}.{name}: {value!r} is not valid; {wish}")
+            raise PrivSVMError(f"{where}.{name}: {shown_value(value)} is not valid; {wish}")
 
 
 def _known_dataset(dataset: str, known: Mapping[str, Any], where: str) -> None:
