@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 _OTHERS = {
+    "Budget": "privsvm.base.budget",
+    "BudgetExceededError": "privsvm.base.budget",
     "Guarantee": "privsvm.privacy.guarantee",
     "PrivSVMError": "privsvm.errors",
     "PrivateLinearClassifier": "privsvm.recommended",
     "PublicSchema": "privsvm.data.public_schema",
     "load": "privsvm.release.model",
+    "make_private_pipeline": "privsvm.release.private_pipeline",
     "save": "privsvm.release.model",
 }
 

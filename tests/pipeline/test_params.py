@@ -29,7 +29,7 @@ from privsvm.pipeline.params import (
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # Handed to every method by the workflow, not by its entry.
-COMMON = {"n_jobs", "n_rows", "epsilon", "delta", "neighbours", "classes", "random_state"}
+COMMON = {"allow_composition", "n_jobs", "n_rows", "epsilon", "delta", "neighbours", "classes", "random_state"}
 
 
 def default():

@@ -17,7 +17,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.base.parameters import ALLOW_UNSOUND, CLASSES, EPSILON, LABELS, NEIGHBOURS, RANDOM_STATE, DeclaredEstimator
+from privsvm.base.budget import check_search, spend
+from privsvm.base.parameters import (
+    ALLOW_COMPOSITION,
+    ALLOW_UNSOUND,
+    CLASSES,
+    EPSILON,
+    LABELS,
+    NEIGHBOURS,
+    RANDOM_STATE,
+    DeclaredEstimator,
+)
 from privsvm.base.tables import rows_of_users
 from privsvm.base.validation import check_consent, common_tags
 from privsvm.digests import canonical_json
@@ -116,7 +126,7 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value if isinstance(value, plain) else str(type(value).__name__)
         for name, value in parameters.items()
-        if name not in ("random_state", "classes", "allow_unsound")
+        if name not in ("random_state", "classes", "allow_unsound", "allow_composition")
     }
 
 
@@ -291,6 +301,7 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
     classes: Sequence[Any] | None = CLASSES
     neighbours: Neighbours = NEIGHBOURS
     allow_unsound: bool = ALLOW_UNSOUND
+    allow_composition: bool = ALLOW_COMPOSITION
     random_state: int | np.random.Generator | None = RANDOM_STATE
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -315,10 +326,12 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
             unsound without ``allow_unsound=True``.
         """
         self.check_declared()
+        check_search(self.allow_composition)
         path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
         guarantee = path.guarantees[0]
         if guarantee.status == "claimed":
             check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
+        spend(guarantee)
         self._keep(path)
         return self
 

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either, one_of, optional, whole
 
 __all__ = [
+    "ALLOW_COMPOSITION",
     "ALLOW_UNSOUND",
     "CLASSES",
     "CLASS_WEIGHT",
@@ -189,6 +190,14 @@ GAP: Any = parameter(
 )
 ALLOW_UNSOUND: Any = parameter(
     False, FLAG, "Consent to a model whose epsilon is not proved; without it `fit` raises.", effect="consent"
+)
+ALLOW_COMPOSITION: Any = parameter(
+    False,
+    FLAG,
+    "Consent to fits by scikit-learn's searches and cross-validations, whose budgets add up; without it they are for a "
+    "`privsvm.Budget` alone.",
+    effect="consent",
+    common=True,
 )
 _LIST_OF_LABELS = Constraint(
     {"anyOf": [{"type": "array"}, {"type": "null"}]},

@@ -52,7 +52,8 @@ def _page() -> str:
         "",
         "The keys of an entry of `methods` in params.yaml, by its `implementation`; in YAML, None is `null`. The",
         "Python class has the same parameters, and those of `epsilon`, `delta`, `neighbours`, `classes`, `n_rows`,",
-        "`n_jobs` and `random_state` that it has a use for: the workflow sets these for all methods.",
+        "`n_jobs`, `random_state` and `allow_composition` that it has a use for: the workflow sets these for all",
+        "methods.",
     ]
     for implementation in implementations():
         method = estimator_class(implementation)
