@@ -16,11 +16,12 @@ _OTHERS = {
     "Budget": "privsvm.base.budget",
     "BudgetExceededError": "privsvm.base.budget",
     "Guarantee": "privsvm.privacy.guarantee",
-    "PrivSVMError": "privsvm.errors",
-    "PrivateLinearClassifier": "privsvm.recommended",
-    "PublicSchema": "privsvm.data.public_schema",
     "load": "privsvm.release.model",
     "make_private_pipeline": "privsvm.release.private_pipeline",
+    "PrivateLinearClassifier": "privsvm.recommended",
+    "PrivateSearch": "privsvm.model_selection.private_search",
+    "PrivSVMError": "privsvm.errors",
+    "PublicSchema": "privsvm.data.public_schema",
     "save": "privsvm.release.model",
 }
 

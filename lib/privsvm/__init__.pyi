@@ -36,6 +36,7 @@ from privsvm.methods.softmax_dpadam import SoftmaxDPAdamClassifier as SoftmaxDPA
 from privsvm.methods.softmax_dpsgd import SoftmaxDPSGDClassifier as SoftmaxDPSGDClassifier
 from privsvm.methods.svm_smo import SMOSVMClassifier as SMOSVMClassifier
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier as WestonWatkinsClassifier
+from privsvm.model_selection.private_search import PrivateSearch as PrivateSearch
 from privsvm.privacy.guarantee import Guarantee as Guarantee
 from privsvm.recommended import PrivateLinearClassifier as PrivateLinearClassifier
 from privsvm.release.model import load as load

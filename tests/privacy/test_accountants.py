@@ -16,12 +16,15 @@ from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.accounting import gaussian_noise_multiplier, sampled_divergence
 from privsvm.privacy.events import (
     NEIGHBOURS,
+    BestOfNegativeBinomial,
+    BestOfPoisson,
     Composed,
     EpsilonDelta,
     ExponentialMechanism,
     Gaussian,
     Laplace,
     NonPrivate,
+    OneOf,
     PerturbedObjectives,
     PoissonSampled,
     SelfComposed,
@@ -48,6 +51,9 @@ events = st.recursive(
     lambda inner: st.one_of(
         st.builds(SelfComposed, inner, st.integers(1, 1000)),
         st.builds(Composed, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        st.builds(OneOf, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        st.builds(BestOfNegativeBinomial, st.floats(-0.99, 5), st.floats(1e-6, 0.999), inner),
+        st.builds(BestOfPoisson, st.floats(1e-6, 1e3), inner),
     ),
     max_leaves=5,
 )
@@ -58,6 +64,9 @@ ONE_OF_EACH = [
     ZeroConcentrated(0.02),
     PerturbedObjectives(0.2, 0.01, 2, 40.0),
     EpsilonDelta(0.4, 1e-6),
+    OneOf((Gaussian(4.0), PerturbedObjectives(0.2, 0.01, 2, 40.0))),
+    BestOfNegativeBinomial(0.0, 0.1, Gaussian(9.0)),
+    BestOfPoisson(8.0, Composed((Gaussian(9.0), ZeroConcentrated(0.002)))),
     PoissonSampled(0.1, Gaussian(1.0)),
     SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 30),
     SelfComposed(ExponentialMechanism(0.1), 100),

@@ -28,6 +28,8 @@ from privsvm.privacy.accounting import (
     sampled_gaussian_epsilon,
 )
 from privsvm.privacy.events import (
+    BestOfNegativeBinomial,
+    BestOfPoisson,
     Composed,
     EpsilonDelta,
     Event,
@@ -36,6 +38,7 @@ from privsvm.privacy.events import (
     Laplace,
     Neighbours,
     NonPrivate,
+    OneOf,
     PerturbedObjectives,
     PoissonSampled,
     SelfComposed,
@@ -44,6 +47,7 @@ from privsvm.privacy.events import (
     leaves,
     relation_factor,
 )
+from privsvm.privacy.random_stopping import best_of_negative_binomial, best_of_poisson, renyi_delta
 
 __all__ = ["Account", "account", "group_account", "verified_account"]
 
@@ -59,6 +63,8 @@ _GROUP_STEPS, _LARGEST_GROUP = 40, 64
 
 # Above, nothing is accounted for: see `delta_of_minima`.
 _LARGEST_EPSILON, _LARGEST_EPSILON_OF_CURVATURE = 1e7, 700.0
+
+_BEST = (BestOfNegativeBinomial, BestOfPoisson)
 
 _Parts = Sequence[tuple[Event, int]]
 
@@ -153,9 +159,71 @@ def _renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) 
             return event.n_objectives * minima + orders * 0.5 * (factor / event.output_multiplier) ** 2
         case PoissonSampled() if neighbours == "add_remove":
             return sampled_divergence(orders, event.sampling_probability, event.event.noise_multiplier)
+        case OneOf():
+            # Of mixtures with equal weights, e^((a - 1) D) is at most the largest one's (joint quasi-convexity).
+            several = [_total_divergence(leaves(part), orders, neighbours) for part in event.events]
+            known = [own for own in several if own is not None]
+            return np.max(known, axis=0) if len(known) == len(several) else None
+        case BestOfNegativeBinomial() | BestOfPoisson():
+            return _best_of_divergence(event, orders, neighbours)
     pure = _pure_epsilon(event, neighbours)
     # Bun and Steinke (2016), Proposition 3.3, and the divergence of infinite order.
     return None if pure is None else np.minimum(orders * pure**2 / 2.0, pure)
+
+
+def _total_divergence(parts: _Parts, orders: np.ndarray, neighbours: Neighbours) -> np.ndarray | None:
+    """Renyi divergences of several events, added; None where one has none."""
+    total = np.zeros(orders.size)
+    for event, count in parts:
+        own = _renyi_divergence(event, orders, neighbours)
+        if own is None:
+            return None
+        total += count * own
+    return total
+
+
+def _best_of_divergence(
+    event: BestOfNegativeBinomial | BestOfPoisson, orders: np.ndarray, neighbours: Neighbours
+) -> np.ndarray | None:
+    """Renyi divergence of the best of several runs."""
+    parts = leaves(event.event)
+    if _total_divergence(parts, np.array([2.0]), neighbours) is None:
+        return None
+
+    def single(at: np.ndarray) -> np.ndarray:
+        found = _total_divergence(parts, at, neighbours)
+        assert found is not None
+        return found
+
+    if isinstance(event, BestOfNegativeBinomial):
+        return best_of_negative_binomial(single, orders, event.shape, event.gamma)
+    if all(isinstance(part, Gaussian) for part, _ in parts):
+        power = sum(count / part.noise_multiplier**2 for part, count in parts if isinstance(part, Gaussian))
+        signal = relation_factor(neighbours) * math.sqrt(power)
+
+        def delta(epsilons: np.ndarray) -> np.ndarray:
+            return np.array([_gaussian_delta(float(epsilon), signal) for epsilon in epsilons])
+
+        return best_of_poisson(single, orders, event.parameter, delta)
+    return best_of_poisson(single, orders, event.parameter, lambda epsilons: renyi_delta(single, epsilons))
+
+
+def _constant_divergence(event: Event) -> float:
+    """About the part of a divergence that does not grow with the order."""
+    if isinstance(event, PerturbedObjectives):
+        return event.n_objectives * math.log1p(event.curvature)
+    if isinstance(event, OneOf):
+        return min(sum(count * _constant_divergence(leaf) for leaf, count in leaves(part)) for part in event.events)
+    return 0.0
+
+
+def _typical_divergence(event: Event, neighbours: Neighbours) -> float | None:
+    """About the divergence of order 2, less what all orders share: says which orders count."""
+    if isinstance(event, _BEST):
+        own = [(_typical_divergence(leaf, neighbours), count) for leaf, count in leaves(event.event)]
+        return None if any(one is None for one, _ in own) else sum(count * one for one, count in own if one is not None)
+    found = _renyi_divergence(event, np.array([2.0]), neighbours)
+    return None if found is None else float(found[0]) - _constant_divergence(event)
 
 
 def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
@@ -170,18 +238,14 @@ def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float
     # About a Gaussian release with the same divergence at order 2, but for what does not grow with the order.
     at_two = 0.0
     for event, count in parts:
-        own = _renyi_divergence(event, np.array([2.0]), neighbours)
+        own = _typical_divergence(event, neighbours)
         if own is None:
             return None
-        constant = event.n_objectives * math.log1p(event.curvature) if isinstance(event, PerturbedObjectives) else 0.0
-        at_two += count * (float(own[0]) - constant)
+        at_two += count * own
 
     def divergence(orders: np.ndarray) -> np.ndarray:
-        total = np.zeros(orders.size)
-        for event, count in parts:
-            own = _renyi_divergence(event, orders, neighbours)
-            assert own is not None
-            total += count * own
+        total = _total_divergence(parts, orders, neighbours)
+        assert total is not None
         return total
 
     found = renyi_epsilon(divergence, delta, at_two)
@@ -190,7 +254,16 @@ def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float
 
 def _delta_left(parts: _Parts, delta: float) -> float:
     """Take off delta what is lost where noise is absurdly large: see `delta_of_minima`."""
-    return delta_of_minima(delta) if any(isinstance(event, PerturbedObjectives) for event, _ in parts) else delta
+    return delta_of_minima(delta) if any(map(_has_minima, (event for event, _ in parts))) else delta
+
+
+def _has_minima(event: Event) -> bool:
+    """Whether perturbed objectives are part of an event; of runs, too, however many there are."""
+    if isinstance(event, OneOf):
+        return any(_has_minima(leaf) for part in event.events for leaf, _ in leaves(part))
+    if isinstance(event, _BEST):
+        return any(_has_minima(leaf) for leaf, _ in leaves(event.event))
+    return isinstance(event, PerturbedObjectives)
 
 
 def _loss_parts(parts: _Parts, neighbours: Neighbours) -> _Parts | None:
@@ -257,6 +330,9 @@ def _by_adding(parts: _Parts, delta: float, neighbours: Neighbours) -> Account:
     others = [pair for pair in parts if pair not in plain]
     drawn = [pair for pair in others if isinstance(pair[0], PoissonSampled)]
     groups = [group for group in (drawn, [pair for pair in others if pair not in drawn]) if group]
+    if any(len(group) == len(parts) for group in groups):
+        # No accountant knows any of it.
+        return Account(math.inf, delta, _NOTHING)
     if left < -1e-12 * delta or (groups and left <= 0.0):
         return Account(math.inf, delta, _ADDED)
     for group in groups:
@@ -288,6 +364,12 @@ def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Nei
     mixed = renyi_known and any(isinstance(event, PoissonSampled) for event, _ in parts)
     if not found or plain or selected or mixed:
         found.append(_by_adding(parts, delta, neighbours))
+    pure = [(_pure_epsilon(event, neighbours), count) for event, count in parts]
+    rest = tuple(pair for pair, (epsilon, _) in zip(parts, pure, strict=True) if epsilon is None)
+    if 0 < len(rest) < len(parts) and any(isinstance(event, _BEST) for event, _ in rest):
+        # The costs of the best of several runs grow slowly with the order, and those of pure budgets fast.
+        added = sum(count * epsilon for epsilon, count in pure if epsilon is not None)
+        found.append(Account(added + _account(rest, delta, neighbours).epsilon, delta, _ADDED))
     return min(found, key=lambda account: account.epsilon)
 
 
@@ -339,11 +421,42 @@ def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Acco
     losses = _loss_parts(parts, neighbours)
     if losses and not all(isinstance(part, ExponentialMechanism) for part, _ in parts):
         return Account(loss_distribution_epsilon(losses, delta, neighbours, points=40.0), delta, _LOSSES)
+    selected = _library_selection_epsilon(parts, delta, neighbours)
+    if selected is not None:
+        return Account(selected, delta, "best of random runs (dp_accounting)")
     renyi = _library_renyi_epsilon(parts, delta, neighbours)
     if renyi is not None:
         name = "Renyi divergences (dp_accounting)"
         return Account(min(renyi, added), delta, name if renyi <= added else _PURE)
     return _by_adding(parts, delta, neighbours)
+
+
+def _library_selection_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+    """Epsilon of the best of several runs of Gaussian releases, all by dp_accounting; None for other events."""
+    import dp_accounting
+    from dp_accounting import rdp
+
+    (event, count), *others = parts
+    if others or count > 1 or not isinstance(event, BestOfNegativeBinomial) or event.shape < 0:
+        return None
+    runs = leaves(event.event)
+    if not all(isinstance(part, Gaussian) for part, _ in runs):
+        return None
+    factor = relation_factor(neighbours)
+    # It knows no Gaussian noise for replaced rows: the same with noise over what they change.
+    nearer = dataclasses.replace(
+        event,
+        event=Composed(
+            tuple(
+                SelfComposed(Gaussian(part.noise_multiplier / factor), times)
+                for part, times in runs
+                if isinstance(part, Gaussian)
+            )
+        ),
+    )
+    relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    accountant = rdp.RdpAccountant(1.0 + np.geomspace(1e-2, 1e4, 801), relation)
+    return float(accountant.compose(dp_event(nearer)).get_epsilon(delta))
 
 
 def _library_renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
@@ -414,10 +527,13 @@ def _scaled(event: Event, k: int) -> Event | None:
         case SelfComposed():
             inner = _scaled(event.event, k)
             return None if inner is None else SelfComposed(inner, event.count)
-        case Composed():
+        case Composed() | OneOf():
             parts = [_scaled(part, k) for part in event.events]
             scaled = tuple(part for part in parts if part is not None)
-            return Composed(scaled) if len(scaled) == len(parts) else None
+            return type(event)(scaled) if len(scaled) == len(parts) else None
+        case BestOfNegativeBinomial() | BestOfPoisson():
+            inner = _scaled(event.event, k)
+            return None if inner is None else dataclasses.replace(event, event=inner)
         case PoissonSampled():
             # Whether a row is drawn depends on no row: one that is drawn for certain is seen no less (joint convexity).
             return _scaled(event.event, k)

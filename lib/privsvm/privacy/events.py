@@ -2,7 +2,7 @@
 
 Events that `dp_accounting` has mean the same here, and `dp_event` translates them: its own are no plain data, and
 importing it takes longer than most jobs. It has none for selections by the exponential mechanism, for perturbed
-objectives and for a plain (epsilon, delta).
+objectives, for a plain (epsilon, delta), for one of several events and for the best of runs without "no run".
 
 A noise multiplier is noise over what one row adds, for both relations. A row that is replaced is one taken away and one
 added, so it moves a sum by twice that: where a release is no sum of rows, what "one row adds" is half the largest
@@ -17,8 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from privsvm.privacy.random_stopping import negative_binomial_mean
+
 __all__ = [
     "NEIGHBOURS",
+    "BestOfNegativeBinomial",
+    "BestOfPoisson",
     "Composed",
     "EpsilonDelta",
     "Event",
@@ -27,6 +31,7 @@ __all__ = [
     "Laplace",
     "Neighbours",
     "NonPrivate",
+    "OneOf",
     "PerturbedObjectives",
     "PoissonSampled",
     "SelfComposed",
@@ -228,6 +233,14 @@ class SelfComposed(Event):
         _check_count("count", self.count)
 
 
+def _check_events(events: Any) -> None:
+    if not isinstance(events, tuple) or not events:
+        raise ValueError(f"events is {events!r}: must be a tuple of events")
+    for event in events:
+        if not isinstance(event, Event):
+            raise ValueError(f"events holds {event!r}: must be an event")
+
+
 @dataclass(frozen=True)
 class Composed(Event):
     """Several events, where later ones may depend on the outcomes of earlier ones."""
@@ -236,18 +249,76 @@ class Composed(Event):
     events: tuple[Event, ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.events, tuple) or not self.events:
-            raise ValueError(f"events is {self.events!r}: must be a tuple of events")
-        for event in self.events:
-            if not isinstance(event, Event):
-                raise ValueError(f"events holds {event!r}: must be an event")
+        _check_events(self.events)
+
+
+@dataclass(frozen=True)
+class OneOf(Event):
+    """One of several events, chosen at random or by public numbers: the choice reads no row."""
+
+    kind: str = dataclasses.field(init=False, default="one_of")
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        _check_events(self.events)
+
+
+@dataclass(frozen=True)
+class BestOfNegativeBinomial(Event):
+    """The best outcome of a random number of runs, which is kept secret: dp_accounting's ``RepeatAndSelectDpEvent``.
+
+    See `privsvm.privacy.random_stopping`. Outcomes are compared in an order that reads no row, by a score that is part
+    of what one run releases.
+
+    Attributes
+    ----------
+    shape : float
+        eta of the truncated negative binomial distribution of the number of runs; above -1.
+    gamma : float
+        Strictly between 0 and 1; the smaller, the more runs.
+    event : Event
+        What one run does with the rows.
+    """
+
+    kind: str = dataclasses.field(init=False, default="best_of_negative_binomial")
+    shape: float
+    gamma: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        _check_number("shape", self.shape, -1.0, 1e6)
+        _check_number("gamma", self.gamma, 0.0, math.nextafter(1.0, 0.0))
+        if not isinstance(self.event, Event):
+            raise ValueError(f"event is {self.event!r}: must be an event")
+
+
+@dataclass(frozen=True)
+class BestOfPoisson(Event):
+    """The best outcome of a random number of runs with a Poisson distribution that has no 0.
+
+    Attributes
+    ----------
+    parameter : float
+        mu of the distribution.
+    event : Event
+        What one run does with the rows.
+    """
+
+    kind: str = dataclasses.field(init=False, default="best_of_poisson")
+    parameter: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        _check_number("parameter", self.parameter, 0.0, 1e9)
+        if not isinstance(self.event, Event):
+            raise ValueError(f"event is {self.event!r}: must be an event")
 
 
 _KINDS: Mapping[str, type[Event]] = {
     cls.kind: cls
     for cls in (
         Gaussian, Laplace, ExponentialMechanism, ZeroConcentrated, PerturbedObjectives, EpsilonDelta, NonPrivate,
-        PoissonSampled, SelfComposed, Composed,
+        PoissonSampled, SelfComposed, Composed, OneOf, BestOfNegativeBinomial, BestOfPoisson,
     )
 }  # fmt: skip
 
@@ -361,4 +432,10 @@ def dp_event(event: Event) -> Any:
             return dp.SelfComposedDpEvent(dp_event(event.event), event.count)
         case Composed():
             return dp.ComposedDpEvent([dp_event(part) for part in event.events])
+        case BestOfNegativeBinomial():
+            # Its accountant, which is the only one that knows it, is not among the package's own names.
+            from dp_accounting.dp_event import RepeatAndSelectDpEvent
+
+            mean = negative_binomial_mean(event.shape, event.gamma)
+            return RepeatAndSelectDpEvent(dp_event(event.event), mean, event.shape)
     raise ValueError(f"event of kind {event.kind!r}: dp_accounting has none")

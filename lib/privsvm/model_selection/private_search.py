@@ -1,0 +1,406 @@
+"""Private search for parameters: the best of a random number of runs, accounted for as a whole.
+
+A run draws one of the candidates, trains it with noise, and counts with noise how many training rows it gets right. The
+model with the largest noisy count is released, and nothing of the others: neither which they were nor how many. Since
+the number of runs is random and secret, the whole costs two or three times what one run costs, however many candidates
+there are (Papernot and Steinke 2022, Hyperparameter tuning with Renyi differential privacy).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils.validation import check_is_fitted
+
+from privsvm.base.estimators import PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.released import ReleasedPath
+from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
+from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
+from privsvm.numerics.threads import one_blas_thread
+from privsvm.privacy.accountants import account
+from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
+from privsvm.privacy.events import (
+    BestOfNegativeBinomial,
+    BestOfPoisson,
+    Composed,
+    Event,
+    Gaussian,
+    OneOf,
+    leaves,
+    relation_factor,
+)
+from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
+from privsvm.privacy.random_stopping import negative_binomial_gamma, poisson_parameter
+
+__all__ = ["PrivateSearch", "count_right_rows"]
+
+# A run gets at least this share of the epsilon of the whole, and its epsilon is found to this accuracy.
+_LEAST_SHARE, _ACCURACY = 2.0**-8, 1e-3
+_ROUND_UP = 1.0 + 1e-12
+_BLOCK = 4096
+
+
+def count_right_rows(path: ReleasedPath, X: Any, codes: np.ndarray) -> int:
+    """Count the rows that a released model gets right, so that one row changes the count by one at most.
+
+    Parameters
+    ----------
+    path : ReleasedPath
+        One model.
+    X : ndarray or CSR matrix (n, d)
+        Rows.
+    codes : ndarray of int (n,)
+        Their class codes.
+
+    Returns
+    -------
+    int
+        Each row is predicted by itself, from a copy in the same place: a product of many rows at once may round a row's
+        score in another way where other rows are gone.
+    """
+    row = np.empty((1, X.shape[1]))
+    right = 0
+    for start in range(0, X.shape[0], _BLOCK):
+        block = X[start : start + _BLOCK]
+        block = block.toarray() if scipy.sparse.issparse(block) else block
+        for values, code in zip(block, codes[start : start + _BLOCK].tolist(), strict=True):
+            row[0] = values
+            right += int(path.codes(path.scores(row, 0))[0, 0]) == code
+    return right
+
+
+def _one_of(events: Sequence[Event]) -> Event:
+    """Event of a random one of several; of Gaussian releases the one that costs most, which bounds the others."""
+    different = list(dict.fromkeys(events))
+    powers = []
+    for event in different:
+        parts = leaves(event)
+        if not all(isinstance(part, Gaussian) for part, _ in parts):
+            return different[0] if len(different) == 1 else OneOf(tuple(different))
+        powers.append(sum(count / part.noise_multiplier**2 for part, count in parts if isinstance(part, Gaussian)))
+    return different[powers.index(max(powers))]
+
+
+class _Plan(NamedTuple):
+    """Public numbers of a search."""
+
+    # Budget of one run's training.
+    epsilon: float
+    # Standard deviation of the noise on a count.
+    noise_scale: float
+    candidates: list[dict[str, Any]]
+    # Of the training, by candidate.
+    events: list[Event]
+    # Of the whole.
+    event: Event
+
+
+class _Outcome(NamedTuple):
+    """What a run releases."""
+
+    right: int
+    estimator: PrivateClassifier
+    path: ReleasedPath
+    candidate: dict[str, Any]
+
+
+class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Search for the parameters of a private classifier; search and released model are private together.
+
+    Parameters
+    ----------
+    estimator : PrivateClassifier
+        A method whose guarantee has an event with known Renyi divergences: output and objective perturbation, noisy
+        moments, noisy gradients over all rows. Its `epsilon`, `delta` and `random_state` are those of the search.
+    param_grid : dict or list of dict
+        Candidates, as for scikit-learn's grid search; public.
+    epsilon : float, default=1.0
+        Privacy budget of the whole: all runs, their scores, and the choice.
+    delta : float, default=1e-5
+        Delta that goes with it.
+    mean_runs : float, default=10.0
+        Mean number of runs, above 1; public. The number itself is random and secret.
+    shape : float, default=0.0
+        Of the distribution of the number of runs: the shape of a truncated negative binomial distribution, above -1 and
+        at most 1 (0: logarithmic; 1: geometric; the larger, the more alike and the dearer), or infinity for Poisson
+        numbers without 0, which are best for a few runs of Gaussian releases.
+    score_share : float, default=0.1
+        Share of a run's budget that pays for the noisy count of rows that it gets right.
+    random_state : int, numpy.random.Generator or None, default=None
+        Source of the noise. None takes fresh entropy from the operating system, the only choice for a release.
+
+    Attributes
+    ----------
+    best_estimator_ : PrivateClassifier
+        The released model; its `guarantee_` is that of the whole search.
+    best_params_ : dict
+        Its parameters, of `param_grid`.
+    best_score_ : int
+        Noisy number of training rows that it gets right.
+    guarantee_ : Guarantee
+        What is proved of all that this object holds.
+    run_epsilon_ : float
+        Budget of the training of one run.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+
+    Notes
+    -----
+    There is no `cv_results_`: what other runs found is not released. Time is not covered: it tells the number of runs.
+
+    Examples
+    --------
+    >>> from privsvm import ObjectivePerturbationClassifier, PrivateSearch
+    >>> model = ObjectivePerturbationClassifier(classes=[0, 1])
+    >>> search = PrivateSearch(model, {"C": [0.01, 0.1]}, epsilon=4.0, mean_runs=3, random_state=0)
+    >>> search.fit([[-1.0, 0.0], [1.0, 0.0]] * 50, [0, 1] * 50).guarantee_.status
+    'proved'
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        mean_runs: float = 10.0,
+        shape: float = 0.0,
+        score_share: float = 0.1,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mean_runs = mean_runs
+        self.shape = shape
+        self.score_share = score_share
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search, and release one model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels.
+
+        Returns
+        -------
+        PrivateSearch
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, the budget too small, or nothing could be proved of a candidate.
+        """
+        streams = noise_streams(self.random_state, self)
+        self._check_parameters()
+        consent = bool(self.estimator.allow_unsound)
+        rows, codes, self.classes_ = check_training_data(self, X, y, self.estimator.classes)
+        plan = self._plan(rows.shape[1], rows.shape[0])
+        source = streams(float(self.epsilon), 0)
+        chosen = draw_choices(source.part("choices").next_key(), len(plan.candidates), self._draw_runs(source))
+        best = None
+        with one_blas_thread():
+            for number, index in enumerate(chosen):
+                found = self._run(X, rows, y, codes, plan, index, source.part(f"run {number}"))
+                # Runs are alike: taking the first among equals is as good as taking any.
+                if best is None or found.right > best.right:
+                    best = found
+        assert best is not None
+        guarantee = self._guarantee(plan, best.path.guarantees[0])
+        if guarantee.status == "claimed":
+            check_consent(consent, f"nothing is proved: {guarantee.reason}")
+        self._keep(best, guarantee, plan)
+        return self
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.estimator, PrivateClassifier) or "delta" not in self.estimator.declared:
+            raise ValueError(
+                f"estimator={self.estimator!r}: must be a private classifier with a delta, for example "
+                "ObjectivePerturbationClassifier(classes=[0, 1])"
+            )
+        for name, low, high in (("epsilon", 0.0, 1e6), ("delta", 0.0, 1.0), ("score_share", 0.0, 1.0)):
+            if not is_number(getattr(self, name)) or not low < getattr(self, name) < high:
+                raise ValueError(f"{name}={getattr(self, name)!r}: must lie strictly between {low:g} and {high:g}")
+        check_budget(float(self.epsilon), float(self.delta))
+        if not is_number(self.mean_runs) or not 1.0 < self.mean_runs <= 1e4:
+            raise ValueError(f"mean_runs={self.mean_runs!r}: must lie above 1 and be at most 10000")
+        if not is_number(self.shape) or not (-1.0 < self.shape <= 1.0 or self.shape == math.inf):
+            raise ValueError(f"shape={self.shape!r}: must lie above -1 and be at most 1, or be infinity")
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        """Parameters of the candidates; those that would change what is proved are not among them."""
+        fixed = {"epsilon", "delta", "random_state", "neighbours", "classes", "n_rows", "allow_unsound"}
+        candidates: list[dict[str, Any]] = [dict(candidate) for candidate in ParameterGrid(self.param_grid)]
+        for candidate in candidates:
+            if set_here := sorted(fixed & candidate.keys()):
+                raise ValueError(f"param_grid holds {set_here[0]!r}, which is the same for all candidates")
+        if not candidates:
+            raise ValueError(f"param_grid={self.param_grid!r}: holds no candidate")
+        return candidates
+
+    def _candidate(self, candidate: dict[str, Any]) -> PrivateClassifier:
+        estimator: PrivateClassifier = clone(self.estimator).set_params(**candidate, delta=float(self.delta))
+        return estimator
+
+    def _planned_event(self, candidate: dict[str, Any], epsilon: float, n_features: int, n_rows: int) -> Event:
+        """Event of one candidate's training; of made-up rows, since it follows from public numbers."""
+        estimator = self._candidate(candidate)
+        if "n_rows" in estimator.declared and estimator.n_rows is None:
+            estimator.set_params(n_rows=n_rows)
+        path = estimator.release_path(
+            np.zeros((len(self.classes_), n_features)),
+            self.classes_,
+            [epsilon],
+            1,
+            lambda own, repeat: NoiseSource(bytes(32)),
+        )
+        event: Event | None = path.guarantees[0].event
+        if event is None:
+            raise ValueError(f"estimator={self.estimator!r}: its guarantee has no event to account for")
+        return event
+
+    def _stopped(self, event: Event) -> Event:
+        """Event of the best of the runs, from that of one."""
+        mean, shape = float(self.mean_runs), float(self.shape)
+        if shape == math.inf:
+            return BestOfPoisson(poisson_parameter(mean), event)
+        return BestOfNegativeBinomial(shape, negative_binomial_gamma(shape, mean), event)
+
+    def _draw_runs(self, source: NoiseSource) -> int:
+        """Draw the number of runs, which reads no row."""
+        key, mean, shape = source.part("number of runs").next_key(), float(self.mean_runs), float(self.shape)
+        if shape == math.inf:
+            return poisson_runs(key, poisson_parameter(mean))
+        return negative_binomial_runs(key, shape, negative_binomial_gamma(shape, mean))
+
+    def _plan(self, n_features: int, n_rows: int) -> _Plan:
+        """Find the largest budget of one run for which the whole keeps to its own."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        neighbours = self.estimator.neighbours
+        candidates = self._candidates()
+
+        def plan(own: float) -> _Plan:
+            events = [self._planned_event(candidate, own, n_features, n_rows) for candidate in candidates]
+            share = float(self.score_share)
+            # Over the most that a row changes of the count, which is 1 for both relations.
+            scale = gaussian_noise_multiplier(own, delta) * math.sqrt((1.0 - share) / share) * _ROUND_UP
+            run = Composed((_one_of(events), Gaussian(relation_factor(neighbours) * scale)))
+            return _Plan(own, scale, candidates, events, self._stopped(run))
+
+        def costs(found: _Plan) -> float:
+            return account(found.event, delta, neighbours).epsilon
+
+        low, high = math.log(epsilon * _LEAST_SHARE), math.log(epsilon)
+        best = plan(math.exp(low))
+        if not costs(best) <= epsilon:
+            known = math.isfinite(costs(best))
+            raise ValueError(
+                f"epsilon={self.epsilon!r}: too small for a mean of {self.mean_runs!r} runs with delta={self.delta!r}"
+                if known
+                else f"estimator={self.estimator!r}: Renyi divergences of its releases are not known; those of rows "
+                "drawn at random are for add_remove alone: use batch_size=None"
+            )
+        while high - low > _ACCURACY:
+            middle = plan(math.exp(0.5 * (low + high)))
+            if costs(middle) <= epsilon:
+                low, best = math.log(middle.epsilon), middle
+            else:
+                high = math.log(middle.epsilon)
+        return best
+
+    def _run(
+        self, X: Any, rows: Any, y: Any, codes: np.ndarray, plan: _Plan, index: int, source: NoiseSource
+    ) -> _Outcome:
+        """Train one candidate and count with noise what it gets right."""
+        candidate = plan.candidates[index]
+        estimator = self._candidate(candidate).set_params(epsilon=plan.epsilon)
+        path = estimator.release_path(X, y, [plan.epsilon], 1, lambda own, repeat: source.part("training"))
+        path = path.without_seconds()
+        if path.guarantees[0].event != plan.events[index]:
+            raise ValueError(f"estimator={self.estimator!r}: its event does not follow from public numbers")
+        right = np.array([count_right_rows(path, rows, codes)], dtype=np.int64)
+        count = source.part("score").add_rounded_normals(right, plan.noise_scale, Stated(1.0))
+        return _Outcome(int(count[0]), estimator, path, candidate)
+
+    def _guarantee(self, plan: _Plan, run: Guarantee) -> Guarantee:
+        """Privacy record of the whole; facts and assumptions of a run's training go with it."""
+        numbers = "Poisson" if self.shape == math.inf else f"truncated negative binomial, shape {float(self.shape):g},"
+        assert run.facts is not None
+        _, _, neighbours = run._known
+        texts = [text for text in run.assumptions if text not in (ONE_MODEL, NOISE_ASSUMPTION)]
+        return grant(
+            facts=run.facts,
+            event=plan.event,
+            randomness=randomness_of(self.random_state),
+            mechanism=f"best of a random number of runs ({numbers} with mean {float(self.mean_runs):g}), each a random "
+            f"one of {len(plan.candidates)} candidates, by its noisy count of rows it gets right; one run: "
+            f"{run.mechanism}",
+            neighbours=neighbours,
+            epsilon_requested=float(self.epsilon),
+            delta=float(self.delta),
+            sensitivity=None,
+            noise_scale=None,
+            assumptions=(
+                *(text for text in texts if "seed is secret" not in text),
+                "candidates, the distribution of the number of runs, and the share of the score are public; the number "
+                "of runs and what other runs found are not released",
+                "how long the search takes is outside the guarantee: it tells the number of runs",
+                ONE_MODEL,
+                NOISE_ASSUMPTION,
+            ),
+            reference="Papernot and Steinke (2022), Hyperparameter tuning with Renyi differential privacy, Theorems 2 "
+            f"and 6; one run: {run.reference}",
+        )
+
+    def _keep(self, best: _Outcome, guarantee: Guarantee, plan: _Plan) -> None:
+        """Set the fitted attributes: what the best run released, under the record of the whole."""
+        estimator = best.estimator
+        estimator.random_state = None
+        estimator._keep(best.path)
+        estimator._path = dataclasses.replace(best.path, epsilons=(float(self.epsilon),), guarantees=(guarantee,))
+        for name in {"guarantee_", "privacy_"} & vars(estimator).keys():
+            setattr(estimator, name, guarantee)
+        self.best_estimator_, self.best_params_, self.best_score_ = estimator, best.candidate, best.right
+        self.guarantee_, self.run_epsilon_ = guarantee, plan.epsilon
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the labels (n,) of rows X (n, d)."""
+        check_is_fitted(self)
+        labels: np.ndarray = self.best_estimator_.predict(X)
+        return labels
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values of the released model; see its class."""
+        check_is_fitted(self)
+        values: np.ndarray = self.best_estimator_.decision_function(X)
+        return values
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the seed of a fitted search out of what is stored: whoever has it can subtract the noise."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return state | {"random_state": None} if "guarantee_" in state else state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = common_tags(super().__sklearn_tags__())
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags

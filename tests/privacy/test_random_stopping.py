@@ -1,0 +1,204 @@
+"""The best of a random number of runs, against enumeration and dp_accounting."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from dp_accounting.rdp import rdp_privacy_accountant as library
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsvm.numerics.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
+from privsvm.privacy.accountants import account, verified_account
+from privsvm.privacy.events import (
+    BestOfNegativeBinomial,
+    BestOfPoisson,
+    Composed,
+    EpsilonDelta,
+    Gaussian,
+    OneOf,
+    PoissonSampled,
+)
+from privsvm.privacy.random_stopping import (
+    best_of_negative_binomial,
+    best_of_poisson,
+    negative_binomial_gamma,
+    negative_binomial_mean,
+    poisson_parameter,
+    renyi_delta,
+)
+
+ORDERS = np.concatenate([1.0 + np.geomspace(0.05, 300, 60)])
+
+
+def negative_binomial(shape, gamma, most):
+    """Probabilities of k = 1..most runs, by their ratios and their sum: so many that what is left out is nothing."""
+    ratios = (1 - gamma) * (np.arange(1, most) + shape) / (np.arange(1, most) + 1)
+    masses = np.cumprod(np.concatenate([[1.0], ratios]))
+    assert masses[-1] < 1e-16 * masses.sum()
+    return masses / masses.sum()
+
+
+def poisson(parameter, most):
+    masses = scipy.stats.poisson.pmf(np.arange(1, most + 1), parameter)
+    assert masses[-1] < 1e-16
+    return masses / masses.sum()
+
+
+def best_of(single, runs):
+    """Probabilities that each outcome is the best one, the last being the best of all: by adding up over k."""
+    below = np.concatenate([[0.0], np.cumsum(single)])
+    below[-1] = 1.0
+    powers = below[None, :] ** np.arange(1, runs.size + 1)[:, None]
+    return runs @ (powers[:, 1:] - powers[:, :-1])
+
+
+def divergence(p, q, orders):
+    """Of both directions the larger one; the logarithm of a sum, so that nothing overflows."""
+    logs = [
+        np.logaddexp.reduce(orders[:, None] * np.log(a) + (1 - orders[:, None]) * np.log(b), axis=1) / (orders - 1)
+        for a, b in ((p, q), (q, p))
+    ]
+    return np.maximum(*logs)
+
+
+def delta_of(p, q):
+    def delta(epsilons):
+        grown = np.exp(epsilons)[:, None]
+        return np.maximum(np.maximum(p - grown * q, 0).sum(axis=1), np.maximum(q - grown * p, 0).sum(axis=1))
+
+    return delta
+
+
+weights = st.lists(st.floats(0.02, 1.0), min_size=2, max_size=5)
+
+
+def candidates(draws, ratio):
+    """Outcomes of a single run on two neighbours: the second one's probabilities are within a factor of the first's."""
+    p = np.array(draws)
+    q = p * np.exp(ratio * np.cos(7.0 * np.arange(p.size) + p.sum()))
+    return p / p.sum(), q / q.sum()
+
+
+@given(weights, st.floats(0.0, 2.0), st.floats(-0.95, 3.0), st.floats(0.02, 0.95))
+@settings(max_examples=100, deadline=None)
+def test_the_bound_holds_of_few_candidates_by_enumeration(draws, ratio, shape, gamma):
+    p, q = candidates(draws, ratio)
+    runs = negative_binomial(shape, gamma, 4000)
+    exact = divergence(best_of(p, runs), best_of(q, runs), ORDERS)
+    bound = best_of_negative_binomial(lambda orders: divergence(p, q, orders), ORDERS, shape, gamma)
+    assert (exact <= bound + 1e-9).all()
+    assert negative_binomial_mean(shape, gamma) == pytest.approx(runs @ np.arange(1, 4001), rel=1e-9)
+
+
+@given(weights, st.floats(0.0, 2.0), st.floats(0.05, 40.0))
+@settings(max_examples=100, deadline=None)
+def test_the_bound_of_poisson_runs_holds_by_enumeration(draws, ratio, parameter):
+    p, q = candidates(draws, ratio)
+    runs = poisson(parameter, 300)
+    exact = divergence(best_of(p, runs), best_of(q, runs), ORDERS)
+    single = lambda orders: divergence(p, q, orders)  # noqa: E731
+    sharp = best_of_poisson(single, ORDERS, parameter, delta_of(p, q))
+    assert (exact <= sharp + 1e-9).all()
+    # With delta by Renyi divergences it is a bound too, and no sharper one.
+    assert (renyi_delta(single, np.array([0.01, 0.3, 2.0])) >= delta_of(p, q)(np.array([0.01, 0.3, 2.0])) - 1e-12).all()
+    assert (sharp <= best_of_poisson(single, ORDERS, parameter, lambda e: renyi_delta(single, e)) + 1e-9).all()
+
+
+def test_a_bound_without_its_parts_would_be_refuted():
+    """The enumeration finds what is wrong: one run's own divergence, or half of the cost of stopping, is not enough."""
+    p, q = np.array([0.98, 0.02]), np.array([0.96, 0.04])
+    single = divergence(p, q, ORDERS)
+    runs = negative_binomial(1.0, 0.02, 4000)
+    exact = divergence(best_of(p, runs), best_of(q, runs), ORDERS)
+    assert (exact > single).any()
+    runs = poisson(40.0, 300)
+    assert (divergence(best_of(p, runs), best_of(q, runs), ORDERS) > single).any()
+
+
+@pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("mean", [1.5, 10.0, 300.0])
+@pytest.mark.parametrize("signal", [0.05, 0.5])
+def test_negative_binomial_runs_cost_what_dp_accounting_says(shape, mean, signal):
+    gamma = negative_binomial_gamma(shape, mean)
+    assert negative_binomial_mean(shape, gamma) == pytest.approx(mean, rel=1e-9)
+    orders = 1.0 + np.geomspace(1e-2, 1e4, 400)
+    theirs = library._compute_rdp_repeat_and_select(orders, orders * signal**2 / 2, mean, shape)
+    ours = best_of_negative_binomial(lambda at: at * signal**2 / 2, orders, shape, gamma)
+    # They use what larger orders give for small ones.
+    ours = np.minimum.accumulate(ours[::-1])[::-1]
+    assert (ours <= theirs * (1 + 1e-6)).all()
+    assert np.allclose(ours, theirs, rtol=2e-3)
+
+
+@pytest.mark.parametrize("mean", [1.0, 10.0, 100.0])
+def test_poisson_runs_cost_what_dp_accounting_says_but_for_no_run(mean):
+    orders = 1.0 + np.geomspace(1e-2, 1e4, 400)
+    curve = lambda at: at * 0.1**2 / 2  # noqa: E731
+    theirs = library._compute_rdp_repeat_and_select(orders, curve(orders), mean, math.inf)
+    ours = best_of_poisson(curve, orders, mean, lambda epsilons: renyi_delta(curve, epsilons))
+    none = math.exp(-mean)
+    # Theirs has the mean with 0, and delta from the orders that are given.
+    theirs = theirs - math.log1p(-none) / (orders - 1)
+    assert np.allclose(ours, theirs, rtol=5e-3, atol=1e-9)
+    assert poisson_parameter(mean / (1 - none)) == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("shape", [0.0, 1.0])
+def test_the_second_opinion_is_that_of_dp_accounting(neighbours, shape):
+    event = BestOfNegativeBinomial(shape, 0.05, Composed((Gaussian(6.0), Gaussian(20.0))))
+    found, other = account(event, 1e-5, neighbours), verified_account(event, 1e-5, neighbours)
+    assert "dp_accounting" in other.accountant
+    assert found.epsilon <= other.epsilon <= found.epsilon * 1.001
+
+
+def test_one_of_several_costs_what_the_worst_costs_and_runs_cost_more():
+    near, far = Gaussian(3.0), Gaussian(9.0)
+    worst = account(OneOf((near, far)), 1e-5, "replace_one").epsilon
+    # The same by Renyi divergences, which cost a little more than the closed form.
+    assert account(near, 1e-5, "replace_one").epsilon < worst < 1.1 * account(near, 1e-5, "replace_one").epsilon
+    for several in (BestOfNegativeBinomial(0.0, 0.3, far), BestOfPoisson(2.0, far)):
+        assert account(several, 1e-5, "replace_one").epsilon > account(far, 1e-5, "replace_one").epsilon
+    for unknown in (PoissonSampled(0.1, near), EpsilonDelta(1.0, 1e-6)):
+        for event in (OneOf((near, unknown)), BestOfNegativeBinomial(0.0, 0.3, unknown), BestOfPoisson(2.0, unknown)):
+            assert account(event, 1e-5, "replace_one").epsilon == math.inf
+            assert account(Composed((event, near)), 1e-5, "replace_one").epsilon == math.inf
+
+
+def counts(draw, runs, n_draws=4000):
+    """Statistic of Pearson's test beside its quantile at 1e-9, with rare numbers put together."""
+    found = np.array([draw(bytes([*number.to_bytes(4, "big"), *bytes(28)])) for number in range(n_draws)])
+    kept = np.flatnonzero(runs * n_draws >= 10)
+    observed = np.array([(found == index + 1).sum() for index in kept])
+    expected = runs[kept] * n_draws
+    observed, expected = (np.append(some, n_draws - some.sum()) for some in (observed, expected))
+    statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-3)).sum()
+    return statistic, scipy.stats.chi2.isf(1e-9, len(kept))
+
+
+@pytest.mark.parametrize(("shape", "gamma"), [(-0.5, 0.1), (0.0, 0.1), (1.0, 0.1), (0.3, 0.5)])
+def test_numbers_of_runs_have_their_probabilities(shape, gamma):
+    statistic, limit = counts(
+        lambda key: negative_binomial_runs(key, shape, gamma), negative_binomial(shape, gamma, 4000)
+    )
+    assert statistic < limit
+
+
+@pytest.mark.parametrize("parameter", [0.2, 3.0, 20.0])
+def test_poisson_numbers_of_runs_have_their_probabilities(parameter):
+    statistic, limit = counts(lambda key: poisson_runs(key, parameter), poisson(parameter, 300))
+    assert statistic < limit
+
+
+def test_draws_out_of_range_are_refused_and_choices_are_uniform():
+    for wrong in ((-1.0, 0.5), (1.5, 0.5), (0.0, 0.0), (0.0, 1.0)):
+        with pytest.raises(ValueError, match=f"gamma={wrong[1]}"):
+            negative_binomial_runs(bytes(32), *wrong)
+    for parameter in (0.0, 2e6, math.inf):
+        with pytest.raises(ValueError, match="parameter="):
+            poisson_runs(bytes(32), parameter)
+    assert negative_binomial_runs(bytes(32), 0.0, 0.5) == negative_binomial_runs(bytes(32), 0.0, 0.5)
+    found = np.bincount(draw_choices(bytes(32), 5, 20_000), minlength=5)
+    assert ((found - 4000) ** 2 / 4000).sum() < scipy.stats.chi2.isf(1e-9, 4)
