@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test coverage docs ui sync bench reproduce pages lint lock check clean
+.PHONY: help run test coverage docs ui sync bench utility reproduce pages lint lock check clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,11 @@ bench: $(VENV)/ready  ## Time the solvers against named peers
 	@uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r bench/requirements.lock \
 		|| echo "bench: the peers of bench/requirements.lock cannot be installed here; their columns will say so" >&2
 	python bench/run.py
+
+utility: $(VENV)/ready  ## Measure accuracy beside other libraries on real sets: docs/utility.md (hours; resumable)
+	python bench/utility/run_ours.py
+	python bench/utility/run_peers.py
+	python bench/utility/page.py
 
 reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." chooses): reports/reproduce/index.html
 	snakemake -s reproduce/Snakefile --cores $(CORES) $(if $(EXPERIMENTS),--config experiments="$(EXPERIMENTS)")
