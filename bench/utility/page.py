@@ -260,8 +260,8 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) 
         "",
         "<!-- written by bench/utility/page.py from reports/utility/*.csv -->",
         "",
-        f"`PrivateLinearClassifier` on {ours['set'].nunique()} real sets, beside our other methods, other libraries, an "
-        "SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over label-blind "
+        f"`PrivateLinearClassifier` on {ours['set'].nunique()} real sets, beside our other methods, other libraries, "
+        "an SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over label-blind "
         f"splits with a fifth of the rows for testing: {int(ours.split.max()) + 1} splits of ours, "
         f"{int(peers.split.max()) + 1} of peers. Every method is told the same public bounds. `make utility` runs what "
         "is missing.",
@@ -292,8 +292,8 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) 
         parts += [f"![Mean ranks at epsilon {epsilon:g}](images/{_ranks_picture(epsilon)})", ""]
     parts += [
         "Ranks are of ours under add_remove. A peer without an answer on a set (not offered, did not finish, not run "
-        "yet) comes last there, and is left out where it has answers on fewer than half of the sets. Mean ranks further "
-        "apart than the bar differ at 5 % (Nemenyi).",
+        "yet) comes last there, and is left out where it has answers on fewer than half of the sets. Mean ranks "
+        "further apart than the bar differ at 5 % (Nemenyi).",
         "",
         "Seconds stand in the CSV files, as processor time; peers ran beside other work.",
     ]
