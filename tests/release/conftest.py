@@ -28,7 +28,7 @@ def hospital(tmp_path_factory):
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     folder = tmp_path_factory.mktemp("hospital")
-    write_table(folder / "patients.csv", 1200, 1)
+    write_table(folder / "patients.csv", 2000, 1)
     write_table(folder / "new.csv", 1000, 2)
     (folder / "schema.yaml").write_text(SCHEMA)
     pem = serialization.Encoding.PEM

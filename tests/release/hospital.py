@@ -13,7 +13,7 @@ positive: "yes"
 prescaled: false
 person: patient
 rows_per_person: 5
-rows: 6000
+rows: 10000
 columns:
   visit: {date: "%d.%m.%Y", bounds: ["01.01.2010", "31.12.2024"]}
   sex: {categories: [f, m], unknown: other}

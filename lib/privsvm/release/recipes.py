@@ -43,7 +43,7 @@ class Recipe:
 
 def recommended() -> Recipe:
     """Return the recipe of `privsvm release`."""
-    return Recipe("objective_perturbation", {"C": 0.05})
+    return Recipe("recommended", {"class_weight": "balanced"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +116,8 @@ def train(
         neighbours = "add_remove"
     if not delta <= LARGEST_DELTA:
         raise PrivSVMError(f"delta={delta!r}: a release takes at most {LARGEST_DELTA:g}, far below 1 over the rows")
-    if "n_rows" in declared and neighbours == "add_remove" and schema.rows is None:
+    asks = "n_rows" in declared and not getattr(method, "pays_for_counts", False)
+    if asks and neighbours == "add_remove" and schema.rows is None:
         raise PrivSVMError("rows: the number of rows must be public under add_remove; declare it in the schema")
     if neighbours == "add_remove":
         # One public row more: what is refused must not depend on whether there is any.

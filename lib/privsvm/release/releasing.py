@@ -29,7 +29,7 @@ from privsvm.privacy.guarantee import Neighbours
 from privsvm.release.card import CARD_VERSION, card_content, card_page
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.recipes import Recipe, default_delta, train
-from privsvm.release.signing import check_signature, signature_of
+from privsvm.release.signing import check_form, check_signature, signature_of
 
 __all__ = ["CARD", "CARD_FORMAT", "RefusedError", "Released", "release", "verify"]
 
@@ -283,6 +283,7 @@ def verify(
     """
     folder = Path(folder)
     card = read_versioned(folder / CARD, CARD_FORMAT, CARD_VERSION)
+    check_form(card.get("signature"))
     if key is not None:
         check_signature(str(card["digest"]), card.get("signature"), key)
     known = {CARD, *card["files"]}

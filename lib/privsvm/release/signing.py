@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
 
 from privsvm.errors import PrivSVMError
 
-__all__ = ["check_signature", "signature_of"]
+__all__ = ["check_form", "check_signature", "signature_of"]
 
 
 def _serialization() -> Any:
@@ -26,6 +27,21 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); give a key in PEM format") from None
 
 
+def _checksum(signed: bytes) -> str:
+    return hashlib.sha256(signed).hexdigest()[:16]
+
+
+def check_form(signature: str | None) -> None:
+    """Raise PrivSVMError for a signature that is damaged: no digest of the card covers it."""
+    try:
+        signed = bytes.fromhex(str(signature)[:128])
+        whole = str(signature) == signed.hex() + _checksum(signed)
+    except ValueError:
+        whole = False
+    if signature is not None and not whole:
+        raise PrivSVMError("the signature of the card is damaged; get the card again")
+
+
 def signature_of(digest: str, key: str | os.PathLike[str]) -> str:
     """Sign a digest.
 
@@ -39,7 +55,7 @@ def signature_of(digest: str, key: str | os.PathLike[str]) -> str:
     Returns
     -------
     str
-        128 hexadecimal digits.
+        128 hexadecimal digits, and 16 of a checksum.
     """
     serialization = _serialization()
     try:
@@ -49,7 +65,7 @@ def signature_of(digest: str, key: str | os.PathLike[str]) -> str:
         raise PrivSVMError(f"{key}: no Ed25519 private key without password ({error}); make one with openssl") from None
     if len(signed) != 64:
         raise PrivSVMError(f"{key}: not an Ed25519 key; make one with `openssl genpkey -algorithm ed25519`")
-    return signed.hex()
+    return signed.hex() + _checksum(signed)
 
 
 def check_signature(digest: str, signature: str | None, key: str | os.PathLike[str]) -> None:
@@ -61,7 +77,7 @@ def check_signature(digest: str, signature: str | None, key: str | os.PathLike[s
         raise PrivSVMError("the card is not signed: ask for a signed one, or verify without --key")
     try:
         public = serialization.load_pem_public_key(_read(key))
-        public.verify(bytes.fromhex(signature), digest.encode())
+        public.verify(bytes.fromhex(signature[:128]), digest.encode())
     except (ValueError, TypeError, AttributeError) as error:
         raise PrivSVMError(f"{key}: no Ed25519 public key, or no signature ({error}); give the signer's key") from None
     except InvalidSignature:

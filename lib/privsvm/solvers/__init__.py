@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib
 import os
 import sys
@@ -99,11 +98,14 @@ def _marker(folder: Path, group: str, sparse: bool) -> Path:
 def _compile(folder: Path, group: str, sparse: bool, wait: bool, compiled: list[str]) -> bool:
     """Compile a group unless another process does; tell whether it is compiled now."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / f"{group}.lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+    # Imported late: whoever predicts compiles nothing.
+    import filelock
+
+    try:
+        lock = filelock.FileLock(folder / f"{group}.lock").acquire(timeout=-1 if wait else 0)
+    except filelock.Timeout:
+        return False
+    with lock:
         if not _marker(folder, group, sparse).exists():
             warm_up(group, sparse)
             _marker(folder, group, sparse).touch()
