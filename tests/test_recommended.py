@@ -181,6 +181,9 @@ def test_bounds_cut_rows():
     cut = np.clip(X, -1, 1) * [1, 1, 1, 0]
     assert np.allclose(model.decision_function(X), model.decision_function(cut))
     assert np.allclose(model.coef_, classifier().fit(cut, y).coef_)
+    share = classifier(bounds=(0, 1)).fit(X, y)
+    assert np.allclose(share.coef_, classifier().fit(np.clip(X, 0, 1), y).coef_)
+    assert np.allclose(share.decision_function(X), share.decision_function(np.clip(X, 0, 1)))
     huge = classifier(bounds=(-1e308, 1e308)).fit(X * 1e307, y)
     assert np.isfinite(huge.decision_function(X * 1e307)).all()
     for wrong in ((1.0, -1.0), ([0, 0], [1, 1]), (0, math.nan), ("a", "b")):

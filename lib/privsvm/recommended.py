@@ -178,8 +178,8 @@ class PrivateLinearClassifier(PrivateClassifier):
     bounds: tuple | None = parameter(
         None,
         _BOUNDS,
-        "Public bounds of the features: rows are cut to them and mapped to [-1, 1]. None: rows were scaled already, by "
-        "public numbers.",
+        "Public bounds of the features: rows are cut to them and mapped to [-1, 1]; a feature from 0 to 1, such as an "
+        "indicator, stays. None: rows were scaled already, by public numbers.",
     )
     class_weight: dict[Any, Any] | str | None = parameter(
         None,

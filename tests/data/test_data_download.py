@@ -235,11 +235,12 @@ def test_own_data(tmp_path):
         download_raw("mine", "mine", tmp_path / "x", good)
 
 
-@pytest.mark.parametrize("name", ["breast_cancer", "wine", "digits"])
+@pytest.mark.parametrize("name", ["breast_cancer", "wine", "digits", "digit_eight"])
 def test_bundled(name, tmp_path):
-    first, second = tmp_path / "one" / f"{name}.npz", tmp_path / "two" / f"{name}.npz"
+    (file,) = resolve(name).files
+    first, second = tmp_path / "one" / file, tmp_path / "two" / file
     for target in (first, second):
-        download_raw(name, f"{name}.npz", target)
+        download_raw(name, file, target)
     assert first.read_bytes() == second.read_bytes()
     X, labels = read_part(resolve(name), "all", first.parent)
     part = resolve(name).parts["all"]

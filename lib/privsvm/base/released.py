@@ -227,7 +227,8 @@ class ScaledLinearPath(LinearPath):
     intercept
         As of `LinearPath`.
     lower, upper : ndarray (d,)
-        Rows are cut to these bounds and mapped to [-1, 1] first; of no length: they are read as they are.
+        Rows are cut to these bounds and mapped to [-1, 1] first, but for bounds of 0 and 1; of no length: they are read
+        as they are.
     mean : ndarray (E, R, d)
         Is subtracted from unit rows.
     n_frequencies : ndarray of int (E, R)
@@ -282,15 +283,17 @@ class ScaledLinearPath(LinearPath):
 def bounded_rows(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Cut dense rows to bounds and map them to [-1, 1], number by number; without bounds, leave them.
 
-    A feature with equal bounds becomes 0.
+    A feature with bounds 0 and 1, such as an indicator, is cut and stays. One with equal bounds becomes 0.
     """
     if lower.size == 0:
         return rows
+    stays = (lower == 0.0) & (upper == 1.0)
+    cut = np.clip(rows, lower, upper)
     half = np.where(upper > lower, upper / 2.0 - lower / 2.0, 1.0)
     # In halves, so that no difference overflows.
-    mapped: np.ndarray = 2.0 * ((np.clip(rows, lower, upper) / 2.0 - lower / 2.0) / half)
+    mapped = 2.0 * ((cut / 2.0 - lower / 2.0) / half)
     mapped -= np.where(upper > lower, 1.0, 0.0)
-    return mapped
+    return np.where(stays, cut, mapped)
 
 
 def _centred_scores(rows: np.ndarray, mean: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:

@@ -123,21 +123,21 @@ def _slopes(scores: np.ndarray, codes: np.ndarray, n_classes: int, class_weights
         whole = np.trunc(np.clip(slopes, 0.0, 1.0) * (weights * bound))
         return (-signs * np.minimum(whole, bound))[:, None]
     rows = np.arange(codes.shape[0])
-    margins = scores[rows, codes][:, None] - scores
-    slopes = np.clip((_CORNER - margins) / _WIDTH, 0.0, 1.0)
-    slopes *= math.ldexp(1.0, _slope_bits(n_classes))
+    slopes = scores - (scores[rows, codes] - _CORNER)[:, None]
+    slopes *= math.ldexp(1.0 / _WIDTH, _slope_bits(n_classes))
+    np.clip(slopes, 0.0, math.ldexp(1.0, _slope_bits(n_classes)), out=slopes)
     np.trunc(slopes, out=slopes)
     slopes[rows, codes] = 0.0
     # Whole numbers: sums over the classes are exact, in any order.
-    total = slopes.sum(axis=1)
-    norm = np.sqrt(np.square(slopes).sum(axis=1) + total * total)
+    ones = np.ones(n_classes)
+    total = slopes @ ones
+    norm = np.sqrt(np.einsum("ij,ij->i", slopes, slopes) + total * total)
     longest = np.maximum(norm, math.ldexp(1.0, _slope_bits(n_classes)))
     slopes *= (weights * (bound * _ROUND_OFF) / longest)[:, None]
     np.trunc(slopes, out=slopes)
-    total = slopes.sum(axis=1)
-    slopes[rows, codes] = -total
+    slopes[rows, codes] = -(slopes @ ones)
     # Exact too. No row is longer than the bound, and if one were, it would not count.
-    slopes[np.square(slopes).sum(axis=1) > bound * bound] = 0.0
+    slopes[np.einsum("ij,ij->i", slopes, slopes) > bound * bound] = 0.0
     return slopes
 
 
