@@ -80,7 +80,7 @@ def _release(options: argparse.Namespace) -> int:
             return bool(options.yes)
         return input("Spend more? [y/N] ").strip().lower() in ("y", "yes")
 
-    declared = read_schema(options.schema)
+    declared = read_schema(options.schema, options.dataset)
     print("training; a first run compiles for about 20 s (`privsvm warm-up` does it ahead)", file=sys.stderr)
     done = release(
         options.data,
@@ -270,6 +270,7 @@ def _parser() -> argparse.ArgumentParser:
     release = command("release", _release, "train one private model, enter it into the ledger, write it with its card")
     release.add_argument("--data", required=True, help="CSV with a header")
     release.add_argument("--schema", required=True, help="YAML, see `privsvm schema`")
+    release.add_argument("--dataset", help="where --schema is a params.yaml: the dataset that has a `schema` there")
     release.add_argument(
         "--epsilon", type=_positive, required=True, help="per person if the schema names one, else row"
     )

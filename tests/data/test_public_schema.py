@@ -158,3 +158,39 @@ def test_one_message_names_all_columns(tmp_path):
     # Rows to predict may have other columns, and need no label.
     with pytest.raises(PrivSVMError, match="no column 'dose', 'day'; correct"):
         next(read_chunks(tmp_path / "t.csv", parse_schema(DECLARED)))
+
+
+def test_params_yaml_holds_the_same_declaration(tmp_path):
+    import yaml
+
+    from privsvm.data.catalogue import resolve
+    from privsvm.data.prepare import prepare
+    from privsvm.pipeline.training import data_facts
+
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    text = (tmp_path / "t.csv", folder / "t.csv")
+    rows = [f"{place},{place},{place / 100},a,f,2020-01-01,no,{'yes' if place > 20 else 'no'}" for place in range(40)]
+    for path in text:
+        path.write_text("\n".join(["id,age,dose,ward,sex,day,smoker,died", *rows]))
+    declared = without("name") | {"prescaled": False, "rows": 40}
+    settings = {"path": str(tmp_path / "t.csv"), "schema": declared}
+    entry = resolve("wards", settings)
+    # Jobs get their settings as canonical JSON.
+    assert resolve("wards", json.loads(canonical_json(settings))).classes == entry.classes
+    arrays, description = prepare(entry, folder, "holdout", 0, "test")
+    X, y = training_table(tmp_path / "t.csv", parse_schema({"name": "wards", **declared}))
+    np.testing.assert_array_equal((arrays["X"] - arrays["scale_shift"]) * arrays["scale_factor"], X)
+    np.testing.assert_array_equal(arrays["y"], y)
+    facts = data_facts(description | {"digest": ""}, "none", 0)
+    assert (facts["preparation"], facts["scaling"], facts["bounds"]) == ("declared", "declared", "declared")
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump({"datasets": {"wards": settings}}))
+    assert read_schema(tmp_path / "params.yaml", "wards") == parse_schema({"name": "wards", **declared})
+    for change, message in (
+        ({"label": "died"}, "datasets.wards.label: is the schema's to say"),
+        ({"schema": declared | {"person": "id2", "rows_per_person": 1}}, "with `privsvm release`"),
+        ({"schema": declared | {"columns": {"a": "decide"}}}, "column 'a' needs a decision"),
+        ({"schema": "s.yaml"}, "is not a mapping"),
+    ):
+        with pytest.raises(PrivSVMError, match=message):
+            resolve("wards", settings | change)

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from privsvm.data.tables import Encoder, read_chunks, training_table
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
+from privsvm.release.ledger import Ledger
 from privsvm.release.releasing import verify
 
 
@@ -221,3 +223,16 @@ from privsvm.release import private_pipeline, recipes, releasing, signing
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_files_of_version_1_load_for_ever():
+    folder = Path(__file__).with_name("version_1")
+    record = verify(folder / "model", folder / "signer.pub", Ledger(folder / "ledger.jsonl"))
+    assert (record.version, record.protection.unit, round(record.protection.epsilon, 6)) == (1, "row", 2.0)
+    model = privsvm.load(folder / "model")
+    assert model.schema_ == read_schema(folder / "schema.yaml")
+    rows = {"age": [95, 3], "ward": ["a", "z"], "day": ["2020-05-01", None], "smoker": ["yes", "no"]}
+    assert model.predict(rows).tolist() == ["yes", "no"]
+    np.testing.assert_allclose(
+        model.predict_proba(rows), [[0.0100696617, 0.9899303383], [0.9968943065, 0.0031056935]], atol=1e-9
+    )

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from privsvm.data.schema import Schema, parse_schema
 from privsvm.data.settings import (
     FORMATS,
     Bounds,
@@ -206,6 +207,8 @@ class DatasetEntry:
         True where the files were rebuilt from others, so that only a mirror has them.
     own : bool
         True for data declared in params.yaml.
+    schema : mapping or None
+        Own data: what is declared of its columns, see `privsvm.data.schema.Schema.to_json`.
     declared_rows : int or None
         Own data: the public number of rows. Where the catalogue says how many rows a part has, that is public.
     prescaled : bool or None
@@ -235,6 +238,7 @@ class DatasetEntry:
     verified: bool = True
     derived: bool = False
     own: bool = False
+    schema: Mapping[str, Any] | None = None
     declared_rows: int | None = None
     note: str = ""
     bounds_note: str = ""
@@ -339,6 +343,9 @@ def load_catalogue() -> dict[str, DatasetEntry]:
 def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
     """Build the entry of a dataset declared in params.yaml."""
     where, file_name = _own_file(settings)
+    schema = None if settings.schema_ is None else _own_schema(name, settings)
+    if schema is not None:
+        settings = settings.model_copy(update={"label": schema.label, "header": True, "n_rows": schema.rows})
     format_ = settings.format or _told_format(file_name, settings.member)
     header = settings.header if settings.header is not None else format_ == "csv"
     _check_label(settings.label, format_, header, file_name)
@@ -369,6 +376,25 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         path=settings.path,
         canonical_url=settings.url,
     )
+    if schema is not None:
+        declared = schema.ordered_classes
+        return DatasetEntry(
+            name=name,
+            files={file_name: file},
+            parts={"all": part},
+            labels=declared,
+            classes=declared,
+            positive=schema.positive,
+            pool=("all",),
+            verified=settings.sha256 is not None,
+            own=True,
+            declared_rows=schema.rows,
+            prescaled=schema.prescaled,
+            scaling="bounds",
+            bounds=Bounds((-1.0,), (1.0,)),
+            bounds_origin="declared",
+            schema=schema.to_json(),
+        )
     return DatasetEntry(
         name=name,
         files={file_name: file},
@@ -381,6 +407,34 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         declared_rows=settings.n_rows,
         prescaled=settings.prescaled,
     )
+
+
+# Keys of an entry that its schema says, or that have no meaning beside it.
+_BESIDE_SCHEMA = (
+    "label", "classes", "positive", "groups", "bounds", "scaling", "range", "missing", "delimiter", "header", "encoding",
+    "drop_columns", "features", "member", "n_features", "n_rows", "prescaled", "format",
+)  # fmt: skip
+
+
+def _own_schema(name: str, settings: OwnSettings) -> Schema:
+    """Read the public schema of a dataset of the user's own."""
+    for key in _BESIDE_SCHEMA:
+        if getattr(settings, key) not in (None, ()):
+            raise KeyedError(key, "is the schema's to say; move it into `schema`, or remove it")
+    if not isinstance(settings.schema_, Mapping):
+        raise KeyedError("schema", f"{settings.schema_!r} is not a mapping; write the keys of a schema below it")
+    try:
+        schema = parse_schema({"name": name, **settings.schema_})
+    except PrivSVMError as error:
+        # The message begins with the word schema itself.
+        raise ValueError(str(error)) from None
+    if schema.person is not None:
+        raise KeyedError(
+            "schema.person",
+            "splits and epsilons of a benchmark are of rows: remove it, or train with `privsvm release`, whose guarantee "
+            "is of persons",
+        )
+    return schema
 
 
 def _own_file(settings: OwnSettings) -> tuple[str, str]:

@@ -17,6 +17,8 @@ from privsvm.data.catalogue import DataPart, DatasetEntry, normalise_label
 from privsvm.data.delimited import check_arff_fields, check_fields, decode_text
 from privsvm.data.packing import is_html, is_zip, read_member, unpack
 from privsvm.data.prepared import Features
+from privsvm.data.schema import parse_schema
+from privsvm.data.tables import labelled_table
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.well_formed import check_sparse
@@ -86,6 +88,8 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
     if part not in entry.parts:
         raise PrivSVMError(f"dataset {entry.name}: no part {part!r}; {nearest_name(part, entry.parts)}")
     recipe = entry.parts[part]
+    if entry.schema is not None:
+        return labelled_table(Path(folder) / recipe.files[0], parse_schema(entry.schema))
     pieces = [_read_file(Path(folder) / name, recipe) for name in recipe.files]
     where = str(Path(folder) / recipe.files[0]) + (f" .. {recipe.files[-1]}" if len(recipe.files) > 1 else "")
     widths = {piece[0].shape[1] for piece in pieces}

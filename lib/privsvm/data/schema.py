@@ -349,8 +349,16 @@ def parse_schema(values: Any, where: str = "schema") -> Schema:
     return values if isinstance(values, Schema) else check_model(Schema, values, where)
 
 
-def read_schema(path: str | os.PathLike[str]) -> Schema:
-    """Read a schema from a YAML file; see `parse_schema`."""
+def read_schema(path: str | os.PathLike[str], dataset: str | None = None) -> Schema:
+    """Read a schema from a YAML file; see `parse_schema`.
+
+    Parameters
+    ----------
+    path : path-like
+        A schema, or a params.yaml.
+    dataset : str or None
+        Of a params.yaml: the dataset whose `schema` is meant.
+    """
     import yaml
 
     try:
@@ -359,4 +367,10 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
         raise PrivSVMError(f"{path}: file not found; write a draft with `privsvm schema <table>`") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise PrivSVMError(f"{path}: cannot be read ({' '.join(str(error).split())}); correct it") from None
-    return parse_schema(values, str(path))
+    if dataset is None:
+        return parse_schema(values, str(path))
+    try:
+        declared = values["datasets"][dataset]["schema"]
+    except (KeyError, TypeError):
+        raise PrivSVMError(f"{path}: datasets.{dataset} has no `schema`; write one there") from None
+    return parse_schema({"name": dataset, **declared}, f"{path}: datasets.{dataset}.schema")

@@ -209,6 +209,7 @@ class OwnSettings(Settings):
     """Settings of a dataset of the user's own."""
 
     path: Annotated[str | None, _optional(str)] = None
+    schema_: Annotated[Any, pydantic.Field(alias="schema")] = None
     url: Annotated[str | None, _optional(str)] = None
     sha256: Annotated[str | None, _optional(_parse_sha256)] = None
     format: Annotated[str | None, Obeys(optional(one_of(*FORMATS)))] = None

@@ -21,7 +21,15 @@ from privsvm.data.schema import Column, Schema
 from privsvm.data.settings import normalise_label
 from privsvm.errors import PrivSVMError, nearest_name
 
-__all__ = ["Encoder", "bounded_contribution", "header_of", "read_chunks", "table_columns", "training_table"]
+__all__ = [
+    "Encoder",
+    "bounded_contribution",
+    "header_of",
+    "labelled_table",
+    "read_chunks",
+    "table_columns",
+    "training_table",
+]
 
 _CHUNK = 20_000
 # Texts of one column whose code is remembered.
@@ -244,6 +252,30 @@ def table_columns(path: str | os.PathLike[str], delimiter: str = ",") -> dict[st
         next(lines)
         rows = [(line + [""] * len(names))[: len(names)] for line in lines if line]
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
+    """Read a table for a benchmark: all rows, with their labels as they are written.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    schema : Schema
+        Its declaration.
+
+    Returns
+    -------
+    X : ndarray (n, d)
+        Features, see `Encoder.features`.
+    labels : ndarray of n texts
+    """
+    encoder = Encoder(schema)
+    blocks, labels = [np.zeros((0, len(encoder.feature_names)))], []
+    for columns in read_chunks(path, schema, [schema.label], whole=True):
+        blocks.append(encoder.features(columns))
+        labels += [normalise_label(label) for label in columns[schema.label]]
+    return np.concatenate(blocks), np.array(labels, dtype=np.str_)
 
 
 def training_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
