@@ -7,7 +7,7 @@ from typing import Any
 
 from privsvm.privacy.events import EpsilonDelta
 from privsvm.privacy.facts import AS_GIVEN, Facts
-from privsvm.privacy.gate import SECRET_SEED, restore
+from privsvm.privacy.gate import _with_own, restore
 from privsvm.privacy.guarantee import Guarantee, Statement
 
 SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none", solution="certified")
@@ -21,7 +21,7 @@ def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system
         "event": {"kind": "epsilon_delta", "epsilon": epsilon, "delta": delta},
         "randomness": randomness,
         "facts": dataclasses.asdict(SOUND),
-        "assumptions": ["an assumption", *([SECRET_SEED] if randomness == "seeded" else [])],
+        "assumptions": list(_with_own(["an assumption"], SOUND, "replace_one", randomness)),
     }
 
 
@@ -43,5 +43,5 @@ def proved(**changes: Any) -> Guarantee:
     if "event" not in fields and isinstance(fields["delta"], float) and 0 <= fields["delta"] < 1:
         fields["event"] = EpsilonDelta(min(fields["epsilon_proved"], 1e9), fields["delta"])
     if "assumptions" not in fields:
-        fields["assumptions"] = ("b", *((SECRET_SEED,) if fields["randomness"] == "seeded" else ()))
+        fields["assumptions"] = _with_own(("b",), fields["facts"], fields["neighbours"], fields["randomness"])
     return restore(Statement(**fields))

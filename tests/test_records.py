@@ -90,7 +90,7 @@ def guarantees(draw: Any, status: str | None = None) -> Guarantee:
         return a_proved_guarantee(
             neighbours=neighbours,
             epsilon_proved=proved,
-            delta=draw(st.floats(0, 0.99)),
+            delta=draw(st.floats(0, 0.01)),
             accountant=draw(TEXTS),
             randomness=draw(st.sampled_from(["system", "seeded"])),
             reason=draw(st.none() | TEXTS),

@@ -43,6 +43,8 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
 
 def asked(**changes):
     """What a method asks the gate for."""
+    if "event" in changes:
+        changes = {"sensitivity": None, "noise_scale": None, **changes}
     return grant(
         **{
             "facts": SOUND,
@@ -133,6 +135,14 @@ def test_a_delta_that_allows_a_row_to_be_published_proves_nothing():
         Facts(declared_rows=0)
 
 
+def test_no_delta_above_a_hundredth_is_proved():
+    """Where nobody declares the number of rows, too: delta .999 used to be proved."""
+    assert asked(event=EpsilonDelta(1.0, 0.01), delta=0.01).status == "proved"
+    fallen = asked(event=EpsilonDelta(1.0, 0.011), delta=0.011)
+    assert (fallen.status, fallen.epsilon_proved) == ("claimed", math.inf)
+    assert "above 0.01" in fallen.reason
+
+
 def test_no_epsilon_above_50_is_proved():
     assert asked(event=Laplace(2.0 / 50.0), epsilon_requested=50.0, delta=0.0).status == "proved"
     too_much = asked(event=Laplace(2.0 / 50.1), epsilon_requested=51.0, delta=0.0)
@@ -142,6 +152,43 @@ def test_no_epsilon_above_50_is_proved():
         if "epsilon" in method.declared and fitted(method).guarantee_.status == "proved":
             with pytest.raises(ValueError, match=r"allow_unsound=False: nothing is proved: .*above 50"):
                 fitted(method, allow_unsound=False, epsilon=60.0, delta=1e-5)
+
+
+def test_a_record_that_somebody_edited_is_refused():
+    """In memory, where Python stops nobody, or in a file: whatever else it says must fit its event and its facts."""
+    for lie, change in {
+        "epsilon_proved is 0.1": {"epsilon_proved": 0.1},
+        "its event gives": {"event": Gaussian(16.0)},
+        "noise_scale is 0.4": {"noise_scale": 0.4},
+        "noise_scale is 4": {"sensitivity": 0.5},
+        "lack 'covered is": {"assumptions": ("rows are clipped", *asked().assumptions[1:-1])},
+        "assumptions": {"randomness": "seeded"},
+        "its event gives nan": {"delta": float("nan")},
+        "nobody states": {"facts": Facts()},
+    }.items():
+        edited = asked()
+        for name, value in change.items():
+            object.__setattr__(edited, name, value)
+        for judge in (restated, restore, lambda one: compose([one, asked()])):
+            with pytest.raises(ValueError, match=re.escape(lie)):
+                judge(edited)
+        if edited.delta == edited.delta:
+            with pytest.raises(PrivSVMError, match=r"stored: .*delete the file and run again"):
+                parse(Annotated[Guarantee, Stored()], canonical_json(edited), "stored")
+
+    # A class that lets itself say the word is read as what it says, and judged.
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Lax(Guarantee):
+        def __post_init__(self, grant):
+            pass
+
+    forged = Lax(
+        **{**dataclasses.asdict(asked()), "event": asked().event, "facts": asked().facts, "epsilon_proved": 0.1}
+    )
+    assert forged.status == "proved"
+    for judge in (restated, restore, lambda one: compose([one, asked()])):
+        with pytest.raises(ValueError, match=r"epsilon_proved is 0\.1"):
+            judge(forged)
 
 
 def test_nobody_else_can_say_it():

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from privsvm.privacy.accountants import account
-from privsvm.privacy.events import Composed, EpsilonDelta, Event
+from privsvm.privacy.events import Composed, EpsilonDelta, Event, Gaussian, Laplace, leaves, relation_factor
 from privsvm.privacy.facts import FACTS, Facts, fact_assumptions, failings, merged
 from privsvm.privacy.guarantee import THE_GRANT, Guarantee, Neighbours, Randomness, Statement, Witness
 
 __all__ = [
+    "LARGEST_DELTA",
     "LARGEST_EPSILON",
     "ONE_MODEL",
     "SECRET_SEED",
@@ -28,7 +29,7 @@ __all__ = [
     "restore",
 ]
 
-LARGEST_EPSILON = 50.0
+LARGEST_EPSILON, LARGEST_DELTA = 50.0, 0.01
 
 SECRET_SEED = (
     "proved for system noise, and this noise was seeded, for a benchmark: the seed is secret, stored nowhere and used "
@@ -119,6 +120,8 @@ def _refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, 
     reasons = failings(facts, neighbours)
     if epsilon > LARGEST_EPSILON:
         reasons.append(f"epsilon is {epsilon:.6g}: above {LARGEST_EPSILON:g}, the word proved would mean nothing")
+    if delta > LARGEST_DELTA:
+        reasons.append(f"delta is {delta:.3g}: above {LARGEST_DELTA:g}, the word proved would mean nothing")
     rows = None if facts is None else facts.declared_rows
     if rows is not None and delta >= 1.0 / rows:
         reasons.append(f"delta is {delta:.3g}: at 1 / {rows} or more, it allows a row to be published")
@@ -153,6 +156,7 @@ def restated(guarantee: Guarantee, **stated: Any) -> Guarantee:
         ``proved`` only if it was and every fact holds. Of a record that was not, reasons are added to its own; one that
         says ``none`` is returned as it is.
     """
+    guarantee = restore(guarantee)
     if guarantee.status == "none":
         return guarantee
     if guarantee.facts is None:
@@ -195,7 +199,8 @@ def restore(statement: Statement) -> Guarantee:
     Raises
     ------
     ValueError
-        If it says ``proved`` and a fact is broken, or its event has another epsilon.
+        If it says ``proved`` and a fact is broken, its event has another epsilon or other noise, or it lacks an
+        assumption that the gate adds.
     """
     fields = {field.name: getattr(statement, field.name) for field in dataclasses.fields(statement)}
     if statement.status != "proved":
@@ -207,10 +212,29 @@ def restore(statement: Statement) -> Guarantee:
     found = account(event, delta, neighbours).epsilon
     if not abs(found - statement.epsilon_proved) <= _STORED_ACCURACY * found:
         raise ValueError(f"epsilon_proved is {statement.epsilon_proved}: its event gives {found:.9g}")
+    _check_noise(statement, event, neighbours)
     seeded = SECRET_SEED in statement.assumptions
     if seeded != (statement.randomness == "seeded"):
         raise ValueError(f"randomness is {statement.randomness!r}: the assumptions say otherwise")
+    assert statement.facts is not None
+    for text in _with_own((), statement.facts, neighbours, statement.randomness):
+        if text not in statement.assumptions:
+            raise ValueError(f"assumptions: lack {text!r}, without which nothing is proved")
     return Guarantee(**fields, grant=THE_GRANT)
+
+
+def _check_noise(statement: Statement, event: Event, neighbours: Neighbours) -> None:
+    """Raise ValueError where a record of one noisy vector has another scale than its event."""
+    (part, _), *others = leaves(event)
+    sensitivity, scale = statement.sensitivity, statement.noise_scale
+    if others or not isinstance(part, (Gaussian, Laplace)) or sensitivity is None or scale is None:
+        return
+    multiplier = scale * relation_factor(neighbours)
+    if not abs(multiplier - part.noise_multiplier * sensitivity) <= _STORED_ACCURACY * multiplier:
+        raise ValueError(
+            f"noise_scale is {scale}: for a sensitivity of {sensitivity:.9g} its event has "
+            f"{part.noise_multiplier * sensitivity / relation_factor(neighbours):.9g}"
+        )
 
 
 class Stored:
@@ -220,9 +244,7 @@ class Stored:
         """Read a `Statement`, then judge it."""
         from pydantic_core import core_schema
 
-        return core_schema.no_info_after_validator_function(
-            lambda value: value if isinstance(value, Guarantee) else restore(value), handler.generate_schema(Statement)
-        )
+        return core_schema.no_info_after_validator_function(restore, handler.generate_schema(Statement))
 
 
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
@@ -251,6 +273,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     relations = {guarantee.neighbours for guarantee in guarantees}
     if len(relations) > 1:
         raise ValueError(f"neighbours are {', '.join(sorted(map(str, relations)))}: all must be the same")
+    guarantees = [restore(guarantee) for guarantee in guarantees]
     known = [guarantee._known for guarantee in guarantees]
     neighbours = known[0][2]
     total = math.fsum(part_delta for _, part_delta, _ in known) if delta is None else float(delta)
