@@ -233,6 +233,5 @@ def test_files_of_version_1_load_for_ever():
     assert model.schema_ == read_schema(folder / "schema.yaml")
     rows = {"age": [95, 3], "ward": ["a", "z"], "day": ["2020-05-01", None], "smoker": ["yes", "no"]}
     assert model.predict(rows).tolist() == ["yes", "no"]
-    np.testing.assert_allclose(
-        model.predict_proba(rows), [[0.0100696617, 0.9899303383], [0.9968943065, 0.0031056935]], atol=1e-9
-    )
+    shares = [[0.0100696617, 0.9899303383], [0.9968943065, 0.0031056935]]
+    np.testing.assert_allclose(model.predict_proba(rows), shares, atol=1e-9)

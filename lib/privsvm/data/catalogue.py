@@ -411,8 +411,8 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
 
 # Keys of an entry that its schema says, or that have no meaning beside it.
 _BESIDE_SCHEMA = (
-    "label", "classes", "positive", "groups", "bounds", "scaling", "range", "missing", "delimiter", "header", "encoding",
-    "drop_columns", "features", "member", "n_features", "n_rows", "prescaled", "format",
+    "label", "classes", "positive", "groups", "bounds", "scaling", "range", "missing", "delimiter", "header",
+    "encoding", "drop_columns", "features", "member", "n_features", "n_rows", "prescaled", "format",
 )  # fmt: skip
 
 
@@ -431,8 +431,8 @@ def _own_schema(name: str, settings: OwnSettings) -> Schema:
     if schema.person is not None:
         raise KeyedError(
             "schema.person",
-            "splits and epsilons of a benchmark are of rows: remove it, or train with `privsvm release`, whose guarantee "
-            "is of persons",
+            "splits and epsilons of a benchmark are of rows: remove it, or train with `privsvm release`, whose "
+            "guarantee is of persons",
         )
     return schema
 

@@ -176,12 +176,20 @@ class Column(Model):
             raise ValueError(f"no public range is declared; write one of {FORMS}")
         if not isinstance(self.bounds, (list, tuple)) or len(self.bounds) != 2:
             raise ValueError(f"bounds {self.bounds!r} are no pair; write [low, high]")
+        # YAML reads some dates as dates.
+        self.bounds = [self._as_text(end) for end in self.bounds]
         low, high = self.limits
         if not low < high:
             what = f"dates of the format {self.date}" if self.kind == "date" else "finite numbers"
             raise ValueError(f"bounds {list(map(str, self.bounds))} must be two {what}, the lower first; correct them")
 
+    def _as_text(self, value: Any) -> Any:
+        if not isinstance(value, datetime.date):
+            return value
+        return value.isoformat() if self.date in (None, "iso") else value.strftime(str(self.date))
+
     def _check_fill(self) -> None:
+        self.fill = self._as_text(self.fill)
         if self.kind == "categories":
             self.fill = normalise_label(self.fill)
             if self.fill not in self.words:
