@@ -22,6 +22,7 @@ import pytest  # noqa: E402 - the lines above must come first
 from hypothesis import settings  # noqa: E402
 
 from privsvm.solvers import JIT_MODULES, compile_once  # noqa: E402
+from tests.cold_start import fill_cache  # noqa: E402
 
 # The same examples in every run: a test that fails fails again. `pytest --hypothesis-profile=default` draws new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
@@ -32,7 +33,7 @@ settings.load_profile("repeatable")
 LONG = {
     "workflow/test_pipeline.py": 130,
     "workflow/test_two_graphs_agree.py": 110,
-    "solvers/test_compilation.py": 85,
+    "solvers/test_compilation.py": 20,
     "workflow/test_kills.py": 85,
     "workflow/test_protocol.py": 70,
     "workflow/test_no_word_reaches_a_shell.py": 60,
@@ -60,7 +61,8 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_by_all_workers():
-    """Each of several workers compiles another part of the library, so that no function is compiled twice."""
+def compiled_by_all_workers(tmp_path_factory):
+    """On a cold cache the first worker has all compiled; where that cannot be used, each worker compiles a part."""
     if "PYTEST_XDIST_WORKER" in os.environ:
+        fill_cache(tmp_path_factory)
         compile_once(*JIT_MODULES)

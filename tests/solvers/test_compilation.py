@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import cold_start
+
 from privsvm.pipeline.sources import compiled_code_key
 from privsvm.solvers import JIT_GROUPS
 
@@ -38,48 +40,13 @@ def test_a_changed_callee_in_another_file_is_noticed(tmp_path):
     assert result(fixed) == 4.0
 
 
-COLD_START = """
-import json, sys
-from numba.core import caching
-from numba.core.dispatcher import Dispatcher
-from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, warm_up
-written = []
-save = caching.IndexDataCacheFile._save_data
-def note(self, name, data):
-    written.append(name)
-    save(self, name, data)
-caching.IndexDataCacheFile._save_data = note
-
-def entries(kind):
-    # Names and types of all compiled functions that were found in the cache, or not.
-    packages = ("privsvm.solvers.", "privsvm.numerics.")
-    modules = [module for name, module in sys.modules.items() if name.startswith(packages)]
-    functions = {id(f): f for module in modules for f in vars(module).values() if isinstance(f, Dispatcher)}.values()
-    # Steps of compiled functions have no files of their own.
-    return [f"{f.py_func.__module__}.{f.py_func.__qualname__}{signature}"
-            for f in functions if f.stats.cache_path for signature in getattr(f.stats, kind)]
-
-compiled = compile_once(*JIT_MODULES)
-loaded = {}
-for group in JIT_GROUPS:
-    before = set(entries("cache_hits"))
-    warm_up(group)
-    loaded[group] = len(set(entries("cache_hits")) - before)
-print(json.dumps([compiled, written, loaded, entries("cache_hits"), entries("cache_misses")]))
-"""
-
-
-def test_of_eight_processes_one_compiles(tmp_path):
+def test_of_eight_processes_one_compiles(tmp_path_factory):
     """All start at once on a cold cache: each group is compiled by one, and loaded by the others."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
-    processes = [
-        subprocess.Popen([sys.executable, "-c", COLD_START], env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(8)
-    ]
-    answers = [json.loads(process.communicate()[0]) for process in processes]
+    made = cold_start.compiled_by_eight(tmp_path_factory)
+    answers = json.loads((made / "answers.json").read_text())
     assert sorted(group for compiled, *_ in answers for group in compiled) == sorted(JIT_GROUPS)
     # Every file of the cache was written once, by one of them.
-    files = [path.name for path in (tmp_path / "cold").rglob("*.nbc")]
+    files = [path.name for path in (made / "cold").rglob("*.nbc")]
     assert sorted(name for _, written, *_ in answers for name in written) == sorted(files)
     assert len(set(files)) == len(files)
     # Five groups, eight processes: some have compiled nothing, and loaded everything that Python calls.

@@ -33,7 +33,7 @@ __all__ = ["SOCKET", "start_server"]
 SOCKET = "PRIVSVM_START_SOCKET"
 
 # What the scripts import besides the library; those without a line of their own need the first line alone.
-_ALWAYS = ("argparse", "ctypes", "importlib.metadata", "numpy", "pydantic", "runpy", "tempfile")
+_ALWAYS = ("argparse", "ctypes", "importlib.metadata", "numpy", "pydantic.type_adapter", "runpy", "tempfile")
 _TRAINING = (*_ALWAYS, "numba", "scipy.optimize", "scipy.special", "sklearn.base", "sklearn.utils.validation")
 _PACKAGES = {
     "agree.py": _TRAINING,

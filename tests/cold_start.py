@@ -1,0 +1,89 @@
+"""Eight processes that compile the library at the same time, once for all tests.
+
+The whole library takes a minute and a half of processor time to compile. What the eight have compiled is therefore what
+the other tests run, where nothing was compiled before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import filelock
+import pytest
+
+from privsvm.solvers import JIT_GROUPS
+from tests.once import made_once
+
+_PROCESS = """
+import json, sys
+from numba.core import caching
+from numba.core.dispatcher import Dispatcher
+from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, warm_up
+written = []
+save = caching.IndexDataCacheFile._save_data
+def note(self, name, data):
+    written.append(name)
+    save(self, name, data)
+caching.IndexDataCacheFile._save_data = note
+
+def entries(kind):
+    # Names and types of all compiled functions that were found in the cache, or not.
+    packages = ("privsvm.solvers.", "privsvm.numerics.")
+    modules = [module for name, module in sys.modules.items() if name.startswith(packages)]
+    functions = {id(f): f for module in modules for f in vars(module).values() if isinstance(f, Dispatcher)}.values()
+    # Steps of compiled functions have no files of their own.
+    return [f"{f.py_func.__module__}.{f.py_func.__qualname__}{signature}"
+            for f in functions if f.stats.cache_path for signature in getattr(f.stats, kind)]
+
+compiled = compile_once(*JIT_MODULES)
+loaded = {}
+for group in JIT_GROUPS:
+    before = set(entries("cache_hits"))
+    warm_up(group)
+    loaded[group] = len(set(entries("cache_hits")) - before)
+print(json.dumps([compiled, written, loaded, entries("cache_hits"), entries("cache_misses")]))
+"""
+
+
+def _compile(folder: Path) -> None:
+    folder.mkdir()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cold")}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", _PROCESS], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    answers = [process.communicate()[0] for process in processes]
+    (folder / "answers.json").write_text(f"[{','.join(answers)}]")
+
+
+def compiled_by_eight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the cache ``cold`` that eight processes filled, and their answers as JSON."""
+    return made_once(tmp_path_factory, "compiled_by_eight", _compile)
+
+
+def fill_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Put what they compiled into ``NUMBA_CACHE_DIR`` if nothing is there yet, and nobody else compiles into it.
+
+    Should the copy be of no use, Numba compiles once more, which tests only take longer for.
+    """
+    cache = Path(os.environ["NUMBA_CACHE_DIR"])
+    if any((cache / group).exists() for group in JIT_GROUPS):
+        return
+    cold = compiled_by_eight(tmp_path_factory) / "cold"
+    cache.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as locks:
+        try:
+            for group in JIT_GROUPS:
+                locks.enter_context(filelock.FileLock(cache / f"{group}.lock").acquire(timeout=0))
+        except filelock.Timeout:
+            return
+        markers = [cache / group for group in JIT_GROUPS]
+        if not any(marker.exists() for marker in markers):
+            shutil.copytree(cold, cache, ignore=shutil.ignore_patterns("*.lock", *JIT_GROUPS), dirs_exist_ok=True)
+            for marker in markers:
+                marker.touch()
