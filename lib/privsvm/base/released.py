@@ -293,7 +293,8 @@ def bounded_rows(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.n
     # In halves, so that no difference overflows.
     mapped = 2.0 * ((cut / 2.0 - lower / 2.0) / half)
     mapped -= np.where(upper > lower, 1.0, 0.0)
-    return np.where(stays, cut, mapped)
+    found: np.ndarray = np.where(stays, cut, mapped)
+    return found
 
 
 def _centred_scores(rows: np.ndarray, mean: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
