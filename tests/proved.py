@@ -21,7 +21,7 @@ SMALL = {
 MORE = {
     "batch_size": [{"batch_size": 4}],
     "inside_clip": [{"inside_clip": True, "margin_weight": 0.1, "ridge": 0.05, "batch_size": 4}],
-    "scaling": [{"scaling": "whiten", "batch_size": 4}],
+    "scaling": [{"scaling": "whiten", "batch_size": 4}, {"scaling": "centre", "fit_intercept": True}],
     # Of the user's own: 3 of them, of 2 numbers each.
     "landmarks": [{"landmarks": np.array([[0.0, 0.1], [0.5, -0.4], [-1.0, 0.7]]), "landmarks_public": True}],
 }

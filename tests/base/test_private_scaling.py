@@ -77,9 +77,9 @@ class Script:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.sampled_from(PAID), st.integers(2, 12),
-       st.sampled_from([1e-310, 1e-3, 1.0, 1e4, 1e301]))  # fmt: skip
+       st.sampled_from([1e-310, 1e-3, 1.0, 1e4, 1e301]), st.booleans())  # fmt: skip
 @settings(max_examples=200, deadline=None)
-def test_no_release_moves_more_than_its_sensitivity(seed, kind, scaling, n, size):
+def test_no_release_moves_more_than_its_sensitivity(seed, kind, scaling, n, size, offsets):
     """Given what was released before: the outputs are scripted, the exact sums are compared, in whole numbers."""
     rng = np.random.default_rng(seed)
     with np.errstate(under="ignore"):
@@ -89,8 +89,9 @@ def test_no_release_moves_more_than_its_sensitivity(seed, kind, scaling, n, size
     for rows, _ in (first, second):
         with pytest.MonkeyPatch.context() as patch:
             script = Script(patch, seed)
-            scaled = scale_rows(rows, scaling, 10, (1.0,) * 4, Silence())
+            scaled = scale_rows(rows, scaling, 10, (1.0,) * 4, Silence(), offsets)
             recorded.append(script.sums)
+        assert scaled.rows.shape[1] == 3 + offsets
         cells = whole_numbers(scaled.rows * 2.0**20)
         assert all((row * row).sum() <= 2**40 for row in cells)
     factor = 1 if relation == "add_remove" else 2
@@ -101,8 +102,8 @@ def test_no_release_moves_more_than_its_sensitivity(seed, kind, scaling, n, size
 
 
 @pytest.mark.parametrize("scaling", PAID)
-@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
-def test_a_scaled_row_depends_on_that_row_and_on_releases_alone(scaling, size):
+@pytest.mark.parametrize(("size", "offsets"), [(1e-300, False), (1.0, False), (1.0, True), (1e300, True)])
+def test_a_scaled_row_depends_on_that_row_and_on_releases_alone(scaling, size, offsets):
     """Bit for bit: rows are removed, permuted, repeated, given in another layout, while the releases stay the same."""
     rng = np.random.default_rng(7)
     X = np.abs(rng.normal(size=(203, 6))) * size
@@ -111,7 +112,7 @@ def test_a_scaled_row_depends_on_that_row_and_on_releases_alone(scaling, size):
     def scaled(rows):
         with pytest.MonkeyPatch.context() as patch:
             Script(patch, 1)
-            return scale_rows(rows, scaling, 203, (1.0,) * 4, Silence()).rows
+            return scale_rows(rows, scaling, 203, (1.0,) * 4, Silence(), offsets).rows
 
     whole = scaled(X)
     assert whole.any()
@@ -210,7 +211,7 @@ def test_released_model_reads_rows_as_they_are(scaling, method):
     rng = np.random.default_rng(0)
     scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, NoiseSource(bytes(32)))
     weights = rng.normal(size=(3, 13))
-    coef, intercept = scaled.model(weights)
+    coef, intercept, *_ = scaled.model(weights)
     if scaling == "centre":
         seen = unit_rows(X)
     else:
@@ -230,12 +231,41 @@ def test_rows_of_all_sizes_give_finite_models(scaling):
     assert np.isfinite(model.decision_function(X)).all()
 
 
-def test_other_methods_scale_too_and_refuse_offsets():
+@pytest.mark.parametrize("scaling", PAID)
+def test_scaled_rows_have_room_for_offsets(scaling):
+    """Scores are those of the rows that training saw, a constant among their features."""
+    X, _ = load_wine(return_X_y=True)
+    rng = np.random.default_rng(0)
+    scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, NoiseSource(bytes(32)), True)
+    assert np.abs(np.linalg.norm(scaled.rows, axis=1) - 1.0).max() < 1e-4
+    weights = rng.normal(size=(3, 14))
+    coef, intercept, *rest = scaled.model(weights)
+    seen = unit_rows(X)
+    if scaling == "centre":
+        seen = unit_rows(seen - rest[0])
+    else:
+        centre, spread = rest
+        seen = np.clip((X - centre) / spread, -feature_bound(13), feature_bound(13))
+    expected, found = scaled.rows @ weights.T, seen @ coef.T + intercept
+    factors = np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
+    assert np.allclose(found, expected * factors[:, None], rtol=1e-3, atol=1e-3 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("scaling", PAID)
+def test_offsets_are_what_a_rare_class_needs(scaling):
+    """It lies in a cap around one direction; without offsets, the border goes through the middle."""
+    X = 3.0 + np.random.default_rng(0).normal(size=(4000, 5))
+    y = X[:, 0] - X.mean(axis=1) > 1.2
+    common = {"scaling": scaling, "classes": [0, 1], "random_state": 0, "epsilon": 8.0}
+    found = [PMSVMGPClassifier(fit_intercept=flag, **common).fit(X, y).score(X, y) for flag in (True, None)]
+    assert 1 - y.mean() > 0.85
+    assert found[0] > max(0.9, found[1] + 0.05)
+
+
+def test_other_methods_scale_too():
     X, y = load_wine(return_X_y=True)
     model = SoftmaxDPSGDClassifier(scaling="whiten", epsilon=50.0, classes=[0, 1, 2], random_state=0).fit(X, y)
     assert model.score(X, y) > 0.9
-    with pytest.raises(ValueError, match="fit_intercept=True"):
-        SoftmaxDPSGDClassifier(scaling="centre", fit_intercept=True, classes=[0, 1, 2]).fit(X, y)
     with pytest.raises(ValueError, match="data_norm="):
         SoftmaxDPSGDClassifier(scaling="centre", data_norm=1.0, classes=[0, 1, 2]).fit(X, y)
     with pytest.raises(ValueError, match="scaling='center'"):

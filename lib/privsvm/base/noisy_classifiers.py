@@ -14,7 +14,7 @@ from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_strea
 from privsvm.base.noisy_training import release_noisy_gradient, training_plan
 from privsvm.base.parameters import DELTA, N_JOBS, parameter
 from privsvm.base.private_scaling import SCALINGS
-from privsvm.base.released import LinearPath, StandardizedLinearPath
+from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
 from privsvm.constraints import (
     BOUND,
@@ -180,6 +180,8 @@ class NoisyGradientClassifier(PrivateClassifier):
         self.intercept_ = path.intercept[0, 0]
         if isinstance(path, StandardizedLinearPath):
             self.centre_, self.spread_, self.bound_ = path.centre[0, 0], path.spread[0, 0], float(path.bound[0])
+        elif isinstance(path, CentredLinearPath):
+            self.centre_ = path.centre[0, 0]
         self.privacy_ = self.guarantee_
         guarantee: Any = path.guarantees[0]
         self.noise_multiplier_ = guarantee.noise_scale / float(self.max_grad_norm)
@@ -196,7 +198,7 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
         Offsets.
     centre_, spread_, bound_ : ndarray (d,), ndarray (d,), float
         For ``whiten``: scores are those of ``(x - centre_) / spread_``, cut at `bound_`. (For ``centre``: of rows
-        divided by their norm.)
+        divided by their norm; with offsets, less `centre_`, and divided by their norm again.)
     classes_ : ndarray (c,)
         Labels.
     n_features_in_ : int
@@ -215,12 +217,13 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
         "none",
         one_of(*SCALINGS),
         "Scale rows by noisy statistics of them, paid for out of the budget; see `privsvm.base.private_scaling`. With "
-        "scaling, `data_norm` and offsets are refused.",
+        "scaling, `data_norm` is refused.",
     )
     fit_intercept: bool | None = parameter(
         None,
         optional(FLAG),
-        "Whether to train offsets; they are part of the clipped gradient. None: unless rows are scaled by `scaling`.",
+        "Whether to train offsets; they are part of the clipped gradient. None: unless rows are scaled by `scaling`. "
+        "Scaled rows get a constant feature for them, whose weights are regularised like all others.",
     )
 
     @property
@@ -234,10 +237,6 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
         super()._check_parameters()
         if self.scaling == "none":
             return
-        if self.fit_intercept:
-            raise ValueError(
-                f"fit_intercept={self.fit_intercept!r}: scaling={self.scaling!r} leaves no room for offsets; use None"
-            )
         if self.data_norm is not None:
             raise ValueError(
                 f"data_norm={self.data_norm!r}: scaling={self.scaling!r} bounds the rows by itself; use None"

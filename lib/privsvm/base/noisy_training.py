@@ -20,7 +20,7 @@ import numpy as np
 from privsvm.base.estimators import NoiseSources, NoiseStreams, randomness_of
 from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.base.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
-from privsvm.base.released import LinearPath, StandardizedLinearPath, UnitLinearPath
+from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath, UnitLinearPath
 from privsvm.base.validation import check_choice
 from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
@@ -126,7 +126,7 @@ class NoisyGradientRelease:
     scaling : {"none", "centre", "whiten"}
         What the rows went through before.
     features : tuple of ndarray (E, R, d)
-        For ``whiten``: centres and spreads.
+        For ``whiten``: centres and spreads; for ``centre`` with offsets: centres.
     epsilons : tuple of float (E)
         What was asked for, of all parts together.
     delta : float
@@ -239,6 +239,8 @@ class NoisyGradientRelease:
             centre, spread = self.features
             bound = np.full(1, feature_bound(self.coef.shape[-1]))
             return StandardizedLinearPath(centre=centre, spread=spread, bound=bound, **common)
+        if self.scaling == "centre" and self.features:
+            return CentredLinearPath(centre=self.features[0], **common)
         return UnitLinearPath(**common) if self.scaling == "centre" else LinearPath(**common)
 
 
@@ -329,6 +331,8 @@ def release_noisy_gradient(
         dataclasses.replace(
             steps,
             learning_rate=_automatic_rate(steps, plan, mechanism) if automatic_rate else steps.learning_rate,
+            # Scaled rows have a constant feature instead.
+            fit_intercept=steps.fit_intercept and scaling == "none",
             noise_scale=mechanism.noise_scale,
             sample_rate=plan.sample_rate,
             n_steps=plan.n_steps,
@@ -348,9 +352,10 @@ def release_noisy_gradient(
         stream = streams(epsilons[index], repeat)
         run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
         if scaling != "none":
-            scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, stream.part("scaling"))
+            noise = stream.part("scaling")
+            scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, noise, steps.fit_intercept)
             trained = run(scaled.rows, codes, n_vectors)
-            return *scaled.model(trained.coef), *scaled.features
+            return scaled.model(trained.coef)
         models = [run(to_scale, own, vectors) for own, vectors in problems]
         return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
 

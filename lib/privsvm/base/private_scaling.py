@@ -17,6 +17,8 @@ becomes of it depends on that row and on earlier releases alone, bit for bit: Nu
 kernels of our own with a fixed order for the rest. Sums are exact, and their noise is too
 (`docs/proofs/noisy_gradients.md`).
 
+With offsets, a constant feature goes with every scaled row before it is divided by its norm; its size is public.
+
 A share f of the budget is a Gaussian release whose squared signal (sensitivity over noise) is the share f of that of
 the one Gaussian release that the budget allows.
 """
@@ -58,6 +60,8 @@ _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM = -6.0, 1.0
 # Weight of the constant that goes with a row into the second moment, and of the noise that its spectrum is lifted by.
 _CONSTANT = 0.3
 _LIFT = 0.4
+# Value of the constant feature for offsets, beside a scaled row of about norm 1.
+_OFFSET = 0.2 / math.sqrt(0.96)
 
 # Bits of the grid of rows that are not unit rows, and rows whose products are exact in float64.
 _SIZE_BITS = 20
@@ -105,20 +109,30 @@ class ScaledRows:
         Symmetric; multiplies the rest. None: the identity.
     features : tuple of ndarray (d,)
         For ``whiten``: `centre` and `spread`; features are taken as ``(x - centre) / spread``, cut at `feature_bound`.
+    constant : float
+        With offsets, `rows` have one number more, the last: this one, divided by what the row was divided by.
     """
 
     rows: np.ndarray
     mean: np.ndarray
     matrix: np.ndarray | None = None
     features: tuple[np.ndarray, ...] = ()
+    constant: float = 0.0
 
-    def model(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def model(self, coef: np.ndarray) -> tuple[np.ndarray, ...]:
         """Turn weights (k, d) of `rows` into weights and offsets of rows before `mean` is subtracted.
 
-        The length of what `rows` were divided by is left out: it is the same for the scores of all classes.
+        The length of what `rows` were divided by is left out: it is the same for the scores of all classes. But with
+        offsets, rows that were divided by their norm must be again, once the mean is subtracted: the weights are of
+        those, and the mean is the last of what is returned. For ``whiten``, `features` come last.
         """
+        offsets = np.zeros(coef.shape[0])
+        if self.constant > 0.0:
+            coef, offsets = coef[:, :-1], coef[:, -1] * self.constant
+            if self.matrix is None:
+                return np.ascontiguousarray(coef), offsets, self.mean
         own = coef if self.matrix is None else coef @ self.matrix
-        return own, -own @ self.mean
+        return own, offsets - own @ self.mean, *self.features
 
 
 def feature_bound(n_features: int) -> float:
@@ -194,7 +208,17 @@ def rows_to_scale(X: Any, scaling: str) -> np.ndarray:
     return rows
 
 
-def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[float], source: NoiseSource) -> Any:
+def _with_constant(rows: np.ndarray, constant: float) -> np.ndarray:
+    """Divide dense rows, with a constant if there is one, by their norms; truncate them to the grid of unit rows."""
+    if constant == 0.0:
+        return unit_rows_on_grid(rows)
+    cells, constants, _ = unit_cells(rows, constant)
+    return np.column_stack([cells, constants]) / CELLS
+
+
+def scale_rows(
+    X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool = False
+) -> ScaledRows:
     """Scale training rows by noisy statistics of them.
 
     Parameters
@@ -209,20 +233,27 @@ def scale_rows(X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[f
         See `release_multipliers`.
     source : NoiseSource
         Of the noise.
+    offsets : bool, default=False
+        Whether rows get a constant feature.
 
     Returns
     -------
     ScaledRows
     """
-    return (_centre if scaling == "centre" else _whiten)(X, n_rows, multipliers, source)
+    return (_centre if scaling == "centre" else _whiten)(X, n_rows, multipliers, source, offsets)
 
 
-def _centre(cells: np.ndarray, n_rows: int, multipliers: Sequence[float], source: NoiseSource) -> ScaledRows:
+def _centre(
+    cells: np.ndarray, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool
+) -> ScaledRows:
     mean = _noisy_sum(cells, CELLS, multipliers[0], source) / (CELLS * n_rows)
-    return ScaledRows(rows=unit_rows_on_grid(cells / CELLS - mean), mean=mean)
+    rows = unit_rows_on_grid(cells / CELLS - mean)
+    if not offsets:
+        return ScaledRows(rows=rows, mean=mean)
+    return ScaledRows(rows=_with_constant(rows, _OFFSET), mean=mean, constant=_OFFSET)
 
 
-def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], source: NoiseSource) -> ScaledRows:
+def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool) -> ScaledRows:
     n_features = X.shape[1]
     location = np.full(n_features, math.log(_TYPICAL_SIZE))
     logarithms = _by_number(math.log1p, np.maximum(X, 0.0))
@@ -248,9 +279,12 @@ def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], source: No
     weight = max(moment[-1, -1], 0.02)
     mean = moment[:-1, -1] * _CONSTANT / weight
     covariance = moment[:-1, :-1] * _CONSTANT**2 / weight - np.outer(mean, mean)
-    covariance /= max(float(np.trace(covariance)), 1e-3 * n_features)
+    size = max(float(np.trace(covariance)), 1e-3 * n_features)
+    covariance /= size
     spectrum, directions = np.linalg.eigh(covariance)
     spectrum = np.maximum(spectrum, 0.0) + _LIFT * multipliers[3] * math.sqrt(n_features) / n_rows
     matrix = (directions * spectrum**-0.5) @ directions.T
-    rows = unit_rows_on_grid(_times_matrix(features - mean, matrix))
-    return ScaledRows(rows=rows, mean=mean, matrix=matrix, features=(centre, spread))
+    # About the length of a row.
+    constant = _OFFSET * math.sqrt(size * n_features) if offsets else 0.0
+    rows = _with_constant(_times_matrix(features - mean, matrix), constant)
+    return ScaledRows(rows=rows, mean=mean, matrix=matrix, features=(centre, spread), constant=constant)

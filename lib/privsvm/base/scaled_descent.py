@@ -8,7 +8,7 @@ spread along its directions. Descent along noisy sums of clipped gradients follo
 Every release is a sum over rows, or of their outer products, in whole numbers and with exact noise; each row depends on
 itself and on earlier releases alone, bit for bit. All are Gaussian releases, and composed as such: a share f of the
 budget buys a release whose squared signal is the share f of that of one release with the whole budget.
-`docs/proofs/scaled_descent.md` has the proof.
+`docs/proofs/recommended.md` has the proof.
 """
 
 from __future__ import annotations

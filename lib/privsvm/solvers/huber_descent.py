@@ -4,7 +4,7 @@ Rows are unit rows in whole numbers of 2^-20 (`privsvm.numerics.unit_cells`), we
 norm below 2^32, and slopes to whole numbers of 2^-18. So every product and every partial sum of a matrix product is a
 whole number below 2^53: whatever order BLAS takes, float64 is exact, and a row's part in a sum depends on that row, its
 label, the weights and public numbers alone, bit for bit. What comes after the scores is additions, products, quotients
-and roots number by number, which IEEE 754 rounds in one way. `docs/proofs/scaled_descent.md` has the bounds.
+and roots number by number, which IEEE 754 rounds in one way. `docs/proofs/recommended.md` has the bounds.
 
 The loss of a row with label y and scores z is ``sum_{k != y} huber(z_y - z_k)``, where the slope of ``huber`` is -1 up
 to a margin of 0 and grows linearly to 0 at a margin of 2. A row's slopes are clipped to norm 1, and then multiplied by
