@@ -1,0 +1,58 @@
+"""The guide is run as it stands."""
+
+import re
+import shlex
+from pathlib import Path
+
+from tests.release.conftest import run
+from tests.release.hospital import SCHEMA, write_table
+
+from privsvm.data.schema import read_schema
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
+
+
+def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRIVSVM_LEDGER", str(tmp_path / "ledger.jsonl"))
+    write_table("patients.csv", 300, 1)
+    write_table("new.csv", 10, 2)
+    ran = []
+    for language, block in re.findall(r"^```(\w+)\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S):
+        if language == "yaml":
+            draft = Path("schema.yaml").read_text()
+            code, _, err = run(
+                "release", "--data", "patients.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "x"
+            )
+            assert code == 1
+            assert all(
+                f"column '{name}'" in err for name in ("visit", "sex", "ward", "age", "pressure", "smoker", "note")
+            )
+            assert "decide" in draft
+            Path("schema.yaml").write_text(block)
+        elif language == "sh":
+            for line in block.splitlines():
+                program, *arguments = shlex.split(line)
+                assert program == "privsvm"
+                target = None
+                if ">" in arguments:
+                    target = arguments.pop()
+                    arguments.remove(">")
+                code, out, err = run(*arguments)
+                assert code == 0, f"{line}: {err}"
+                if target is not None:
+                    Path(target).write_text(out)
+                ran.append(arguments[0])
+        else:
+            found = {}
+            exec(compile(block, "guide.md", "exec"), found)
+            assert found["model"].protection_.unit == "person"
+    assert ran == ["schema", "inspect", "plan", "release", "verify", "card", "predict"]
+    assert Path("predicted.csv").read_text().count("\n") == 51
+
+
+def test_the_guide_declares_the_table_of_the_tests(tmp_path):
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S)
+    for name, text in (("guide", block), ("tests", SCHEMA.replace("rows: 10000\n", ""))):
+        (tmp_path / name).write_text(text)
+    assert read_schema(tmp_path / "guide") == read_schema(tmp_path / "tests")
