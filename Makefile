@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test coverage docs ui sync bench utility reproduce pages lint lock check clean
+.PHONY: help run test coverage docs ui sync bench utility reproduce pages lint lock check forget clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lo
 
 check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane and recorded
 	python stages/check.py
+
+forget: $(VENV)/ready  ## Remove every copy of a data set of your own (DATASET=name), from DVC's cache too
+	python stages/forget.py "$(DATASET)"
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
 	rm -rf .snakemake .cache logs dvc_plots data/[!o]* reports/index.html reports/reproduce/*.html

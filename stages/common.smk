@@ -26,6 +26,7 @@ from privsvm.pipeline.graph import (
     track_parameters,
     train_parameters,
 )
+from privsvm.pipeline.own_files import close_folders
 from privsvm.pipeline.params import (
     check_params,
     method_parameters,
@@ -61,6 +62,8 @@ except PrivSVMError as error:
     # One line, without a traceback.
     sys.exit(f"error: {error}")
 
+# Before anything is written.
+close_folders(PARAMS)
 NUMBA_KEY = set_environment(workflow.basedir, PARAMS)
 METHODS = list(PARAMS["methods"])
 DATASETS = list(PARAMS["datasets"])

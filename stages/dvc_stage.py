@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 from privsvm.data.catalogue import raw_files
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.graph import PROTOCOL_RULES
+from privsvm.pipeline.own_files import close_folders
 from privsvm.pipeline.params import protocol_methods, read_params, train_jobs
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
@@ -89,6 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
     params = read_params()
+    close_folders(params)
     if options.links:
         link_outside(params)
         return

@@ -224,6 +224,7 @@ class OwnSettings(Settings):
     n_features: Annotated[int | None, Obeys(optional(COUNT))] = None
     n_rows: Annotated[int | None, Obeys(optional(COUNT))] = None
     prescaled: Annotated[bool | None, Obeys(_FLAG)] = None
+    share: Annotated[bool | None, Obeys(_FLAG)] = None
 
 
 def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Settings:

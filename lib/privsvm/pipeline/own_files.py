@@ -1,0 +1,154 @@
+"""Files of one's own stay private: what is made from them lies in folders that their owner alone can enter.
+
+This is a property of folders and not of a list of files: with own data in params.yaml, every folder that a run writes
+to is closed to others, and whatever the run makes is readable for its owner alone. DVC's cache keeps its modes inside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+
+__all__ = ["FOLDERS", "close_folders", "forget", "has_own_data"]
+
+FOLDERS = (
+    "private",
+    "data",
+    "logs",
+    "reports",
+    "mlruns",
+    "mlartifacts",
+    ".cache",
+    ".snakemake",
+    ".dvc/cache",
+    ".dvc/tmp",
+)
+_OTHERS = ("mlflow.db",)
+
+
+def has_own_data(params: Mapping[str, Any]) -> bool:
+    """Whether a benchmark has data sets of the user's own, and does not say `share: true` of all of them."""
+    own = [entry for entry in params["datasets"].values() if entry and "path" in entry]
+    return any(not entry.get("share") for entry in own)
+
+
+def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".") -> None:
+    """Keep others out of what is made from own data, in this process and in those that it starts.
+
+    Parameters
+    ----------
+    params : mapping
+        Checked params.yaml.
+    root : path-like, default="."
+        The working copy.
+    """
+    if not has_own_data(params) or os.name != "posix":
+        return
+    os.umask(0o077)
+    for name in FOLDERS:
+        folder = Path(root) / name
+        # DVC's folders are there where DVC is used, and the user's where it is.
+        if folder.exists() or not name.startswith((".dvc", "private")):
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o700)
+    for name in _OTHERS:
+        if (Path(root) / name).exists():
+            (Path(root) / name).chmod(0o600)
+
+
+def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
+    """Remove every copy that was made from a data set, also from DVC's cache, and whatever was computed from it.
+
+    Parameters
+    ----------
+    dataset : str
+        Its name in params.yaml.
+    root : path-like, default="."
+        The working copy.
+
+    Returns
+    -------
+    list of str
+        What was removed, relative to the root.
+
+    Raises
+    ------
+    PrivSVMError
+        If the name cannot be one.
+    """
+    if not dataset or "/" in dataset or dataset.startswith("."):
+        raise PrivSVMError(f"DATASET={dataset!r}: must be the name of a data set in params.yaml")
+    root = Path(root)
+    removed: list[str] = []
+    hashes, kept = _hashes(root, dataset)
+    for digest in sorted(hashes - kept):
+        path = root / ".dvc/cache/files/md5" / digest[:2] / digest[2:]
+        if path.exists():
+            path.chmod(0o600)
+            path.unlink()
+            removed.append(path.relative_to(root).as_posix())
+    for folder in ("data", "logs"):
+        for path in sorted((root / folder).rglob("*"), reverse=True) if (root / folder).exists() else []:
+            if _is_of(path.relative_to(root / folder), dataset) and path.exists() | path.is_symlink():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+                removed.append(path.relative_to(root).as_posix())
+    for name in ("reports/index.html", "reports/curves.csv", "reports/metrics.json", "mlflow.db"):
+        # They hold numbers of all data sets; a run writes them again without this one.
+        if removed and (root / name).exists():
+            (root / name).unlink()
+            removed.append(name)
+    return removed
+
+
+def _is_of(path: Path, dataset: str) -> bool:
+    """Whether a path is a data set's: one of its parts is the name, or the name with a suffix."""
+    known = (".json", ".npz", ".log", ".attacks.json", ".train.json", ".evaluate.json", ".public")
+    return any(part == dataset or part in {dataset + suffix for suffix in known} for part in path.parts)
+
+
+def _locks(root: Path) -> Iterator[dict[str, Any]]:
+    """Yield all that DVC wrote down about stages: lock files of all commits, and its cache of runs."""
+    import yaml
+
+    texts = [path.read_text(encoding="utf-8") for path in [root / "dvc.lock"] if path.exists()]
+    log = ["git", "-C", str(root), "log", "--all", "--format=%H", "--", "dvc.lock"]
+    commits = subprocess.run(log, capture_output=True, text=True, check=False).stdout.split()
+    for commit in commits:
+        shown = subprocess.run(
+            ["git", "-C", str(root), "show", f"{commit}:dvc.lock"], capture_output=True, text=True, check=False
+        )
+        texts.append(shown.stdout)
+    runs = root / ".dvc/cache/runs"
+    texts += [path.read_text(encoding="utf-8") for path in sorted(runs.rglob("*")) if path.is_file()]
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for text in dict.fromkeys(texts):
+        found = yaml.load(text, Loader=loader) or {}
+        yield from (found.get("stages") or {"run": found}).values()
+
+
+def _hashes(root: Path, dataset: str) -> tuple[set[str], set[str]]:
+    """Collect the hashes of a data set's files in DVC's cache, and those of all others."""
+    own: set[str] = set()
+    others: set[str] = set()
+    for stage in _locks(root):
+        for out in [*(stage.get("outs") or []), *(stage.get("deps") or [])]:
+            digest, path = str(out.get("md5") or ""), Path(str(out.get("path")))
+            target = own if _is_of(path, dataset) else others
+            target.add(digest)
+            listing = root / ".dvc/cache/files/md5" / digest[:2] / digest[2:]
+            if digest.endswith(".dir") and listing.exists():
+                children = json.loads(listing.read_text(encoding="utf-8"))
+                mine = {str(child["md5"]) for child in children if _is_of(path / child["relpath"], dataset)}
+                own |= mine
+                others |= {str(child["md5"]) for child in children} - mine
+                if mine:
+                    own.add(digest)
+                    others.discard(digest)
+    return own - {""}, others
