@@ -7,6 +7,7 @@ from privsvm.errors import PrivSVMError as PrivSVMError
 from privsvm.methods.ci_svm import CISVMClassifier as CISVMClassifier
 from privsvm.methods.ci_svm import CondensedInformation as CondensedInformation
 from privsvm.methods.crammer_singer import CrammerSingerClassifier as CrammerSingerClassifier
+from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier as DPFeatureCovarianceClassifier
 from privsvm.methods.dp_frank_wolfe import DPFrankWolfeClassifier as DPFrankWolfeClassifier
 from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier as DPLeastSquaresClassifier
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier as DPSVMDVPClassifier

@@ -62,7 +62,7 @@ def test_the_noise_has_the_scale_that_is_stated(monkeypatch):
         "privsvm.methods.dp_least_squares.filtered_weights", lambda m, s: seen.append((m, s)) or solve(m, s)
     )
     centre = np.full(64, 0.01)
-    monkeypatch.setattr("privsvm.methods.dp_least_squares.noisy_centre", lambda *a: centre)
+    monkeypatch.setattr("privsvm.base.centred_training.noisy_centre", lambda *a: centre)
     path = model_for(10).release_path(X, y, [1.0], 1, 3)
     rows = constant_feature(centred_rows(rows_to_scale(X, "centre"), centre))[0]
     exact = exact_moments(rows, code_cells(10)[y]) * 2.0**-40

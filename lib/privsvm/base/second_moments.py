@@ -307,10 +307,13 @@ class MomentsMechanism:
         Returns
         -------
         float
-            Of two opposite rows with one label, or of one row and none: nearly the sensitivity.
+            Of two opposite rows with one label, or of one row and none: nearly the sensitivity. Without labels, of rows
+            at a right angle to each other, if they have two features.
         """
         rows = np.zeros((2, self.n_features - 1))
         rows[:, 0] = 1.0, -1.0
+        if self.n_codes == 0 and rows.shape[1] > 1:
+            rows[1, :2] = -(_CONSTANT**2), math.sqrt(1.0 - _CONSTANT**4)
         cells = constant_feature(rows)[0]
         codes = np.zeros((2, self.n_codes))
         codes[:, :1] = CELLS

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
+from privsvm.base.budget import check_search, spend
 from privsvm.base.estimators import PrivateClassifier, noise_streams, randomness_of
 from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
@@ -212,6 +213,7 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         streams = noise_streams(self.random_state, self)
         self._check_parameters()
+        check_search(self.estimator.allow_composition)
         consent = bool(self.estimator.allow_unsound)
         rows, codes, self.classes_ = check_training_data(self, X, y, self.estimator.classes)
         plan = self._plan(rows.shape[1], rows.shape[0])
@@ -228,6 +230,7 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         guarantee = self._guarantee(plan, best.path.guarantees[0])
         if guarantee.status == "claimed":
             check_consent(consent, f"nothing is proved: {guarantee.reason}")
+        spend(guarantee)
         self._keep(best, guarantee, plan)
         return self
 
@@ -248,7 +251,16 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _candidates(self) -> list[dict[str, Any]]:
         """Parameters of the candidates; those that would change what is proved are not among them."""
-        fixed = {"epsilon", "delta", "random_state", "neighbours", "classes", "n_rows", "allow_unsound"}
+        fixed = {
+            "epsilon",
+            "delta",
+            "random_state",
+            "neighbours",
+            "classes",
+            "n_rows",
+            "allow_unsound",
+            "allow_composition",
+        }
         candidates: list[dict[str, Any]] = [dict(candidate) for candidate in ParameterGrid(self.param_grid)]
         for candidate in candidates:
             if set_here := sorted(fixed & candidate.keys()):

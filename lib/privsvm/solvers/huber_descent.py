@@ -204,6 +204,7 @@ def descend(
     class_weights: np.ndarray,
     descent: HuberDescent,
     source: NoiseSource,
+    preconditioner: np.ndarray | None = None,
 ) -> np.ndarray:
     """Train from weights of zero.
 
@@ -215,6 +216,8 @@ def descend(
         Steps and their noise.
     source : NoiseSource
         Of the noise.
+    preconditioner : ndarray (d, d) or None, default=None
+        Multiplies the released gradients: made of public numbers and of earlier releases.
 
     Returns
     -------
@@ -230,6 +233,8 @@ def descend(
         gradient = _noisy(total, descent.noise_multiplier, source)
         if n_vectors > 1:
             gradient -= gradient.mean(axis=0)
+        if preconditioner is not None:
+            gradient = gradient @ preconditioner
         weights = weights - length * gradient
         if step >= first:
             mean += (weights - mean) / (step - first + 1)
