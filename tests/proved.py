@@ -26,7 +26,7 @@ MORE = {
     "landmarks": [{"landmarks": np.array([[0.0, 0.1], [0.5, -0.4], [-1.0, 0.7]]), "landmarks_public": True}],
 }
 # Words that change no sum.
-IDLE = {"allow_unsound", "neighbours", "landmarks_public", "schedule", "average"}
+IDLE = {"allow_composition", "allow_unsound", "neighbours", "landmarks_public", "schedule", "average"}
 
 
 class Case(NamedTuple):
