@@ -1,0 +1,153 @@
+"""One audited cell: releases of two neighbours, drawn in parts, told apart, and what follows for epsilon."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold, separation
+from privsvm.privacy.lower_bounds import (
+    CONFIDENCE,
+    Bound,
+    counts_bound,
+    counts_ceiling,
+    f_dp_bound,
+    f_dp_ceiling,
+    gaussian_bound,
+    gaussian_ceiling,
+    pure_ceiling,
+)
+
+__all__ = ["CELLS_AT_MOST", "SURE", "CellBound", "Draw", "audit_cell", "best_pair"]
+
+# Releases (n, k) of the first (0) or second (1) dataset of a pair; the word names a part of the noise.
+Draw = Callable[[int, int, str], np.ndarray]
+
+# A whole run may end with a false alarm with probability 1e-3, over so many cells, two or three bounds each, at most;
+# a second look at fresh draws then makes it the square of that for the cell.
+CELLS_AT_MOST = 1000
+SURE = 1.0 - 1e-3 / (3 * CELLS_AT_MOST)
+
+# Shares of the draws that choose the statistic and the threshold, and are not counted.
+_STATISTIC_SHARE, _THRESHOLD_SHARE = 0.05, 0.2
+_MOST_FOR_STATISTIC = 20_000
+
+# Numbers that are drawn at a time.
+_BLOCK = 2_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class CellBound:
+    """One lower bound on epsilon.
+
+    Attributes
+    ----------
+    kind : {"counts", "f_dp", "gaussian", "one_run"}
+        How it was found, see `privsvm.privacy.lower_bounds`.
+    epsilon : float
+        Holds with 95 % confidence.
+    sure : float
+        Holds with a confidence that a whole run of the benchmark can build on.
+    estimate : float
+        Without confidence; may be infinite.
+    ceiling : float
+        The most that `epsilon` can be expected to be with so many draws of a release that is as private as stated.
+    """
+
+    kind: str
+    epsilon: float
+    sure: float
+    estimate: float
+    ceiling: float
+
+
+def best_pair(draws: Sequence[Draw], n_releases: int, linear: bool = False) -> int:
+    """Find the pair whose releases differ most.
+
+    Parameters
+    ----------
+    draws : sequence of callable
+        One for each pair.
+    n_releases : int
+        Releases of either dataset to look at.
+    linear : bool, default=False
+        See `choose_statistic`.
+
+    Returns
+    -------
+    int
+        Its place; the first of equals.
+    """
+    scores = []
+    for draw in draws:
+        first, second = draw(0, n_releases, "search"), draw(1, n_releases, "search")
+        half = n_releases // 2
+        statistic = choose_statistic(first[:half], second[:half], linear)
+        scores.append(separation(statistic(first[half:]), statistic(second[half:])))
+    return int(np.argmax(scores))
+
+
+def _values(draw: Draw, dataset: int, n: int, part: str, statistic: Statistic) -> np.ndarray:
+    """Draw releases in blocks, and keep the statistic alone."""
+    block = max(1, _BLOCK // max(1, statistic.centre.size))
+    starts = range(0, n, block)
+    return np.concatenate(
+        [statistic(draw(dataset, min(block, n - start), f"{part} {start}")) for start in starts] or [np.zeros(0)]
+    )
+
+
+def audit_cell(
+    draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian: bool, pure: bool = False
+) -> tuple[CellBound, ...]:
+    """Bound epsilon from below by releases of two neighbours.
+
+    Parameters
+    ----------
+    draw : callable
+        See `Draw`.
+    n_draws : int
+        Releases in all: half of them of either dataset, a quarter of them left out of the count.
+    epsilon, delta : float
+        What is stated; delta goes with the bounds too.
+    gaussian : bool
+        Whether the release is composed of Gaussian noise alone, whose trade-off curve may be assumed.
+    pure : bool, default=False
+        Whether ceilings are those of the release that counts tell most of, in place of Gaussian noise.
+
+    Returns
+    -------
+    tuple of CellBound
+        By counts, and for Gaussian releases by their curve and by the distance of normal samples.
+    """
+    runs = n_draws // 2
+    learn = min(max(20, int(runs * _STATISTIC_SHARE)), _MOST_FOR_STATISTIC)
+    statistic = choose_statistic(draw(0, learn, "statistic"), draw(1, learn, "statistic"), linear=gaussian)
+    held = max(20, int(runs * _THRESHOLD_SHARE))
+    counted = max(20, runs - learn - held)
+    first, second = (_values(draw, dataset, held + counted, "count", statistic) for dataset in (0, 1))
+    chosen, others = (first[:held], first[held:]), (second[:held], second[held:])
+
+    threshold = choose_threshold(chosen[0], others[0], counted, delta)
+    hits = threshold.count(chosen[1], others[1])
+    low, sure = (float(counts_bound(*hits, delta, confidence)) for confidence in (CONFIDENCE, SURE))
+    with np.errstate(divide="ignore"):
+        ratio = float(np.log(max(hits[0] / hits[1] - delta, 0.0)) - np.log(hits[2] / hits[3])) if hits[0] else 0.0
+    ceiling = pure_ceiling if pure else counts_ceiling
+    bounds = [CellBound("counts", low, sure, max(ratio, 0.0), ceiling(epsilon, delta, runs))]
+    if gaussian:
+        hits = choose_threshold(chosen[0], others[0], counted, delta, symmetric=True).count(chosen[1], others[1])
+        two = [f_dp_bound(*hits, delta, confidence) for confidence in (CONFIDENCE, SURE)]
+        bounds.append(_of("f_dp", two, f_dp_ceiling(epsilon, delta, runs)))
+        both = [gaussian_bound(chosen[1], others[1], delta, confidence) for confidence in (CONFIDENCE, SURE)]
+        if both[0] is not None and both[1] is not None:
+            bounds.append(_of("gaussian", [both[0], both[1]], gaussian_ceiling(epsilon, delta, runs)))
+    return tuple(bounds)
+
+
+def _of(kind: str, bounds: Sequence[Bound], ceiling: float) -> CellBound:
+    low, sure = bounds
+    estimate = low.estimate if not math.isnan(low.estimate) else 0.0
+    return CellBound(kind, low.epsilon, sure.epsilon, max(estimate, low.epsilon), ceiling)

@@ -1,0 +1,345 @@
+"""Audits of the library's own methods: one solve, many releases, on made-up rows with one feature.
+
+What is audited follows from what an estimator declares: its parameters, the relations that it offers, and the event in
+its record. Nothing here knows a method by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.auditing.cells import SURE, CellBound, Draw, audit_cell, best_pair
+from privsvm.auditing.neighbours import Pair, canaries, made_up_pairs, pairs_around
+from privsvm.numerics.noise_source import NoiseSource, seeded_source
+from privsvm.privacy.events import (
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Neighbours,
+    PerturbedObjectives,
+    PoissonSampled,
+    leaves,
+)
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.lower_bounds import CONFIDENCE, one_run_bound
+
+__all__ = ["MethodCell", "audit_method", "is_audited", "released_numbers", "relations_of", "worst_parameters"]
+
+# Public parameters at which one row pulls hardest, for those that an estimator has: weights stay near zero, where losses
+# are linear and gradients as long as their clip. Feature maps and selections are small, so that draws are cheap.
+_WORST: Mapping[str, Any] = {
+    "C": 0.005,
+    "learning_rate": 1e-9,
+    "loss_weight": 4.0,
+    "radius": 1e-3,
+    "n_components": 1,
+    "n_landmarks": 1,
+}
+_MOST: Mapping[str, int] = {"n_steps": 8}
+_COMMON_ROWS = 20_000
+
+# Releases of each pair that the search for the worst one looks at, and those of an audit at least.
+_SEARCH, _LEAST = 200, 400
+
+# Releases that one call makes.
+_BLOCK = 20_000
+
+# Draws that a release costs, in units of noise on a solution.
+_STEP_COST, _OBJECTIVE_COST, _UNKNOWN_COST = 0.15, 8.0, 5.0
+
+_N_CANARIES = 200
+
+# Lengths of the made-up row, in units of what a row may be.
+_SIZES = (1.0, 10.0, 1e3)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MethodCell:
+    """What an audit found at one stated epsilon, for one relation.
+
+    Attributes
+    ----------
+    relation : {"replace_one", "add_remove"}
+        Between the two datasets.
+    epsilon, delta : float
+        What is stated.
+    guarantee : Guarantee
+        The record of the audited releases.
+    pair : str
+        The two datasets in words.
+    draws : int
+        Releases in all.
+    bounds : tuple of CellBound
+        Lower bounds on epsilon.
+    confirmed : bool
+        Whether fresh draws refuted the stated epsilon once more.
+    """
+
+    relation: Neighbours
+    epsilon: float
+    delta: float
+    guarantee: Guarantee
+    pair: str
+    draws: int
+    bounds: tuple[CellBound, ...]
+    confirmed: bool = False
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a bound that a whole run can build on is above what is proved or, if nothing is, stated."""
+        return _refuted(self.bounds, self.guarantee)
+
+
+def _refuted(bounds: Sequence[CellBound], guarantee: Guarantee) -> bool:
+    limit = guarantee.epsilon_proved if guarantee.status == "proved" else guarantee.epsilon_requested
+    return any(bound.sure > limit for bound in bounds)
+
+
+def relations_of(estimator_class: Any) -> tuple[Neighbours, ...]:
+    """List the relations that an estimator offers; empty for one without a privacy parameter."""
+    declared = getattr(estimator_class, "declared", {})
+    if "neighbours" not in declared or "epsilon" not in declared:
+        return ()
+    relations: tuple[Neighbours, ...] = ("replace_one", "add_remove")
+    return tuple(relation for relation in relations if declared["neighbours"].constraint.accepts(relation))
+
+
+def is_audited(estimator_class: Any) -> bool:
+    """Whether an estimator states an epsilon that can be audited."""
+    return bool(relations_of(estimator_class))
+
+
+def worst_parameters(estimator_class: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Change public parameters to where one row shows most; a guarantee holds for all of them.
+
+    Parameters
+    ----------
+    estimator_class : type
+        With `declared` parameters.
+    parameters : mapping
+        As configured.
+
+    Returns
+    -------
+    dict
+        Only values that the estimator accepts.
+    """
+    declared = estimator_class.declared
+    changed = dict(parameters)
+    for name, value in _WORST.items():
+        if name in declared and declared[name].constraint.accepts(value):
+            changed[name] = value
+    for name, most in _MOST.items():
+        if name in declared:
+            changed[name] = min(int(changed.get(name, declared[name].default)), most)
+    if "n_rows" in declared:
+        batch = changed.get("batch_size")
+        # So many rows that released means move little; or a few batches.
+        changed["n_rows"] = _COMMON_ROWS if batch is None else 8 * int(batch)
+    return changed
+
+
+def released_numbers(path: Any, index: int, aligned: bool = True) -> np.ndarray:
+    """Lay out what the releases of one epsilon hold as rows of numbers.
+
+    Parameters
+    ----------
+    path : ReleasedPath
+        Of E epsilons and R repeats.
+    index : int
+        Of the epsilon.
+    aligned : bool, default=True
+        Whether the released arrays have the same size for every dataset. If not, as where they are about support
+        vectors, sums are taken.
+
+    Returns
+    -------
+    ndarray (R, k)
+        All arrays that differ from release to release; of those that all share their size, sums and first numbers, so
+        that releases of different size can be compared.
+    """
+    n_epsilons, n_repeats = len(path.epsilons), path.n_repeats
+    columns, shared = [], []
+    own = {name: array for name, array in path.arrays().items()}
+    for array in own.values():
+        if array.shape[:2] == (n_epsilons, n_repeats):
+            columns.append(np.asarray(array[index], dtype=np.float64).reshape(n_repeats, -1))
+        else:
+            flat = np.asarray(array, dtype=np.float64).ravel()
+            shared += [float(flat.size), float(flat.sum()), float(np.abs(flat).max(initial=0.0))]
+    if "coef" in own and "intercept" in own and own["coef"].shape[-1] == 1:
+        # Where rows were centred, offsets over weights give the released centre away.
+        coef, intercept = own["coef"][index].reshape(n_repeats, -1), own["intercept"][index].reshape(n_repeats, -1)
+        if coef.shape == intercept.shape and np.any(intercept):
+            columns[-1] = np.divide(intercept, coef, out=np.zeros_like(coef), where=coef != 0)
+    if not aligned and "support_vectors" in own:
+        columns = [
+            column if column.shape[1] <= 1 else np.column_stack([column.sum(axis=1), (column**2).sum(axis=1)])
+            for column in columns
+        ]
+    return np.hstack([*columns, np.tile(np.array(shared), (n_repeats, 1))])
+
+
+def _cost(event: Event | None) -> float:
+    """How many draws of noise one release takes, about."""
+    if event is None:
+        return _UNKNOWN_COST
+    total = 0.0
+    for leaf, count in leaves(event):
+        if isinstance(leaf, PerturbedObjectives):
+            total += _OBJECTIVE_COST * leaf.n_objectives
+        elif isinstance(leaf, (ExponentialMechanism, PoissonSampled)) or count > 1:
+            total += max(1.0, _STEP_COST * count)
+        else:
+            total += 1.0
+    return total
+
+
+def _is_gaussian(event: Event | None) -> bool:
+    return event is not None and all(isinstance(leaf, Gaussian) for leaf, _ in leaves(event))
+
+
+def _two_clouds() -> tuple[np.ndarray, np.ndarray]:
+    """Make eight rows of each of two classes that overlap a little."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 8)
+    return np.clip(rng.normal(0.0, 0.4, (16, 2)) + np.where(labels == 1, 0.4, -0.4)[:, None], -1.0, 1.0), labels
+
+
+def _draw_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool, key: Sequence[str | int | float]) -> Draw:
+    def draw(dataset: int, n: int, part: str) -> np.ndarray:
+        X, y = (pair.first, pair.second)[dataset]
+        found = []
+        for start in range(0, n, _BLOCK):
+            source = seeded_source(0, "audit", *key, epsilon, dataset, part, start)
+
+            def stream(_: float, repeat: int, source: NoiseSource = source) -> NoiseSource:
+                return source.part(str(repeat))
+
+            path = estimator.release_path(X, y, [epsilon], min(_BLOCK, n - start), stream)
+            found.append(released_numbers(path, 0, aligned))
+        return np.vstack(found)
+
+    return draw
+
+
+def _one_run(make: Callable[[], Any], epsilon: float, delta: float, bound: float, seed: int) -> CellBound | None:
+    """Bound epsilon by one release on rows with many canaries; None for releases that are no weights of features."""
+    rows, labels, there = canaries(_N_CANARIES, bound, seed)
+    base = np.zeros((2, _N_CANARIES))
+    X, y = np.vstack([base, rows[there]]), np.concatenate([[0, 1], labels[there]])
+    path = make().release_path(X, y, [epsilon], 1, lambda *_: seeded_source(seed, "canaries", epsilon))
+    coef = getattr(path, "coef", None)
+    if coef is None or coef.shape[-1] != _N_CANARIES:
+        return None
+    weights = coef[0, 0]
+    score = (weights[-1] - (weights[0] if len(weights) > 1 else 0.0)) * np.where(labels == 1, 1.0, -1.0)
+    order = np.argsort(score)
+    guesses = _N_CANARIES // 4
+    right = int(there[order[-guesses:]].sum() + (~there[order[:guesses]]).sum())
+    found = [one_run_bound(_N_CANARIES, 2 * guesses, right, delta, confidence) for confidence in (CONFIDENCE, SURE)]
+    # All guesses right is the most that one run can show.
+    ceiling = min(epsilon, one_run_bound(_N_CANARIES, _N_CANARIES, _N_CANARIES, delta).epsilon)
+    return CellBound("one_run", found[0].epsilon, found[1].epsilon, found[0].estimate, ceiling)
+
+
+def audit_method(
+    estimator_class: Any,
+    parameters: Mapping[str, Any],
+    *,
+    epsilons: Sequence[float],
+    delta: float,
+    draws: int,
+    key: str,
+    seed: int = 0,
+    relations: Sequence[Neighbours] = (),
+) -> list[MethodCell]:
+    """Audit the releases of one method.
+
+    Parameters
+    ----------
+    estimator_class : type
+        With `declared` parameters and `release_path`.
+    parameters : mapping
+        As configured; see `worst_parameters`.
+    epsilons : sequence of float
+        Stated epsilons.
+    delta : float
+        The delta that is asked for.
+    draws : int
+        Releases of either dataset together, of a method that adds noise to one solution; fewer where a release is a
+        training.
+    key : str
+        Part of the seeds of the noise.
+    seed : int, default=0
+        The rest of them.
+    relations : sequence of {"replace_one", "add_remove"}
+        Those to audit; empty for all that the method offers.
+
+    Returns
+    -------
+    list of MethodCell
+        One for each relation and epsilon.
+    """
+    declared = estimator_class.declared
+    chosen = worst_parameters(estimator_class, parameters)
+    cells = []
+    for relation in relations or relations_of(estimator_class):
+        common = {"classes": [0, 1], "delta": delta, "neighbours": relation}
+        known = {name: value for name, value in common.items() if name in declared}
+
+        def make(known: Mapping[str, Any] = known) -> Any:
+            return estimator_class(**known, **chosen)
+
+        estimator = make()
+        bound = float(getattr(estimator, "data_norm", None) or getattr(estimator, "data_bound", None) or 1.0)
+        pairs = made_up_pairs(2, relation, bound, _SIZES)
+        probe = estimator.release_path(*pairs[0].first, [epsilons[0]], 1, seed).guarantees[0]
+        known_event = probe.event is not None
+        gaussian, cost = _is_gaussian(probe.event), _cost(probe.event)
+        if not known_event:
+            # Nobody says what happens to a row: also look at one among others.
+            pairs += pairs_around(*_two_clouds(), relation, seed)
+        n_draws = max(_LEAST, int(draws / cost))
+        searched = max(40, min(_SEARCH, n_draws // 8))
+        top = max(epsilons)
+        tried = [_draw_of(estimator, pair, top, known_event, (key, seed, relation)) for pair in pairs]
+        pair = pairs[best_pair(tried, searched, gaussian)]
+        for epsilon in epsilons:
+            guarantee = estimator.release_path(*pair.first, [epsilon], 1, seed).guarantees[0]
+            own_delta = float(guarantee.delta or 0.0)
+            stated = guarantee.epsilon_requested
+            pure = not gaussian
+            bounds: tuple[CellBound, ...] = ()
+            confirmed = True
+            # A bound above what is stated counts only if fresh draws say so again.
+            for look in ("first look", "second look"):
+                draw = _draw_of(estimator, pair, epsilon, known_event, (key, seed, relation, look))
+                again = audit_cell(draw, n_draws, stated, own_delta, gaussian, pure)
+                if look == "first look":
+                    bounds = again
+                confirmed = _refuted(again, guarantee)
+                if not confirmed:
+                    break
+            if relation == "add_remove" and gaussian and cost == 1.0:
+                one = _one_run(make, epsilon, own_delta, bound, seed)
+                bounds = bounds if one is None else (*bounds, one)
+            cells.append(
+                MethodCell(
+                    relation=relation,
+                    epsilon=stated,
+                    delta=own_delta,
+                    guarantee=guarantee,
+                    pair=pair.words,
+                    draws=n_draws,
+                    bounds=bounds,
+                    confirmed=confirmed,
+                )
+            )
+    return cells
+
+

@@ -1,0 +1,170 @@
+"""Pairs of neighbouring datasets: worst cases and canaries."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.privacy.events import NEIGHBOURS, Neighbours
+
+__all__ = ["Pair", "canaries", "made_up_pairs", "pairs_around"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Two neighbouring datasets.
+
+    Attributes
+    ----------
+    words : str
+        What they are, and how they differ.
+    first, second : tuple of (ndarray (n, d), ndarray (n,))
+        Rows and labels.
+    """
+
+    words: str
+    first: tuple[np.ndarray, np.ndarray]
+    second: tuple[np.ndarray, np.ndarray]
+
+
+def _check_relation(relation: Neighbours) -> None:
+    if relation not in NEIGHBOURS:
+        raise ValueError(f"relation={relation!r}: must be one of {', '.join(NEIGHBOURS)}")
+
+
+def _with(rows: np.ndarray, labels: np.ndarray, row: np.ndarray, label: Any) -> tuple[np.ndarray, np.ndarray]:
+    return np.vstack([rows, row[None]]), np.append(labels, label)
+
+
+def _around(
+    rows: np.ndarray, labels: np.ndarray, row: np.ndarray, names: Sequence[Any], relation: Neighbours, what: str
+) -> Iterator[Pair]:
+    """Pairs that differ in one row: under its label or another, or turned into its opposite; or there and not there."""
+    one, other = names[0], names[1]
+    if relation == "add_remove":
+        yield Pair(f"{what}, and without it", _with(rows, labels, row, one), (rows, labels))
+        yield Pair(f"{what} of another class, and without it", _with(rows, labels, row, other), (rows, labels))
+        return
+    first = _with(rows, labels, row, one)
+    yield Pair(f"{what} under two labels", first, _with(rows, labels, row, other))
+    yield Pair(f"{what}, and its opposite", first, _with(rows, labels, -row, one))
+    yield Pair(f"{what}, and a row of zeros", first, _with(rows, labels, np.zeros_like(row), one))
+
+
+def made_up_pairs(n_classes: int, relation: Neighbours, bound: float, sizes: Sequence[float] = (1.0, 1e3)) -> list[Pair]:
+    """Make pairs of a few rows with one feature: one row as long as it may be, or longer, beside rows of zeros.
+
+    Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes; labels are codes.
+    relation : {"replace_one", "add_remove"}
+        The relation.
+    bound : float
+        How long a row may be.
+    sizes : sequence of float
+        Lengths of the row, in units of `bound`.
+
+    Returns
+    -------
+    list of Pair
+    """
+    _check_relation(relation)
+    rows, labels = np.zeros((n_classes, 1)), np.arange(n_classes)
+    pairs = []
+    for size in sizes:
+        length = f"norm {bound * size:.3g}"
+        what = f"a made-up row of {length} beside {n_classes} rows of zeros"
+        pairs += _around(rows, labels, np.full(1, bound * size), (0, 1), relation, what)
+    return pairs
+
+
+def pairs_around(X: np.ndarray, y: np.ndarray, relation: Neighbours, seed: int, n_random: int = 4) -> list[Pair]:
+    """Make pairs around given rows: far rows, rows at the limits, rows that stand out, and random ones.
+
+    Parameters
+    ----------
+    X : ndarray (n, d)
+        Rows; at least three.
+    y : ndarray (n,)
+        Labels.
+    relation : {"replace_one", "add_remove"}
+        The relation.
+    seed : int
+        Of the random ones.
+    n_random : int, default=4
+        How many random rows are tried.
+
+    Returns
+    -------
+    list of Pair
+    """
+    _check_relation(relation)
+    names = np.unique(y)
+    if len(names) < 2 or len(y) < 3:
+        raise ValueError("y: there must be three rows and two classes at least")
+    rng = np.random.default_rng([seed, len(y)])
+    low, high = X.min(axis=0), X.max(axis=0)
+    reach = np.maximum(np.abs(low), np.abs(high))
+    reach = np.where(reach > 0, reach, 1.0)
+    counts = np.array([(y == name).sum() for name in names])
+    # Of the largest class, a row can be missed without a class being lost.
+    large = names[int(np.argmax(counts))]
+    spare = int(np.flatnonzero(y == large)[0])
+    kept, kept_labels = np.delete(X, spare, axis=0), np.delete(y, spare)
+    rows = {
+        "a row at the upper limits of the features": reach,
+        "a row ten times beyond the limits of the features": 10.0 * reach,
+        "a row a thousand times beyond the limits of the features": 1e3 * reach,
+        "a row with one feature a thousand times beyond its limits": np.where(np.arange(len(reach)) == 0, 1e3 * reach, 0.0),
+    }
+    for number in range(n_random):
+        signs = rng.choice([-1.0, 1.0], size=len(reach))
+        scale = 10.0 ** rng.uniform(-1.0, 2.0)
+        rows[f"random row {number + 1}, of norm {np.linalg.norm(signs * scale * reach):.3g}"] = signs * scale * reach
+    pairs = [
+        pair
+        for what, row in rows.items()
+        for pair in _around(kept, kept_labels, row, list(names), relation, f"{what} beside the given ones")
+    ]
+    # Rows that stand out among those given: the ends of each feature's range, and the longest row.
+    outliers = {int(np.argmax(np.linalg.norm(X, axis=1))), int(np.argmax(X[:, 0])), int(np.argmin(X[:, 0]))}
+    for index in sorted(outliers):
+        without = np.delete(X, index, axis=0), np.delete(y, index)
+        if len(np.unique(without[1])) < 2:
+            continue
+        if relation == "add_remove":
+            pairs.append(Pair(f"the given rows, and those without row {index}, which stands out", (X, y), without))
+        else:
+            near = X.copy()
+            near[index] = np.median(X, axis=0)
+            pairs.append(Pair(f"the given rows, and row {index}, which stands out, put in their middle", (X, y), (near, y)))
+    return pairs
+
+
+def canaries(n_canaries: int, bound: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Make rows at right angles to each other, of alternating labels, and toss a coin for each.
+
+    Parameters
+    ----------
+    n_canaries : int
+        How many.
+    bound : float
+        Their norm.
+    seed : int
+        Of the coins.
+
+    Returns
+    -------
+    rows : ndarray (m, m)
+    labels : ndarray of int (m,)
+    there : ndarray of bool (m,)
+        Whether each is among the training rows.
+    """
+    there = np.random.default_rng([seed, n_canaries]).random(n_canaries) < 0.5
+    return np.eye(n_canaries) * bound, np.arange(n_canaries) % 2, there

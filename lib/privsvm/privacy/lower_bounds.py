@@ -1,0 +1,280 @@
+"""Lower bounds on epsilon from how often, or how, releases of two neighbouring datasets differ; and their ceilings.
+
+A *test* says of a release which of two neighbours it came from. Its errors bound epsilon from below: by counts alone
+(Clopper-Pearson limits, no assumption), by the Gaussian trade-off curve that Gaussian releases have (Nasr et al. 2023,
+Tight auditing of differentially private machine learning), by the distance of two normal samples, or by the guesses of
+one run with many canaries (Steinke, Nasr and Jagielski 2023, Privacy auditing with one training run).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import scipy.stats
+from scipy.special import ndtr, ndtri
+
+from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
+
+__all__ = [
+    "CONFIDENCE",
+    "Bound",
+    "counts_bound",
+    "counts_ceiling",
+    "f_dp_bound",
+    "f_dp_ceiling",
+    "gaussian_bound",
+    "gaussian_ceiling",
+    "gaussian_signal",
+    "limits",
+    "one_run_bound",
+    "pure_ceiling",
+]
+
+# Of a bound that is shown.
+CONFIDENCE = 0.95
+
+# Above this many standard errors, skewness and kurtosis say that a sample is not normal.
+_NOT_NORMAL = 6.0
+
+# A longer distance than this, in standard deviations of the noise, is as good as none at all being added.
+_LARGEST_SIGNAL = 100.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """A lower bound on epsilon from a sample.
+
+    Attributes
+    ----------
+    epsilon : float
+        Holds with the confidence that was asked for.
+    estimate : float
+        The best guess, without any confidence; may be infinite.
+    """
+
+    epsilon: float
+    estimate: float
+
+
+def limits(hits: np.ndarray | float, runs: float, miss: float) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the Clopper-Pearson limits of a probability.
+
+    Parameters
+    ----------
+    hits : ndarray or float
+        How often the event occurred; may be fractional, for expected counts.
+    runs : float
+        Out of how many runs.
+    miss : float
+        Probability with which each of the two limits fails.
+
+    Returns
+    -------
+    (low, high) : ndarray
+    """
+    hits = np.asarray(hits, dtype=np.float64)
+    misses = runs - hits
+    # The beta distributions of the two extreme counts do not exist; their limits are 0 and 1.
+    low = np.where(hits > 0, scipy.stats.beta.ppf(miss, np.maximum(hits, 1e-9), misses + 1), 0.0)
+    high = np.where(misses > 0, scipy.stats.beta.isf(miss, hits + 1, np.maximum(misses, 1e-9)), 1.0)
+    return low, high
+
+
+def _log_ratio(p: np.ndarray, q: np.ndarray, delta: float) -> np.ndarray:
+    """``log((p - delta) / q)``, at least 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(p - delta > q, (p - delta) / q, 1.0)
+    return np.log(ratio)
+
+
+def counts_bound(
+    hits: np.ndarray | float,
+    runs: float,
+    other_hits: np.ndarray | float,
+    other_runs: float,
+    delta: float,
+    confidence: float = CONFIDENCE,
+) -> np.ndarray:
+    """Bound epsilon by how often an event occurred on two neighbours; no assumption.
+
+    Parameters
+    ----------
+    hits, runs, other_hits, other_runs
+        Counts on the two datasets; the event must be fixed before these runs are seen.
+    delta : float
+        Goes with epsilon.
+    confidence : float
+        Of the bound.
+
+    Returns
+    -------
+    ndarray
+        ``log((p - delta) / q)`` with the Clopper-Pearson limits p from below and q from above.
+    """
+    miss = (1.0 - confidence) / 2.0
+    return _log_ratio(limits(hits, runs, miss)[0], limits(other_hits, other_runs, miss)[1], delta)
+
+
+def gaussian_signal(epsilon: float, delta: float) -> float:
+    """Return the mu of the Gaussian mechanism that is exactly (epsilon, delta)-DP: sensitivity over noise."""
+    return 1.0 / gaussian_noise_multiplier(epsilon, delta)
+
+
+def _epsilon_of(mu: float, delta: float) -> float:
+    """Epsilon of mu-GDP; 0 for no signal."""
+    if not mu > 0:
+        return 0.0
+    return math.inf if mu > _LARGEST_SIGNAL else gaussian_epsilon(1.0 / mu, delta)
+
+
+def f_dp_bound(
+    hits: float, runs: float, other_hits: float, other_runs: float, delta: float, confidence: float = CONFIDENCE
+) -> Bound:
+    """Bound epsilon by the two errors of a test, for a release whose trade-off curve is that of Gaussian noise.
+
+    Parameters
+    ----------
+    hits, runs, other_hits, other_runs
+        As of `counts_bound`.
+    delta : float
+        Goes with epsilon.
+    confidence : float
+        Of the bound.
+
+    Returns
+    -------
+    Bound
+        Of mu-GDP with ``mu = z(p) - z(q)``, z the normal quantiles: what is tested need not be normal.
+    """
+    miss = (1.0 - confidence) / 2.0
+    low = ndtri(limits(hits, runs, miss)[0]) - ndtri(limits(other_hits, other_runs, miss)[1])
+    best = ndtri(hits / runs) - ndtri(other_hits / other_runs)
+    return Bound(_epsilon_of(float(np.nan_to_num(low, nan=0.0)), delta), _epsilon_of(float(np.nan_to_num(best)), delta))
+
+
+def _signal_error(mu: float, runs: float, other_runs: float) -> float:
+    """Standard error of the distance of two normal samples over their common spread."""
+    return math.sqrt(1.0 / runs + 1.0 / other_runs + mu * mu / (2.0 * (runs + other_runs)))
+
+
+def _looks_normal(values: np.ndarray) -> bool:
+    n = values.size
+    skew, kurtosis = scipy.stats.skew(values), scipy.stats.kurtosis(values)
+    return bool(abs(skew) < _NOT_NORMAL * math.sqrt(6.0 / n) and abs(kurtosis) < _NOT_NORMAL * math.sqrt(24.0 / n))
+
+
+def gaussian_bound(
+    first: np.ndarray, second: np.ndarray, delta: float, confidence: float = CONFIDENCE
+) -> Bound | None:
+    """Bound epsilon by the distance of two normal samples of equal spread.
+
+    Parameters
+    ----------
+    first, second : ndarray (N,), (M,)
+        What a linear statistic, fixed before, makes of the releases of two neighbours; the first is the larger one.
+    delta : float
+        Goes with epsilon.
+    confidence : float
+        Of the bound.
+
+    Returns
+    -------
+    Bound or None
+        None where the samples do not look normal, by their skewness and kurtosis.
+    """
+    if min(first.size, second.size) < 8:
+        return None
+    move = float(first.mean() - second.mean())
+    spread = math.sqrt((float(first.var(ddof=1)) + float(second.var(ddof=1))) / 2.0)
+    if spread <= 1e-12 * abs(move):
+        return Bound(math.inf, math.inf) if move else None
+    if spread == 0.0 or not (_looks_normal(first) and _looks_normal(second)):
+        return None
+    mu = move / spread
+    low = mu - float(ndtri(confidence)) * _signal_error(mu, first.size, second.size)
+    return Bound(_epsilon_of(low, delta), _epsilon_of(mu, delta))
+
+
+def _best_threshold_counts(mu: float, delta: float, runs: float) -> np.ndarray:
+    """Bounds by expected counts for two normal distributions mu apart, for a grid of thresholds."""
+    thresholds = np.linspace(-6.0, mu + 6.0, 400)
+    return counts_bound(runs * ndtr(mu - thresholds), runs, runs * ndtr(-thresholds), runs, delta)
+
+
+def counts_ceiling(epsilon: float, delta: float, runs: float) -> float:
+    """Bound by counts that so many runs on each neighbour can be expected to show of exact Gaussian noise."""
+    return min(float(np.max(_best_threshold_counts(gaussian_signal(epsilon, delta), delta, runs))), epsilon)
+
+
+def f_dp_ceiling(epsilon: float, delta: float, runs: float) -> float:
+    """Compute the same for `f_dp_bound`."""
+    mu = gaussian_signal(epsilon, delta)
+    miss = (1.0 - CONFIDENCE) / 2.0
+    thresholds = np.linspace(-1.0, mu + 1.0, 200)
+    low = limits(runs * ndtr(mu - thresholds), runs, miss)[0]
+    high = limits(runs * ndtr(-thresholds), runs, miss)[1]
+    return _epsilon_of(float(np.max(ndtri(low) - ndtri(high))), delta)
+
+
+def gaussian_ceiling(epsilon: float, delta: float, runs: float) -> float:
+    """Compute the same for `gaussian_bound`."""
+    mu = gaussian_signal(epsilon, delta)
+    return _epsilon_of(mu - float(ndtri(CONFIDENCE)) * _signal_error(mu, runs, runs), delta)
+
+
+def pure_ceiling(epsilon: float, delta: float, runs: float) -> float:
+    """Compute the same for the (epsilon, delta)-DP release that counts tell most of: randomised response or rarer."""
+    shares = np.concatenate([np.logspace(-6, -0.3, 200), np.linspace(0.5, 1.0 - 1e-6, 400)])
+    # Of an event with probability p on one dataset, both its own and its complement's are bounded on the other.
+    others = np.maximum((shares - delta) * math.exp(-epsilon), 1.0 - delta - (1.0 - shares) * math.exp(epsilon))
+    others = np.clip(others, 0.0, 1.0)
+    return min(float(np.max(counts_bound(runs * shares, runs, runs * others, runs, delta))), epsilon)
+
+
+def _one_run_p_value(n_canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """Probability of at least so many right guesses under (epsilon, delta)-DP, at most."""
+    q = 1.0 / (1.0 + math.exp(-epsilon))
+    beta = float(scipy.stats.binom.sf(right - 1, guesses, q))
+    if delta == 0.0:
+        return min(1.0, beta)
+    mass = scipy.stats.binom.pmf(right - np.arange(1, right + 1), guesses, q)
+    alpha = float(np.max(np.cumsum(mass) / np.arange(1, right + 1), initial=0.0))
+    return min(1.0, beta + 2.0 * n_canaries * delta * alpha)
+
+
+def one_run_bound(
+    n_canaries: int, guesses: int, right: int, delta: float, confidence: float = CONFIDENCE
+) -> Bound:
+    """Bound epsilon by the guesses of one run with many canaries.
+
+    Parameters
+    ----------
+    n_canaries : int
+        Canaries, each in the training rows or not by the toss of a coin.
+    guesses, right : int
+        How many of them were guessed, and how many of the guesses were right.
+    delta : float
+        Goes with epsilon.
+    confidence : float
+        Of the bound.
+
+    Returns
+    -------
+    Bound
+        Steinke, Nasr and Jagielski (2023), Theorem 5.2; add_remove.
+    """
+    if not 0 <= right <= guesses <= n_canaries:
+        raise ValueError(f"n_canaries={n_canaries}, guesses={guesses}, right={right}: no such counts")
+    if right == 0:
+        return Bound(0.0, 0.0)
+    low, high = 0.0, 50.0
+    if _one_run_p_value(n_canaries, guesses, right, 0.0, delta) > 1.0 - confidence:
+        high = 0.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2.0
+        refuted = _one_run_p_value(n_canaries, guesses, right, middle, delta) <= 1.0 - confidence
+        low, high = (middle, high) if refuted else (low, middle)
+    share = right / guesses
+    return Bound(low, math.inf if share == 1.0 else max(0.0, math.log(share / (1.0 - share))))
