@@ -15,6 +15,8 @@ sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 from privsvm.errors import PrivSVMError
 from privsvm.digests import canonical_json
 from privsvm.pipeline.graph import (
+    audit_code,
+    audit_parameters,
     condense_parameters,
     download_parameters,
     file_digest,
@@ -28,6 +30,7 @@ from privsvm.pipeline.graph import (
 )
 from privsvm.pipeline.own_files import close_folders
 from privsvm.pipeline.params import (
+    audited_methods,
     check_params,
     method_parameters,
     protocol_methods,

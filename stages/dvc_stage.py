@@ -21,7 +21,7 @@ from privsvm.data.catalogue import raw_files
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.graph import PROTOCOL_RULES
 from privsvm.pipeline.own_files import close_folders
-from privsvm.pipeline.params import protocol_methods, read_params, train_jobs
+from privsvm.pipeline.params import audited_methods, protocol_methods, read_params, train_jobs
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
 
@@ -67,6 +67,15 @@ def train(params: Params, method: str) -> None:
     snakemake(rules, [f"{name}{kind}" for name in results for kind in kinds])
 
 
+def audit(params: Params) -> None:
+    """Audit every private method."""
+    # DVC wants the folder also where there is nothing to audit.
+    Path("data/audits").mkdir(parents=True, exist_ok=True)
+    files = [f"data/audits/{method}.json" for method in audited_methods(params)]
+    if files:
+        snakemake(["audit"], files)
+
+
 def report(params: Params) -> None:
     """Write the report and log to MLflow; nothing is left for Snakemake's rule `record` to do."""
     snakemake(["track", "report"], ["reports/index.html", "reports/tracking.json"])
@@ -74,7 +83,12 @@ def report(params: Params) -> None:
     Path("logs/recorded").touch()
 
 
-STAGES: dict[str, Callable[[Params], None]] = {"inputs": make_inputs, "jobs": write_jobs, "report": report}
+STAGES: dict[str, Callable[[Params], None]] = {
+    "inputs": make_inputs,
+    "jobs": write_jobs,
+    "audit": audit,
+    "report": report,
+}
 STAGES_OF_ONE: dict[str, tuple[str, Callable[[Params, str], None]]] = {
     "download": ("datasets", download),
     "prepare": ("datasets", prepare),

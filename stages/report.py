@@ -16,6 +16,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--timings", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--condensing", nargs="*", default=[], metavar="FILE", help="timings of the stage condense")
     parser.add_argument("--attacks", nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--audits", nargs="*", default=[], metavar="FILE", help="records of the stage audit")
     parser.add_argument("--prepared", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--output-html", required=True, metavar="FILE")
     parser.add_argument("--output-metrics", required=True, metavar="FILE")
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
         timings=records.read_timings(options.timings),
         condensing=records.read_condensing(options.condensing),
         attacks=records.read_attacks(options.attacks, results),
+        audits=records.read_audits(options.audits),
         prepared=records.read_prepared(options.prepared),
         origin=reporting.provenance(),
         experiment=str(parameters.get("experiment", results[0].experiment)),

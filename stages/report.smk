@@ -4,6 +4,7 @@ rule report:
         results=RESULTS,
         timings=TIMINGS,
         attacks=ATTACKS,
+        audits=AUDITS,
         condensing=CONDENSING,
         prepared=PREPARED,
     output:
@@ -22,6 +23,7 @@ rule report:
         files=argument_file(
             "report",
             *("--results", *RESULTS, "--timings", *TIMINGS, "--attacks", *ATTACKS),
+            *("--audits", *AUDITS),
             *("--condensing", *CONDENSING, "--prepared", *PREPARED),
         ),
         parameters=report_parameters(PARAMS),

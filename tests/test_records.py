@@ -22,6 +22,9 @@ from privsvm.privacy.facts import Facts
 from privsvm.privacy.gate import Stored
 from privsvm.privacy.guarantee import Guarantee, Witness, weakest_status
 from privsvm.records import (
+    AuditBound,
+    AuditCell,
+    AuditRecord,
     CondensedRowsAttack,
     CondensedSplit,
     CondenseTimings,
@@ -221,12 +224,45 @@ ENTITIES = st.builds(
 )
 ORIGINS = st.sampled_from(["declared", "data"])
 OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=2)
+
+
+@st.composite
+def audit_cells(draw: st.DrawFn) -> AuditCell:
+    numbers = sorted(draw(st.lists(st.floats(0.0, 50.0), min_size=3, max_size=3)))
+    bound = AuditBound(
+        kind=draw(st.sampled_from(["counts", "f_dp", "gaussian", "one_run"])),
+        sure=numbers[0],
+        epsilon=numbers[1],
+        estimate=draw(st.sampled_from([numbers[2], math.inf])),
+        ceiling=draw(st.floats(0.0, 50.0)),
+    )
+    return AuditCell(
+        relation=draw(NEIGHBOURS),
+        epsilon=draw(st.floats(0.1, 50.0)),
+        delta=draw(st.floats(0.0, 0.1)),
+        status=draw(st.sampled_from(["proved", "claimed"])),
+        epsilon_proved=draw(st.sampled_from([1.0, math.inf])),
+        event=draw(st.none() | NAMES),
+        pair=draw(NAMES),
+        draws=draw(POSITIVES),
+        bounds=(bound,),
+        refuted=draw(st.booleans()),
+    )
+
+
 RECORDS = {
     Guarantee: guarantees(),
     SavedModels: saved_models(),
     ModelRecord: model_records(),
     Result: results(),
     CondensedRowsAttack: condensed_attacks(),
+    AuditRecord: st.builds(
+        AuditRecord,
+        method=NAMES,
+        implementation=NAMES,
+        parameters=st.dictionaries(NAMES, NUMBERS, max_size=2),
+        cells=st.lists(audit_cells(), max_size=2).map(tuple),
+    ),
     KnownSampleAttack: st.builds(
         KnownSampleAttack,
         method=NAMES,
@@ -551,7 +587,8 @@ def test_records_are_the_only_reader_of_their_files() -> None:
 def test_every_key_is_documented(form: type[Any]) -> None:
     page = (Path(__file__).parents[1] / "docs/files.md").read_text()
     words = {word for code in re.findall(r"`([^`]+)`", page) for word in re.findall(r"\w+", code)}
-    nested = {"facts": Facts, "curve": RecoveryErrors, "membership": Membership, "witness": Witness, "summary": Summary}
+    nested = {"facts": Facts, "curve": RecoveryErrors, "membership": Membership, "witness": Witness, "summary": Summary,
+              "cells": AuditCell, "bounds": AuditBound}  # fmt: skip
     for field in dataclasses.fields(form):
         assert field.name in words
         if field.name in nested:

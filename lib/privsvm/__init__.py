@@ -23,6 +23,7 @@ _OTHERS = {
     "PrivSVMError": "privsvm.errors",
     "PublicSchema": "privsvm.data.public_schema",
     "save": "privsvm.release.model",
+    "audit": "privsvm.auditing.estimators",
 }
 
 

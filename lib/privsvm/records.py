@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attack",
+    "AuditBound",
+    "AuditCell",
+    "AuditRecord",
     "Condense",
     "CondenseTimings",
     "CondensedRowsAttack",
@@ -46,6 +49,7 @@ __all__ = [
     "parse",
     "read",
     "read_attacks",
+    "read_audits",
     "read_condensing",
     "read_prepared",
     "read_results",
@@ -203,6 +207,84 @@ class KnownSampleAttack(_Record):
 
 
 Attack = KnownSampleAttack | CondensedRowsAttack
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditBound(_Record):
+    """A lower bound on epsilon from sampled releases; see `privsvm.auditing.cells.CellBound`."""
+
+    kind: Literal["counts", "f_dp", "gaussian", "one_run"]
+    epsilon: ExtendedFloat
+    sure: ExtendedFloat
+    estimate: ExtendedFloat
+    ceiling: ExtendedFloat
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sure <= self.epsilon <= self.estimate:
+            raise ValueError(f"epsilon is {self.epsilon}: must lie between sure, {self.sure}, and the estimate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditCell(_Record):
+    """What the audit of one stated epsilon found.
+
+    Attributes
+    ----------
+    relation : {"replace_one", "add_remove"}
+        Between the two datasets.
+    epsilon, delta : float
+        What is stated.
+    status : {"proved", "claimed", "none"}
+        Of the audited releases.
+    epsilon_proved : float
+        Infinite where nothing is proved.
+    event : str or None
+        Kind of the releases' event.
+    pair : str
+        The two datasets, in words.
+    draws : int
+        Releases of both together.
+    bounds : tuple of AuditBound
+        By counts of an event; of Gaussian noise also by its trade-off curve, by normal samples and by one run.
+    refuted : bool
+        Whether a bound that a whole run can build on, and fresh draws too, lie above what is proved or stated.
+    """
+
+    relation: Neighbours
+    epsilon: NotNegative
+    delta: Share
+    status: Status
+    epsilon_proved: ExtendedFloat
+    event: str | None
+    pair: Name
+    draws: Positive
+    bounds: Annotated[tuple[AuditBound, ...], MinLen(1)]
+    refuted: bool
+
+    @property
+    def best(self) -> AuditBound:
+        """The bound that says most."""
+        return max(self.bounds, key=lambda bound: bound.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRecord(_Record):
+    """What audits of the releases of one method found.
+
+    Attributes
+    ----------
+    method, implementation : str
+        Name of the entry, and the file of the method.
+    parameters : dict
+        Of the entry; what the audit changed in them, docs/auditing.md says.
+    cells : tuple of AuditCell
+        One for each relation and stated epsilon.
+    """
+
+    method: Name
+    implementation: Name
+    parameters: dict[str, Any]
+    cells: tuple[AuditCell, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -735,6 +817,11 @@ def read_attacks(paths: Iterable[str | os.PathLike[str]], results: Iterable[Resu
         if same != attack:
             raise PrivSVMError(f"{source}: differs from {first}, the same attack; run both again")
     return [attack for _key, (_source, attack) in sorted(found.items(), key=lambda item: item[0])]
+
+
+def read_audits(paths: Iterable[str | os.PathLike[str]]) -> list[AuditRecord]:
+    """Read what the audits of releases found, ordered by method."""
+    return sorted((read(AuditRecord, path) for path in paths), key=lambda record: record.method)
 
 
 def read_tracked(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:

@@ -22,6 +22,7 @@ SMALL = {
     "datasets": {"wine": {"scaling": "bounds"}, "breast_cancer": {"scaling": "bounds"}},
     "protocol": {"kind": "holdout", "repeats": 2, "test_size": 0.25, "stratified": True},
     "privacy": {"epsilons": [0.5, 4.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2},
+    "audit": {"draws": 400, "epsilons": [1.0]},
     "methods": {
         "svm": {"implementation": "svm", "kernel": "linear", "C": 1.0},
         "majority": {"implementation": "majority"},

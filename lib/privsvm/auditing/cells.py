@@ -99,9 +99,7 @@ def _values(draw: Draw, dataset: int, n: int, part: str, statistic: Statistic) -
     )
 
 
-def audit_cell(
-    draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian: bool, pure: bool = False
-) -> tuple[CellBound, ...]:
+def audit_cell(draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian: bool) -> tuple[CellBound, ...]:
     """Bound epsilon from below by releases of two neighbours.
 
     Parameters
@@ -114,8 +112,6 @@ def audit_cell(
         What is stated; delta goes with the bounds too.
     gaussian : bool
         Whether the release is composed of Gaussian noise alone, whose trade-off curve may be assumed.
-    pure : bool, default=False
-        Whether ceilings are those of the release that counts tell most of, in place of Gaussian noise.
 
     Returns
     -------
@@ -135,7 +131,7 @@ def audit_cell(
     low, sure = (float(counts_bound(*hits, delta, confidence)) for confidence in (CONFIDENCE, SURE))
     with np.errstate(divide="ignore"):
         ratio = float(np.log(max(hits[0] / hits[1] - delta, 0.0)) - np.log(hits[2] / hits[3])) if hits[0] else 0.0
-    ceiling = pure_ceiling if pure else counts_ceiling
+    ceiling = counts_ceiling if gaussian else pure_ceiling
     bounds = [CellBound("counts", low, sure, max(ratio, 0.0), ceiling(epsilon, delta, runs))]
     if gaussian:
         hits = choose_threshold(chosen[0], others[0], counted, delta, symmetric=True).count(chosen[1], others[1])

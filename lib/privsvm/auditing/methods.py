@@ -27,10 +27,10 @@ from privsvm.privacy.events import (
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.lower_bounds import CONFIDENCE, one_run_bound
 
-__all__ = ["MethodCell", "audit_method", "is_audited", "released_numbers", "relations_of", "worst_parameters"]
+__all__ = ["MethodCell", "audit_method", "is_audited", "relations_of", "released_numbers", "worst_parameters"]
 
-# Public parameters at which one row pulls hardest, for those that an estimator has: weights stay near zero, where losses
-# are linear and gradients as long as their clip. Feature maps and selections are small, so that draws are cheap.
+# Public parameters at which one row pulls hardest, for those that an estimator has: weights stay near zero, where
+# losses are linear and gradients as long as their clip. Feature maps and selections are small, so that draws are cheap.
 _WORST: Mapping[str, Any] = {
     "C": 0.005,
     "learning_rate": 1e-9,
@@ -129,10 +129,10 @@ def worst_parameters(estimator_class: Any, parameters: Mapping[str, Any]) -> dic
         Only values that the estimator accepts.
     """
     declared = estimator_class.declared
-    changed = dict(parameters)
-    for name, value in _WORST.items():
-        if name in declared and declared[name].constraint.accepts(value):
-            changed[name] = value
+    worst = {
+        name: value for name, value in _WORST.items() if name in declared and declared[name].constraint.accepts(value)
+    }
+    changed = {**parameters, **worst}
     for name, most in _MOST.items():
         if name in declared:
             changed[name] = min(int(changed.get(name, declared[name].default)), most)
@@ -164,7 +164,7 @@ def released_numbers(path: Any, index: int, aligned: bool = True) -> np.ndarray:
     """
     n_epsilons, n_repeats = len(path.epsilons), path.n_repeats
     columns, shared = [], []
-    own = {name: array for name, array in path.arrays().items()}
+    own = dict(path.arrays())
     for array in own.values():
         if array.shape[:2] == (n_epsilons, n_repeats):
             columns.append(np.asarray(array[index], dtype=np.float64).reshape(n_repeats, -1))
@@ -313,13 +313,12 @@ def audit_method(
             guarantee = estimator.release_path(*pair.first, [epsilon], 1, seed).guarantees[0]
             own_delta = float(guarantee.delta or 0.0)
             stated = guarantee.epsilon_requested
-            pure = not gaussian
             bounds: tuple[CellBound, ...] = ()
             confirmed = True
             # A bound above what is stated counts only if fresh draws say so again.
             for look in ("first look", "second look"):
                 draw = _draw_of(estimator, pair, epsilon, known_event, (key, seed, relation, look))
-                again = audit_cell(draw, n_draws, stated, own_delta, gaussian, pure)
+                again = audit_cell(draw, n_draws, stated, own_delta, gaussian)
                 if look == "first look":
                     bounds = again
                 confirmed = _refuted(again, guarantee)
@@ -341,5 +340,3 @@ def audit_method(
                 )
             )
     return cells
-
-

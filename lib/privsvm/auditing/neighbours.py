@@ -54,7 +54,9 @@ def _around(
     yield Pair(f"{what}, and a row of zeros", first, _with(rows, labels, np.zeros_like(row), one))
 
 
-def made_up_pairs(n_classes: int, relation: Neighbours, bound: float, sizes: Sequence[float] = (1.0, 1e3)) -> list[Pair]:
+def made_up_pairs(
+    n_classes: int, relation: Neighbours, bound: float, sizes: Sequence[float] = (1.0, 1e3)
+) -> list[Pair]:
     """Make pairs of a few rows with one feature: one row as long as it may be, or longer, beside rows of zeros.
 
     Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
@@ -76,7 +78,7 @@ def made_up_pairs(n_classes: int, relation: Neighbours, bound: float, sizes: Seq
     """
     _check_relation(relation)
     rows, labels = np.zeros((n_classes, 1)), np.arange(n_classes)
-    pairs = []
+    pairs: list[Pair] = []
     for size in sizes:
         length = f"norm {bound * size:.3g}"
         what = f"a made-up row of {length} beside {n_classes} rows of zeros"
@@ -121,7 +123,9 @@ def pairs_around(X: np.ndarray, y: np.ndarray, relation: Neighbours, seed: int, 
         "a row at the upper limits of the features": reach,
         "a row ten times beyond the limits of the features": 10.0 * reach,
         "a row a thousand times beyond the limits of the features": 1e3 * reach,
-        "a row with one feature a thousand times beyond its limits": np.where(np.arange(len(reach)) == 0, 1e3 * reach, 0.0),
+        "a row with one feature a thousand times beyond its limits": np.where(
+            np.arange(len(reach)) == 0, 1e3 * reach, 0.0
+        ),
     }
     for number in range(n_random):
         signs = rng.choice([-1.0, 1.0], size=len(reach))
@@ -143,7 +147,9 @@ def pairs_around(X: np.ndarray, y: np.ndarray, relation: Neighbours, seed: int, 
         else:
             near = X.copy()
             near[index] = np.median(X, axis=0)
-            pairs.append(Pair(f"the given rows, and row {index}, which stands out, put in their middle", (X, y), (near, y)))
+            pairs.append(
+                Pair(f"the given rows, and row {index}, which stands out, put in their middle", (X, y), (near, y))
+            )
     return pairs
 
 

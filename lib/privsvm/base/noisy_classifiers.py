@@ -168,8 +168,6 @@ class NoisyGradientClassifier(PrivateClassifier):
             composition=self._composition,
             scaling=self._scaling,
             automatic_rate=self.learning_rate == "auto",
-            audit=audit,
-            data_norm=norm,
         )
         what, reference = self._words()
         guarantees = release.guarantees(what, rng, reference, facts_of_call(self.classes, n_rows=self.n_rows))

@@ -22,20 +22,16 @@ from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.base.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath, UnitLinearPath
 from privsvm.base.validation import check_choice
-from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
-from privsvm.privacy.audit import sampled_witness
 from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, PoissonSampled, SelfComposed
 from privsvm.privacy.facts import Facts
 from privsvm.privacy.gate import ONE_MODEL, grant
-from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
 from privsvm.solvers.noisy_gradient import (
     GradientSteps,
-    clipped_gradient_sum,
     noisy_gradient_steps,
     prepare_rows,
-    repeated_noisy_gradient_steps,
 )
 
 __all__ = [
@@ -47,9 +43,6 @@ __all__ = [
 
 # How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
 _AUTOMATIC = 0.25
-
-# Models that the audit trains on either dataset of its pair.
-_AUDIT_RUNS = 4000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,8 +124,6 @@ class NoisyGradientRelease:
         What was asked for, of all parts together.
     delta : float
         Of all parts together.
-    witnesses : tuple of Witness or None (E)
-        Lower bounds on epsilon, where asked for.
     seconds : float
         Of all trainings.
     """
@@ -146,7 +137,6 @@ class NoisyGradientRelease:
     features: tuple[np.ndarray, ...]
     epsilons: tuple[float, ...]
     delta: float
-    witnesses: tuple[Witness | None, ...]
     seconds: float
 
     def guarantees(
@@ -175,7 +165,7 @@ class NoisyGradientRelease:
         """
         plan, guarantees = self.plan, []
         rows = "declared" if plan.declared else "counted"
-        for epsilon, mechanism, witness in zip(self.epsilons, self.mechanisms, self.witnesses, strict=True):
+        for epsilon, mechanism in zip(self.epsilons, self.mechanisms, strict=True):
             before = {
                 "none": "",
                 "centre": "a noisy mean of unit rows, then ",
@@ -220,7 +210,6 @@ class NoisyGradientRelease:
                     NOISE_ASSUMPTION,
                 ),
                 reference=reference,
-                witness=witness,
             )
             guarantees.append(guarantee)
         return tuple(guarantees)
@@ -260,8 +249,6 @@ def release_noisy_gradient(
     composition: str = "joint",
     scaling: str = "none",
     automatic_rate: bool = False,
-    audit: bool = False,
-    data_norm: float = math.inf,
 ) -> NoisyGradientRelease:
     """Train one model for every epsilon and repeat.
 
@@ -297,10 +284,6 @@ def release_noisy_gradient(
         See `privsvm.base.private_scaling`; not for naive composition.
     automatic_rate : bool, default=False
         Whether the learning rate follows from epsilon, the number of rows and the number of steps.
-    audit : bool, default=False
-        Whether to train models on a made-up pair of neighbours, for a witness.
-    data_norm : float, default=inf
-        Norm that the rows are known to keep to; the audit's row does too.
 
     Returns
     -------
@@ -364,9 +347,6 @@ def release_noisy_gradient(
     with one_blas_thread(), thread_pool(n_threads) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
     seconds = time.perf_counter() - started
-    witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
-    if audit:
-        witnesses = tuple(_witness(own, n_vectors, parts, delta, neighbours, data_norm, scaling) for own in planned)
     shape = (len(epsilons), repeats)
     stacked = [np.stack(arrays) for arrays in zip(*results, strict=True)]
     coef, intercept, *features = (array.reshape(*shape, *array.shape[1:]) for array in stacked)
@@ -384,7 +364,6 @@ def release_noisy_gradient(
         features=tuple(features),
         epsilons=tuple(epsilons),
         delta=delta,
-        witnesses=witnesses,
         seconds=seconds,
     )
 
@@ -399,54 +378,3 @@ def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: Sampled
     if steps.optimizer == "adam":
         return rate * mechanism.noise_multiplier
     return rate * plan.n_rows * (1.0 - steps.momentum) / steps.max_grad_norm
-
-
-def _witness(
-    steps: GradientSteps,
-    n_vectors: int,
-    parts: int,
-    delta: float,
-    neighbours: Neighbours,
-    data_norm: float,
-    scaling: str,
-) -> Witness:
-    """Lower bound on epsilon from many models trained on one row, and on none or on that row under another label.
-
-    The row has one feature, just long enough for its gradient to be clipped, so that it pulls as hard as a row may
-    and goes on doing so while it is drawn again. Of scaled rows, which have norm 1 at most, the models are trained
-    given what the scaling released: along the scaled row, they are those of one feature.
-    """
-    if scaling != "none":
-        data_norm = 1.0
-    vectors = n_vectors // parts
-    # No gradient of a row of norm 1 is longer than this at weights of zero.
-    longest = 2.0 * steps.loss_weight * vectors * math.hypot(1.0, steps.intercept_scale)
-    unclipped = dataclasses.replace(steps, max_grad_norm=longest, noise_scale=0.0)
-    start = np.zeros((vectors, 1)), np.zeros(vectors)
-    gradient = clipped_gradient_sum(np.ones((1, 1)), np.zeros(1, dtype=np.int64), *start, unclipped)
-    unit = float(np.linalg.norm(np.concatenate([part.ravel() for part in gradient])))
-    row = np.full((1, 1), min(2.0 * steps.max_grad_norm / unit, data_norm * (1 - 1e-9)))
-
-    def models(label: int | None) -> np.ndarray:
-        # Made-up rows: a public seed gives nothing away.
-        stream = seeded_stream(0, "audit", str(label), steps.noise_scale, steps.n_steps)
-        X, codes = (row[:0], np.zeros(0)) if label is None else (row, np.full(1, label))
-        found = []
-        for part in range(parts):
-            own = (codes == part if parts > 1 else codes).astype(np.int64)
-            coef, intercept = repeated_noisy_gradient_steps(X, own, vectors, steps, stream, _AUDIT_RUNS)
-            found += [coef.reshape(_AUDIT_RUNS, -1), intercept]
-        return np.concatenate(found, axis=1)
-
-    if neighbours == "add_remove":
-        other, pair = None, "one made-up row, and none"
-    else:
-        other, pair = 1, "one made-up row under two different labels"
-    given = "" if scaling == "none" else ", given the released scaling, which costs more"
-    return sampled_witness(
-        models(0),
-        models(other),
-        delta,
-        neighbours,
-        f"{pair}, with the same public numbers{given}; {_AUDIT_RUNS} models trained on each",
-    )

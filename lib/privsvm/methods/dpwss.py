@@ -20,20 +20,14 @@ from sklearn.base import ClassifierMixin
 from privsvm.base.estimators import NoiseStreams, ReleasedClassifier, disclose_noise, noise_generators
 from privsvm.base.one_vs_one import KernelSVMParameters
 from privsvm.base.parameters import ALLOW_UNSOUND, EPSILON, LABELS, RANDOM_STATE, parameter
-from privsvm.base.perturbation import TOO_FEW_ROWS, extreme_rows
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, ReleasedPath
 from privsvm.base.validation import check_consent, check_positive, check_training_data, common_tags
 from privsvm.constraints import SHARE, one_of
-from privsvm.numerics.streams import seeded_stream
-from privsvm.privacy.audit import sampled_witness, verbatim_row_witness
+from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
 
 __all__ = ["ESTIMATOR", "DPWSSClassifier"]
-
-# The audit trains on this many rows of each of two classes, and so often on each of two datasets.
-_AUDIT_ROWS = 20
-_AUDIT_RUNS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,8 +153,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
         rng : callable, numpy.random.Generator, int or None
             See `privsvm.base.estimators.noise_streams`.
         audit : bool, default=False
-            Put a witness into the guarantees. Kernel ``linear``: a lower bound on epsilon from a thousand trainings on
-            each of two neighbouring datasets of a few dozen rows. Others: a released row that a neighbour lacks.
+            Put a witness into the guarantees, but for the kernel ``linear``: a released row that a neighbour lacks.
 
         Returns
         -------
@@ -202,11 +195,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
             "intercept": np.array([[training.intercept for training in row] for row in trainings]),
         }
         if self.kernel == "linear":
-            witnesses = self._sampled_witnesses(X, codes, budgets) if audit else [None] * len(budgets)
-            guarantees = [
-                disclose_noise(self._guarantee(epsilon, witness), rng)
-                for epsilon, witness in zip(budgets, witnesses, strict=True)
-            ]
+            guarantees = [disclose_noise(self._guarantee(epsilon, None), rng) for epsilon in budgets]
             coef = np.array([[training.coef for training in row] for row in trainings])
             kind = LinearPath if n_classes == 2 else OneVsOneLinearPath
             return kind(guarantees=tuple(guarantees), coef=coef, **common), every[-1]
@@ -311,42 +300,6 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
                 ),
             )
         return witness
-
-    def _sampled_witnesses(self, X, codes: np.ndarray, budgets: list[float]) -> list[Witness]:
-        """One witness for each epsilon, from trainings on two small neighbouring datasets.
-
-        The claim is one for all datasets, so a few training rows serve, and one extreme row among them.
-        """
-        counts = np.bincount(codes)
-        pair = np.sort(np.argsort(-counts, kind="stable")[:2])
-        draw = seeded_stream(0, "audit rows")
-        chosen = [draw.permutation(np.flatnonzero(codes == code))[:_AUDIT_ROWS] for code in pair]
-        if min(len(rows) for rows in chosen) < 2:
-            return [Witness(epsilon=0.0, neighbours=self.neighbours, description=TOO_FEW_ROWS) for _ in budgets]
-        rows = np.concatenate(chosen)
-        kept = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
-        labels = np.repeat([0, 1], [len(part) for part in chosen])
-        extreme = extreme_rows(X)[0]
-        changed = np.vstack([kept, extreme])
-        # The label that the row fits worse moves the solution more.
-        distances = [float(np.linalg.norm(extreme - kept[labels == code].mean(axis=0))) for code in (0, 1)]
-        label = int(np.argmax(distances))
-        other = (changed, np.append(labels, 1 - label)) if self.neighbours == "replace_one" else (kept, labels)
-        sets = ((changed, np.append(labels, label)), other)
-        how = "under two different labels" if self.neighbours == "replace_one" else "and without it"
-        description = (
-            f"{rows.size} training rows of one split and a row from the corners of the features' ranges, {how}; "
-            f"{_AUDIT_RUNS} trainings on each data set"
-        )
-        witnesses = []
-        for epsilon in budgets:
-            released = []
-            for number, (data, names) in enumerate(sets):
-                rng = seeded_stream(0, "audit draws", epsilon, number)
-                runs = self._train(data, names, 2, 1.0, [epsilon] * _AUDIT_RUNS, [rng] * _AUDIT_RUNS)
-                released.append(np.array([np.append(run.coef[0], run.intercept) for run in runs]))
-            witnesses.append(sampled_witness(released[0], released[1], 0.0, self.neighbours, description))
-        return witnesses
 
     def _guarantee(self, epsilon: float, witness: Witness | None) -> Guarantee:
         reason = (

@@ -28,6 +28,7 @@ def method_schemas() -> dict[str, Any]:
     return {
         implementation: {
             "type": "object",
+            "private": "epsilon" in estimator_class(implementation).declared,  # type: ignore[attr-defined]
             "properties": {
                 name: {**item.constraint.to_schema(), "default": item.default}
                 for name, item in _settable(implementation).items()

@@ -16,12 +16,14 @@ from typing import Any
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.files import write_json
 from privsvm.pipeline.methods import ForeignSource, foreign_source, is_foreign, module_name
-from privsvm.pipeline.params import method_parameters
+from privsvm.pipeline.params import entry_parameters, method_parameters
 from privsvm.pipeline.sources import closure_digest
 
 __all__ = [
     "PROTOCOL_RULES",
     "SCRIPTS",
+    "audit_code",
+    "audit_parameters",
     "condense_parameters",
     "download_parameters",
     "file_digest",
@@ -42,6 +44,7 @@ SCRIPTS = {
     "condense": "stages/condense.py",
     "train": "stages/train.py",
     "evaluate": "stages/evaluate.py",
+    "audit": "stages/audit.py",
     "agree": "stages/protocol/agree.py",
     "partition": "stages/protocol/partition.py",
     "draw": "stages/protocol/draw.py",
@@ -78,6 +81,12 @@ def one_method_code(implementation: str) -> str:
         return closure_digest(SCRIPTS["train"], module_name(implementation))
     source = foreign_code(implementation)
     return f"{closure_digest(SCRIPTS['train'])} {source.package} {source.version} {source.digest}"
+
+
+@functools.cache
+def audit_code(implementation: str) -> str:
+    """Compute the digest of the code that audits one method: the script, the method, and all that they import."""
+    return closure_digest(SCRIPTS["audit"], module_name(implementation))
 
 
 def own_file(params: Mapping[str, Any], dataset: str) -> str | None:
@@ -143,6 +152,19 @@ def train_parameters(params: Mapping[str, Any], method: str, dataset: str) -> st
             **common,
             "implementation": params["methods"][method]["implementation"],
             "parameters": method_parameters(params, method, dataset),
+        }
+    )
+
+
+def audit_parameters(params: Mapping[str, Any], method: str) -> str:
+    """Parameters of the job that audits a method, as canonical JSON."""
+    return canonical_json(
+        {
+            **params["audit"],
+            **{key: params["privacy"][key] for key in ("delta", "neighbours")},
+            "implementation": params["methods"][method]["implementation"],
+            "parameters": entry_parameters(params, method),
+            "seed": params["seed"],
         }
     )
 

@@ -20,9 +20,11 @@ from privsvm.pipeline.methods import check_installed, estimator_class, implement
 from privsvm.pipeline.params_file import Places, load_params, with_place
 
 __all__ = [
+    "audited_methods",
     "check_params",
     "coerce_numbers",
     "entity_names",
+    "entry_parameters",
     "implementation_parameters",
     "method_parameters",
     "params_schema",
@@ -111,6 +113,18 @@ class MethodEntry(pydantic.BaseModel):
         return self.model_extra or {}
 
 
+class Audit(Model):
+    """How the released models of private methods are audited."""
+
+    draws: Annotated[int, Obeys(whole(400))]
+    epsilons: Annotated[list[Annotated[float, Obeys(_EPSILON)]], pydantic.Field(min_length=1)]
+
+    @pydantic.field_validator("epsilons")
+    @classmethod
+    def _different(cls, values: list[float]) -> list[float]:
+        return _all_different(values, "must be a list of different epsilons")
+
+
 class Report(Model):
     """What the report shows."""
 
@@ -134,6 +148,7 @@ class Params(Model):
     condense: Annotated[str, Obeys(one_of("none", "ci", "fcm"))]
     privacy: Privacy
     methods: Annotated[dict[Annotated[str, Obeys(_METHOD_NAME)], MethodEntry], pydantic.Field(min_length=1)]
+    audit: Audit
     report: Report
     mlflow: MLflow
 
@@ -319,8 +334,29 @@ def method_parameters(params: Mapping[str, Any], method: str, dataset: str) -> d
         The entry's parameters with those of ``per_dataset`` over them.
     """
     entry = params["methods"][method]
-    own = {key: value for key, value in entry.items() if key not in _ENTRY_KEYS}
-    return {**own, **((entry.get("per_dataset") or {}).get(dataset) or {})}
+    return {**entry_parameters(params, method), **((entry.get("per_dataset") or {}).get(dataset) or {})}
+
+
+def entry_parameters(params: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """Parameters of one method that its entry gives for all datasets."""
+    return {key: value for key, value in params["methods"][method].items() if key not in _ENTRY_KEYS}
+
+
+def audited_methods(params: Mapping[str, Any]) -> list[str]:
+    """Names of the entries whose implementation states an epsilon and is a file of `privsvm.methods`.
+
+    They are read from the generated schema, as parameters are.
+    """
+    return [name for name, entry in params["methods"].items() if _states_epsilon(entry["implementation"])]
+
+
+@functools.cache
+def _states_epsilon(implementation: str) -> bool:
+    if is_foreign(implementation):
+        return False
+    if implementation in _generated():
+        return bool(_generated()[implementation]["private"])
+    return "epsilon" in estimator_class(implementation).declared  # type: ignore[attr-defined]
 
 
 def train_jobs(params: Mapping[str, Any]) -> list[tuple[str, str]]:

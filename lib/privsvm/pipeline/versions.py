@@ -19,6 +19,8 @@ from privsvm.files import write_json, write_text
 from privsvm.pipeline.graph import (
     PROTOCOL_RULES,
     SCRIPTS,
+    audit_code,
+    audit_parameters,
     condense_parameters,
     download_parameters,
     file_digest,
@@ -31,7 +33,7 @@ from privsvm.pipeline.graph import (
     train_parameters,
 )
 from privsvm.pipeline.methods import foreign_files, is_foreign
-from privsvm.pipeline.params import protocol_methods, train_jobs
+from privsvm.pipeline.params import audited_methods, protocol_methods, train_jobs
 from privsvm.pipeline.sources import closure_digest
 
 __all__ = ["link_outside", "write_inputs", "write_jobs"]
@@ -81,6 +83,17 @@ def write_inputs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "da
             "code": _code("report", "track"),
             "parameters": [report_parameters(params), track_parameters(params)],
             "jobs": train_jobs(params),
+            "audits": audited_methods(params),
+        },
+    }
+    contents["audit.json"] = {
+        "rules": closure_digest("stages/audit.smk"),
+        "methods": {
+            method: {
+                "code": audit_code(params["methods"][method]["implementation"]),
+                "parameters": audit_parameters(params, method),
+            }
+            for method in audited_methods(params)
         },
     }
     download, prepare = _code("download"), _code("prepare")

@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-import scipy.stats
 
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.guarantee import Neighbours, Witness
 
 __all__ = [
-    "clopper_pearson_epsilon",
     "discrete_witness",
     "gaussian_witness",
     "laplace_witness",
-    "sampled_witness",
     "verbatim_row_witness",
 ]
 
@@ -164,111 +161,5 @@ def verbatim_row_witness(released: np.ndarray, X: Any, neighbours: Neighbours) -
         description=(
             f"the training rows of one split, and the same with one support vector {how}: every release from the "
             f"former holds that row, none from the latter does; {len(single)} of {len(released)} released rows are such"
-        ),
-    )
-
-
-def clopper_pearson_epsilon(
-    hits: int, runs: int, other_hits: int, other_runs: int, delta: float = 0.0, confidence: float = 0.95
-) -> float:
-    """Compute a lower bound on epsilon from how often an event occurred on two neighbouring datasets.
-
-    Parameters
-    ----------
-    hits, runs : int
-        Counts on the first dataset. The event must be fixed before these runs are seen.
-    other_hits, other_runs : int
-        Counts on the second dataset.
-    delta : float, default=0.0
-        The delta that goes with epsilon.
-    confidence : float, default=0.95
-        Probability, over the runs, that the bound holds.
-
-    Returns
-    -------
-    float
-        ``log((p - delta) / q)``, at least 0, where p is the Clopper-Pearson lower limit of the event's probability on
-        the first dataset and q the upper limit on the second. Each limit fails with probability at most
-        ``(1 - confidence) / 2``.
-    """
-    if not (0 <= hits <= runs and 0 <= other_hits <= other_runs and runs > 0 and other_runs > 0):
-        raise ValueError(f"hits={hits}, runs={runs}, other_hits={other_hits}, other_runs={other_runs}: no such counts")
-    bounds = _clopper_pearson_epsilons(np.array([hits]), runs, np.array([other_hits]), other_runs, delta, confidence)
-    return float(bounds[0])
-
-
-def _clopper_pearson_epsilons(
-    hits: np.ndarray, runs: int, other_hits: np.ndarray, other_runs: int, delta: float, confidence: float
-) -> np.ndarray:
-    """Compute `clopper_pearson_epsilon` for several events."""
-    miss = (1.0 - confidence) / 2.0
-    # The beta distributions of the two extreme counts do not exist; their limits are 0 and 1.
-    lower = np.where(hits > 0, scipy.stats.beta.ppf(miss, np.maximum(hits, 1), runs - hits + 1), 0.0)
-    misses = other_runs - other_hits
-    upper = np.where(misses > 0, scipy.stats.beta.isf(miss, other_hits + 1, np.maximum(misses, 1)), 1.0)
-    return np.log(np.maximum(lower - delta, upper) / upper)
-
-
-def sampled_witness(
-    first: np.ndarray,
-    second: np.ndarray,
-    delta: float,
-    neighbours: Neighbours,
-    description: str,
-    confidence: float = 0.95,
-) -> Witness:
-    """Make a witness from repeated releases on two neighbouring datasets, whatever their distribution.
-
-    Parameters
-    ----------
-    first, second : ndarray (N, k)
-        Independent releases on the two datasets, as vectors.
-    delta : float
-        The delta that goes with epsilon.
-    neighbours : {"replace_one", "add_remove"}
-        How the two datasets differ.
-    description : str
-        The pair, in words.
-    confidence : float, default=0.95
-        Probability, over the runs, that the bound holds.
-
-    Returns
-    -------
-    Witness
-        The first half of the runs chooses an event, "the projection on the difference of the means is beyond a
-        threshold"; the second half counts it (`clopper_pearson_epsilon`).
-    """
-    half, other_half = len(first) // 2, len(second) // 2
-    chosen, other_chosen = first[:half], second[:other_half]
-    move = chosen.mean(axis=0) - other_chosen.mean(axis=0)
-    spread = np.sqrt(chosen.var(axis=0) + other_chosen.var(axis=0))
-    unit = float(np.abs(move).max(initial=0.0)) or 1.0
-    # A coordinate without spread tells the two apart for certain where it differs, and not at all where it does not.
-    direction = move / unit / np.maximum(spread / unit, 1e-9) ** 2
-    values, other_values = chosen @ direction, other_chosen @ direction
-    thresholds = np.unique(np.quantile(np.concatenate([values, other_values]), np.linspace(0.0, 1.0, 201)))
-    above = (values > thresholds[:, None]).sum(axis=1)
-    other_above = (other_values > thresholds[:, None]).sum(axis=1)
-    # The event is to lie above the threshold on the first dataset, or below it on the second.
-    bounds = np.stack(
-        [
-            _clopper_pearson_epsilons(above, half, other_above, other_half, delta, confidence),
-            _clopper_pearson_epsilons(other_half - other_above, other_half, half - above, half, delta, confidence),
-        ]
-    )
-    below, index = np.unravel_index(np.argmax(bounds), bounds.shape)
-    runs, other_runs = len(first) - half, len(second) - other_half
-    hits = int((first[half:] @ direction > thresholds[index]).sum())
-    other_hits = int((second[other_half:] @ direction > thresholds[index]).sum())
-    if below:
-        hits, runs, other_hits, other_runs = other_runs - other_hits, other_runs, runs - hits, runs
-    return Witness(
-        epsilon=clopper_pearson_epsilon(hits, runs, other_hits, other_runs, delta, confidence),
-        neighbours=neighbours,
-        confidence=confidence,
-        description=(
-            f"{description}; an event chosen on half of the runs happened in {hits} of {runs} others on one data set "
-            f"and {other_hits} of {other_runs} on its neighbour (Clopper-Pearson, {confidence:.0%} confidence, for "
-            "this witness alone)"
         ),
     )

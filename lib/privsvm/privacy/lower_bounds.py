@@ -155,7 +155,7 @@ def f_dp_bound(
 
 
 def _signal_error(mu: float, runs: float, other_runs: float) -> float:
-    """Standard error of the distance of two normal samples over their common spread."""
+    """Compute the standard error of the distance of two normal samples over their common spread."""
     return math.sqrt(1.0 / runs + 1.0 / other_runs + mu * mu / (2.0 * (runs + other_runs)))
 
 
@@ -165,9 +165,7 @@ def _looks_normal(values: np.ndarray) -> bool:
     return bool(abs(skew) < _NOT_NORMAL * math.sqrt(6.0 / n) and abs(kurtosis) < _NOT_NORMAL * math.sqrt(24.0 / n))
 
 
-def gaussian_bound(
-    first: np.ndarray, second: np.ndarray, delta: float, confidence: float = CONFIDENCE
-) -> Bound | None:
+def gaussian_bound(first: np.ndarray, second: np.ndarray, delta: float, confidence: float = CONFIDENCE) -> Bound | None:
     """Bound epsilon by the distance of two normal samples of equal spread.
 
     Parameters
@@ -244,9 +242,7 @@ def _one_run_p_value(n_canaries: int, guesses: int, right: int, epsilon: float, 
     return min(1.0, beta + 2.0 * n_canaries * delta * alpha)
 
 
-def one_run_bound(
-    n_canaries: int, guesses: int, right: int, delta: float, confidence: float = CONFIDENCE
-) -> Bound:
+def one_run_bound(n_canaries: int, guesses: int, right: int, delta: float, confidence: float = CONFIDENCE) -> Bound:
     """Bound epsilon by the guesses of one run with many canaries.
 
     Parameters

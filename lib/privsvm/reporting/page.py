@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from privsvm.privacy.guarantee import STATUSES
 from privsvm.records import (
     Attack,
+    AuditRecord,
     CondensedRowsAttack,
     CondenseTimings,
     KnownSampleAttack,
@@ -30,6 +31,7 @@ from privsvm.reporting.attacks import (
     known_sample_figures,
     known_sample_table,
 )
+from privsvm.reporting.audits import audit_rows, audit_traces, with_audits
 from privsvm.reporting.cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
 from privsvm.reporting.claims import broken_claims, claim_traces, contradictions
 from privsvm.reporting.glossary import glossary
@@ -111,6 +113,7 @@ def page_context(
     condensing: Sequence[CondenseTimings] = (),
     prepared: Sequence[Prepared] = (),
     attacks: Sequence[Attack] = (),
+    audits: Sequence[AuditRecord] = (),
     origin: Mapping[str, Any] | None = None,
     experiment: str = "",
     reference_epsilon: float = 1.0,
@@ -129,6 +132,8 @@ def page_context(
         From `privsvm.records.read_prepared`.
     attacks : sequence of Attack
         From `privsvm.records.read_attacks`.
+    audits : sequence of AuditRecord
+        From `privsvm.records.read_audits`.
     origin : mapping or None
         From `provenance`; left out of the page where None.
     experiment : str
@@ -141,11 +146,13 @@ def page_context(
     dict
         The template's variables; ``figures`` is what the page's script draws.
     """
+    results = with_audits(results, audits)
     grids = epsilon_grids(results, reference_epsilon)
     methods = _methods_in_order(results)
     method_index = {method: index for index, method in enumerate(methods)}
     pairs = {(result.method, result.status) for result in results}
     traces = claim_traces(results, method_index)
+    audited = audit_traces(audits, method_index)
     metrics = drawn_metrics(results)
     # One value for the whole benchmark.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
@@ -157,6 +164,8 @@ def page_context(
         **_claims_context(results, traces, reference_epsilon),
         **_attacks_context(attacks, condensed),
         "seeded": sorted({result.method for result in results if result.status == "proved" and result.seeded}),
+        "audits": audit_rows([record for record in audits if record.method in method_index]) if audited else [],
+        "audited_epsilons": sorted({point["x"] for trace in audited for point in trace["points"]}),
         "best": best_proved(results, reference_epsilon),
         "datasets": dataset_sections(results, grids),
         "open_datasets": len(grids) if len(grids) <= _OPEN_DATASETS else 1,
@@ -171,6 +180,7 @@ def page_context(
             "methods": methods,
             "metrics": metrics,
             "claims": traces,
+            "audits": audited,
             "datasets": curve_figures(results, grids, method_index),
             "attacks": known_sample_figures([attack for attack in attacks if isinstance(attack, KnownSampleAttack)]),
         },

@@ -1,0 +1,284 @@
+"""Audits of anybody's private estimators with the face of scikit-learn's: `privsvm.audit`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.auditing.cells import CellBound, Draw, audit_cell, best_pair
+from privsvm.auditing.neighbours import Pair, made_up_pairs, pairs_around
+from privsvm.privacy.events import Neighbours
+
+__all__ = ["Audit", "audit"]
+
+# Releases of a pair that the search looks at, as a share of all draws; and at least so many.
+_SEARCH_SHARE, _SEARCH_LEAST = 0.01, 12
+
+# Attributes of fitted estimators that are counters and times, no releases.
+_NO_RELEASE = (
+    "n_iter_",
+    "n_features_in_",
+    "classes_",
+    "feature_names_in_",
+    "fit_status_",
+    "shape_fit_",
+    "class_weight_",
+)
+
+_BAR = 40
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What an audit of an estimator found.
+
+    Attributes
+    ----------
+    epsilon : float
+        What the estimator states.
+    delta : float
+        Goes with it.
+    relation : {"replace_one", "add_remove"}
+        Between the two datasets.
+    pair : Pair
+        The two datasets that were told apart best.
+    draws : int
+        Trainings in all, without those of the search.
+    bounds : tuple of CellBound
+        Lower bounds on epsilon.
+    refuted : bool
+        Whether a bound with very high confidence is above what is stated, and one from fresh trainings too.
+    """
+
+    epsilon: float
+    delta: float
+    relation: Neighbours
+    pair: Pair
+    draws: int
+    bounds: tuple[CellBound, ...]
+    refuted: bool
+
+    @property
+    def lower_bound(self) -> float:
+        """Largest epsilon that the estimator does not keep below, with 95 % confidence."""
+        return max(bound.epsilon for bound in self.bounds)
+
+    def __str__(self) -> str:
+        """Draw the bounds as bars of characters, beside what is stated."""
+        found = [bound.epsilon for bound in self.bounds if bound.epsilon < math.inf]
+        longest = max([self.epsilon, *found]) or 1.0
+
+        def bar(value: float, mark: str) -> str:
+            return mark * (_BAR if value == math.inf else round(_BAR * value / longest))
+
+        word = "REFUTED" if self.refuted else "not refuted"
+        lines = [f"{word}: {self.relation}, delta {self.delta:g}, {self.draws} draws"]
+        lines.append(f"{'stated':10s} {self.epsilon:8.4g} |{bar(self.epsilon, '=')}")
+        lines += [
+            f"{bound.kind:10s} {bound.epsilon:8.4g} |{bar(bound.epsilon, '#')} (can show {bound.ceiling:.3g})"
+            for bound in self.bounds
+        ]
+        return "\n".join([*lines, f"pair: {self.pair.words}"])
+
+    def _repr_html_(self) -> str:
+        """Draw the same for notebooks."""
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def plot(self) -> Any:
+        """Draw bounds and ceilings as bars beside what is stated.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+        """
+        import plotly.graph_objects as go
+
+        kinds = [bound.kind for bound in self.bounds]
+        figure = go.Figure(
+            [
+                go.Bar(name="at least, 95 %", x=kinds, y=[bound.epsilon for bound in self.bounds]),
+                go.Bar(name="most that the draws can show", x=kinds, y=[bound.ceiling for bound in self.bounds]),
+            ]
+        )
+        figure.add_hline(y=self.epsilon, line_dash="dash", annotation_text="stated")
+        figure.update_layout(yaxis_title="epsilon", title=self.pair.words)
+        return figure
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    """Read an attribute as numbers; None for what is none."""
+    try:
+        array = np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return array.ravel()
+
+
+def _released(estimator: Any, probes: np.ndarray) -> np.ndarray:
+    """Lay out what a fitted estimator releases: public attributes that are numbers, and answers for given rows."""
+    found = []
+    for name in sorted(vars(estimator)):
+        if name.startswith("_") or not name.endswith("_") or name in _NO_RELEASE:
+            continue
+        numbers = _numbers(getattr(estimator, name))
+        if numbers is not None and numbers.size:
+            # Of what changes its size with the data, its size and sums.
+            found.append(np.array([numbers.size, numbers.sum(), np.abs(numbers).sum()]))
+            if numbers.size <= 64:
+                found.append(np.concatenate([numbers, np.zeros(64 - numbers.size)]))
+    for answer in ("decision_function", "predict_proba", "predict_log_proba"):
+        method = getattr(estimator, answer, None)
+        if method is not None:
+            numbers = _numbers(method(probes))
+            if numbers is not None:
+                found.append(numbers)
+                break
+    else:
+        numbers = _numbers(estimator.predict(probes))
+        if numbers is not None:
+            found.append(numbers)
+    return np.nan_to_num(np.concatenate(found), nan=0.0, posinf=1e300, neginf=-1e300)
+
+
+def _fitted(make: Callable[[], Any], pair: Pair, probes: np.ndarray) -> Draw:
+    def draw(dataset: int, n: int, part: str) -> np.ndarray:
+        del part  # The estimator's own noise is fresh for every training.
+        X, y = (pair.first, pair.second)[dataset]
+        rows = [_released(make().fit(X.copy(), y.copy()), probes) for _ in range(n)]
+        longest = max((row.size for row in rows), default=0)
+        return np.array([np.concatenate([row, np.zeros(longest - row.size)]) for row in rows])
+
+    return draw
+
+
+def _copies(estimator: Any) -> Callable[[], Any]:
+    """Return what makes a fresh estimator: a factory as it is, or copies of an estimator."""
+    if hasattr(estimator, "fit"):
+        from sklearn.base import clone
+
+        return lambda: clone(estimator)
+    if not callable(estimator):
+        raise ValueError(f"estimator={estimator!r}: must have fit, or be a callable that returns an estimator")
+    made: Callable[[], Any] = estimator
+    return made
+
+
+def audit(
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    relation: Neighbours = "replace_one",
+    draws: int = 2000,
+    gaussian: bool = False,
+    bound: float = 1.0,
+    pairs: Sequence[Pair] = (),
+    seed: int = 0,
+) -> Audit:
+    """Bound the epsilon of a private estimator from below, by training it again and again on two neighbouring datasets.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        With ``fit``, and public attributes or ``decision_function``, ``predict_proba`` or ``predict``. A callable
+        returns a fresh one for each training; an estimator is cloned.
+    X : array-like (n, d) or None, default=None
+        Rows around which neighbours are searched; None makes up a few.
+    y : array-like (n,) or None, default=None
+        Their labels.
+    epsilon : float or None, default=None
+        What is stated; None reads the parameter ``epsilon``.
+    delta : float, default=0.0
+        Goes with epsilon.
+    relation : {"replace_one", "add_remove"}, default="replace_one"
+        What is stated of neighbours: one row replaced, or one there or not.
+    draws : int, default=2000
+        Trainings that are told apart, half of them on either dataset; the search takes some more.
+    gaussian : bool, default=False
+        Whether Gaussian noise is all that makes the release private: its trade-off curve is then assumed, and bounds
+        are larger.
+    bound : float, default=1.0
+        How long a row may be that the estimator promises to protect, for made-up ones.
+    pairs : sequence of Pair, default=()
+        Pairs of your own to try besides.
+    seed : int, default=0
+        Of the search.
+
+    Returns
+    -------
+    Audit
+        With a text picture; ``plot()`` draws it.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range, or an epsilon that nobody states.
+
+    Examples
+    --------
+    >>> from privsvm import OvRJointGaussianClassifier, audit
+    >>> found = audit(OvRJointGaussianClassifier(classes=[0, 1]), delta=1e-5, draws=200)
+    >>> found.refuted
+    False
+    """
+    make = _copies(estimator)
+    if draws < 40:
+        raise ValueError(f"draws={draws!r}: must be at least 40")
+    stated = getattr(make(), "epsilon", None) if epsilon is None else epsilon
+    if stated is None or not 0 < float(stated) < math.inf:
+        raise ValueError(f"epsilon={stated!r}: must be a positive finite number")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta={delta!r}: must be at least 0 and below 1")
+    tried = list(pairs)
+    if X is None:
+        tried += made_up_pairs(2, relation, bound, (1.0, 10.0, 1e3))
+        probes = np.array([[0.0], [bound], [-bound]])
+    else:
+        rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
+        tried += pairs_around(rows, labels, relation, seed)
+        probes = np.vstack([rows.mean(axis=0), rows.max(axis=0), rows.min(axis=0), np.zeros(rows.shape[1])])
+    usable = [pair for pair in tried if _can_be_fitted(make, pair)]
+    if not usable:
+        raise ValueError("X: the estimator refuses every pair of neighbours; pass pairs that it takes")
+    n_search = max(_SEARCH_LEAST, int(draws * _SEARCH_SHARE))
+    ways = [_fitted(make, pair, np.vstack([probes, pair.first[0][-1:]])) for pair in usable]
+    place = best_pair(ways, n_search, gaussian)
+    if len(ways) > 1:
+        # Once more between the best, with more releases: the first look is short.
+        place = _second_look(ways, place, n_search, gaussian)
+    draw = ways[place]
+    limit = float(stated)
+    bounds = audit_cell(draw, draws, limit, delta, gaussian)
+    refuted = any(found.sure > limit for found in bounds)
+    if refuted:
+        again = audit_cell(draw, draws, limit, delta, gaussian)
+        refuted = any(found.sure > limit for found in again)
+    return Audit(
+        epsilon=limit, delta=delta, relation=relation, pair=usable[place], draws=draws, bounds=bounds, refuted=refuted
+    )
+
+
+def _can_be_fitted(make: Callable[[], Any], pair: Pair) -> bool:
+    """Whether the estimator takes both datasets: one that refuses a row protects it by giving nothing."""
+    try:
+        make().fit(*pair.first)
+        make().fit(*pair.second)
+    except (ValueError, ArithmeticError):
+        return False
+    return True
+
+
+def _second_look(ways: Sequence[Draw], best: int, n_search: int, gaussian: bool) -> int:
+    """Compare the winner of the search with the runner-up by more releases."""
+    others = [place for place in range(len(ways)) if place != best]
+    runner_up = others[best_pair([ways[place] for place in others], n_search, gaussian)]
+    two = (best, runner_up)
+    return two[best_pair([ways[place] for place in two], 3 * n_search, gaussian)]

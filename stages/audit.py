@@ -1,0 +1,39 @@
+"""Audit the releases of one private method on made-up neighbours."""
+
+from __future__ import annotations
+
+import argparse
+
+from privsvm.pipeline.stage import die_with_parent, json_argument, run
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Draw releases, bound epsilon from below, and write the record; end with an error where a proof is refuted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", required=True, help="name of the method's entry in params.yaml")
+    parser.add_argument("--output", required=True, metavar="JSON", help="record to write")
+    parser.add_argument(
+        "--parameters",
+        required=True,
+        type=json_argument,
+        metavar="JSON",
+        help="implementation, parameters, seed, delta, neighbours, draws, epsilons",
+    )
+    options = parser.parse_args(arguments)
+    die_with_parent()
+
+    from privsvm.pipeline.auditing import audit_entry
+    from privsvm.pipeline.methods import estimator_class
+    from privsvm.records import write
+    from privsvm.solvers import compile_once
+
+    # The jit functions of what the method imports.
+    estimator_class(options.parameters["implementation"])
+    compile_once(sparse=False)
+    record = audit_entry(options.method, options.parameters)
+    write(options.output, record)
+    print(f"audit: {options.method}: {len(record.cells)} cells")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,22 @@
+# One job per private method: what its releases show on made-up neighbours. It reads no data.
+rule audit:
+    output:
+        "data/audits/{method}.json",
+    log:
+        "logs/audit/{method}.log",
+    conda:
+        "../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+    params:
+        # As for `train`: the method's own file, and what it imports.
+        code=lambda wildcards: audit_code(IMPLEMENTATION[wildcards.method]),
+        parameters=lambda wildcards: audit_parameters(PARAMS, wildcards.method),
+    shell:
+        "exec python -IS lib/privsvm/pipeline/start.py stages/audit.py --method {wildcards.method:q}"
+        " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+# What the report and MLflow read of it.
+AUDITS = [f"data/audits/{method}.json" for method in audited_methods(PARAMS)]

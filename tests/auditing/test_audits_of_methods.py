@@ -1,0 +1,198 @@
+"""Audits of the library's own methods, and of the same methods with less noise than they say."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from privsvm.auditing import methods as auditing
+from privsvm.auditing.cells import SURE, audit_cell, best_pair
+from privsvm.auditing.distinguish import choose_statistic, choose_threshold
+from privsvm.auditing.methods import audit_method, is_audited, relations_of, worst_parameters
+from privsvm.auditing.neighbours import canaries, made_up_pairs, pairs_around
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
+from privsvm.pipeline.auditing import audit_entry, audit_record
+from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.privacy.mechanisms import GaussianMechanism
+from privsvm.records import AuditRecord, parse
+
+JOB = {"seed": 0, "delta": 1e-5, "neighbours": "replace_one", "draws": 2000, "epsilons": [8.0], "parameters": {}}
+
+
+def job(implementation, **changes):
+    return {**JOB, "implementation": implementation, **changes}
+
+
+def test_every_method_that_states_an_epsilon_is_audited():
+    audited = [name for name in implementations() if is_audited(estimator_class(name))]
+    assert {"pmsvm_wp", "pmsvm_gp", "dp_frank_wolfe", "dpsvmdvp", "dpwss"} <= set(audited)
+    assert not {"svm", "majority", "ci_svm", "ppsvm"} & set(audited)
+    assert relations_of(estimator_class("dp_frank_wolfe")) == ("replace_one",)
+    assert relations_of(estimator_class("pmsvm_wp")) == ("replace_one", "add_remove")
+
+
+def test_an_audit_changes_public_parameters_only_where_there_are_such():
+    gradient, noise = estimator_class("pmsvm_gp"), estimator_class("pmsvm_wp")
+    changed = worst_parameters(gradient, {"batch_size": 32, "smoothing": 0.2})
+    assert changed["learning_rate"] < 1e-6
+    assert changed["n_rows"] == 256
+    assert changed["smoothing"] == 0.2
+    assert set(worst_parameters(noise, {"data_norm": 2.0})) == {"data_norm", "C"}
+
+
+@pytest.mark.parametrize(
+    ("implementation", "share"),
+    [("pmsvm_wp", 0.75), ("ovr_joint_gaussian", 0.75), ("softmax_dpsgd", 0.5), ("dp_frank_wolfe", 0.1)],
+)
+def test_bounds_are_below_what_is_proved_and_above_a_share_of_it(implementation, share):
+    record = audit_entry(implementation, job(implementation))
+    (cell,) = record.cells
+    assert cell.status == "proved"
+    assert not cell.refuted
+    assert share * cell.epsilon < cell.best.epsilon
+    assert all(bound.sure < cell.epsilon_proved for bound in cell.bounds)
+    assert parse(AuditRecord, canonical_json(record), "stored") == record
+
+
+@pytest.mark.parametrize("implementation", ["dpsvmdvp", "dpwss"])
+def test_claims_of_papers_are_exceeded(implementation):
+    record = audit_entry(implementation, job(implementation, epsilons=[1.0], parameters={"allow_unsound": True}))
+    (cell,) = record.cells
+    assert cell.status == "claimed"
+    assert cell.refuted
+    assert cell.best.epsilon > 2.0
+
+
+def test_half_the_noise_ends_the_run(monkeypatch):
+    """The record states the whole noise; the releases say otherwise."""
+    whole = GaussianMechanism.release
+
+    def half(self, values, source):
+        exact = np.asarray(values, dtype=np.float64)
+        return exact + (whole(self, exact, source) - exact) / 2.0
+
+    monkeypatch.setattr(GaussianMechanism, "release", half)
+    with pytest.raises(PrivSVMError, match=r"^methods\.mine: an audit refutes the proof: .* confirmed by fresh ones"):
+        audit_entry("mine", job("pmsvm_wp", epsilons=[1.0], draws=8000))
+
+
+def test_a_first_look_alone_refutes_nothing(monkeypatch):
+    """A bound above the proof counts only if fresh draws say so again."""
+    looks = []
+
+    def unlucky(draw, n_draws, epsilon, delta, gaussian):
+        bounds = audit_cell(draw, n_draws, epsilon, delta, gaussian)
+        looks.append(draw(0, 1, "seen"))
+        if len(looks) % 2:
+            bounds = tuple(
+                dataclasses.replace(bound, **dict.fromkeys(("sure", "epsilon", "estimate"), 2.0 * epsilon))
+                for bound in bounds
+            )
+        return bounds
+
+    monkeypatch.setattr(auditing, "audit_cell", unlucky)
+    cells = audit_method(
+        estimator_class("pmsvm_wp"), {}, epsilons=[1.0], delta=1e-5, draws=400, key="k", relations=["replace_one"]
+    )
+    assert len(looks) == 2
+    assert not np.array_equal(looks[0], looks[1])
+    assert not cells[0].confirmed
+    assert audit_record("m", "pmsvm_wp", cells, {}).cells[0].refuted is False
+
+
+def test_equal_parameters_give_the_same_record():
+    one, other = (audit_entry("pmsvm_wp", job("pmsvm_wp", draws=400)) for _ in range(2))
+    assert one == other
+    third = audit_entry("pmsvm_wp", job("pmsvm_wp", draws=400, seed=1))
+    assert third.cells[0].bounds != one.cells[0].bounds
+
+
+def test_a_parameter_that_is_refused_is_one_line():
+    with pytest.raises(PrivSVMError, match=r"^methods\.m: audit: .*allow_unsound"):
+        audit_entry("m", job("dpwss"))
+
+
+def test_a_family_of_cells_keeps_its_confidence():
+    assert pytest.approx(1e-3) == (1.0 - SURE) * 3 * 1000
+
+
+def normal(move, spread=1.0, other_spread=1.0):
+    def draw(dataset, n, part):
+        rng = np.random.default_rng([dataset, *part.encode()])
+        values = rng.normal(size=(n, 5))
+        values[:, 2] *= (spread, other_spread)[dataset]
+        values[:, 2] += move * (1 - dataset)
+        return values
+
+    return draw
+
+
+def test_the_pair_that_differs_most_is_found_and_told_apart():
+    draws = [normal(0.0), normal(1.0), normal(3.0), normal(0.5)]
+    assert best_pair(draws, 200) == 2
+    statistic = choose_statistic(draws[2](0, 100, "a"), draws[2](1, 100, "a"))
+    assert np.argmax(np.abs(statistic.direction)) == 2
+    # Sizes of noise are told apart by squares.
+    spread = normal(0.0, 5.0, 1.0)
+    assert choose_statistic(spread(0, 400, "a"), spread(1, 400, "a")).squares is not None
+    bounds = audit_cell(spread, 20_000, 1.0, 0.0, gaussian=False)
+    assert bounds[0].epsilon > 2.0
+
+
+def test_equal_releases_show_nothing():
+    for draw in (normal(0.0), lambda dataset, n, part: np.ones((n, 3))):
+        (bound,) = audit_cell(draw, 2000, 1.0, 1e-5, gaussian=False)
+        assert bound.epsilon < 0.2
+        assert bound.sure == 0.0
+
+
+def test_releases_without_noise_show_all_that_counts_can():
+    (bound,) = audit_cell(lambda dataset, n, part: np.full((n, 1), float(dataset)), 2000, 1.0, 0.0, gaussian=False)
+    assert bound.epsilon > 5.0
+    assert bound.estimate == np.inf
+
+
+def test_thresholds_look_at_both_tails():
+    rng = np.random.default_rng(0)
+    # Here the second dataset has a tail that the first lacks.
+    first, second = rng.uniform(0.0, 1.0, 5000), rng.uniform(-0.2, 0.8, 5000)
+    above = choose_threshold(first, second, 5000, 0.0)
+    hits, runs, others, other_runs = above.count(first, second)
+    assert hits / runs > 0.1
+    assert others / other_runs < 0.01
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_pairs_are_neighbours(relation):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(12, 3)), np.repeat([0, 1], 6)
+    pairs = [*made_up_pairs(3, relation, 2.0), *pairs_around(X, y, relation, 0)]
+    assert len({pair.words for pair in pairs}) == len(pairs)
+    for pair in pairs:
+        (rows, labels), (others, names) = pair.first, pair.second
+        first = [(*row, label) for row, label in zip(rows.tolist(), labels.tolist(), strict=True)]
+        second = [(*row, label) for row, label in zip(others.tolist(), names.tolist(), strict=True)]
+        for item in list(first):
+            if item in second:
+                first.remove(item)
+                second.remove(item)
+        assert (len(first), len(second)) == ((1, 1) if relation == "replace_one" else (1, 0))
+    with pytest.raises(ValueError, match="relation="):
+        made_up_pairs(2, "replace_two", 1.0)
+
+
+def test_canaries_are_at_right_angles():
+    rows, labels, there = canaries(50, 2.0, 7)
+    assert np.array_equal(rows @ rows.T, 4.0 * np.eye(50))
+    assert set(labels) == {0, 1}
+    assert 10 < there.sum() < 40
+
+
+def test_the_schema_says_who_is_private():
+    from privsvm.pipeline import params
+
+    schema = json.loads((params.Path(params.__file__).with_name("params.schema.json")).read_text())
+    for name, entry in schema["$implementations"].items():
+        assert entry["private"] == is_audited(estimator_class(name))
