@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test coverage docs ui sync bench utility reproduce pages lint lock check forget clean
+.PHONY: help run test audit coverage docs ui sync bench utility reproduce pages lint lock check forget clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ utility: $(VENV)/ready  ## Measure accuracy beside other libraries on real sets:
 	python bench/utility/run_ours.py
 	python bench/utility/run_peers.py
 	python bench/utility/page.py
+
+audit: $(VENV)/ready  ## Audit the releases of all private methods with a million draws a cell: docs/auditing.md
+	python bench/audit/run.py --draws $(or $(DRAWS),1000000)
 
 reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." chooses): reports/reproduce/index.html
 	snakemake -s reproduce/Snakefile --cores $(CORES) $(if $(EXPERIMENTS),--config experiments="$(EXPERIMENTS)")

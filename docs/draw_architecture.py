@@ -31,6 +31,7 @@ WHAT = {
     "data": "catalogue, splits",
     "methods": "one file per method",
     "model_selection": "searches",
+    "auditing": "what releases show",
     "base": "shared by methods",
     "solvers": "no privacy",
     "privacy": "no solvers",

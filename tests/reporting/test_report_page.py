@@ -359,7 +359,7 @@ def test_how_near_centres_are_to_training_rows_decides_the_words(nearest: float,
     page = render_page(whole(), attacks=[attack_of(attack)])
     assert cells_of(page)[0][1] == cell
     assert sentence in words_of(page)
-    summary = page[: page.index('<section id="claims">')]
+    summary = page[: page.index('<section id="datasets">')]
     assert ("Half of the condensed rows" in summary) == (nearest <= 0.1)
     assert ("are training rows" in summary) == (nearest == 1e-9)
 
@@ -468,7 +468,7 @@ def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
 def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
     results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
     page = render_page(results)
-    claims = page[page.index('<section id="claims">') : page.index('<section id="datasets">')]
+    claims = page[page.index('<section id="claims">') : page.index('<section id="guarantees">')]
     assert 'class="chart' not in claims
     assert "CLAIM BROKEN" not in claims
     assert "broken" not in words_of(claims)
@@ -490,7 +490,7 @@ def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
 def test_the_legend_fits_claims_that_no_paper_makes() -> None:
     for results in (whole(), results_of(make_condensed_result("wine", "pmsvm_wp", "proved"))):
         page = render_page(results)
-        legend = page[page.index('<div class="legend"') : page.index('<section id="claims">')]
+        legend = page[page.index('<div class="legend"') : page.index('<section id="datasets">')]
         assert "An epsilon is stated, and the statement does not hold, for the reason given." in words_of(legend)
 
 
