@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
     removed = forget(options.dataset)
     print("\n".join(removed) if removed else f"nothing was made from {options.dataset!r}")
     print("Take its entry out of params.yaml, or a run makes them again.")
-    print("The file itself remains, and so does what `dvc push` sent elsewhere.")
+    print("The file itself remains, and so do what `dvc push` sent elsewhere, and its runs in MLflow.")
 
 
 if __name__ == "__main__":

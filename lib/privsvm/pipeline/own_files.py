@@ -64,7 +64,9 @@ def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".")
 
 
 def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
-    """Remove every copy that was made from a data set, also from DVC's cache, and whatever was computed from it.
+    """Remove every copy that was made from a data set, also from DVC's cache, and the files of what was computed.
+
+    MLflow's database stays: it holds the runs of other data sets too.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
             if _is_of(path.relative_to(root / folder), dataset) and path.exists() | path.is_symlink():
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 removed.append(path.relative_to(root).as_posix())
-    for name in ("reports/index.html", "reports/curves.csv", "reports/metrics.json", "mlflow.db"):
+    for name in ("reports/index.html", "reports/curves.csv", "reports/metrics.json"):
         # They hold numbers of all data sets; a run writes them again without this one.
         if removed and (root / name).exists():
             (root / name).unlink()

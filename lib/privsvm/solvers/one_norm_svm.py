@@ -14,9 +14,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import highspy
 import numpy as np
 import scipy.sparse
+
+try:
+    import highspy
+except ImportError:
+    raise ImportError("linear programs need the package highspy: run `pip install privsvm[workflow]`") from None
 
 __all__ = ["OneNormProblem", "OneNormSolution"]
 
