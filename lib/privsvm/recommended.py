@@ -87,7 +87,7 @@ def choose_recipe(
     fourier = features == "fourier" or (features == "auto" and size >= 450.0 and per_class >= 60.0 and n_features <= 40)
     rich = size >= 1500.0
     why = [f"{size:.3g} rows for one unit of noise ({n_classes} classes, {n_features} features)"]
-    n_frequencies = (150 if rich else 100) if fourier else 0
+    n_frequencies = (128 if rich else 100) if fourier else 0
     width = 2 * n_frequencies if fourier else n_features
     if fourier:
         moment_share = 0.15 if rich else 0.0

@@ -80,6 +80,15 @@ def test_what_is_stated_is_judged(implementation):
         assert fallen.epsilon_proved == np.inf
 
 
+def test_a_method_that_pays_for_counts_is_told_no_private_number():
+    first, second = (guarantee("recommended", {"declared_training_rows": None}, n_train) for n_train in (140, 139))
+    assert first == second
+    assert first.status == "proved"
+    assert first.facts.n_rows == "not used"
+    assert first.facts.declared_rows is None
+    assert guarantee("recommended", {}).facts.n_rows == "declared"
+
+
 def test_a_counted_number_of_rows_is_not_passed_off_as_declared():
     """Neighbours under add_remove used to differ in their public record."""
     for n_train in (140, 139):
