@@ -61,6 +61,7 @@ sync: $(VENV)/ready  ## Bring data and models to the present commit
 	@python stages/dvc_stage.py --links
 	@dvc checkout --quiet && dvc status --quiet \
 		|| { echo "error: dvc.lock: the outputs are not those of this commit; see dvc status, then run dvc pull or dvc repro" >&2; exit 1; }
+	@python stages/check.py --files
 	snakemake --cores 1 --quiet all -- compile
 	@mkdir -p logs && touch logs/recorded
 	@python stages/ui.py --only-log

@@ -45,6 +45,7 @@ from privsvm.records import (
     read_results,
     read_timings,
     read_tracked,
+    sealed,
     write,
 )
 from tests.guarantees import SOUND, proved_fields
@@ -542,7 +543,7 @@ def test_results_take_over_what_their_models_say() -> None:
 
 def test_two_results_of_one_curve_are_refused(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
-        (tmp_path / name).write_text(json.dumps(a_result()))
+        (tmp_path / name).write_text(json.dumps(sealed(a_result())))
     with pytest.raises(PrivSVMError, match=r"b\.json: second result of 'm' on 'wine', which is already in .*a\.json"):
         read_results([tmp_path / "a.json", tmp_path / "b.json"])
 

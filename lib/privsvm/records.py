@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeV
 
 from annotated_types import Ge, Le, MinLen
 
+from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import ExtendedFloat, missing_file, write_json
 from privsvm.privacy.gate import Stored
@@ -55,6 +58,7 @@ __all__ = [
     "read_results",
     "read_timings",
     "read_tracked",
+    "sealed",
     "timing_subject",
     "write",
 ]
@@ -73,11 +77,17 @@ _Form = TypeVar("_Form")
 
 _REMEDY = "delete the file and run again"
 _LONGEST_VALUE = 80
+_SEAL = "record_sha256"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Record:
-    """What all records share: no unknown keys, no conversion of types, no infinity unless a field allows it."""
+    """What all records share: no unknown keys, no conversion of types, no infinity unless a field allows it.
+
+    The file of a sealed record holds a digest of all the rest, which `read` checks.
+    """
+
+    is_sealed: ClassVar[bool] = False
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
@@ -303,7 +313,11 @@ class _Models(_Record):
         One for each epsilon.
     objective, n_support, n_iter : tuple (S)
         Of the solves; None where the number would be private.
+    arrays_sha256 : str
+        Of the file with the models' arrays; "" before it is written.
     """
+
+    is_sealed: ClassVar[bool] = True
 
     implementation: Name
     epsilons: Annotated[tuple[ExtendedFloat, ...], MinLen(1)]
@@ -314,6 +328,7 @@ class _Models(_Record):
     objective: Numbers
     n_support: tuple[int | None, ...]
     n_iter: tuple[int | None, ...]
+    arrays_sha256: str = ""
 
     def __post_init__(self) -> None:
         if not all(epsilon > 0 for epsilon in self.epsilons):
@@ -643,23 +658,48 @@ def parse(form: type[_Form], text: str | bytes, source: str) -> _Form:
     return record
 
 
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to the content of a record its digest, in place of one that it may have."""
+    rest = {key: value for key, value in content.items() if key != _SEAL}
+    return {**rest, _SEAL: hashlib.sha256(canonical_json(rest).encode()).hexdigest()}
+
+
+def _unsealed(text: bytes, source: str) -> str | bytes:
+    """Take the digest off a record, or raise an error if the record is not as it was written."""
+    try:
+        content = json.loads(text)
+        stated = content.pop(_SEAL, None)
+        found = sealed(content)[_SEAL]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        # It is no such record at all, which its form will say.
+        return text
+    if stated is None:
+        raise PrivSVMError(f"{source}: key {_SEAL!r} is missing, so nothing tells whether it was changed; {_REMEDY}")
+    if stated != found:
+        raise PrivSVMError(f"{source}: was changed after it was written (its digest differs); {_REMEDY}")
+    return json.dumps(content)
+
+
 def read(form: type[_Form], path: str | os.PathLike[str]) -> _Form:
     """Read a record; see `parse`.
 
     Raises
     ------
     PrivSVMError
-        If the file is missing or is not such a record.
+        If the file is missing, is not such a record, or was changed after it was written.
     """
     try:
         text = Path(path).read_bytes()
     except FileNotFoundError:
         raise missing_file(path) from None
-    return parse(form, text, os.fspath(path))
+    source = os.fspath(path)
+    return parse(form, _unsealed(text, source) if getattr(form, "is_sealed", False) else text, source)
 
 
 def write(path: str | os.PathLike[str], record: Any, indent: int | None = 1) -> None:
-    """Write a record as canonical JSON; see `privsvm.files.write_json`."""
+    """Write a record as canonical JSON, sealed if it is of that kind; see `privsvm.files.write_json`."""
+    if getattr(record, "is_sealed", False):
+        record = sealed({field.name: getattr(record, field.name) for field in dataclasses.fields(record)})
     write_json(path, record, indent=indent)
 
 

@@ -28,7 +28,16 @@ from tests.guarantees import proved_fields
 
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Witness
-from privsvm.records import CondenseTimings, Result, Timing, read_attacks, read_condensing, read_prepared, read_timings
+from privsvm.records import (
+    CondenseTimings,
+    Result,
+    Timing,
+    read_attacks,
+    read_condensing,
+    read_prepared,
+    read_timings,
+    sealed,
+)
 from privsvm.reporting import page_context, read_results, render_page
 from privsvm.reporting.glossary import glossary
 from privsvm.reporting.provenance import provenance, without_absolute_paths
@@ -498,7 +507,7 @@ def test_condensed_rows_beside_others_are_refused(tmp_path: Any) -> None:
     records = (make_result("digits", "svm", "none"), make_condensed_result("wine", "svm", "none", "fcm"))
     paths = [tmp_path / f"{number}.json" for number in range(2)]
     for path, record in zip(paths, records, strict=True):
-        path.write_text(json.dumps(record), encoding="utf-8")
+        path.write_text(json.dumps(sealed(record)), encoding="utf-8")
     with pytest.raises(PrivSVMError, match=r"1.json: condense is fcm, but none in .*0.json; run all methods again"):
         read_results(paths)
 

@@ -12,6 +12,7 @@ from tests.guarantees import proved_fields
 
 from privsvm.files import write_json
 from privsvm.metrics import METRICS
+from privsvm.records import sealed
 
 EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0]
 N_SPLITS, REPEATS = 2, 3
@@ -91,7 +92,7 @@ def write_result(tmp_path: Path) -> WriteResult:
     def write(method: str, dataset: str = "wine", **options: Any) -> tuple[Path, list[Path]]:
         data = tmp_path / "data"
         path = data / "results" / method / f"{dataset}.json"
-        write_json(path, result_content(method, dataset, **options))
+        write_json(path, sealed(result_content(method, dataset, **options)))
         train = data / "timings" / method / f"{dataset}.train.json"
         evaluate = data / "timings" / method / f"{dataset}.evaluate.json"
         seconds = 0.2 + math.log(len(method))

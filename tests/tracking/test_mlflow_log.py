@@ -25,6 +25,7 @@ from servers import free_port, running_server
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
 from privsvm.metrics import METRICS
+from privsvm.records import sealed
 from privsvm.tracking.mlflow_log import log_results
 from privsvm.tracking.runs import collect_runs
 from privsvm.tracking.store import open_client
@@ -146,7 +147,7 @@ def test_pure_differential_privacy_is_logged_with_delta_zero(uri: str, write_res
     content = read_json(result[0])
     for guarantee in content["guarantees"]:
         guarantee["delta"] = 0.0
-    write_json(result[0], content)
+    write_json(result[0], sealed(content))
     log_results([result], uri, "abc")
     assert float(only(runs_of(uri), "private_svm").data.params["delta"]) == 0.0
 
@@ -168,7 +169,7 @@ def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: 
     by_method = {
         **common, "method": "ci_svm", "splits": [{**split, "size_ratio": 0.4}, {**split, "size_ratio": 0.5}],
     }  # fmt: skip
-    write_json(result[0], {**read_json(result[0]), "attacks": [by_stage, by_method]})
+    write_json(result[0], sealed({**read_json(result[0]), "attacks": [by_stage, by_method]}))
     log_results([result], uri, "abc")
     metrics = only(runs_of(uri), "ci_svm").data.metrics
     assert metrics["size_ratio"] == pytest.approx(0.45)
@@ -190,7 +191,7 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
         "epsilon_proved": "inf",
         "reason": "the scale is taken from the data",
     }
-    write_json(path, content)
+    write_json(path, sealed(content))
     assert collect_runs([(path, [])])[0].parameters["curve"] == "mixed (CLAIMED, does not hold)"
 
 
@@ -478,7 +479,7 @@ def test_a_malformed_result_is_named_before_anything_is_logged(
     tmp_path: Path, new_uri: str, wine_results: Any, change: dict[str, Any], named: str
 ) -> None:
     path = wine_results[3][0]
-    write_json(path, {**read_json(path), **change})
+    write_json(path, sealed({**read_json(path), **change}))
     with pytest.raises(PrivSVMError, match=f"{path}: .*{named}"):
         log_results(wine_results, new_uri, "abc")
     assert not (tmp_path / "mlflow.db").exists()
@@ -488,6 +489,6 @@ def test_missing_keys_and_double_results_are_named(uri: str, wine_results: Any) 
     with pytest.raises(PrivSVMError, match="already in"):
         log_results([*wine_results, wine_results[0]], uri, "abc")
     path = wine_results[3][0]
-    write_json(path, {name: value for name, value in read_json(path).items() if name != "summary"})
+    write_json(path, sealed({name: value for name, value in read_json(path).items() if name != "summary"}))
     with pytest.raises(PrivSVMError, match="'summary' is missing"):
         log_results(wine_results, uri, "abc")

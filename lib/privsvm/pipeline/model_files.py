@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -9,11 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from privsvm.base.released import ReleasedPath, path_from_arrays
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.files import read_npz, write_npz
-from privsvm.records import CondensedRowsAttack, ModelRecord, SavedModels, TrainTimings, read, write
+from privsvm.files import missing_file, read_npz, write_npz
+from privsvm.records import CondensedRowsAttack, ModelRecord, Result, SavedModels, TrainTimings, read, write
 
-__all__ = ["load_paths", "model_record", "released", "save_paths", "train_timings"]
+__all__ = ["check_arrays", "load_paths", "model_record", "released", "save_paths", "train_timings"]
 
 _Saved = TypeVar("_Saved", bound=SavedModels)
 
@@ -107,11 +109,31 @@ def save_paths(
     models, record_path : path-like
         The ``.npz`` and ``.json`` to write.
     record : SavedModels
-        Of these paths, see `model_record`.
+        Of these paths, see `model_record`; the digest of the arrays is added.
     """
     arrays = {f"{split}.{name}": array for split, path in enumerate(paths) for name, array in path.arrays().items()}
     write_npz(models, arrays)
-    write(record_path, record)
+    write(record_path, dataclasses.replace(record, arrays_sha256=sha256_of_file(models)))
+
+
+def check_arrays(
+    models: str | os.PathLike[str], record: SavedModels | Result, record_path: str | os.PathLike[str]
+) -> None:
+    """Refuse arrays that are not those of a record: cut short, edited, or of another run.
+
+    Raises
+    ------
+    PrivSVMError
+        Also if the file is missing.
+    """
+    try:
+        found = sha256_of_file(models)
+    except FileNotFoundError:
+        raise missing_file(models) from None
+    if found != record.arrays_sha256:
+        raise PrivSVMError(
+            f"{models}: not the arrays that {record_path} is of (its digest differs); delete both and run again"
+        )
 
 
 def load_paths(
@@ -137,6 +159,7 @@ def load_paths(
         If a file is missing or broken, or the two do not belong together.
     """
     record = read(form, record_path)
+    check_arrays(models, record, record_path)
     arrays: dict[str, dict[str, np.ndarray]] = {str(split): {} for split in range(record.n_splits)}
     for key, array in read_npz(models).items():
         split, _, name = key.partition(".")
