@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test audit coverage docs ui sync bench utility reproduce pages lint lock check forget clean
+.PHONY: help run test audit coverage docs ui sync track bench utility reproduce pages lint lock check forget clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ sync: $(VENV)/ready  ## Bring data and models to the present commit
 	@mkdir -p logs && touch logs/recorded
 	@python stages/ui.py --only-log
 	snakemake --touch --forceall --cores 1 --quiet all
+
+track: $(VENV)/ready  ## Log results that MLflow lacks, after its server failed
+	snakemake --cores 1 -- reports/tracking.json
+	snakemake --cores 1 --quiet all
 
 bench: $(VENV)/ready  ## Time the solvers against named peers
 	@uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r bench/requirements.lock \

@@ -104,6 +104,14 @@ onstart:
     start_server()
 
 
+onsuccess:
+    if not HAS_GIT and not IN_DVC:
+        print(
+            "note: no Git repository here, so DVC records no versions of these outputs; for that run `git init` and again",
+            file=sys.stderr,
+        )
+
+
 onerror:
     # Print last what the user can mend.
     print("", *collect_errors(log), sep="\n", file=sys.stderr)

@@ -103,7 +103,10 @@ def run_dvc(command: str, *arguments: str) -> str:
         [sys.executable, "-m", "dvc", command, *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise PrivSVMError(f"dvc {command}: failed ({reason_of(done)}); run `dvc {command}` to see its messages")
+        raise PrivSVMError(
+            f"dvc {command}: failed ({reason_of(done)}), so dvc.lock lacks the versions of these outputs; results and "
+            f"reports are complete: run `dvc {command}` to see its messages, then `make run`"
+        )
     return done.stdout
 
 

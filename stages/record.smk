@@ -1,7 +1,9 @@
 # After a plain `snakemake`: tell DVC that all outputs are current, so that `dvc repro` has nothing to do.
 # All final files are its inputs, so a partial or failed run is never recorded. It has no benchmark file, whose time
 # Snakemake would compare too: DVC's stage `report` only touches the marker.
-RECORD = not IN_DVC and Path(".dvc").is_dir()
+# DVC works inside a Git repository only: without one the results stand, and `onsuccess` says what is missing.
+HAS_GIT = any((folder / ".git").exists() for folder in (Path.cwd(), *Path.cwd().parents))
+RECORD = not IN_DVC and Path(".dvc").is_dir() and HAS_GIT
 FINAL_FILES = [
     "reports/index.html",
     "reports/metrics.json",

@@ -8,7 +8,7 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, without_passwords
 from privsvm.pipeline.stage import die_with_parent, json_argument, run
 from privsvm.records import timing_subject, write
 
@@ -58,6 +58,10 @@ def main(arguments: list[str] | None = None) -> None:
             "set mlflow.tracking_uri in params.yaml, for example to sqlite:///mlflow.db"
         )
     tracking_uri = options.parameters["tracking_uri"]
+    # The same address with its password, which no command holds.
+    whole = os.environ.get("PRIVSVM_TRACKING_URI", "")
+    if without_passwords(whole) == tracking_uri:
+        tracking_uri = whole
     files = with_timings(options.results, options.timings)
 
     from privsvm.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it

@@ -11,7 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, without_passwords
 from privsvm.pipeline.params_file import load_params
 from privsvm.pipeline.stage import run
 from privsvm.records import read_tracked
@@ -142,7 +142,7 @@ def main(arguments: list[str] | None = None) -> None:
     names = {run.experiment_name for run in collect_runs(files)}
     serve = not is_server(tracking_uri)
     port = free_port(options.port) if serve else 0
-    base_url = f"http://{_HOST}:{port}" if serve else tracking_uri
+    base_url = f"http://{_HOST}:{port}" if serve else without_passwords(tracking_uri)
     for name, link in view_links(tracking_uri, base_url, names).items():
         print(f"{name}: {link}")
     print(_OLDER_RUNS)

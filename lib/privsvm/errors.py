@@ -1,4 +1,4 @@
-"""The exception for users' errors, a hint for misspelt names, and messages without absolute paths."""
+"""The exception for users' errors, a hint for misspelt names, and messages without absolute paths and passwords."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["PrivSVMError", "nearest_name", "without_absolute_paths"]
+__all__ = ["PrivSVMError", "nearest_name", "without_absolute_paths", "without_passwords"]
 
 # A slash at the start of a word followed by at least two parts; "a/b", URLs and "1/2" are left alone.
 _ABSOLUTE = re.compile(r"(?<![\w.:/~)\]}-])(?:file://|~)?/(?:[^\s/\"',;:()\[\]{}]+/)+([^\s/\"',;:()\[\]{}]*)")
 _WINDOWS = re.compile(r"\b[A-Za-z]:\\(?:[^\s\\\"',;]+\\)*([^\s\\\"',;]*)")
+
+# To the last "@" of the word: a password may hold one, and slashes.
+_CREDENTIALS = re.compile(r"(?<=://)\S*@(?=[^\s/@])")
 
 
 class PrivSVMError(ValueError):
@@ -38,6 +41,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(names)}" if names else "none is known"
+
+
+def without_passwords(text: str) -> str:
+    """Take user names and passwords out of all addresses in a text."""
+    return _CREDENTIALS.sub("", text)
 
 
 def without_absolute_paths(value: Any) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import math
 import os
 import secrets
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +25,7 @@ __all__ = [
     "missing_file",
     "read_json",
     "read_npz",
+    "remove_leftovers",
     "write_json",
     "write_npz",
     "write_text",
@@ -64,6 +67,16 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 os.close(folder)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what killed processes left of attempts to write a file; see `atomic_path`.
+
+    For whoever is the only one that writes the file.
+    """
+    target = Path(path)
+    for leftover in target.parent.glob(f".{glob.escape(target.stem)}.*.part{glob.escape(target.suffix)}"):
+        leftover.unlink(missing_ok=True)
 
 
 def _number_or_infinity(value: Any) -> float:
@@ -157,5 +170,8 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             return {name: stored[name] for name in stored.files}
     except FileNotFoundError:
         raise missing_file(path) from None
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (
+        ValueError, TypeError, SyntaxError, OSError, EOFError, KeyError, MemoryError, NotImplementedError, OverflowError, RuntimeError,
+        zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
         raise PrivSVMError(f"{path}: not a readable .npz file ({error}); delete it and run again") from None

@@ -45,6 +45,8 @@ class Server:
     # Break off after so many bytes, once for each number.
     cuts: list[int] = field(default_factory=list)
     ranges: bool = True
+    # Send these bytes as a part, whatever is asked for.
+    unsolicited: tuple[int, int] | None = None
     address: str = ""
 
     def url(self, name: str) -> str:
@@ -73,7 +75,12 @@ def server() -> Iterator[Server]:
                 self.end_headers()
                 return
             start = 0
-            if wanted and state.ranges:
+            if state.unsolicited is not None:
+                start, stop = state.unsolicited
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(body)}")
+                body = body[:stop]
+            elif wanted and state.ranges:
                 start = int(wanted.removeprefix("bytes=").rstrip("-"))
                 if start >= len(body):
                     self.send_response(416)

@@ -31,6 +31,15 @@ def short_pauses(monkeypatch):
     monkeypatch.setattr(download, "PAUSE_SECONDS", 0.01)
 
 
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path_factory):
+    """Where interrupted downloads wait: never beside the data."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("PRIVSVM_CACHE", str(folder))
+    (folder / "downloads").mkdir()
+    return folder / "downloads"
+
+
 def data_file(*urls: str, sha256: str | None = HASH, **more) -> DataFile:
     return DataFile("a.data", urls=urls, sha256=sha256, **more)
 
@@ -68,16 +77,17 @@ def test_broken_off_download_is_continued(server, tmp_path):
     assert 0 == starts[0] < starts[1] < starts[2]
 
 
-def test_next_run_continues(server, tmp_path):
+def test_next_run_continues(server, tmp_path, cache):
     server.files["a"] = BODY
     server.cuts = [100_000, 1000, 1000]
     message = fails(data_file(server.url("a")), tmp_path / "a.data")
     assert "broken off" in message
-    assert len(leftovers(tmp_path)) == 1
+    assert leftovers(tmp_path) == []
+    assert len(leftovers(cache)) == 1
     server.requests.clear()
     fetch_file(data_file(server.url("a")), tmp_path / "a.data")
     assert (tmp_path / "a.data").read_bytes() == BODY
-    assert leftovers(tmp_path, "a.data") == []
+    assert leftovers(tmp_path, "a.data") == leftovers(cache) == []
     assert len(server.requests) == 1
     assert int(server.requests[0][1][6:-1]) > 90_000
 
@@ -205,15 +215,43 @@ def test_mirror_with_wrong_bytes_is_passed_over(server, tmp_path):
     assert "no public address" in message
 
 
-def test_remains_go_once_the_mirror_delivers(server, tmp_path):
+def test_remains_go_once_the_mirror_delivers(server, tmp_path, cache):
     server.files["a"] = BODY
     server.cuts = [100_000, 1000, 1000]
     target = tmp_path / "raw" / "a.data"
     fails(data_file(server.url("a")), target)
-    assert len(leftovers(target.parent)) == 1
+    assert leftovers(target.parent) == []
+    assert len(leftovers(cache)) == 1
     (tmp_path / "a.data").write_bytes(BODY)
     fetch_file(data_file(server.url("a")), target, str(tmp_path))
-    assert leftovers(target.parent, "a.data") == []
+    assert leftovers(target.parent, "a.data") == leftovers(cache) == []
+
+
+def test_a_part_that_nobody_asked_for(server, tmp_path, cache):
+    """Once it was taken for the whole file where no hash was known."""
+    server.files["a"] = BODY
+    server.unsolicited = (1000, 2000)
+    message = fails(data_file(server.url("a"), sha256=None), tmp_path / "a.data")
+    assert "a part of the file, which nobody asked for" in message
+    assert leftovers(tmp_path) == leftovers(cache) == []
+
+
+def test_another_part_than_was_asked_for(server, tmp_path, cache):
+    server.files["a"] = BODY
+    server.cuts = [100_000, 1000, 1000]
+    fails(data_file(server.url("a")), tmp_path / "a.data")
+    server.unsolicited = (0, 2000)
+    assert "another part of the file" in fails(data_file(server.url("a")), tmp_path / "a.data")
+
+
+def test_a_killed_download_leaves_nothing_beside_the_data(server, tmp_path):
+    """Also not the copy that was just being put in place: the next attempt removes it."""
+    server.files["a"] = BODY
+    target = tmp_path / "a.data"
+    (tmp_path / ".a.0123abcd.part.data").write_bytes(BODY[:1000])
+    (tmp_path / ".b.0123abcd.part.data").write_bytes(b"of another file")
+    fetch_file(data_file(server.url("a")), target)
+    assert leftovers(tmp_path, "a.data") == [".b.0123abcd.part.data"]
 
 
 def test_old_file_survives_a_failure(tmp_path):

@@ -19,6 +19,7 @@ from typing import Any
 from privsvm.data.schema import Schema, parse_schema
 from privsvm.data.settings import (
     FORMATS,
+    MOST_BYTES,
     Bounds,
     OwnSettings,
     Settings,
@@ -76,6 +77,8 @@ class DataFile:
         For sets bundled with scikit-learn: hash of the values and labels, whatever the packing of the ``.npz``.
     size : int or None
         Bytes to fetch, as far as known.
+    max_bytes : int
+        The most that is fetched and unpacked.
     mirror_path : str or None
         Path below the mirror folder.
     path : str or None
@@ -92,6 +95,7 @@ class DataFile:
     sha256_packed: str | None = None
     content_sha256: str | None = None
     size: int | None = None
+    max_bytes: int = MOST_BYTES
     mirror_path: str | None = None
     path: str | None = None
     canonical_url: str | None = None
@@ -126,6 +130,8 @@ class DataPart:
         ``","``, ``"whitespace"``, ``"tab"`` or any character; None: the format's own.
     encoding : str or None
         Of a text file, as Python names it; None: UTF-8.
+    max_bytes : int
+        The largest size that a file may have, unpacked.
     drop_columns : tuple of int or str
         Columns that are neither label nor feature.
     rows : tuple of int or None
@@ -151,6 +157,7 @@ class DataPart:
     header_assumed: bool = False
     delimiter: str | None = None
     encoding: str | None = None
+    max_bytes: int = MOST_BYTES
     drop_columns: tuple[int | str, ...] = ()
     rows: tuple[int, int] | None = None
     member: str | None = None
@@ -365,6 +372,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         header_assumed=settings.header is None,
         delimiter=delimiter,
         encoding=settings.encoding,
+        max_bytes=settings.max_bytes or MOST_BYTES,
         drop_columns=settings.drop_columns,
         member=settings.member,
         n_features=settings.n_features,
@@ -374,6 +382,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         urls=() if settings.url is None else (where,),
         sha256=settings.sha256,
         path=settings.path,
+        max_bytes=settings.max_bytes or MOST_BYTES,
         canonical_url=settings.url,
     )
     if schema is not None:
@@ -485,7 +494,7 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
     settings : mapping or None
         Keys ``scaling``, ``fit_on``, ``range``, ``bounds``, ``positive``, ``groups``, ``missing``, ``protocol``,
         ``parts`` (whose rows are pooled); for own data also ``path`` or ``url``, ``sha256``, ``format``, ``label``,
-        ``features``, ``classes``, ``delimiter``, ``encoding``, ``header``, ``drop_columns``, ``member``,
+        ``features``, ``classes``, ``delimiter``, ``encoding``, ``header``, ``drop_columns``, ``max_bytes``, ``member``,
         ``n_features``, ``n_rows``.
 
     Returns

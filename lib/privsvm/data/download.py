@@ -27,7 +27,7 @@ from privsvm.data.catalogue import (
 from privsvm.data.packing import is_html, is_packed, unpack
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.files import atomic_path, write_npz
+from privsvm.files import atomic_path, remove_leftovers, write_npz
 
 __all__ = [
     "availability",
@@ -112,6 +112,7 @@ def find_in_mirror(file: DataFile, mirror: str | None, dataset: str | None = Non
 @contextlib.contextmanager
 def _partial_file(path: Path) -> Iterator[tuple[Path, bool]]:
     """Claim the file of an interrupted download to continue it, or a new one if a running process uses that."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle = open(path, "ab")  # noqa: SIM115
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -167,7 +168,7 @@ class _Downloader:
             partial.unlink()
             raise _SourceError("the server answered with an HTML page instead of data")
         if is_packed(head) and _kept_unpacked(self.file):
-            output.write_bytes(unpack(partial.read_bytes(), self.file.name))
+            output.write_bytes(unpack(partial.read_bytes(), self.file.name, self.file.max_bytes))
         else:
             shutil.copyfile(partial, output)
 
@@ -224,18 +225,27 @@ class _Downloader:
                 os.truncate(partial, 0)
                 raise requests.exceptions.ConnectionError("broken off: the file on the server changed")
             response.raise_for_status()
+            if response.status_code == 206 and not start:
+                raise _SourceError("the server sent a part of the file, which nobody asked for")
             resumed = response.status_code == 206 and response.headers.get("Content-Range", "").startswith(
                 f"bytes {start}-"
             )
+            if response.status_code == 206 and not resumed:
+                raise _SourceError("the server sent another part of the file than was asked for")
             self.resumed = self.resumed or (resumed and start > 0)
             length = response.headers.get("Content-Length")
             expected = int(length) + (start if resumed else 0) if length and length.isdigit() else None
             done = start if resumed else 0
             with open(partial, "ab" if resumed else "wb") as handle, self._bar(expected, done) as bar:
                 for chunk in response.iter_content(_CHUNK):
-                    handle.write(chunk)
                     done += len(chunk)
+                    if done > self.file.max_bytes:
+                        break
+                    handle.write(chunk)
                     bar.update(len(chunk))
+            if done > self.file.max_bytes or (expected or 0) > self.file.max_bytes:
+                os.truncate(partial, 0)
+                raise _SourceError(f"more than {self.file.max_bytes} bytes; declare `max_bytes` if that is right")
             if expected is not None and done != expected:
                 raise requests.exceptions.ChunkedEncodingError(f"broken off after {done} of {expected} bytes")
 
@@ -282,11 +292,14 @@ def _network_reason(error: Exception) -> str:
 
 
 def _partial_name(target: Path, url: str) -> Path:
-    return target.with_name(f".{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.download")
+    """Say where an interrupted download of an address waits: not beside the data, which DVC versions by folders."""
+    folder = Path(os.environ.get("PRIVSVM_CACHE", ".cache")) / "downloads"
+    key = hashlib.sha256(f"{url}\n{target.absolute()}".encode()).hexdigest()[:16]
+    return folder / f"{target.name[:100]}.{key}.download"
 
 
 def _remove_partials(file: DataFile, target: Path) -> None:
-    """Remove what interrupted downloads left, since DVC versions the whole folder."""
+    """Remove what interrupted downloads left."""
     for url in file.urls:
         _partial_name(target, url).unlink(missing_ok=True)
 
@@ -332,7 +345,7 @@ def _copy_local(file: DataFile, source: Path, temporary: Path) -> None:
         raise _SourceError("an HTML page instead of data")
     try:
         if is_packed(head) and _kept_unpacked(file):
-            temporary.write_bytes(unpack(source.read_bytes(), source.name))
+            temporary.write_bytes(unpack(source.read_bytes(), source.name, file.max_bytes))
         else:
             shutil.copyfile(source, temporary)
     except PrivSVMError as error:
@@ -375,6 +388,7 @@ def fetch_file(
         If all sources fail. The message names the file, the reason of every source, and how to set a mirror.
     """
     target = Path(target)
+    remove_leftovers(target)
     if progress is None:
         progress = sys.stderr.isatty()
     if file.sha256 is not None and target.is_file() and sha256_of_file(target) == file.sha256:

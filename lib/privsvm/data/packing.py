@@ -8,10 +8,19 @@ import io
 import lzma
 import zipfile
 import zlib
+from typing import Any
 
+from privsvm.data.settings import MOST_BYTES
 from privsvm.errors import PrivSVMError, nearest_name
 
-__all__ = ["is_html", "is_packed", "read_member", "unpack"]
+__all__ = ["BAD_ZIP", "is_html", "is_packed", "is_zip", "read_member", "unpack"]
+
+_CHUNK = 1 << 20
+# What the standard library raises for zips that are broken, encrypted, or packed by a method that it does not know.
+BAD_ZIP = (
+    zipfile.BadZipFile, EOFError, MemoryError, NotImplementedError, OSError, OverflowError, RuntimeError,
+    UnicodeDecodeError, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 
 _XZ, _BZ2, _GZIP, _COMPRESS, _ZIP = b"\xfd7zXZ\x00", b"BZh", b"\x1f\x8b", b"\x1f\x9d", b"PK\x03\x04"
 
@@ -27,7 +36,7 @@ def is_html(head: bytes) -> bool:
     return start.startswith((b"<!doctype", b"<html"))
 
 
-def _decode_lzw(data: bytes) -> bytes:
+def _decode_lzw(data: bytes, most: int) -> bytes:
     """Unpack the format of the Unix tool ``compress`` (.Z), which the standard library does not know."""
     if len(data) < 3:
         raise EOFError("cut short")
@@ -41,7 +50,7 @@ def _decode_lzw(data: bytes) -> bytes:
     output: list[bytes] = []
     width, position, group_start = 9, 24, 24
     end = len(data) * 8
-    previous = b""
+    previous, size = b"", 0
 
     def next_group(position: int) -> int:
         # Codes come in groups of eight; when the width changes the rest of a group is padding.
@@ -66,6 +75,9 @@ def _decode_lzw(data: bytes) -> bytes:
         else:
             raise ValueError(f"code {code} before it was defined")
         output.append(entry)
+        size += len(entry)
+        if size > most:
+            break
         if previous and len(table) < 1 << longest:
             table.append(previous + entry[:1])
         previous = entry
@@ -76,7 +88,22 @@ def _decode_lzw(data: bytes) -> bytes:
     return b"".join(output)
 
 
-def unpack(data: bytes, name: str) -> bytes:
+def _too_large(name: str, most: int) -> PrivSVMError:
+    return PrivSVMError(
+        f"{name}: more than {most} bytes when unpacked; if it is to be as large, declare `max_bytes` for the dataset"
+    )
+
+
+def _read_stream(stream: Any, most: int) -> bytes:
+    """Read a stream to its end, or one byte more than the limit."""
+    chunks, size = [], 0
+    while chunk := stream.read(min(_CHUNK, most + 1 - size)):
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
+
+
+def unpack(data: bytes, name: str, most: int = MOST_BYTES) -> bytes:
     """Unpack a file if it is compressed.
 
     Parameters
@@ -85,6 +112,8 @@ def unpack(data: bytes, name: str) -> bytes:
         The whole file.
     name : str
         What to call it in errors.
+    most : int
+        The largest size that the content may have, in bytes.
 
     Returns
     -------
@@ -94,25 +123,27 @@ def unpack(data: bytes, name: str) -> bytes:
     Raises
     ------
     PrivSVMError
-        If the file is truncated or corrupt.
+        If the file is truncated or corrupt, or its content too large.
     """
     try:
-        if data.startswith(_XZ):
-            return lzma.decompress(data)
-        if data.startswith(_BZ2):
-            return bz2.decompress(data)
-        if data.startswith(_GZIP):
-            return gzip.decompress(data)
         if data.startswith(_COMPRESS):
-            return _decode_lzw(data)
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
+            content = _decode_lzw(data, most)
+        elif data.startswith((_XZ, _BZ2, _GZIP)):
+            opener = lzma.open if data.startswith(_XZ) else bz2.open if data.startswith(_BZ2) else gzip.open
+            with opener(io.BytesIO(data)) as stream:
+                content = _read_stream(stream, most)
+        else:
+            return data
+    except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError, zlib.error) as error:
         raise PrivSVMError(
             f"{name}: compressed file is truncated or corrupt ({error}); delete it and download it again"
         ) from None
-    return data
+    if len(content) > most:
+        raise _too_large(name, most)
+    return content
 
 
-def read_member(data: bytes, name: str, member: str | None) -> bytes:
+def read_member(data: bytes, name: str, member: str | None, most: int = MOST_BYTES) -> bytes:
     """Take one file out of a zip, or out of a zip inside a zip.
 
     Parameters
@@ -124,6 +155,8 @@ def read_member(data: bytes, name: str, member: str | None) -> bytes:
     member : str or None
         Path inside the zip; parts of it that are zips themselves are opened
         (``"inner.zip/folder/file.csv"``). None: the only file there is.
+    most : int
+        The largest size that the content may have, in bytes.
 
     Returns
     -------
@@ -133,7 +166,8 @@ def read_member(data: bytes, name: str, member: str | None) -> bytes:
     Raises
     ------
     PrivSVMError
-        If the zip is corrupt or has no such member, or several where one is expected.
+        If the zip is corrupt, encrypted or packed in an unusual way, the content too large, or there is no such member,
+        or several where one is expected.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -144,15 +178,26 @@ def read_member(data: bytes, name: str, member: str | None) -> bytes:
                     raise PrivSVMError(f"{name}: the zip holds {len(names)} files; set `member:` to one of: {shown}")
                 member = names[0]
             if member in names:
-                return unpack(archive.read(member), f"{name}/{member}")
+                return unpack(_read_archived(archive, member, name, most), f"{name}/{member}", most)
             for outer in names:
                 if member.startswith(outer + "/"):
-                    return read_member(archive.read(outer), f"{name}/{outer}", member[len(outer) + 1 :])
+                    inner = _read_archived(archive, outer, name, most)
+                    return read_member(inner, f"{name}/{outer}", member[len(outer) + 1 :], most)
             raise PrivSVMError(f"{name}: no member {member!r} in the zip; {nearest_name(member, names[:50])}")
-    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+    except BAD_ZIP as error:
         raise PrivSVMError(
-            f"{name}: zip file is truncated or corrupt ({error}); delete it and download it again"
+            f"{name}: zip file is truncated, corrupt, encrypted or packed in an unusual way ({error}); delete it and "
+            "download it again, or unpack it yourself"
         ) from None
+
+
+def _read_archived(archive: zipfile.ZipFile, member: str, name: str, most: int) -> bytes:
+    """Read a file of a zip; what the zip says of its size counts for nothing."""
+    with archive.open(member) as stream:
+        content = _read_stream(stream, most)
+    if len(content) > most:
+        raise _too_large(f"{name}/{member}", most)
+    return content
 
 
 def is_zip(head: bytes) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm.data.catalogue import DataPart, DatasetEntry, normalise_label
 from privsvm.data.delimited import check_arff_fields, check_fields, decode_text
-from privsvm.data.packing import is_html, is_zip, read_member, unpack
+from privsvm.data.packing import BAD_ZIP, is_html, is_zip, read_member, unpack
 from privsvm.data.prepared import Features
 from privsvm.data.schema import parse_schema
 from privsvm.data.tables import labelled_table
@@ -32,6 +32,8 @@ __all__ = ["content_hash", "read_part"]
 # Rows are kept sparse below this share of non-zero values and from this number of features.
 SPARSE_DENSITY = 0.25
 SPARSE_FEATURES = 100
+# Of a LIBSVM file that does not say how many there are: one wrong index would take all memory.
+_MOST_FEATURES = 10_000_000
 MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null")
 # What `float` takes beyond this, such as 1_000 or digits of other scripts, is more likely a text.
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
@@ -141,16 +143,19 @@ def _read_file(path: Path, recipe: DataPart) -> tuple[Features, np.ndarray, list
 
 def _content(path: Path, recipe: DataPart, member: str | None) -> bytes:
     """Read the bytes of a file, unpacked, after the checks that all formats share."""
+    most = recipe.max_bytes
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         raise PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to download it") from None
     if not data:
         raise PrivSVMError(f"{path}: empty file; delete it and download it again")
-    data = unpack(data, str(path))
+    if len(data) > most:
+        raise PrivSVMError(f"{path}: {len(data)} bytes, more than {most}; declare `max_bytes` for the dataset")
+    data = unpack(data, str(path), most)
     # An .npz is a zip itself.
     if recipe.format != "npz" and is_zip(data[:4]):
-        data = read_member(data, str(path), member)
+        data = read_member(data, str(path), member, most)
     elif member is not None:
         raise PrivSVMError(f"{path}: not a zip, so it has no member {member!r}; remove `member` or get the zip")
     if not data.strip():
@@ -241,6 +246,10 @@ def _read_libsvm(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np
         raise PrivSVMError(
             f"{name}: not readable as LIBSVM text ({reason}); lines are `label index:value ...`, indices from 1 upwards"
         ) from None
+    if recipe.n_features is None and X.shape[1] > _MOST_FEATURES:
+        raise PrivSVMError(
+            f"{name}: the largest index is {X.shape[1]}; declare `n_features` if that is right, or mend the line"
+        )
     return _dense_or_sparse(X), y, []
 
 
@@ -457,6 +466,8 @@ def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> t
 
 
 def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    import struct
+
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
@@ -466,7 +477,7 @@ def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
         )
     try:
         stored = loadmat(io.BytesIO(data))
-    except (ValueError, TypeError, NotImplementedError, OSError, EOFError, IndexError, KeyError, MatReadError) as error:
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, struct.error, MatReadError, *BAD_ZIP) as error:
         reason = str(error).split("\n")[0] or type(error).__name__
         raise PrivSVMError(f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again") from None
     return _from_variables({key: value for key, value in stored.items() if not key.startswith("__")}, name, recipe)
@@ -474,14 +485,21 @@ def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
 
 def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
     import zipfile
-    import zlib
 
     try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+        if size > recipe.max_bytes:
+            raise PrivSVMError(
+                f"{name}: more than {recipe.max_bytes} bytes when unpacked; declare `max_bytes` if it is to be so large"
+            )
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             variables = {key: stored[key] for key in stored.files}
             if len(variables) < len(stored.files):
                 raise ValueError("two arrays have the same name")
-    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except PrivSVMError:
+        raise
+    except (ValueError, KeyError, AttributeError, TypeError, SyntaxError, *BAD_ZIP) as error:
         reason = str(error).split("\n")[0]
         raise PrivSVMError(f"{name}: not readable as .npz without Python objects ({reason}); write it again") from None
     return _from_variables(variables, name, recipe)

@@ -19,6 +19,7 @@ from privsvm.models import KeyedError, Model, Obeys, check_model
 
 __all__ = [
     "FORMATS",
+    "MOST_BYTES",
     "Bounds",
     "OwnSettings",
     "Settings",
@@ -28,6 +29,8 @@ __all__ = [
     "parse_bounds",
 ]
 
+# Of a file, packed or not, unless its dataset declares another limit.
+MOST_BYTES = 2 << 30
 FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -221,6 +224,7 @@ class OwnSettings(Settings):
     header: Annotated[bool | None, Obeys(_FLAG)] = None
     drop_columns: Annotated[tuple[Any, ...], pydantic.PlainValidator(_parse_list)] = ()
     member: Annotated[str | None, _optional(str)] = None
+    max_bytes: Annotated[int | None, Obeys(optional(COUNT))] = None
     n_features: Annotated[int | None, Obeys(optional(COUNT))] = None
     n_rows: Annotated[int | None, Obeys(optional(COUNT))] = None
     prescaled: Annotated[bool | None, Obeys(_FLAG)] = None

@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.caching import IndexDataCacheFile
 from numba.extending import register_jitable
 
-__all__ = ["jit", "jit_step"]
+__all__ = ["CheckedCacheFile", "jit", "jit_step"]
+
+_DIGEST_BYTES = 32
+
+
+class CheckedCacheFile(IndexDataCacheFile):
+    """Numba's files of compiled functions, each with a digest at its end.
+
+    A file that a full disk or a crash has damaged counts as none: its function is compiled again and the file replaced.
+    Numba itself would fail with it in every later run, or run damaged machine code.
+    """
+
+    @contextlib.contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+        content = io.BytesIO()
+        yield content
+        with super()._open_for_write(filepath) as file:
+            # Numba reads what stands before it and ignores the rest.
+            file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index() if _is_whole(Path(self._index_path)) else {}
+        except FileNotFoundError:
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        if not _is_whole(Path(self._data_path(name))):
+            # As for a file that was removed.
+            raise OSError
+        return super()._load_data(name)
+
+
+def _is_whole(path: Path) -> bool:
+    content = path.read_bytes()
+    return hashlib.sha256(content[:-_DIGEST_BYTES]).digest() == content[-_DIGEST_BYTES:]
+
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
@@ -27,7 +68,16 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         The decorator. The function is kept in Numba's cache, does not hold the interpreter lock, and divides by zero
         as NumPy does.
     """
-    return njit(cache=True, **_OPTIONS, **options)
+    compiler = njit(cache=True, **_OPTIONS, **options)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        compiled = compiler(function)
+        if hasattr(compiled, "_cache"):
+            # Not there with NUMBA_DISABLE_JIT.
+            compiled._cache._cache_file.__class__ = CheckedCacheFile
+        return compiled
+
+    return decorate
 
 
 def jit_step(**options: Any) -> Callable[[Callable[..., Any]], Any]:

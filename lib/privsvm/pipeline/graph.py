@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.errors import without_passwords
 from privsvm.files import write_json
 from privsvm.pipeline.methods import ForeignSource, foreign_source, is_foreign, module_name
 from privsvm.pipeline.params import entry_parameters, method_parameters
@@ -175,5 +176,9 @@ def report_parameters(params: Mapping[str, Any]) -> str:
 
 
 def track_parameters(params: Mapping[str, Any]) -> str:
-    """Parameters of the job that logs to MLflow, as canonical JSON."""
-    return canonical_json({"tracking_uri": params["mlflow"]["tracking_uri"]})
+    """Parameters of the job that logs to MLflow, as canonical JSON.
+
+    Snakemake stores and shows them, so a password in the address is left out; the job finds it in its environment, see
+    `privsvm.pipeline.workflow.set_environment`.
+    """
+    return canonical_json({"tracking_uri": without_passwords(params["mlflow"]["tracking_uri"])})

@@ -13,7 +13,7 @@ import pydantic
 from pydantic_core import PydanticCustomError
 
 from privsvm.constraints import FLAG, FOLDS, POSITIVE, REPEATS, SHARE, Constraint, one_of, optional, real, text, whole
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError, nearest_name, without_passwords
 from privsvm.files import read_json
 from privsvm.models import Model, Obeys, check_model, shown_value
 from privsvm.pipeline.methods import check_installed, estimator_class, implementations, is_foreign
@@ -267,7 +267,7 @@ def check_params(
             _check_entry(method, entry, checked["datasets"])
         protocol_methods(checked)
     except PrivSVMError as error:
-        raise PrivSVMError(f"{source}: {with_place(str(error), places or {})}") from None
+        raise PrivSVMError(f"{source}: {without_passwords(with_place(str(error), places or {}))}") from None
     return checked
 
 

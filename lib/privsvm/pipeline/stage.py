@@ -56,7 +56,8 @@ def run(main: Callable[[list[str] | None], int | None]) -> None:
     ----------
     main : callable
         Takes the argument list (None: ``sys.argv``), returns an exit code or None for 0. A
-        `PrivSVMError` or an operating-system error becomes one line on standard error and exit code 1.
+        `PrivSVMError`, a lack of memory or an operating-system error becomes one line on standard error and exit
+        code 1.
     """
     try:
         code = main(None) or 0
@@ -68,6 +69,10 @@ def run(main: Callable[[list[str] | None], int | None]) -> None:
     except KeyboardInterrupt:
         # Whoever pressed Ctrl-C knows why it stopped.
         code = 128 + signal.SIGINT
+    except MemoryError as error:
+        said = f" ({' '.join(str(error).split())})" if str(error) else ""
+        print(f"error: out of memory{said}; use fewer rows, features or classes, or a larger machine", file=sys.stderr)
+        code = 1
     except OSError as error:
         remedy = {
             errno.ENOSPC: "free some disk space and run again; nothing was half-written",

@@ -60,6 +60,7 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     # Where the bytes come from is no parameter of a job: they are checked against their hash.
     if params["data"]["mirror"]:
         environment.setdefault("PRIVSVM_MIRROR", params["data"]["mirror"])
+    environment["PRIVSVM_TRACKING_URI"] = params["mlflow"]["tracking_uri"]
     environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"

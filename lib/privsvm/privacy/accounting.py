@@ -51,6 +51,8 @@ ZCDP_ACCOUNTANT = "zCDP of bounded-range selections, converted by Renyi divergen
 _ROUND_OFF_SLACK = 1e-9
 
 _SMALLEST_EPSILON = 1e-6
+# Calibrations overflow far above it.
+_LARGEST_EPSILON = 1e9
 
 # Logarithms (base 2) of Renyi orders less 1, around the one that is best for a Gaussian release: first from afar, then
 # five times closer around the best. The conversion loses its accuracy closer to 1.
@@ -85,7 +87,7 @@ def check_budget(epsilon: float, delta: float) -> None:
     Parameters
     ----------
     epsilon : float
-        Must be at least 1e-6 (the calibration's accuracy) and finite.
+        Must be at least 1e-6 (the calibration's accuracy) and at most 1e9.
     delta : float
         Must lie strictly between 0 and 1.
 
@@ -100,6 +102,8 @@ def check_budget(epsilon: float, delta: float) -> None:
         raise ValueError(
             f"epsilon={epsilon!r}: must be at least {_SMALLEST_EPSILON:g}, the accuracy of the calibration"
         )
+    if epsilon > _LARGEST_EPSILON:
+        raise ValueError(f"epsilon={epsilon!r}: must be at most {_LARGEST_EPSILON:g}; more protects nobody")
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta!r}: must lie strictly between 0 and 1")
 

@@ -21,13 +21,20 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from sqlalchemy.engine import make_url
 
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, without_passwords
 
 __all__ = ["is_server", "one_line_errors", "only_one_process", "open_client", "sqlite_path"]
 
 _USABLE = "use sqlite:///mlflow.db or the address of a server such as http://127.0.0.1:5000"
 _COMPANIONS = ("-journal", "-wal", "-shm")
 _SERVER_TIMEOUT_SECONDS = 10
+# MLflow itself tries a request for many minutes before it gives up.
+_REQUESTS = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
+}
 
 
 def is_server(tracking_uri: str) -> bool:
@@ -55,7 +62,7 @@ def sqlite_path(tracking_uri: str) -> Path | None:
     """
     scheme = re.match(r"([a-z0-9]+)(\+[a-z0-9]+)?://", tracking_uri)
     if scheme is None or scheme[1] not in {"sqlite", "http", "https", "postgresql", "mysql", "mssql"}:
-        raise PrivSVMError(f"mlflow.tracking_uri: {tracking_uri!r} cannot hold runs; {_USABLE}")
+        raise PrivSVMError(f"mlflow.tracking_uri: {without_passwords(tracking_uri)!r} cannot hold runs; {_USABLE}")
     if scheme[1] != "sqlite":
         return None
     try:
@@ -63,7 +70,9 @@ def sqlite_path(tracking_uri: str) -> Path | None:
     except sqlalchemy.exc.ArgumentError:
         database = None
     if not database or ":memory:" in database:
-        raise PrivSVMError(f"mlflow.tracking_uri: {tracking_uri!r} names no file; use sqlite:///mlflow.db")
+        raise PrivSVMError(
+            f"mlflow.tracking_uri: {without_passwords(tracking_uri)!r} names no file; use sqlite:///mlflow.db"
+        )
     return Path(database)
 
 
@@ -134,13 +143,15 @@ def one_line_errors(tracking_uri: str) -> Iterator[None]:
 def _describe(tracking_uri: str, error: Exception) -> str:
     """Write the line: which store, what is wrong with it, and what to do."""
     cause = " ".join(str(error).split("[SQL:")[0].split())
-    cause = cause[:300] or type(error).__name__
+    cause = without_passwords(cause)[:300] or type(error).__name__
     database = sqlite_path(tracking_uri)
     if is_server(tracking_uri):
-        remedy = "look at the server's own log, then run again; what is logged already is not logged twice"
+        remedy = (
+            "results and reports stand; look at the server's own log, then run `make track`: nothing is logged twice"
+        )
     elif "out-of-date" in cause:
         cause = "made by an older MLflow"
-        remedy = f"run `mlflow db upgrade {_without_password(tracking_uri)}` (keep a copy first) or move the file away"
+        remedy = f"run `mlflow db upgrade {without_passwords(tracking_uri)}` (keep a copy first) or move the file away"
     elif "locked" in cause:
         remedy = "another program is writing to it; close it and run again"
     elif "readonly" in cause or "unable to open" in cause:
@@ -149,12 +160,8 @@ def _describe(tracking_uri: str, error: Exception) -> str:
         remedy = "free some disk space and run again"
     else:
         remedy = "move the file away and run again; the runs are logged again from data/results"
-    where = database if database is not None else _without_password(tracking_uri)
+    where = database if database is not None else without_passwords(tracking_uri)
     return f"{where}: MLflow cannot use this store ({cause}); {remedy}"
-
-
-def _without_password(tracking_uri: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", tracking_uri)
 
 
 def open_client(tracking_uri: str) -> MlflowClient:
@@ -180,6 +187,8 @@ def open_client(tracking_uri: str) -> MlflowClient:
     database = sqlite_path(tracking_uri)
     with one_line_errors(tracking_uri):
         if is_server(tracking_uri):
+            for name, value in _REQUESTS.items():
+                os.environ.setdefault(name, value)
             _check_server(tracking_uri)
         elif database is not None and (not database.exists() or database.stat().st_size == 0):
             _make_database(database)
@@ -193,11 +202,17 @@ def open_client(tracking_uri: str) -> MlflowClient:
 def _check_server(tracking_uri: str) -> None:
     """Ask the server once; MLflow itself would try for minutes before it gives up."""
     try:
-        requests.get(tracking_uri.rstrip("/") + "/health", timeout=_SERVER_TIMEOUT_SECONDS)
+        answer = requests.get(tracking_uri.rstrip("/") + "/health", timeout=_SERVER_TIMEOUT_SECONDS)
+        answer.raise_for_status()
+    except requests.HTTPError:
+        raise PrivSVMError(
+            f"mlflow.tracking_uri: {without_passwords(tracking_uri)}: the server answers HTTP {answer.status_code}; "
+            "results and reports stand; look at the server's own log, then run `make track`"
+        ) from None
     except requests.RequestException as error:
         raise PrivSVMError(
-            f"mlflow.tracking_uri: {_without_password(tracking_uri)}: no server answers ({type(error).__name__}); "
-            "start it, or set mlflow.tracking_uri to sqlite:///mlflow.db in params.yaml"
+            f"mlflow.tracking_uri: {without_passwords(tracking_uri)}: no server answers ({type(error).__name__}); "
+            "results and reports stand; start it and run `make track`, or set mlflow.tracking_uri to sqlite:///mlflow.db"
         ) from None
 
 
