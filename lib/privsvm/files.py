@@ -171,7 +171,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     except FileNotFoundError:
         raise missing_file(path) from None
     except (
-        ValueError, TypeError, SyntaxError, OSError, EOFError, KeyError, MemoryError, NotImplementedError, OverflowError, RuntimeError,
-        zipfile.BadZipFile, zlib.error,
+        ValueError, TypeError, SyntaxError, OSError, EOFError, KeyError, MemoryError, NotImplementedError,
+        OverflowError, RuntimeError, zipfile.BadZipFile, zlib.error,
     ) as error:  # fmt: skip
         raise PrivSVMError(f"{path}: not a readable .npz file ({error}); delete it and run again") from None
