@@ -18,7 +18,7 @@ from privsvm.pipeline.params import read_params, train_jobs
 from privsvm.pipeline.recorded import check_outputs
 from privsvm.pipeline.stage import run
 from privsvm.records import ModelRecord, Result, read, read_tracked
-from privsvm.reporting import curve_rows, curves_csv, metrics_record
+from privsvm.reporting import curve_rows, curves_csv, metrics_record, read_results
 
 
 def require(holds: bool, message: str) -> None:
@@ -51,14 +51,14 @@ def main(arguments: list[str] | None = None) -> None:
     tracked = read_tracked("reports/tracking.json")
     with open("reports/curves.csv", encoding="utf-8", newline="") as handle:
         drawn = {(row["method"], row["dataset"]) for row in csv.DictReader(handle)}
-    results = []
-    for method, dataset in jobs:
-        # Reading refuses what was edited, and a guarantee that contradicts itself or that its own audit refutes.
+    # Reading refuses what was edited, and a guarantee that contradicts itself or that its own audit refutes.
+    results = read_results([f"data/results/{method}/{dataset}.json" for method, dataset in jobs])
+    for result in results:
+        method, dataset = result.method, result.dataset
         source, models = f"data/results/{method}/{dataset}.json", f"data/models/{method}/{dataset}"
-        results.append(read(Result, source))
-        check_ranges(results[-1])
+        check_ranges(result)
         check_arrays(f"{models}.npz", read(ModelRecord, f"{models}.json"), f"{models}.json")
-        check_arrays(f"{models}.npz", results[-1], source)
+        check_arrays(f"{models}.npz", result, source)
         require(method in tracked.get(dataset, {}), f"reports/tracking.json: {method} on {dataset} is missing")
         require((method, dataset) in drawn, f"reports/curves.csv: {method} on {dataset} is missing")
     for dataset in params["datasets"]:
