@@ -12,7 +12,7 @@ gc.set_threshold(100_000, 50, 1000)
 # The library of this working copy, wherever the environment's own copy lies.
 sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, printable
 from privsvm.digests import canonical_json
 from privsvm.pipeline.graph import (
     audit_code,
@@ -63,7 +63,7 @@ try:
     check_writable("data", "logs", "reports")
 except PrivSVMError as error:
     # One line, without a traceback.
-    sys.exit(f"error: {error}")
+    sys.exit(f"error: {printable(str(error))}")
 
 # Before anything is written.
 close_folders(PARAMS)

@@ -7,6 +7,7 @@ import os
 import sys
 
 from privsvm.data.download import catalogue_table, download_raw
+from privsvm.errors import printable, without_passwords
 from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
@@ -39,7 +40,7 @@ def main(argv: list[str] | None = None) -> int | None:
     die_with_parent()
     settings = arguments.parameters.get("settings")
     source = download_raw(arguments.dataset, arguments.file, arguments.output, settings, mirror)
-    print(f"{arguments.dataset}/{arguments.file}: from {source}", file=sys.stderr)
+    print(printable(f"{arguments.dataset}/{arguments.file}: from {without_passwords(source)}"), file=sys.stderr)
     return None
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["PrivSVMError", "nearest_name", "without_absolute_paths", "without_passwords"]
+__all__ = ["PrivSVMError", "nearest_name", "printable", "without_absolute_paths", "without_passwords"]
 
 # A slash at the start of a word followed by at least two parts; "a/b", URLs and "1/2" are left alone.
 _ABSOLUTE = re.compile(r"(?<![\w.:/~)\]}-])(?:file://|~)?/(?:[^\s/\"',;:()\[\]{}]+/)+([^\s/\"',;:()\[\]{}]*)")
@@ -41,6 +41,17 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(names)}" if names else "none is known"
+
+
+def printable(text: str) -> str:
+    """Write a message as one line in which every character can be seen.
+
+    Line breaks, terminal escapes and marks that turn the direction of writing, which names of files and columns may
+    hold, are shown as Python writes them in a text.
+    """
+    return "".join(
+        character if character.isprintable() or character == " " else repr(character)[1:-1] for character in text
+    )
 
 
 def without_passwords(text: str) -> str:

@@ -26,7 +26,7 @@ from privsvm.data.catalogue import (
 )
 from privsvm.data.packing import is_html, is_packed, unpack
 from privsvm.digests import sha256_of_file
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwords
 from privsvm.files import atomic_path, remove_leftovers, write_npz
 
 __all__ = [
@@ -423,7 +423,7 @@ def fetch_file(
             try:
                 _retrieve(file, url, target, temporary, progress)
             except _SourceError as error:
-                tried.append(f"{url} ({error})")
+                tried.append(f"{without_passwords(url)} ({error})")
                 continue
             _remove_partials(file, target)
             _report_unverified(file, label, temporary)
@@ -438,7 +438,7 @@ def fetch_file(
 
 def _report_unverified(file: DataFile, label: str, path: Path) -> None:
     if file.sha256 is None:
-        print(f"{label}: not verified, its SHA-256 is {sha256_of_file(path)}", file=sys.stderr)
+        print(f"{printable(label)}: not verified, its SHA-256 is {sha256_of_file(path)}", file=sys.stderr)
 
 
 def _export_bundled(entry: DatasetEntry, target: Path) -> None:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, printable
 
 __all__ = ["die_with_parent", "json_argument", "pin_threads", "run"]
 
@@ -64,7 +64,7 @@ def run(main: Callable[[list[str] | None], int | None]) -> None:
     except PrivSVMError as error:
         # Keys of params.yaml are named with their file, wherever the problem came to light.
         source = "params.yaml: " if str(error).startswith(("datasets.", "methods.")) else ""
-        print(f"error: {source}{error}", file=sys.stderr)
+        print(f"error: {printable(f'{source}{error}')}", file=sys.stderr)
         code = 1
     except KeyboardInterrupt:
         # Whoever pressed Ctrl-C knows why it stopped.
@@ -81,6 +81,7 @@ def run(main: Callable[[list[str] | None], int | None]) -> None:
             errno.EPERM: "make the folder writable or run from a folder of your own",
             errno.EROFS: "the file system is read-only; run from a folder that can be written",
         }.get(error.errno or 0, "check the path and run again")
-        print(f"error: {error.filename or 'file system'}: {error.strerror or error}; {remedy}", file=sys.stderr)
+        where = error.filename or "file system"
+        print(f"error: {printable(f'{where}: {error.strerror or error}')}; {remedy}", file=sys.stderr)
         code = 1
     sys.exit(code)
