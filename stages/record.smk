@@ -2,7 +2,9 @@
 # All final files are its inputs, so a partial or failed run is never recorded. It has no benchmark file, whose time
 # Snakemake would compare too: DVC's stage `report` only touches the marker.
 # DVC works inside a Git repository only: without one the results stand, and `onsuccess` says what is missing.
-HAS_GIT = any((folder / ".git").exists() for folder in (Path.cwd(), *Path.cwd().parents))
+HAS_GIT = any(
+    (folder / ".git").exists() for folder in (Path.cwd(), *Path.cwd().parents)
+)
 RECORD = not IN_DVC and Path(".dvc").is_dir() and HAS_GIT
 FINAL_FILES = [
     "reports/index.html",

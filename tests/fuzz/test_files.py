@@ -25,8 +25,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.well_formed import check_sparse
 from privsvm.pipeline.model_files import load_paths, released, save_paths
-from privsvm.pipeline.params import check_params
-from privsvm.pipeline.params_file import parse_params
+from privsvm.pipeline.params import read_params
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import SavedModels
 
@@ -172,14 +171,19 @@ def test_what_was_found(tmp_path: Path, kind: str, content: bytes) -> None:
     reads(tmp_path, content, SEEDS[kind][1])
 
 
-@fuzzed
-@given(mutations((REPOSITORY / "params.yaml").read_bytes()))
-def test_params(content: bytes) -> None:
-    try:
-        params, places = parse_params(content.decode("utf-8", "surrogateescape"), "params.yaml")
-        check_params(params, places=places)
-    except PrivSVMError as error:
-        one_line(error, "params.yaml: ")
+def test_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    @fuzzed
+    @given(mutations((REPOSITORY / "params.yaml").read_bytes()))
+    def case(content: bytes) -> None:
+        Path("params.yaml").write_bytes(content)
+        try:
+            read_params()
+        except PrivSVMError as error:
+            one_line(error, "params.yaml: ")
+
+    case()
 
 
 def test_models(tmp_path: Path) -> None:

@@ -398,7 +398,8 @@ def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
     text = decode_text(data, name, recipe.encoding)
     try:
         records, _ = arff.loadarff(io.StringIO(text))
-    except (ValueError, NotImplementedError, StopIteration, IndexError, arff.ArffError) as error:
+    except Exception as error:
+        # A damaged file makes SciPy fail in every way that Python knows.
         reason = str(error).split("\n")[0] or type(error).__name__
         raise PrivSVMError(
             f"{name}: not readable as ARFF ({reason}); numeric and nominal attributes are understood, one row a line"
@@ -466,10 +467,7 @@ def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> t
 
 
 def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    import struct
-
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
     if data.startswith(b"MATLAB 7.3") or _HDF5 in data[:2048]:
         raise PrivSVMError(
@@ -477,7 +475,8 @@ def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
         )
     try:
         stored = loadmat(io.BytesIO(data))
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, struct.error, MatReadError, *BAD_ZIP) as error:
+    except Exception as error:
+        # A damaged file makes SciPy fail in every way that Python knows.
         reason = str(error).split("\n")[0] or type(error).__name__
         raise PrivSVMError(f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again") from None
     return _from_variables({key: value for key, value in stored.items() if not key.startswith("__")}, name, recipe)
