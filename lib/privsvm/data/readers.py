@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsvm.data.catalogue import DataPart, DatasetEntry, normalise_label
+from privsvm.data.children import arrays_of_child
 from privsvm.data.delimited import check_arff_fields, check_fields, decode_text
 from privsvm.data.packing import BAD_ZIP, is_html, is_zip, read_member, unpack
-from privsvm.data.prepared import Features
+from privsvm.data.prepared import Features, arrays_of_rows, rows_of_arrays
 from privsvm.data.schema import parse_schema
 from privsvm.data.tables import labelled_table
 from privsvm.errors import PrivSVMError, nearest_name
@@ -467,19 +468,31 @@ def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> t
 
 
 def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    from scipy.io import loadmat
-
     if data.startswith(b"MATLAB 7.3") or _HDF5 in data[:2048]:
         raise PrivSVMError(
             f"{name}: MATLAB 7.3 (HDF5) file; save it with `save(file, vars, '-v7')` or convert it to .npz"
         )
-    try:
-        stored = loadmat(io.BytesIO(data))
-    except Exception as error:
-        # A damaged file makes SciPy fail in every way that Python knows.
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise PrivSVMError(f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again") from None
-    return _from_variables({key: value for key, value in stored.items() if not key.startswith("__")}, name, recipe)
+
+    def parse() -> dict[str, np.ndarray]:
+        from scipy.io import loadmat
+
+        try:
+            stored = loadmat(io.BytesIO(data))
+        except Exception as error:
+            # A damaged file makes SciPy fail in every way that Python knows.
+            reason = str(error).split("\n")[0] or type(error).__name__
+            raise PrivSVMError(
+                f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again"
+            ) from None
+        variables = {key: value for key, value in stored.items() if not key.startswith("__")}
+        X, labels, _ = _from_variables(variables, name, recipe)
+        return {**arrays_of_rows("X", X), "labels": labels}
+
+    # Some damaged files make SciPy's compiled reader write beside its memory, which ends its process.
+    arrays = arrays_of_child(parse)
+    if arrays is None:
+        raise PrivSVMError(f"{name}: not readable as a MATLAB file (its reader crashed); delete it and get it again")
+    return rows_of_arrays("X", arrays), arrays["labels"], []
 
 
 def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
