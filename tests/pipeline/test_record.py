@@ -44,7 +44,10 @@ def test_why_dvc_failed_is_one_line(tmp_path, record, monkeypatch, script, reaso
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(PrivSVMError) as caught:
         record.run_dvc("commit", "--force", "train@svm")
-    assert str(caught.value) == f"dvc commit: failed ({reason}); run `dvc commit` to see its messages"
+    assert str(caught.value) == (
+        f"dvc commit: failed ({reason}), so dvc.lock lacks the versions of these outputs; results and reports are "
+        "complete: run `dvc commit` to see its messages, then `make run`"
+    )
 
 
 def test_dvcs_own_message_is_passed_on(tmp_path, record, monkeypatch):

@@ -3,7 +3,7 @@
 YAML has two readings. Snakemake's takes ``no`` for false, ``010`` for 8 and ``1e-5`` for text; that of DVC takes them
 for text, 10 and a number, and when it writes the file (``dvc exp run -S``) it leaves out the quotes that it does not
 need. Here the second one holds, that of YAML 1.2. What no reader should have to guess is refused: other ways to write
-numbers, dates, tags, a key twice. Snakemake's reader would also run Python code that a file holds, which this one
+numbers, tags, a key twice. Snakemake's reader would also run Python code that a file holds, which this one
 cannot.
 """
 
@@ -33,10 +33,9 @@ _TRUTH = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "fal
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)", re.ASCII)
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-# Numbers to one reader and text to another, or other numbers, and dates.
+# Numbers to one reader and text to another, or other numbers. Dates are texts here, as in the schema of a table.
 _UNCLEAR = re.compile(
-    r"[-+]?(0[0-7_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+|[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?)"
-    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?",
+    r"[-+]?(0[0-7_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+|[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?)",
     re.ASCII,
 )
 _LONGEST_NUMBER = 400
