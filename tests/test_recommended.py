@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, train_test_split
 
 from privsvm import PrivateLinearClassifier, recommended
@@ -195,7 +196,7 @@ def test_a_threshold_moves_the_decision():
     X, y = imbalanced()
     model = classifier(class_weight="balanced").fit(X, y)
     often, seldom = (
-        FixedThresholdClassifier(classifier(class_weight="balanced"), threshold=threshold).fit(X, y).predict(X).mean()
+        FixedThresholdClassifier(FrozenEstimator(model), threshold=threshold).fit(X, y).predict(X).mean()
         for threshold in (0.3, 0.7)
     )
     assert seldom < model.predict(X).mean() < often

@@ -152,8 +152,9 @@ class PrivateLinearClassifier(PrivateClassifier):
     Notes
     -----
     Probabilities are a fixed function of the scores, which reads no rows: they order rows as scores do, and are not
-    calibrated. `sklearn.model_selection.FixedThresholdClassifier` moves the threshold of a decision between two
-    classes. Sums and noise are exact. Training time is not covered: it depends on the rows.
+    calibrated. To move the threshold of a decision between two classes, hand the fitted model, in a
+    `sklearn.frozen.FrozenEstimator`, to `sklearn.model_selection.FixedThresholdClassifier`, which does not train it
+    again. Sums and noise are exact. Training time is not covered: it depends on the rows.
 
     Examples
     --------
