@@ -81,13 +81,22 @@ def best_pair(draws: Sequence[Draw], n_releases: int, linear: bool = False) -> i
     int
         Its place; the first of equals.
     """
-    scores = []
-    for draw in draws:
-        first, second = draw(0, n_releases, "search"), draw(1, n_releases, "search")
-        half = n_releases // 2
-        statistic = choose_statistic(first[:half], second[:half], linear)
-        scores.append(separation(statistic(first[half:]), statistic(second[half:])))
-    return int(np.argmax(scores))
+    left = list(range(len(draws)))
+    # Of many pairs some look good by chance: the best quarter is looked at again, with twice as many releases.
+    while len(left) > 1:
+        scores = [_separation_of(draws[place], n_releases, f"search {len(left)}", linear) for place in left]
+        order = np.argsort(-np.array(scores), kind="stable")[: max(1, len(left) // 4)]
+        left = [left[place] for place in order]
+        n_releases *= 2
+    return left[0]
+
+
+def _separation_of(draw: Draw, n_releases: int, part: str, linear: bool) -> float:
+    """Say how far releases are apart, by a statistic chosen on half of them."""
+    first, second = draw(0, n_releases, part), draw(1, n_releases, part)
+    half = n_releases // 2
+    statistic = choose_statistic(first[:half], second[:half], linear)
+    return separation(statistic(first[half:]), statistic(second[half:]))
 
 
 def _values(draw: Draw, dataset: int, n: int, part: str, statistic: Statistic) -> np.ndarray:
@@ -128,11 +137,14 @@ def audit_cell(draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian:
 
     threshold = choose_threshold(chosen[0], others[0], counted, delta)
     hits = threshold.count(chosen[1], others[1])
-    low, sure = (float(counts_bound(*hits, delta, confidence)) for confidence in (CONFIDENCE, SURE))
+    often = choose_threshold(chosen[0], others[0], counted, delta, confidence=SURE).count(chosen[1], others[1])
+    sure = float(counts_bound(*often, delta, SURE))
+    # What is surer holds with less confidence too.
+    low = max(float(counts_bound(*hits, delta, CONFIDENCE)), sure)
     with np.errstate(divide="ignore"):
         ratio = float(np.log(max(hits[0] / hits[1] - delta, 0.0)) - np.log(hits[2] / hits[3])) if hits[0] else 0.0
     ceiling = counts_ceiling if gaussian else pure_ceiling
-    bounds = [CellBound("counts", low, sure, max(ratio, 0.0), ceiling(epsilon, delta, runs))]
+    bounds = [CellBound("counts", low, sure, max(ratio, low), ceiling(epsilon, delta, runs))]
     if gaussian:
         hits = choose_threshold(chosen[0], others[0], counted, delta, symmetric=True).count(chosen[1], others[1])
         two = [f_dp_bound(*hits, delta, confidence) for confidence in (CONFIDENCE, SURE)]

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from privsvm.privacy.lower_bounds import counts_bound
+from privsvm.privacy.lower_bounds import CONFIDENCE, counts_bound
 
 __all__ = ["Statistic", "Threshold", "choose_statistic", "choose_threshold", "separation"]
 
@@ -140,7 +140,12 @@ def _grid(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def choose_threshold(
-    first: np.ndarray, second: np.ndarray, runs: int, delta: float, symmetric: bool = False
+    first: np.ndarray,
+    second: np.ndarray,
+    runs: int,
+    delta: float,
+    symmetric: bool = False,
+    confidence: float = CONFIDENCE,
 ) -> Threshold:
     """Choose the event that so many further runs are to count.
 
@@ -154,6 +159,8 @@ def choose_threshold(
         Goes with epsilon.
     symmetric : bool, default=False
         Choose for `f_dp_bound`, where both errors count alike, in place of `counts_bound`.
+    confidence : float
+        Of the bound. The surer it is to be, the more often the event must occur.
 
     Returns
     -------
@@ -166,7 +173,7 @@ def choose_threshold(
         return Threshold(float(values[np.argmax(above - other)]), False)
     # An event that was not seen in n runs is taken to have the probability 1 / n.
     least, other_least = 1.0 / first.size, 1.0 / second.size
-    up = counts_bound(runs * above, runs, runs * np.maximum(other, other_least), runs, delta)
-    down = counts_bound(runs * (1.0 - other), runs, runs * np.maximum(1.0 - above, least), runs, delta)
+    up = counts_bound(runs * above, runs, runs * np.maximum(other, other_least), runs, delta, confidence)
+    down = counts_bound(runs * (1.0 - other), runs, runs * np.maximum(1.0 - above, least), runs, delta, confidence)
     below = bool(down.max() > up.max())
     return Threshold(float(values[np.argmax(down if below else up)]), below)

@@ -158,8 +158,8 @@ def _fitted(make: Callable[[], Any], pair: Pair, probes: np.ndarray) -> Draw:
 
 
 def _copies(estimator: Any) -> Callable[[], Any]:
-    """Return what makes a fresh estimator: a factory as it is, or copies of an estimator."""
-    if hasattr(estimator, "fit"):
+    """Return what makes a fresh estimator: a factory or a class as it is, or copies of an estimator."""
+    if hasattr(estimator, "fit") and not isinstance(estimator, type):
         from sklearn.base import clone
 
         return lambda: clone(estimator)
@@ -251,9 +251,6 @@ def audit(
     n_search = max(_SEARCH_LEAST, int(draws * _SEARCH_SHARE))
     ways = [_fitted(make, pair, np.vstack([probes, pair.first[0][-1:]])) for pair in usable]
     place = best_pair(ways, n_search, gaussian)
-    if len(ways) > 1:
-        # Once more between the best, with more releases: the first look is short.
-        place = _second_look(ways, place, n_search, gaussian)
     draw = ways[place]
     limit = float(stated)
     bounds = audit_cell(draw, draws, limit, delta, gaussian)
@@ -274,11 +271,3 @@ def _can_be_fitted(make: Callable[[], Any], pair: Pair) -> bool:
     except (ValueError, ArithmeticError):
         return False
     return True
-
-
-def _second_look(ways: Sequence[Draw], best: int, n_search: int, gaussian: bool) -> int:
-    """Compare the winner of the search with the runner-up by more releases."""
-    others = [place for place in range(len(ways)) if place != best]
-    runner_up = others[best_pair([ways[place] for place in others], n_search, gaussian)]
-    two = (best, runner_up)
-    return two[best_pair([ways[place] for place in two], 3 * n_search, gaussian)]

@@ -1,0 +1,156 @@
+"""`privsvm.audit` on private estimators of our own with planted bugs, found at epsilon 1, and on the same without."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privsvm import audit
+from privsvm.auditing.neighbours import Pair
+
+# Errors of a whole audit: a sound estimator is called refuted with a probability below (1e-3 / 3000)^2.
+DRAWS = 1500
+
+
+class NoisyMeans:
+    """Class means of clipped rows with Laplace noise: (epsilon, 0)-DP for one replaced row of three numbers.
+
+    Sums of rows of L1 norm 1 move by 2 at most when a row is replaced, also if its class is. The offset is one number
+    of size 1 more, so that a row has the L1 norm 2 with it.
+    """
+
+    def __init__(self, epsilon: float = 1.0) -> None:
+        self.epsilon = epsilon
+
+    def noise(self, size: int) -> np.ndarray:
+        # Two rows of norm 2 are at most 4 apart.
+        return np.random.default_rng().laplace(0.0, 4.0 / self.epsilon, size)
+
+    def clipped(self, X: np.ndarray) -> np.ndarray:
+        return X / np.maximum(1.0, np.abs(X).sum(axis=1, keepdims=True))
+
+    def offset(self, signs: np.ndarray) -> float:
+        return float(signs.sum() + self.noise(1)[0])
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NoisyMeans:
+        signs = np.where(y == 1, 1.0, -1.0)
+        self.coef_ = signs @ self.clipped(X) + self.noise(X.shape[1])
+        self.intercept_ = self.offset(signs)
+        return self
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+
+class AQuarterOfTheNoise(NoisyMeans):
+    def noise(self, size: int) -> np.ndarray:
+        return super().noise(size) / 4.0
+
+
+class RowsAsTheyAre(NoisyMeans):
+    def clipped(self, X: np.ndarray) -> np.ndarray:
+        return X
+
+
+class ExactOffset(NoisyMeans):
+    def offset(self, signs: np.ndarray) -> float:
+        return float(signs.sum())
+
+
+class BoundsOfTheRows(NoisyMeans):
+    """Rows are scaled by the largest of them, which is a private number."""
+
+    def clipped(self, X: np.ndarray) -> np.ndarray:
+        return X / np.abs(X).sum(axis=1).max(initial=1e-9)
+
+
+class OneSeed(NoisyMeans):
+    def noise(self, size: int) -> np.ndarray:
+        return np.random.default_rng(0).laplace(0.0, 4.0 / self.epsilon, size)
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1], 40)
+    return np.clip(rng.normal(0.0, 0.3, (80, 3)) + np.where(y == 1, 0.2, -0.2)[:, None], -1.0, 1.0), y
+
+
+@pytest.mark.parametrize(
+    ("estimator", "draws"),
+    [(AQuarterOfTheNoise, 6000), (RowsAsTheyAre, 3000), (ExactOffset, 1000), (BoundsOfTheRows, 3000), (OneSeed, 1000)],
+)
+def test_planted_bugs_are_found_at_epsilon_1(estimator: type[NoisyMeans], draws: int) -> None:
+    found = audit(estimator, *rows(), draws=draws)
+    assert found.refuted, str(found)
+    assert found.lower_bound > 1.0
+    assert str(found).startswith("REFUTED: replace_one")
+
+
+def test_without_a_bug_nothing_is_found() -> None:
+    found = audit(NoisyMeans, *rows(), draws=DRAWS)
+    assert not found.refuted
+    assert found.epsilon == 1.0
+    assert all(bound.sure <= 1.0 for bound in found.bounds)
+    text = str(found)
+    assert "not refuted" in text
+    assert f"stated            1 |{'=' * 40}" in text
+    assert found.pair.words in text
+    assert "<pre>" in found._repr_html_()
+
+
+def test_neighbours_of_ones_own_are_tried() -> None:
+    class SecretNumber(NoisyMeans):
+        """Gives itself away for one row alone."""
+
+        def noise(self, size: int) -> np.ndarray:
+            return super().noise(size) + (1000.0 if self.seen else 0.0)
+
+        def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+            self.seen = bool((X == 0.125).all(axis=1).any())
+            return super().fit(X, y)
+
+    X, y = rows()
+    assert not audit(SecretNumber, X, y, draws=200).refuted
+    other = X.copy()
+    other[0] = 0.125
+    pair = Pair("the secret row", (other, y), (X, y))
+    found = audit(SecretNumber, X, y, draws=DRAWS, pairs=[pair])
+    assert found.pair is pair
+    assert found.refuted
+
+
+def test_an_estimator_that_refuses_far_rows_is_audited_on_others() -> None:
+    class Strict(NoisyMeans):
+        def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+            if np.abs(X).max() > 2.0:
+                raise ValueError("out of bounds")
+            return super().fit(X, y)
+
+    assert not audit(Strict, *rows(), draws=200).refuted
+
+    class Never(NoisyMeans):
+        def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="refuses every pair"):
+        audit(Never, *rows(), draws=200)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epsilon": -1.0}, "epsilon="),
+        ({"epsilon": math.inf}, "epsilon="),
+        ({"delta": 1.5}, "delta="),
+        ({"draws": 3}, "draws="),
+        ({"relation": "both"}, "relation="),
+        ({"estimator": 3}, "estimator="),
+    ],
+)
+def test_arguments_out_of_range_are_named(changes: dict[str, Any], words: str) -> None:
+    arguments: dict[str, Any] = {"estimator": NoisyMeans, "draws": 200, **changes}
+    with pytest.raises(ValueError, match=words):
+        audit(arguments.pop("estimator"), *rows(), **arguments)
