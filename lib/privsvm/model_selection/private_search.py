@@ -129,8 +129,9 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Privacy budget of the whole: all runs, their scores, and the choice.
     delta : float, default=1e-5
         Delta that goes with it.
-    mean_runs : float, default=10.0
-        Mean number of runs, above 1; public. The number itself is random and secret.
+    mean_runs : float, default=40.0
+        Mean number of runs, above 1; public. The number itself is random and secret, and often far below its mean: take
+        several times as many as there are candidates. That costs time, and little of the budget.
     shape : float, default=0.0
         Of the distribution of the number of runs: the shape of a truncated negative binomial distribution, above -1 and
         at most 1 (0: logarithmic; 1: geometric; the larger, the more alike and the dearer), or infinity for Poisson
@@ -177,7 +178,7 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        mean_runs: float = 10.0,
+        mean_runs: float = 40.0,
         shape: float = 0.0,
         score_share: float = 0.1,
         random_state: int | np.random.Generator | None = None,
