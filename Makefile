@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test fuzz audit coverage docs ui sync track bench utility reproduce pages lint lock check forget clean
+.PHONY: help run test mutants fuzz audit coverage docs ui sync track bench utility reproduce pages lint lock check forget clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ run: $(VENV)/ready  ## Run the benchmark: reports/index.html, mlflow.db, dvc.loc
 
 test: $(VENV)/ready  ## Run all tests
 	pytest
+
+mutants: $(VENV)/ready  ## Plant bugs, and see which privacy tests find them: docs/mutants.md
+	python tests/mutants/run.py
 
 fuzz: $(VENV)/ready  ## Read 1,000 new mutations of small files with every reader (FUZZ_CASES=n chooses)
 	PRIVSVM_FUZZ_CASES=$(or $(FUZZ_CASES),1000) pytest tests/fuzz --durations=0

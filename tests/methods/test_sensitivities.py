@@ -126,6 +126,15 @@ def test_sensitivities_are_rounded_up(C, norm, relation, share):
     assert left**2 >= 2 * (times * row) ** 2
 
 
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 10])
+def test_the_distances_of_all_problems_count(n_classes, relation):
+    """Each of the problems that are released together may be that far from its optimum, on either data set."""
+    n_problems = 1 if n_classes == 2 else n_classes
+    closed, off = (centred_sensitivity(0.3, 1.0, n_classes, relation, gap) for gap in (0.0, 1e-2))
+    assert off - closed >= 2 * math.sqrt(n_problems * 1e-2) * (1 - 1e-12)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_data_without_anything_to_learn_is_answered(method):
     """One row, rows of zeros, rows of one class, equal rows, and rows that are too large for a square."""

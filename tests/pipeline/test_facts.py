@@ -12,6 +12,8 @@ from privsvm.data.catalogue import resolve
 from privsvm.data.download import download_raw
 from privsvm.data.prepare import _declared_training_rows, _random_splits, prepare
 from privsvm.data.prepared import PreparedData
+from privsvm.numerics.noise_source import NoiseSource, seeded_source
+from privsvm.pipeline import training
 from privsvm.pipeline.condensing import condense_splits
 from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.pipeline.training import data_facts, train_paths, training_sizes
@@ -191,3 +193,33 @@ def test_facts_of_prepared_data():
     assert (facts["condensing"], facts["split"], facts["declared_rows"]) == ("fcm", "label-blind", 140)
     assert data_facts({**DESCRIPTION, "protocol": {"kind": "given"}}, "none", 0)["split"] == "of the files"
     assert data_facts({**DESCRIPTION, "protocol": {"kind": "resubstitution"}}, "none", 0)["split"] == "every row"
+
+
+def test_no_two_releases_of_the_benchmark_share_their_noise(monkeypatch):
+    """Each split, epsilon and repeat of each method on each dataset of each experiment and seed has its own key."""
+    keys = []
+
+    class Heard(NoiseSource):
+        def __init__(self, key):
+            super().__init__(key)
+            keys.append(key)
+
+    monkeypatch.setattr(training, "seeded_source", lambda *purpose: Heard(seeded_source(*purpose)._key))
+    X, y = load_wine(return_X_y=True)
+    n_releases = 0
+    for seed, experiment, dataset, method in ((5, "demo", "wine", "m"), (6, "demo", "wine", "m"),
+                                              (5, "other", "wine", "m"), (5, "demo", "beer", "m"),
+                                              (5, "demo", "wine", "n")):  # fmt: skip
+        arrays = {"scale_shift": np.zeros((2, 13)), "scale_factor": np.ones((2, 13))}
+        for split in range(2):
+            arrays |= {f"train_{split}": np.arange(140), f"test_{split}": np.arange(140, 178)}
+        description = {**DESCRIPTION, "dataset": dataset, "n_splits": 2, "declared_training_rows": [140, 140]}
+        prepared = PreparedData(minmax_scale(X), y.astype(np.int64), description, arrays)
+        job = {
+            "experiment": experiment, "seed": seed, "implementation": "pmsvm_wp", "parameters": {"C": 0.05},
+            "privacy": {"epsilons": [1.0, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2},
+            "condense": "none",
+        }  # fmt: skip
+        train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], method, job)
+        n_releases += 8
+    assert len(keys) == len(set(keys)) == n_releases

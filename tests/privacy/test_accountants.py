@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from privsvm.digests import canonical_json
 from privsvm.privacy.accountants import account, group_account, verified_account
-from privsvm.privacy.accounting import gaussian_noise_multiplier, sampled_divergence
+from privsvm.privacy.accounting import gaussian_noise_multiplier, sampled_divergence, zcdp_epsilon
 from privsvm.privacy.events import (
     NEIGHBOURS,
     BestOfNegativeBinomial,
@@ -374,3 +374,11 @@ def test_a_group_of_rows_under_laplace_noise_by_enumeration():
         middle = slice(k + 50, -k - 50)
         worst = np.abs(np.log(noise[middle] / shifted[middle])).max()
         assert worst == pytest.approx(group_account(Laplace(float(scale)), k, 0.0, "add_remove").epsilon, rel=1e-9)
+
+
+def test_many_selections_cost_their_concentrated_loss():
+    """Each of range e is e^2 / 8-zCDP (Cesar and Rogers 2021, Lemma 3.4); the sum is converted by another function."""
+    for own, count, delta in ((0.05, 100, 1e-5), (0.2, 300, 1e-6), (0.01, 5000, 1e-8)):
+        found = account(SelfComposed(ExponentialMechanism(own), count), delta, "replace_one").epsilon
+        assert found == pytest.approx(zcdp_epsilon(count * own**2 / 8.0, delta), rel=1e-6)
+        assert found < count * own

@@ -30,7 +30,7 @@ from privsvm.privacy.events import (
     SelfComposed,
     ZeroConcentrated,
 )
-from privsvm.privacy.facts import AS_GIVEN, BROKEN, FACTS, HOLDS, Facts, failings
+from privsvm.privacy.facts import AS_GIVEN, BROKEN, FACTS, HOLDS, Facts, failings, merged
 from privsvm.privacy.gate import SECRET_SEED, Stored, compose, grant, restated, restore
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Statement
 from privsvm.records import parse
@@ -316,6 +316,37 @@ print(sorted({{name.split(".")[0] for name in sys.modules}} & {{"scipy", "sklear
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("name", "chosen", "reason"),
+    [
+        ("private_svm_rbf", {"gamma": "scale"}, "the feature map"),
+        ("private_svm_rbf_laplace", {"gamma": "scale"}, "the feature map"),
+        *[
+            (name, {"n_rows": None, "neighbours": "add_remove"}, "the private number of rows was counted")
+            for name in ("pmsvm_gp", "pmsvm_agp", "grpua", "softmax_dpsgd", "softmax_dpadam", "dp_least_squares")
+        ],
+    ],
+)
+def test_what_is_taken_from_the_rows_is_not_proved(name, chosen, reason):
+    """Nor is it without consent."""
+    made = fitted(estimator_class(name), **chosen).guarantee_
+    assert (made.status, made.epsilon_proved) == ("claimed", math.inf)
+    assert reason in made.reason
+    with pytest.raises(ValueError, match="allow_unsound=True"):
+        fitted(estimator_class(name), allow_unsound=False, **chosen)
+
+
+def test_facts_of_several_releases_are_the_worst():
+    for fact in FACTS:
+        for word in BROKEN[fact]:
+            for facts in ([SOUND, dataclasses.replace(SOUND, **{fact: word})],) * 2:
+                assert getattr(merged(facts), fact) == getattr(merged(facts[::-1]), fact) == word
+        assert getattr(merged([SOUND, dataclasses.replace(SOUND, **{fact: None})]), fact) is None
+    rows = [dataclasses.replace(SOUND, n_rows="declared", declared_rows=rows) for rows in (100, 50)]
+    assert merged([SOUND, *rows]).declared_rows == 50
+    assert merged([SOUND, *rows]).n_rows == "declared"
+
+
 def test_compositions_go_through_the_gate():
     first, second = asked(), asked(event=Gaussian(5.0))
     both = compose([first, second])
@@ -342,6 +373,15 @@ def test_compositions_go_through_the_gate():
     ):
         with pytest.raises(ValueError, match=message):
             compose(wrong)
+
+
+def test_one_claim_among_several_releases_decides():
+    """Whatever it is that makes it one: here no fact."""
+    claimed = asked().with_broken_assumption("the wind has turned")
+    for parts in ([asked(), claimed], [claimed, asked()], [claimed]):
+        both = compose(parts)
+        assert (both.status, both.epsilon_proved) == ("claimed", math.inf)
+        assert "the wind has turned" in both.reason
 
 
 def test_compositions_of_everything_cost_no_more_than_the_sum():

@@ -1,6 +1,7 @@
 """Every release is recorded, and played on neighbours with what was released held fixed; see `tests.replay`."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.adversarial import KINDS, neighbours
 from tests.proved import CASES, METHODS
 from tests.replay import Recorder, Replayer, check_given, check_record, released_bits
 
+from privsvm import OvRJointGaussianClassifier, PMSVMWPClassifier
 from privsvm.base.perturbation import one_vs_rest_signs
 from privsvm.numerics.grid_rows import grid_rows
 from privsvm.numerics.noise_source import NoiseSource
@@ -50,6 +52,10 @@ def test_draws_add_up_to_the_record_and_a_recorder_changes_nothing(case):
     assert account(event, guarantee.delta, case.relation).epsilon == pytest.approx(guarantee.epsilon_proved, rel=1e-7)
     assert guarantee.epsilon_proved <= guarantee.epsilon_requested == 2.0
     assert released_bits(path) == released_bits(run(case, X, y, NoiseSource(bytes(32))))
+    if isinstance(guarantee.event, PerturbedObjectives):
+        model = case.model()
+        curvature = model.C * model.data_norm**2 / model._smoothing(2.0, guarantee.event.n_objectives)
+        assert guarantee.event.curvature == pytest.approx(curvature)
     # One of several draws of a joint vector ends it.
     assert not recorder.calls[-1].stated.more
 
@@ -112,11 +118,36 @@ def played(case, first, second, row, key=bytes(32)):
     instead, change = {}, 0.0
     if isinstance(path.guarantees[0].event, PerturbedObjectives):
         instead[0], change = terms_for_the_same_minima(case, first, second, recorder.calls)
-    replayer = Replayer(recorder.calls, row if case.relation == "add_remove" else None, instead)
+    left = np.delete(np.arange(len(first[1])), row) if case.relation == "add_remove" else None
+    replayer = Replayer(recorder.calls, left, instead)
     other = run(case, *second, replayer)
     needed = check_given(recorder.calls, replayer.calls, row, case.relation)
     assert released_bits(path) == released_bits(other)
     return max(needed, change)
+
+
+SAMPLED = [case for case in CASES if "batch_size" in case.chosen]
+
+
+@pytest.mark.parametrize("case", SAMPLED, ids=str)
+def test_draws_belong_to_rows(case):
+    """Whoever is removed shifts nobody's words; and where rows stand decides nothing but which words they have."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, case.n_classes, size=60)
+    whole, fewer = Recorder(bytes(32)), Recorder(bytes(32))
+    path = run(case, X, y, whole)
+    run(case, X[:-7], y[:-7], fewer)
+    steps = [call for call in whole.calls if call.kind == "steps"]
+    assert steps
+    for call, other in zip(steps, [call for call in fewer.calls if call.kind == "steps"], strict=True):
+        assert np.array_equal(call.drawn[:, :-7], other.drawn)
+        # No step draws all or none, or the same rows as another.
+        assert len({row.tobytes() for row in call.drawn}) == len(call.drawn)
+    order = rng.permutation(60)
+    other = Replayer(whole.calls, order)
+    assert released_bits(run(case, X[order], y[order], other)) == released_bits(path)
+    for call, moved in zip(whole.calls, other.calls, strict=True):
+        assert np.array_equal(call.given, moved.given)
 
 
 # How much of the stated sensitivity the rows below need at least, where it is not two thirds of it.
@@ -139,7 +170,7 @@ def test_some_neighbours_need_what_is_stated(case):
     room = ROOM.get(str(case), ROOM.get(name, 0.66))
     needed = [0.0]
     # Among zeros: a row, the same with another label, its opposite, and none. What they need depends on the noise too.
-    for key, size, row in itertools.product(range(8), (0.2, 1.0, 30.0), ([1.0, 1.0], [1.0, 0.0])):
+    for key, size, row in itertools.product(range(8), (30.0, 1.0, 0.2), ([1.0, 1.0], [1.0, 0.0])):
         X, y = np.zeros((5, 2)), np.arange(5) % case.n_classes
         X[0] = size * np.array(row)
         if case.relation == "add_remove":
@@ -150,3 +181,39 @@ def test_some_neighbours_need_what_is_stated(case):
         if max(needed) > room:
             break
     assert max(needed) > room
+
+
+SOLVED = [case for case in CASES if {"gap", "tol"} & case.method.declared.keys() and case.relation == "replace_one"]
+
+
+@pytest.mark.parametrize("case", SOLVED, ids=str)
+def test_what_is_released_is_as_near_to_the_optimum_as_is_recorded(case):
+    """Beside a solve that goes a thousand times closer: the recorded distance, and that one's, and rounding."""
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, case.n_classes, size=60)
+    name = "gap" if "gap" in case.method.declared else "tol"
+    found = []
+    for share in (1.0, 1e-3):
+        model = case.model(n_landmarks=3)
+        if name == "gap":
+            norm = float(getattr(model, "data_norm", 1.0))
+            recorded = share * math.sqrt(2e-4) * model.C * norm
+            model.set_params(gap=recorded**2)
+        else:
+            recorded = share * 1e-5 * model.C * model.data_norm
+            model.set_params(tol=recorded)
+        recorder = Recorder(bytes(32))
+        model.release_path(X, y, [2.0], 1, lambda epsilon, repeat, recorder=recorder: recorder)
+        calls = recorder.calls[1:] if name == "tol" else recorder.calls
+        exact = np.concatenate([(call.given * call.stated.grid).ravel() for call in calls])
+        # Of objective perturbation, the noise moves the optimum, and has a grid of its own for every tolerance.
+        terms = recorder.calls[0].released * recorder.calls[0].stated.grid if name == "tol" else 0.0
+        found.append((exact.reshape(-1 if case.method is PMSVMWPClassifier else 1, exact.size), recorded, terms))
+    (near, recorded, terms), (nearer, closer, other_terms) = found
+    n_problems = 1 if case.method is PMSVMWPClassifier or case.n_classes == 2 else case.n_classes
+    away = np.linalg.norm((near - nearer).reshape(n_problems, -1), axis=1)
+    rounding = 1e-3 * recorded
+    moved = np.linalg.norm(terms - other_terms)
+    # Means of the distances of several problems are no larger than all of them together.
+    shared = math.sqrt(n_problems) if case.method is OvRJointGaussianClassifier else 1.0
+    assert away.max() <= shared * (recorded + closer) + rounding + moved

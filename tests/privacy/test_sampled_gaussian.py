@@ -23,11 +23,13 @@ from privsvm.privacy.accounting import (
     SAMPLED_GAUSSIAN_ACCOUNTANT,
     gaussian_epsilon,
     gaussian_noise_multiplier,
+    loss_distribution_epsilon,
     sampled_gaussian_calibration,
     sampled_gaussian_epsilon,
     sampled_gaussian_noise_multiplier,
 )
 from privsvm.privacy.calibrations import cache_folder, stored_calibration
+from privsvm.privacy.events import Gaussian
 from privsvm.privacy.mechanisms import SampledGaussianSteps
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -491,3 +493,29 @@ def test_who_waits_too_long_computes(folder, monkeypatch, tmp_path):
     finally:
         worker.kill()
         worker.communicate()
+
+
+def test_the_round_off_of_transforms_is_taken_off_delta():
+    """Epsilon at twice what the transforms may be wrong by is no less than the exact one at that."""
+    for neighbours, factor in (("replace_one", 2), ("add_remove", 1)):
+        found = loss_distribution_epsilon([(Gaussian(5.0), 1)], 2e-10, neighbours)
+        assert found >= gaussian_epsilon(5.0 / factor, 1e-10)
+        assert gaussian_epsilon(5.0 / factor, 1e-10) > 1.005 * gaussian_epsilon(5.0 / factor, 2e-10)
+
+
+def test_a_stored_calibration_is_not_believed(monkeypatch):
+    """Whatever its checksum says, its noise is accounted for before it is used."""
+    request = (1.0, 1e-5, 0.5, 4, "replace_one")
+    true, proved = sampled_gaussian_calibration(*request)
+    assert proved <= 1.0
+
+    def stored(request, compute, valid):
+        stored.asked += 1
+        return {"noise_multiplier": 0.5 * true, "epsilon": 1.0}
+
+    stored.asked = 0
+    monkeypatch.setattr(accounting, "stored_calibration", stored)
+    multiplier, epsilon = sampled_gaussian_calibration.__wrapped__(*request)
+    assert stored.asked == 1
+    assert multiplier >= true * (1 - 1e-3)
+    assert epsilon <= 1.0

@@ -1,0 +1,815 @@
+"""Bugs to plant: what to change in which file, which privacy tests must find it, and in which words.
+
+`old` must occur in the file exactly once. Tests are named as pytest does; the first one that fails counts, and its
+report must hold `says`: a bug that is found for another reason is not found.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["MUTANTS", "SAMPLE", "Mutant"]
+
+
+class Mutant(NamedTuple):
+    """One bug."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    says: str
+
+    def planted(self, text: str) -> str:
+        """Return the file's text with the bug in it."""
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.name}: {self.file} holds the old text {text.count(self.old)} times")
+        return text.replace(self.old, self.new)
+
+
+_LIB = "lib/privsvm/"
+_REPLAY = "tests/privacy/test_replay.py::"
+_RECORD = _REPLAY + "test_draws_add_up_to_the_record_and_a_recorder_changes_nothing"
+_NEIGHBOURS = _REPLAY + "test_on_neighbours_the_same_draws_cover_what_a_row_moves_and_nothing_passes_them_by"
+_NEEDED = _REPLAY + "test_some_neighbours_need_what_is_stated"
+_RELEASES = "tests/privacy/test_releases.py::"
+_WEIGHTS = _RELEASES + "test_weights_are_released_with_the_noise_of_the_record"
+_DESCENT = _RELEASES + "test_steps_of_descent_get_the_noise_of_the_record"
+_CHANCES = _RELEASES + "test_selections_have_the_chances_of_the_record"
+_STEPS = _RELEASES + "test_noise_of_all_steps_and_problems_is_independent"
+_GATE = "tests/privacy/test_gate.py::"
+_ACCOUNTANTS = "tests/privacy/test_accountants.py::"
+_FACTS = "tests/pipeline/test_facts.py::"
+_SUMS = "tests/solvers/test_exact_sums.py::"
+
+_ANOTHER = "the draws are"
+_COVERS = "covers less than neighbours are apart"
+_MOVED = "a step's sum moved further than stated"
+_PAST = "assert released_bits(path) == released_bits(other)"
+_LAW = "another distribution"
+
+
+def _bug(name: str, file: str, old: str, new: str, *tests: str, says: str = "") -> Mutant:
+    return Mutant(name, (_LIB if not file.startswith("tests/") else "") + file, old, new, tests, says)
+
+
+_SOURCE = "numerics/noise_source.py"
+_MECHANISMS = "privacy/mechanisms.py"
+_DRAWS = "numerics/exact_draws.py"
+_TRAINING = "base/noisy_training.py"
+_SCALING = "base/private_scaling.py"
+_PERTURBATION = "base/perturbation.py"
+_MOMENTS = "base/second_moments.py"
+_OBJECTIVE = "methods/objective_perturbation.py"
+_FRANK_WOLFE = "methods/dp_frank_wolfe.py"
+_GRADIENT = "solvers/noisy_gradient.py"
+_LOOP = "solvers/noisy_steps.py"
+
+MUTANTS = (
+    # --- noise and its sources
+    _bug(
+        "Gaussian mechanisms add half the noise", _MECHANISMS,
+        "add_rounded_normals(cells, noise_scale / grid,", "add_rounded_normals(cells, 0.5 * noise_scale / grid,",
+        f"{_WEIGHTS}[PrivateSVMClassifier-replace_one]", says=_LAW,
+    ),
+    _bug(
+        "the last number gets no noise", _SOURCE,
+        "return numbers + self.rounded_normals(sigma, numbers.size).reshape(numbers.shape)",
+        "noise = self.rounded_normals(sigma, numbers.size)\n        noise[-1] = 0\n"
+        "        return numbers + noise.reshape(numbers.shape)",
+        f"{_WEIGHTS}[OPERAClassifier-replace_one-composition=joint]", says=_LAW,
+    ),
+    _bug(
+        "all numbers get the same noise", _SOURCE,
+        "return numbers + self.rounded_normals(sigma, numbers.size).reshape(numbers.shape)",
+        "return numbers + self.rounded_normals(sigma, 1)[0]",
+        f"{_WEIGHTS}[PrivateSVMClassifier-replace_one]", says="numbers that have to do with each other",
+    ),
+    _bug(
+        "Laplace noise has half its scale", _SOURCE,
+        "self.discrete_laplace(scale, numbers.size)", "self.discrete_laplace(scale // 2, numbers.size)",
+        f"{_WEIGHTS}[PrivateSVMLaplaceClassifier-replace_one]", says=_LAW,
+    ),
+    _bug(
+        "selections are twice as sharp", _SOURCE,
+        "return self.exponential_choices(scores, scale)", "return self.exponential_choices(scores, scale // 2)",
+        f"{_CHANCES}[DPFrankWolfeClassifier-replace_one]", says="chisquare(counts, expected).pvalue",
+    ),
+    _bug(
+        "draws of one source repeat each other", _SOURCE, "self._draws += 1", "self._draws = 1",
+        f"{_WEIGHTS}[OPERAClassifier-replace_one]", says="numbers that have to do with each other",
+    ),
+    _bug(
+        "all parts of a job have one key", _SOURCE,
+        'self._key_of("part", name)', 'self._key_of("part")',
+        "tests/numerics/test_exact_draws.py::test_sources_repeat_by_purpose_and_never_by_draw", says="assert",
+    ),
+    _bug(
+        "repeats from one generator share their noise", "base/estimators.py",
+        "common.part(canonical_json([method, float(epsilon), repeat]))",
+        "common.part(canonical_json([method, float(epsilon)]))",
+        f"{_WEIGHTS}[PrivateSVMClassifier-replace_one]", says=_LAW,
+    ),
+    _bug(
+        "epsilons from one seed share their noise", "base/estimators.py",
+        "seeded_source(seed, method, float(epsilon), repeat)", "seeded_source(seed, method, repeat)",
+        f"{_WEIGHTS}[PrivateSVMClassifier-replace_one]", says="numbers that have to do with each other",
+    ),
+    _bug(
+        "two methods with one seed share their noise", "base/estimators.py",
+        "seeded_source(seed, method, float(epsilon), repeat)", "seeded_source(seed, float(epsilon), repeat)",
+        "tests/methods/test_contract.py::test_two_methods_with_one_seed_share_no_noise", says="assert",
+    ),
+    _bug(
+        "noise of a fixed key in place of the system's", _SOURCE,
+        "return NoiseSource(os.urandom(32))", "return NoiseSource(bytes(32))",
+        "tests/numerics/test_exact_draws.py::test_generators_key_sources_and_systems_never_repeat", says="assert",
+    ),
+    _bug(
+        "zero is twice as likely under Laplace noise", _DRAWS,
+        "if negative == _ZERO or size != _ZERO:", "if negative == _ZERO or size >= _ZERO:",
+        "tests/privacy/test_mechanisms.py::test_laplace_noise_on_few_cells_has_the_discrete_distribution", says="assert",
+    ),
+    _bug(
+        "draws near a half are rounded as float64 has them", "numerics/rounded_normals.py",
+        "    if doubtful > 0:\n", "    if doubtful > 2**40:\n",
+        "tests/numerics/test_rounded_normals.py::test_forced_words_give_the_integers_of_the_reference", says="assert",
+    ),
+    # --- mechanisms
+    _bug(
+        "rounding of a vector costs nothing", _MECHANISMS,
+        "return (self.sensitivity + self.grid * math.sqrt(self.size)) * _ROUND_UP", "return self.sensitivity",
+        "tests/privacy/test_mechanisms.py::test_rounding_is_paid_for", says="assert",
+    ),
+    _bug(
+        "rounding under Laplace noise costs nothing", _MECHANISMS,
+        "return self.sensitivity + self.grid * self.size", "return self.sensitivity",
+        "tests/privacy/test_mechanisms.py::test_laplace_rounding_is_paid_for", says="assert",
+    ),
+    _bug(
+        "Gaussian noise is half of what epsilon needs", _MECHANISMS,
+        "scale = self.total_sensitivity * gaussian_noise_multiplier(self.epsilon, self.delta)",
+        "scale = 0.5 * self.total_sensitivity * gaussian_noise_multiplier(self.epsilon, self.delta)",
+        f"{_RECORD}[PrivateSVMClassifier-replace_one]", says="the event costs",
+    ),
+    _bug(
+        "Laplace noise for the L2 sensitivity", _MECHANISMS,
+        "sensitivity = together * math.sqrt(self.size) * self.sensitivity", "sensitivity = together * self.sensitivity",
+        f"{_NEEDED}[PrivateSVMLaplaceClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "Laplace noise for one of several vectors", _MECHANISMS,
+        "sensitivity = together * math.sqrt(self.size) * self.sensitivity",
+        "sensitivity = math.sqrt(self.size) * self.sensitivity",
+        f"{_NEEDED}[PrivateSVMLaplaceClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "joint Gaussian noise for one of several vectors", _MECHANISMS,
+        "GaussianMechanism(share, delta, math.sqrt(together) * self.sensitivity,",
+        "GaussianMechanism(share, delta, self.sensitivity,",
+        f"{_NEEDED}[PrivateSVMClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "delta is not divided by the number of vectors", _MECHANISMS,
+        "delta = self.delta if self._releases == 1 else self.delta / self._releases * (1.0 - _ROUND_OFF_SLACK)",
+        "delta = self.delta",
+        "tests/privacy/test_mechanisms.py::test_naive_release_of_vectors_splits_both_budgets", says="assert",
+    ),
+    _bug(
+        "every one of several vectors gets the whole epsilon", _MECHANISMS,
+        "share = self.epsilon if self._releases == 1 else self.epsilon / self._releases * (1.0 - _ROUND_OFF_SLACK)",
+        "share = self.epsilon",
+        f"{_RECORD}[OPERAClassifier-replace_one]", says="the event costs",
+    ),
+    _bug(
+        "several vectors are released with one draw", _MECHANISMS,
+        "return np.stack([mechanism.release(part, source) for part in parts])",
+        "import copy\n        return np.stack([mechanism.release(part, copy.copy(source)) for part in parts])",
+        f"{_WEIGHTS}[OPERAClassifier-replace_one]", says="numbers that have to do with each other",
+    ),
+    _bug(
+        "the scale of selections is half of what epsilon needs", _MECHANISMS,
+        "return math.ceil(2 * self.sensitivity / budget)", "return math.ceil(self.sensitivity / budget)",
+        f"{_RECORD}[DPFrankWolfeClassifier-replace_one]", says="the event costs",
+    ),
+    _bug(
+        "a selection is recorded at half its cost", _MECHANISMS,
+        "return 2 * self.sensitivity / self.noise_scale * _ROUND_UP",
+        "return self.sensitivity / self.noise_scale * _ROUND_UP",
+        f"{_RECORD}[DPFrankWolfeClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "steps have half the noise that is accounted for", _MECHANISMS,
+        "return self.noise_multiplier * self.max_grad_norm", "return 0.5 * self.noise_multiplier * self.max_grad_norm",
+        f"{_RECORD}[PMSVMGPClassifier-replace_one]", says=_ANOTHER,
+    ),
+    # --- gradient methods
+    _bug(
+        "gradient methods add half the recorded noise", _TRAINING,
+        "noise_scale=mechanism.noise_scale,\n            sample_rate", "noise_scale=0.5 * mechanism.noise_scale,\n            sample_rate",
+        f"{_DESCENT}[None-GRPUAClassifier-replace_one]", says=_LAW,
+    ),
+    _bug(
+        "Adam's steps add half the recorded noise", _TRAINING,
+        "noise_scale=mechanism.noise_scale,\n            sample_rate",
+        'noise_scale=mechanism.noise_scale * (0.5 if steps.optimizer == "adam" else 1.0),\n            sample_rate',
+        _RELEASES + "test_steps_of_adam_get_the_noise_of_the_record[SoftmaxDPAdamClassifier-replace_one]",
+        says="scipy.stats.binom",
+    ),
+    _bug(
+        "the noise of steps is half of its cells", _GRADIENT,
+        "sigma = float(steps.noise_scale) / cell * _ROUND_UP", "sigma = 0.5 * float(steps.noise_scale) / cell",
+        f"{_RECORD}[GRPUAClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "problems of one model share noise and sampling", _GRADIENT,
+        "source = NoiseSource(given.next_key())", "source = NoiseSource(given._key)",
+        f"{_DESCENT}[None-GRPUAClassifier-replace_one]", says="numbers that have to do with each other",
+    ),
+    _bug(
+        "noise and sampling share their key", _GRADIENT, 'for name in ("sampling", "noise"))',
+        'for name in ("noise", "noise"))', f"{_SUMS}test_a_row_is_drawn_by_its_own_word", says="assert",
+    ),
+    _bug(
+        "compiled steps add half the noise", _LOOP,
+        "((totals[i] + half) >> shift) + numbers[i]", "((totals[i] + half) >> shift) + numbers[i] // 2",
+        f"{_DESCENT}[None-GRPUAClassifier-replace_one]", says=_LAW,
+    ),
+    _bug(
+        "the last class of compiled steps gets no noise", _LOOP,
+        "numbers = noise.cells[begin : begin + end - low]\n",
+        "numbers = noise.cells[begin : begin + end - low]\n            numbers[numbers.shape[0] - 2 :] = 0\n",
+        f"{_STEPS}[PMSVMGPClassifier-replace_one]", says=_LAW,
+    ),
+    _bug(
+        "all steps have the same noise", _LOOP,
+        "place = (run * n_steps + t) * used", "place = run * n_steps * used",
+        f"{_STEPS}[PMSVMGPClassifier-replace_one]", says=_LAW,
+    ),
+    _bug(
+        "all steps draw the same rows", _LOOP,
+        "_sample(sampling, run * n_steps + t + 1, n_rows, upcoming)", "_sample(sampling, run * n_steps, n_rows, upcoming)",
+        _REPLAY + "test_draws_belong_to_rows[GRPUAClassifier-replace_one-batch_size=4]", says="assert len(",
+    ),
+    _bug(
+        "one word draws all rows", _DRAWS, "count += bits[i] <= last", "count += bits[0] <= last",
+        "tests/numerics/test_exact_draws.py::test_a_row_is_drawn_by_a_word_of_its_own", says="assert",
+    ),
+    _bug(
+        "rows are drawn twice as often", _DRAWS,
+        "threshold = int(Fraction(rate) * 2**64)", "threshold = min(int(Fraction(rate) * 2**65), 2**64)",
+        f"{_RECORD}[GRPUAClassifier-replace_one-batch_size=4]", says="assert",
+    ),
+    _bug(
+        "half the sample rate is accounted for", _TRAINING,
+        "            sample_rate=plan.sample_rate,\n            n_steps=plan.n_steps,\n            max_grad_norm",
+        "            sample_rate=plan.sample_rate / 2,\n            n_steps=plan.n_steps,\n            max_grad_norm",
+        f"{_RECORD}[GRPUAClassifier-replace_one-batch_size=4]", says=_ANOTHER,
+    ),
+    _bug(
+        "one step too few is accounted for", _TRAINING,
+        "n_steps=plan.n_steps,\n            max_grad_norm", "n_steps=plan.n_steps - 1,\n            max_grad_norm",
+        f"{_RECORD}[SoftmaxDPSGDClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "the record leaves out the statistics of scaling", _TRAINING,
+        "event: Event = Composed((*map(Gaussian, mechanism.releases), steps)) if mechanism.releases else steps",
+        "event: Event = steps",
+        f"{_RECORD}[PMSVMGPClassifier-replace_one-scaling=centre]", says=_ANOTHER,
+    ),
+    _bug(
+        "several binary problems are recorded as one", _TRAINING,
+        "event=event if self.n_parts == 1 else SelfComposed(event, self.n_parts)", "event=event",
+        f"{_RECORD}[GRPUAClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "rows are counted though a number is declared", _TRAINING,
+        "rows = counted if n_rows is None else int(n_rows)", "rows = counted",
+        f"{_NEIGHBOURS}[GRPUAClassifier-add_remove]", says="assert",
+    ),
+    _bug(
+        "steps are divided by the private number of rows", _TRAINING,
+        "expected_batch=rows / steps", "expected_batch=counted / steps",
+        f"{_NEIGHBOURS}[PMSVMGPClassifier-add_remove]", says=_PAST,
+    ),
+    _bug(
+        "gradients are clipped to twice the bound", _GRADIENT,
+        "longest = 2**SLOPE_BITS * _clipping_share", "longest = 2 ** (SLOPE_BITS + 1) * _clipping_share",
+        f"{_NEEDED}[PMSVMGPClassifier-add_remove]", says=_MOVED,
+    ),
+    _bug(
+        "rounding of sums is left out of the clipping", _GRADIENT, "    return 1 - cost\n", "    return Fraction(1)\n",
+        f"{_SUMS}test_no_neighbour_moves_a_sum_by_more_than_the_bound", says="assert",
+    ),
+    # --- scaling
+    _bug(
+        "centring subtracts the exact mean", _SCALING,
+        "mean = _noisy_sum(cells, CELLS, multipliers[0], source) / (CELLS * n_rows)",
+        "mean = cells.mean(axis=0) / CELLS",
+        f"{_RECORD}[PMSVMGPClassifier-replace_one-scaling=centre]", says=_ANOTHER,
+    ),
+    _bug(
+        "centring subtracts the exact mean after releasing a noisy one", _SCALING,
+        "rows = unit_rows_on_grid(cells / CELLS - mean)", "rows = unit_rows_on_grid(cells / CELLS - cells.mean(axis=0) / CELLS)",
+        f"{_NEIGHBOURS}[PMSVMGPClassifier-replace_one-scaling=centre-batch_size=4]", says="a step was moved by a row that it did not draw",
+    ),
+    _bug(
+        "the mean of centring is divided by the private number of rows", _SCALING,
+        "source) / (CELLS * n_rows)", "source) / (CELLS * cells.shape[0])",
+        f"{_NEIGHBOURS}[PMSVMGPClassifier-add_remove-scaling=centre]", says="assert",
+    ),
+    _bug(
+        "statistics of scaling get half their noise", _SCALING,
+        "source.add_rounded_normals(total, multiplier * bound * _ROUND_UP,",
+        "source.add_rounded_normals(total, 0.5 * multiplier * bound * _ROUND_UP,",
+        _RELEASES + "test_the_statistics_of_centring_get_the_noise_of_the_record", says=_LAW,
+    ),
+    _bug(
+        "the spreads of whitening get too little noise", _SCALING,
+        "bound / spacing, multipliers[2], source)", "bound / spacing, multipliers[3], source)",
+        f"{_RECORD}[PMSVMGPClassifier-replace_one-scaling=whiten]", says=_ANOTHER,
+    ),
+    _bug(
+        "second moments off the diagonal get no noise", _SCALING,
+        "rounded[upper] = source.add_rounded_normals(rounded[upper], sigma * part * _ROUND_UP, stated)",
+        "source.add_rounded_normals(rounded[upper], sigma * part * _ROUND_UP, stated)",
+        f"{_NEIGHBOURS}[PMSVMGPClassifier-replace_one-scaling=whiten]", says="assert",
+    ),
+    _bug(
+        "second moments are taken to move half as far", _SCALING,
+        "bound = 2.0 ** (40 - shift) + n_features", "bound = 2.0 ** (39 - shift) + n_features",
+        f"{_NEEDED}[PMSVMGPClassifier-replace_one-scaling=whiten]", says=_COVERS,
+    ),
+    _bug(
+        "whitening takes the exact features' mean", _SCALING,
+        "_times_matrix(features - mean, matrix)",
+        "_times_matrix(features - features.mean(axis=0), matrix)",
+        f"{_NEIGHBOURS}[PMSVMGPClassifier-replace_one-scaling=whiten-batch_size=4]", says="a step was moved by a row that it did not draw",
+    ),
+    # --- output perturbation
+    _bug(
+        "the last class is released without noise", _PERTURBATION,
+        "        coef=coef.reshape(*coef.shape[:2], *weights.shape),",
+        "        coef=np.concatenate([coef.reshape(*coef.shape[:2], *weights.shape)[:, :, :-1],"
+        " np.broadcast_to(weights[-1:], (*coef.shape[:2], 1, weights.shape[1]))], axis=2),",
+        f"{_NEIGHBOURS}[PrivateSVMClassifier-replace_one]", says=_PAST,
+    ),
+    _bug(
+        "the noise of the last class is missing from all but the first repeat", _PERTURBATION,
+        "        coef=coef.reshape(*coef.shape[:2], *weights.shape),",
+        "        coef=np.where((np.arange(repeats) > 0)[:, None, None] & (np.arange(len(weights)) > 0)[:, None],"
+        " weights, coef.reshape(*coef.shape[:2], *weights.shape)),",
+        f"{_WEIGHTS}[PrivateSVMClassifier-replace_one]", says="np.array_equal(cells",
+    ),
+    _bug(
+        "a replaced row is taken for an added one", _PERTURBATION,
+        'rows = {"replace_one": 2.0, "add_remove": 1.0}', 'rows = {"replace_one": 1.0, "add_remove": 1.0}',
+        f"{_NEEDED}[PrivateSVMClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "the solver's distance is left out of the sensitivity", _PERTURBATION,
+        "return (rows[neighbours] * row_bound + 2.0 * math.sqrt(gap)) * _ROUND_UP", "return rows[neighbours] * row_bound * _ROUND_UP",
+        "tests/methods/test_sensitivities.py::test_sensitivities_are_rounded_up", says="assert",
+    ),
+    _bug(
+        "solves stop a hundred times further off than is recorded", _PERTURBATION,
+        "    weights = solve(rows, codes, n_classes, C, target)\n",
+        "    weights = solve(rows, codes, n_classes, C, 1e4 * target)\n",
+        _REPLAY + "test_what_is_released_is_as_near_to_the_optimum_as_is_recorded", says="assert",
+    ),
+    _bug(
+        "naive releases are recorded as one", _PERTURBATION,
+        'mechanism.n_vectors if mechanism.composition == "naive" else 1,', "1,",
+        f"{_RECORD}[OPERAClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "weights of all classes together move as one class's do", "base/weight_perturbation.py",
+        "return solution_sensitivity(math.sqrt(2.0) * C * data_norm, neighbours, gap)",
+        "return solution_sensitivity(C * data_norm, neighbours, gap)",
+        f"{_NEEDED}[PMSVMWPClassifier-replace_one-classes=...]", says=_COVERS,
+    ),
+    _bug(
+        "Crammer-Singer weights get the noise of another epsilon", "base/weight_perturbation.py",
+        "mechanism.release(weights, streams(mechanism.epsilon, r))",
+        "mechanisms[-1].release(weights, streams(mechanism.epsilon, r))",
+        f"{_WEIGHTS}[PMSVMWPClassifier-replace_one]", says=_LAW,
+    ),
+    _bug(
+        "centred weights of three classes move less than they do", "methods/ovr_joint_gaussian.py",
+        "factor = 8.0 / 3.0 if n_classes == 3", "factor = 1.0 if n_classes == 3",
+        f"{_NEEDED}[OvRJointGaussianClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "centred weights of many classes move less than they do", "methods/ovr_joint_gaussian.py",
+        "else (n_classes + 8) / 4.0", "else (n_classes + 4) / 4.0",
+        "tests/methods/test_ovr_joint_gaussian.py::test_one_row_attains_the_bound", says="assert",
+    ),
+    _bug(
+        "the distances of all problems count as one", "methods/ovr_joint_gaussian.py",
+        "neighbours, n_classes * gap)", "neighbours, gap)",
+        "tests/methods/test_sensitivities.py::test_the_distances_of_all_problems_count", says="assert",
+    ),
+    _bug(
+        "rows are not clipped", "base/hinge_release.py", "lambda rows: grid_rows(rows, norm),", "lambda rows: rows,",
+        f"{_NEEDED}[PrivateSVMClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "rows are clipped to twice the norm", "methods/pmsvm_wp.py",
+        "return grid_rows(X, float(self.data_norm))", "return grid_rows(X, 2.0 * float(self.data_norm))",
+        f"{_NEEDED}[PMSVMWPClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "the kernel's width is taken from the rows, and said to be public", "base/fourier_release.py",
+        'origin="private rows" if self.gamma == "scale" else "public"', 'origin="public"',
+        "tests/privacy/test_gate.py::test_what_is_taken_from_the_rows_is_not_proved", says="assert",
+    ),
+    _bug(
+        "given landmarks count as public whoever chose them", "methods/landmark_dual_given.py",
+        'return "declared" if self.landmarks_public else "undeclared"', 'return "declared"',
+        "tests/methods/test_landmark_dual.py::test_given_landmarks_need_a_word_that_they_are_public", says="DID NOT RAISE",
+    ),
+    _bug(
+        "features of landmarks are not clipped, and longer", "base/landmark_release.py",
+        "return grid_rows(landmark_row_features(near(rows), landmarks, gamma, inverse_root, shortest), 1.0)",
+        "return 2.0 * grid_rows(landmark_row_features(near(rows), landmarks, gamma, inverse_root, shortest), 1.0)",
+        f"{_NEEDED}[LandmarkDualClassifier-replace_one]", says=_COVERS,
+    ),
+    # --- objective perturbation
+    _bug(
+        "one linear term for all classes", _OBJECTIVE,
+        "for y, term in zip(signs, terms, strict=True)", "for y, term in zip(signs, [terms[0]] * len(terms), strict=True)",
+        _RELEASES + "test_linear_terms_and_minima_get_the_noise_of_the_record[ObjectivePerturbationClassifier-replace_one]",
+        says="numbers that have to do with each other",
+    ),
+    _bug(
+        "minima are released without noise", _OBJECTIVE,
+        "return mechanism.release(np.stack(minima), stream)", "return np.stack(minima)",
+        f"{_RECORD}[ObjectivePerturbationClassifier-replace_one]", says="ValueError",
+    ),
+    _bug(
+        "linear terms get half their noise", "privacy/objective_perturbation.py",
+        "gaussian_on_grid(np.zeros(size), size, self.term_grid, self.noise_scale, self.sensitivity, source)",
+        "gaussian_on_grid(np.zeros(size), size, self.term_grid, 0.5 * self.noise_scale, self.sensitivity, source)",
+        f"{_RECORD}[ObjectivePerturbationClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "a replaced row changes a gradient as an added one does", "privacy/objective_perturbation.py",
+        'return (2.0 if self.neighbours == "replace_one" else 1.0) * self.row_bound', "return self.row_bound",
+        f"{_RECORD}[ObjectivePerturbationClassifier-replace_one]", says="the event costs",
+    ),
+    _bug(
+        "the curvature of a row is forgotten", _OBJECTIVE,
+        "curvature=row_bound * data_norm / smoothing,", "curvature=1e-9 * row_bound * data_norm / smoothing,",
+        f"{_RECORD}[ObjectivePerturbationClassifier-replace_one]", says="assert",
+    ),
+    _bug(
+        "the noise on minima is for distances ten times smaller", "privacy/objective_perturbation.py",
+        "return math.sqrt(self.n_vectors) * (2.0 * self.total_distance + self.grid * math.sqrt(self.size))",
+        "return 0.1 * math.sqrt(self.n_vectors) * (2.0 * self.total_distance + self.grid * math.sqrt(self.size))",
+        "tests/privacy/test_objective_perturbation_accounting.py::test_the_mechanism_is_what_the_accountant_says",
+        says="assert",
+    ),
+    _bug(
+        "rounding of linear terms costs nothing", "privacy/objective_perturbation.py",
+        "return (self.distance + 0.5 * self.term_grid * math.sqrt(self.size)) * (1.0 + _ROUND_OFF_SLACK)",
+        "return self.distance",
+        "tests/privacy/test_objective_perturbation_accounting.py::test_linear_terms_lie_on_their_grid_and_its_cost_is_counted",
+        says="assert",
+    ),
+    _bug(
+        "perturbed objectives are solved less closely than is recorded", _OBJECTIVE,
+        "solve_smoothed_hinge(rows, y, float(self.C), smoothing, tol, term).coef",
+        "solve_smoothed_hinge(rows, y, float(self.C), smoothing, 1e3 * tol, term).coef",
+        _REPLAY + "test_what_is_released_is_as_near_to_the_optimum_as_is_recorded", says="assert",
+    ),
+    # --- selections
+    _bug(
+        "scores move twice as far as is stated", _FRANK_WOLFE,
+        "return int(2 * 2 ** (_FEATURE_BITS + slope_bits(n_rows)))", "return int(2 ** (_FEATURE_BITS + slope_bits(n_rows)))",
+        f"{_NEEDED}[DPFrankWolfeClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "features are not clipped", _FRANK_WOLFE,
+        "np.trunc(np.clip(values, -bound, bound) / bound * most)", "np.trunc(values / bound * most)",
+        f"{_NEEDED}[DPFrankWolfeClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "the best vertex is selected", _FRANK_WOLFE,
+        "[mechanism.select(own, source) for own, (mechanism, source)", "[own.argmax(axis=-1) for own, (mechanism, source)",
+        f"{_RECORD}[DPFrankWolfeClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "selections of one class are accounted for", _FRANK_WOLFE,
+        "n_selections = int(self.n_steps) * signs.shape[0]", "n_selections = int(self.n_steps)",
+        f"{_RECORD}[DPFrankWolfeClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "models of a block share their choices", _FRANK_WOLFE,
+        "(mechanism, streams(mechanism.epsilon, repeat)) for mechanism in mechanisms for repeat in range(repeats)",
+        "(mechanism, streams(mechanism.epsilon, 0)) for mechanism in mechanisms for repeat in range(repeats)",
+        f"{_CHANCES}[DPFrankWolfeClassifier-replace_one]", says="chisquare(counts, expected).pvalue",
+    ),
+    # --- moments
+    _bug(
+        "moments move half as far as they do", _MOMENTS,
+        "return math.sqrt(8.0 if labelled else 2.0)", "return math.sqrt(2.0)",
+        f"{_NEEDED}[DPLeastSquaresClassifier-replace_one]", says=_COVERS,
+    ),
+    _bug(
+        "cross moments get no noise", _MOMENTS,
+        "cross = source.add_rounded_normals(cross, others,", "source.add_rounded_normals(cross, others,",
+        f"{_NEIGHBOURS}[DPLeastSquaresClassifier-replace_one]", says=_PAST,
+    ),
+    _bug(
+        "the centre of moments gets half its noise", _MOMENTS,
+        "sigma = multiplier * CELLS * _ROUND_UP", "sigma = 0.5 * multiplier * CELLS * _ROUND_UP",
+        _RELEASES + "test_a_shrunk_centre_has_the_noise_of_the_record[DPLeastSquaresClassifier-replace_one]", says="assert",
+    ),
+    _bug(
+        "moments get half their noise", _MOMENTS,
+        "return self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP",
+        "return 0.5 * self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP",
+        f"{_RECORD}[DPLeastSquaresClassifier-replace_one]", says=_ANOTHER,
+    ),
+    # --- the recommended method
+    _bug(
+        "the recommended method's steps get half their noise", "solvers/huber_descent.py",
+        "rounded, multiplier * one_row * _ROUND_UP, Stated(", "rounded, 0.5 * multiplier * one_row * _ROUND_UP, Stated(",
+        f"{_RECORD}[PrivateLinearClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "the recommended method records one release of several", "base/scaled_descent.py",
+        "for own in self.releases.values()]\n        steps", "for own in list(self.releases.values())[:0]]\n        steps",
+        f"{_RECORD}[PrivateLinearClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "the recommended method centres by the exact mean", "base/scaled_descent.py",
+        "    return centred_rows(cells, mean), mean", "    return centred_rows(cells, cells.mean(axis=0) / CELLS), mean",
+        f"{_NEIGHBOURS}[PrivateLinearClassifier-replace_one]", says="assert",
+    ),
+    # --- accounting
+    _bug(
+        "a replaced row counts once", "privacy/events.py",
+        'return 2.0 if neighbours == "replace_one" else 1.0', "return 1.0",
+        f"{_ACCOUNTANTS}test_gaussian_releases_compose_exactly", says="assert",
+    ),
+    _bug(
+        "several Gaussian releases cost as much as one", "privacy/accountants.py",
+        "power = sum(count / event.noise_multiplier**2 for", "power = sum(1 / event.noise_multiplier**2 for",
+        f"{_ACCOUNTANTS}test_gaussian_releases_compose_exactly", says="assert",
+    ),
+    _bug(
+        "selections cost half their concentrated loss", "privacy/accountants.py",
+        "return orders * event.epsilon**2 / 8.0", "return orders * event.epsilon**2 / 16.0",
+        f"{_ACCOUNTANTS}test_many_selections_cost_their_concentrated_loss", says="assert",
+    ),
+    _bug(
+        "delta is left out of the conversion", "privacy/accounting.py",
+        "- np.log(delta * orders) / (orders - 1.0)", "- np.log(orders) / (orders - 1.0)",
+        f"{_ACCOUNTANTS}test_zcdp_against_dense_orders", says="assert",
+    ),
+    _bug(
+        "curvature costs nothing", "privacy/accountants.py",
+        "perturbed_divergence(orders, factor * event.signal) + math.log1p(event.curvature)",
+        "perturbed_divergence(orders, factor * event.signal)",
+        f"{_ACCOUNTANTS}test_the_second_opinion_agrees", says="assert",
+    ),
+    _bug(
+        "several objectives cost as much as one", "privacy/accountants.py",
+        "return event.n_objectives * minima + orders", "return minima + orders",
+        f"{_ACCOUNTANTS}test_the_second_opinion_agrees", says="assert",
+    ),
+    _bug(
+        "releases before sampled steps cost nothing", "privacy/accounting.py",
+        "released = math.sqrt(sum(multiplier**-2.0 for multiplier in releases))", "released = 0.0",
+        "tests/privacy/test_sampled_gaussian.py::test_releases_before_a_step_compose_exactly", says="assert",
+    ),
+    _bug(
+        "sampled rows are always accounted for as added ones", "privacy/accounting.py",
+        '"REPLACE_ONE" if neighbours == "replace_one" else "ADD_OR_REMOVE_ONE"', '"ADD_OR_REMOVE_ONE"',
+        "tests/privacy/test_sampled_gaussian.py::test_one_step_is_the_exact_mixture_s_both_ways", says="assert",
+    ),
+    _bug(
+        "sampled steps cost as much as one", "privacy/accounting.py",
+        "total = total.compose(part if count == 1 else part.self_compose(count))", "total = total.compose(part)",
+        "tests/privacy/test_sampled_gaussian.py::test_a_few_steps_lie_between_losses_rounded_up_and_down", says="assert",
+    ),
+    _bug(
+        "the round-off of transforms is left out of delta", "privacy/accounting.py",
+        "delta - _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)", "delta",
+        "tests/privacy/test_sampled_gaussian.py::test_the_round_off_of_transforms_is_taken_off_delta", says="assert",
+    ),
+    _bug(
+        "a stored calibration is believed", "privacy/accounting.py",
+        "    if proved > epsilon:\n        answer = compute()", "    if proved > 1e9:\n        answer = compute()",
+        "tests/privacy/test_sampled_gaussian.py::test_a_stored_calibration_is_not_believed", says="assert",
+    ),
+    _bug(
+        "a group of rows costs as much as one", "privacy/accountants.py",
+        "scaled = _scaled(event, k) if k > 1 else event", "scaled = event",
+        f"{_ACCOUNTANTS}test_groups_cost_more_and_no_more_than_plain_group_privacy", says="assert",
+    ),
+    _bug(
+        "deltas of several releases are not added", "privacy/gate.py",
+        "total = math.fsum(part_delta for _, part_delta, _ in known)", "total = max(part_delta for _, part_delta, _ in known)",
+        f"{_GATE}test_compositions_go_through_the_gate", says="assert",
+    ),
+    # --- the gate
+    _bug(
+        "an event that costs more than was asked for passes", "privacy/gate.py",
+        "if found.epsilon > epsilon_requested * (1.0 + _ACCURACY):", "if found.epsilon > 1e9 * epsilon_requested:",
+        f"{_GATE}test_the_word_comes_with_an_epsilon_that_the_gate_computes", says="DID NOT RAISE",
+    ),
+    _bug(
+        "an epsilon of a thousand is proved", "privacy/gate.py", "LARGEST_DELTA = 50.0, 0.01", "LARGEST_DELTA = 1e4, 0.01",
+        f"{_GATE}test_no_epsilon_above_50_is_proved", says="assert",
+    ),
+    _bug(
+        "a delta that publishes a row is proved", "privacy/gate.py",
+        "if rows is not None and delta >= 1.0 / rows:", "if rows is not None and delta >= 1.0:",
+        f"{_GATE}test_a_delta_that_allows_a_row_to_be_published_proves_nothing", says="assert",
+    ),
+    _bug(
+        "records are read back without computing epsilon", "privacy/gate.py",
+        "if not abs(found - statement.epsilon_proved) <= _STORED_ACCURACY * found:", "if found < 0.0:",
+        f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "records are read back without their facts", "privacy/gate.py",
+        "    if reasons:\n        raise ValueError(f\"status is 'proved'", "    if not reasons and None:\n        raise ValueError(f\"status is 'proved'",
+        f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "facts that are learned later change nothing", "privacy/gate.py",
+        "facts = dataclasses.replace(guarantee.facts, **stated)", "facts = guarantee.facts",
+        f"{_GATE}test_every_fact_must_be_stated_and_hold", says="assert",
+    ),
+    _bug(
+        "several releases take over the better facts", "privacy/facts.py",
+        "found[name] = broken[0] if broken else max(words, key=order.index)", "found[name] = min(words, key=order.index)",
+        f"{_GATE}test_facts_of_several_releases_are_the_worst", says="assert",
+    ),
+    _bug(
+        "a claim among several releases is forgotten", "privacy/gate.py",
+        'unproved = [part.reason or "" for part in guarantees if part.status != "proved"]', "unproved = []",
+        f"{_GATE}test_one_claim_among_several_releases_decides", says="assert",
+    ),
+    _bug(
+        "what nobody states holds", "privacy/facts.py",
+        "return False, f\"nobody states the {name.replace('_', ' ')}\"", "return True, None",
+        f"{_GATE}test_nothing_stated_is_everything_broken", says="assert",
+    ),
+    _bug(
+        "a counted number of rows is public for all neighbours", "privacy/facts.py",
+        'if name == "n_rows" and neighbours == "replace_one":', 'if name == "n_rows":',
+        f"{_GATE}test_a_counted_number_of_rows_is_public_for_neighbours_of_one_size", says="assert",
+    ),
+    _bug(
+        "anybody can say proved", "privacy/guarantee.py",
+        'if self.status == "proved" and grant is not THE_GRANT:', 'if self.status == "proved" and grant is False:',
+        f"{_GATE}test_nobody_else_can_say_it", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a witness that refutes a proof is passed over", "privacy/guarantee.py",
+        "if exact and witness is not None and witness.epsilon > self.epsilon_proved:",
+        "if exact and witness is not None and witness.epsilon > 1e9:",
+        "tests/privacy/test_guarantee.py::test_contradictions_are_refused", says="DID NOT RAISE",
+    ),
+    # --- what is told to the gate
+    _bug(
+        "a seeded release calls its noise the system's", "base/estimators.py",
+        'return "system" if rng is None else "seeded"', 'return "system"',
+        f"{_GATE}test_whoever_passes_anything_has_seeded_the_noise", says="assert",
+    ),
+    _bug(
+        "a model keeps the seed of its noise", "base/estimators.py",
+        'return state | {"random_state": None} if "_path" in state and "random_state" in state else state', "return state",
+        f"{_GATE}test_whoever_passes_anything_has_seeded_the_noise", says="assert",
+    ),
+    _bug(
+        "classes from the labels count as declared", "base/validation.py",
+        'classes="private labels" if classes is None else "declared"', 'classes="declared"',
+        "tests/methods/test_pmsvm.py::test_classes_from_the_data_are_not_proved", says="assert",
+    ),
+    _bug(
+        "counted rows count as declared", "base/validation.py",
+        '"counted" if n_rows is None else "declared"', '"declared"',
+        f"{_GATE}test_what_is_taken_from_the_rows_is_not_proved", says="assert",
+    ),
+    _bug(
+        "a limited solver counts as one with a certificate", "methods/pmsvm_wp.py",
+        'solution="certified" if self.max_epochs is None else "limited"', 'solution="certified"',
+        "tests/methods/test_pmsvm.py::test_a_limit_on_the_passes_takes_the_proof_away", says="assert",
+    ),
+    _bug(
+        "scaling by private minima and maxima is forgotten", "pipeline/training.py",
+        '"scaling": scaling["origin"],', '"scaling": "declared",',
+        f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "files scaled before are forgotten", "pipeline/training.py",
+        'return "prescaled"', 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "files of which nothing is known count as untouched", "pipeline/training.py",
+        'return "undeclared"', 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "dropped columns are forgotten", "pipeline/training.py",
+        'return "columns dropped"', 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "stratified splits are forgotten", "pipeline/training.py",
+        'drawn = "stratified" if protocol.get("stratified") else "label-blind"', 'drawn = "label-blind"',
+        f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "bounds seen in the rows count as declared", "pipeline/training.py",
+        'scaling.get("bounds_origin", "none")', '"declared"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "classes from a file count as declared", "pipeline/training.py",
+        'return facts if description["classes_origin"] == "declared" else', "return facts if True else",
+        f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "the number of features from a file counts as declared", "pipeline/training.py",
+        '"declared" if description["n_features_origin"] == "declared" else "private rows"', '"declared"',
+        f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "a counted number of rows is passed off as declared", "pipeline/training.py",
+        'n_rows, facts["n_rows"] = X.shape[0], "counted"', "n_rows = X.shape[0]",
+        f"{_FACTS}test_a_counted_number_of_rows_is_not_passed_off_as_declared", says="assert",
+    ),
+    _bug(
+        "condensed rows keep their proof", "pipeline/training.py",
+        'if facts["condensing"] == "none" or guarantee.status == "none":', "if True:\n        return guarantee\n    if True:",
+        "tests/pipeline/test_condensing.py::test_no_guarantee_survives_condensation", says="assert",
+    ),
+    _bug(
+        "splits of the benchmark share their noise", "pipeline/training.py",
+        'seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)',
+        'seeded_source(job["seed"], job["experiment"], dataset, method, float(epsilon), repeat)',
+        f"{_FACTS}test_no_two_releases_of_the_benchmark_share_their_noise", says="assert",
+    ),
+    _bug(
+        "methods of the benchmark share their noise", "pipeline/training.py",
+        'seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)',
+        'seeded_source(job["seed"], job["experiment"], dataset, split, float(epsilon), repeat)',
+        f"{_FACTS}test_no_two_releases_of_the_benchmark_share_their_noise", says="assert",
+    ),
+    _bug(
+        "label-blind splits look at labels", "data/prepare.py",
+        "maker = StratifiedShuffleSplit if stratified else ShuffleSplit", "maker = StratifiedShuffleSplit",
+        f"{_FACTS}test_label_blind_splits_do_not_move_with_a_label", says="assert",
+    ),
+    # --- records and report
+    _bug(
+        "of several records the best decides", "privacy/guarantee.py",
+        '    if "claimed" in found:\n', '    if found == {"claimed"}:\n',
+        "tests/test_records.py::test_one_claim_that_does_not_hold_decides_for_the_whole_curve", says="assert",
+    ),
+    _bug(
+        "results of condensed rows may say proved", "records.py",
+        'if self.condense != "none" and self.status == "proved":', 'if self.condense == "" and self.status == "proved":',
+        "tests/reporting/test_report_page.py::test_a_proof_for_condensed_rows_is_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "stored records are not judged", "privacy/gate.py",
+        "no_info_after_validator_function(restore, handler",
+        "no_info_after_validator_function(lambda value: Guarantee(**{field.name: getattr(value, field.name)"
+        " for field in dataclasses.fields(value)}, grant=THE_GRANT), handler",
+        f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "the report keeps quiet when an audit contradicts a proof", "reporting/claims.py",
+        "witness.epsilon > proved * (1 + _SLACK):", "witness.epsilon > 1e9 * proved:",
+        "tests/reporting/test_report_page.py::test_an_audit_that_contradicts_a_proof_is_an_alarm", says="assert",
+    ),
+    _bug(
+        "the report is silent about seeded noise", "reporting/claims.py",
+        'noise = ", for system noise" if guarantee.randomness == "seeded" else ""', 'noise = ""',
+        "tests/reporting/test_report_page.py::test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere",
+        says="assert",
+    ),
+    _bug(
+        "metrics give a proved epsilon of what is only claimed", "reporting/tables.py",
+        'if result.status == "proved":\n            entry["epsilon_proved"] = _rounded(result.guarantees[index].epsilon_proved)',
+        'if result.status != "none":\n            entry["epsilon_proved"] = _rounded(result.epsilons[index])',
+        "tests/reporting/test_report_tables.py::test_metrics_hold_each_method_at_the_reference_epsilon", says="assert",
+    ),
+    _bug(
+        "models are published with the seconds of their training", "base/estimators.py",
+        "1, self.random_state).without_seconds()", "1, self.random_state)",
+        "tests/methods/test_contract.py::test_a_model_keeps_no_times", says="assert",
+    ),
+)  # fmt: skip
+
+# A few of them run with all other tests: cheap ones, that compile nothing, of several kinds.
+SAMPLE = (
+    "the last class is released without noise",
+    "centring subtracts the exact mean",
+    "stratified splits are forgotten",
+)

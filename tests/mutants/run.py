@@ -1,0 +1,306 @@
+"""Plant each bug of `tests.mutants.planted` in a copy of the sources, and see which privacy test finds it.
+
+``make mutants`` runs all and writes ``docs/mutants.md``; names as arguments choose some, which then are only printed.
+A bug counts as found only where a test that the list names fails in its own body, with the words that the list says:
+not while tests are collected or prepared, and not by an accuracy that fell.
+
+The parent imports the packages of others once and forks for every bug, so a run costs what its tests cost. Compiled
+functions are shared by all copies, but for those of modules that import what has changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "lib")]
+
+from tests.mutants.planted import MUTANTS, SAMPLE, Mutant  # noqa: E402 - found through the line above
+
+# Their own threads would be lost in copies of the process.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+PAGE = REPOSITORY / "docs" / "mutants.md"
+FOLDER = REPOSITORY / ".cache" / "mutants"
+# A bug may make a test hang.
+_PATIENCE = 900
+
+
+def _tracked() -> list[str]:
+    """List the files of the repository, as they are now."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\n")
+    return [name for name in names if name and (REPOSITORY / name).is_file()]
+
+
+def _make_copy(tree: Path) -> None:
+    """Make a folder a copy of the repository, keeping its caches. Unchanged files keep their times."""
+    names = _tracked()
+    for name in names:
+        source, target = REPOSITORY / name, tree / name
+        if not target.exists() or target.read_bytes() != source.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    known = set(names)
+    for folder in ("lib", "tests", "stages", "reproduce", "bench", "examples"):
+        for path in (tree / folder).rglob("*.py"):
+            if str(path.relative_to(tree)) not in known:
+                path.unlink()
+
+
+def _cache_name(tree: Path, folder: Path) -> str:
+    """Name of Numba's cache for the modules of a folder; it depends on where the folder is."""
+    place = tree / folder
+    return f"{place.name}_{hashlib.sha1(str(place).encode()).hexdigest()}"
+
+
+def _share_compiled(origin: Path, cache: Path, tree: Path, changed: str | None) -> None:
+    """Link compiled functions into the cache of a copy whose module `changed` differs from the origin's.
+
+    Numba notices a changed source, but not that of a function which another module's functions call.
+    """
+    from privsvm.pipeline.sources import closure, compiled_code_key, compiled_modules
+
+    target = tree / ".cache" / "numba" / compiled_code_key(tree)
+    if target.exists() and changed is None:
+        return
+    for module in compiled_modules(tree):
+        if changed is not None and changed in closure(module, root=tree):
+            continue
+        folder = Path(module).parent
+        source, own = cache / _cache_name(origin, folder), target / _cache_name(tree, folder)
+        own.mkdir(parents=True, exist_ok=True)
+        for path in source.glob(f"{Path(module).stem}.*"):
+            if not (own / path.name).exists():
+                os.link(path, own / path.name)
+
+
+class _Reports:
+    """A plugin of pytest's that keeps what failed."""
+
+    def __init__(self) -> None:
+        self.failed: list[tuple[str, str, str]] = []
+        self.passed = 0
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append((report.nodeid, report.when, report.longreprtext))
+        elif report.when == "call" and report.passed:
+            self.passed += 1
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append((report.nodeid, "collect", report.longreprtext))
+
+
+def _forked(work: Any, result: Path) -> dict[str, Any]:
+    """Do work in a copy of this process, and read what it returns."""
+    result.unlink(missing_ok=True)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            result.write_text(json.dumps(work()), encoding="utf-8")
+            code = 0
+        except BaseException:
+            result.write_text(json.dumps({"error": traceback.format_exc()}), encoding="utf-8")
+        finally:
+            os._exit(code)
+    end = time.monotonic() + _PATIENCE
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            return {"error": "took too long"}
+        time.sleep(0.01)
+    found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {"error": "died"}
+    return found
+
+
+def _run_tests(tree: Path, chosen: tuple[str, ...], changed: str | None, origin: tuple[Path, Path]) -> dict[str, Any]:
+    """Run tests of a copy in this process, which ends afterwards."""
+    os.chdir(tree)
+    sys.path[:2] = [str(tree), str(tree / "lib")]
+    for name in [name for name in sys.modules if name.split(".")[0] in ("privsvm", "tests")]:
+        del sys.modules[name]
+    output = io.StringIO()
+    reports = _Reports()
+    with redirect_stdout(output), redirect_stderr(output):
+        import privsvm
+
+        assert Path(privsvm.__file__).is_relative_to(tree)
+        import tests.conftest
+
+        assert Path(tests.conftest.__file__).is_relative_to(tree)
+        _share_compiled(*origin, tree, changed)
+        import numba
+        import pytest
+        from hypothesis import Phase, settings
+
+        numba.config.reload_config()
+        # The first example that fails is enough.
+        settings.register_profile(
+            "planted", settings.get_profile("repeatable"), phases=[Phase.explicit, Phase.generate]
+        )
+        settings.load_profile("planted")
+        options = ["-n0", "-q", "-p", "no:cacheprovider", "--tb=short", "--durations=0", "-x"]
+        pytest.main([*options, *chosen], plugins=[reports])
+    used = os.times()
+    return {
+        "failed": reports.failed,
+        "passed": reports.passed,
+        "seconds": used.user + used.system,
+        "output": output.getvalue()[-4000:],
+    }
+
+
+def _verdict(mutant: Mutant, found: dict[str, Any]) -> tuple[str, str]:
+    """Say what found a bug, and in which words; or why nothing did."""
+    if "error" in found:
+        return "", found["error"].strip().splitlines()[-1]
+    if not found["failed"]:
+        return "", "lives" if found["passed"] else f"no test ran: {found['output'][-300:]}"
+    test, when, text = found["failed"][0]
+    if when != "call":
+        return "", f"failed in {when}, not in a test: {text[-300:]}"
+    if mutant.says not in text:
+        return "", f"failed for another reason: {text[-600:]}"
+    return test, mutant.says
+
+
+def _work(worker: int, n_workers: int, chosen: list[Mutant], origin: tuple[Path, Path]) -> None:
+    """Try every so many of the bugs in one copy."""
+    tree = FOLDER / f"copy{worker}"
+    _make_copy(tree)
+    accounts = origin[0] / ".cache" / "accounting"
+    for number, mutant in enumerate(chosen):
+        if number % n_workers != worker:
+            continue
+        path = tree / mutant.file
+        text, stat = path.read_text(encoding="utf-8"), path.stat()
+        # What other calibrations computed says nothing of those that a bug has changed.
+        shutil.rmtree(tree / ".cache" / "accounting", ignore_errors=True)
+        if accounts.exists() and "accounting" not in mutant.file and "accountants" not in mutant.file:
+            shutil.copytree(accounts, tree / ".cache" / "accounting")
+        try:
+            path.write_text(mutant.planted(text), encoding="utf-8")
+            # Bytecode is kept by the second and the size of its source.
+            os.utime(path, (number + 1, number + 1))
+            found = _forked(
+                lambda mutant=mutant: _run_tests(tree, mutant.tests, mutant.file, origin),
+                FOLDER / f"found{worker}.json",
+            )
+        finally:
+            path.write_text(text, encoding="utf-8")
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        test, words = _verdict(mutant, found)
+        line = {"number": number, "test": test, "words": words, "seconds": found.get("seconds", 0.0)}
+        (FOLDER / f"result{number}.json").write_text(json.dumps(line), encoding="utf-8")
+        print(f"{'found' if test else 'MISSED':6} {line['seconds']:5.1f} s  {mutant.name}: {test or words}", flush=True)
+
+
+def _import_packages() -> None:
+    """Import what all tests need of others' packages."""
+    for name in (
+        "dp_accounting", "hypothesis", "numba", "numpy", "pandas", "pydantic", "pytest", "scipy.optimize",
+        "scipy.sparse", "scipy.special", "scipy.stats", "sklearn.base", "sklearn.datasets",
+        "sklearn.utils.estimator_checks",
+    ):  # fmt: skip
+        __import__(name)
+
+
+def _write_page(chosen: list[Mutant], results: list[dict[str, Any]]) -> None:
+    """Write the table."""
+    lines = [
+        "# Planted bugs",
+        "",
+        "Generated by `make mutants`: do not edit.",
+        "",
+        f"Each of these {len(chosen)} bugs was planted in a copy of the sources, by itself, and found by the test "
+        "beside it, in these words. None of the tests is about accuracy.",
+        "",
+        "| bug | file | found by | in the words |",
+        "| --- | --- | --- | --- |",
+    ]
+    for mutant, result in zip(chosen, results, strict=True):
+        test = result["test"].removeprefix("tests/").replace("|", "\\|") or "**nothing**"
+        words = result["words"].replace("|", "\\|").replace("\n", " ")
+        file = mutant.file.removeprefix("lib/privsvm/")
+        lines.append(f"| {mutant.name} | `{file}` | `{test}` | {words} |")
+    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Run all bugs or some; the exit code is 1 if one was missed."""
+    parser = argparse.ArgumentParser(description="Plant bugs, and see which tests find them.")
+    parser.add_argument("names", nargs="*", help="parts of names of bugs; none: all")
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--keep", action="store_true", help="do not run the tests without a bug first")
+    parser.add_argument("--sample", action="store_true", help="only those that run with all other tests")
+    options = parser.parse_args()
+    names = SAMPLE if options.sample else options.names
+    chosen = [mutant for mutant in MUTANTS if not names or any(part in mutant.name for part in names)]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    _import_packages()
+    # Without a bug, all tests that are named must pass; this compiles everything, too.
+    base = FOLDER / "base"
+    _make_copy(base)
+    here = _forked(lambda: {"key": _key(base)}, FOLDER / "key.json")["key"]
+    cache, ours = base / ".cache" / "numba" / here, REPOSITORY / ".cache" / "numba" / here
+    origin = (REPOSITORY, ours) if ours.exists() else (base, cache)
+    if not options.keep:
+        tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
+        found = _forked(lambda: _run_tests(base, tests, None, origin), FOLDER / "base.json")
+        if "error" in found or found["failed"] or not found["passed"]:
+            print(f"error: without a bug, tests fail: {found.get('error') or found['failed'] or found['output']}")
+            return 1
+        print(f"{found['passed']} tests pass without a bug ({found['seconds']:.0f} s)", flush=True)
+        origin = (base, cache)
+    workers = []
+    for worker in range(options.cores):
+        child = os.fork()
+        if child == 0:
+            try:
+                _work(worker, options.cores, chosen, origin)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                os._exit(0)
+        workers.append(child)
+    for child in workers:
+        os.waitpid(child, 0)
+    results = []
+    for number in range(len(chosen)):
+        path = FOLDER / f"result{number}.json"
+        results.append(json.loads(path.read_text(encoding="utf-8")))
+        path.unlink()
+    missed = [mutant.name for mutant, result in zip(chosen, results, strict=True) if not result["test"]]
+    if not names:
+        _write_page(chosen, results)
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} found; missed: {', '.join(missed) or 'none'}")
+    return int(bool(missed))
+
+
+def _key(tree: Path) -> str:
+    """Name of the copy's cache of compiled functions."""
+    from privsvm.pipeline.sources import compiled_code_key
+
+    return compiled_code_key(tree)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

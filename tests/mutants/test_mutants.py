@@ -1,0 +1,51 @@
+"""The list of planted bugs is sound, the page shows all of it, and some of them are planted and found."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.planted import MUTANTS, SAMPLE
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+# What tests of accuracy are called here.
+ACCURACY = re.compile(r"accura|score|agrees_with_liblinear|from_chance", re.IGNORECASE)
+
+
+def test_there_are_many_and_each_has_its_name():
+    assert len(MUTANTS) >= 80
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    assert set(SAMPLE) <= {mutant.name for mutant in MUTANTS}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_bug_fits_the_sources_and_names_its_test(mutant):
+    text = (REPOSITORY / mutant.file).read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(mutant.planted(text))) != ast.dump(ast.parse(text))
+    assert mutant.tests
+    assert mutant.says
+    for test in mutant.tests:
+        file, _, name = test.partition("::")
+        name = name.partition("[")[0]
+        assert not ACCURACY.search(name)
+        assert f"def {name}(" in (REPOSITORY / file).read_text(encoding="utf-8")
+
+
+def test_the_page_shows_every_bug_and_what_found_it():
+    page = (REPOSITORY / "docs" / "mutants.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")][2:]
+    assert [row[0].removeprefix("| ") for row in rows] == [mutant.name for mutant in MUTANTS], "run make mutants"
+    for row, mutant in zip(rows, MUTANTS, strict=True):
+        found = "tests/" + row[2].strip("`")
+        assert any(found.startswith(test) for test in mutant.tests), mutant.name
+
+
+def test_planted_bugs_are_found():
+    """Three of them; `make mutants` plants all."""
+    command = [sys.executable, "tests/mutants/run.py", "--sample", "--keep", "--cores", "1"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(SAMPLE)} of {len(SAMPLE)} found; missed: none" in done.stdout
