@@ -18,5 +18,5 @@ rule audit:
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
 
-# What the report and MLflow read of it.
+# What the report reads of it.
 AUDITS = [f"data/audits/{method}.json" for method in audited_methods(PARAMS)]
