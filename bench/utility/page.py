@@ -261,8 +261,8 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) 
         "<!-- written by bench/utility/page.py from reports/utility/*.csv -->",
         "",
         f"`PrivateLinearClassifier` on {ours['set'].nunique()} real sets, beside our other methods, other libraries, "
-        "an SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over label-blind "
-        f"splits with a fifth of the rows for testing: {int(ours.split.max()) + 1} splits of ours, "
+        "an SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over "
+        f"label-blind splits with a fifth of the rows for testing: {int(ours.split.max()) + 1} splits of ours, "
         f"{int(peers.split.max()) + 1} of peers. Every method is told the same public bounds. `make utility` runs what "
         "is missing.",
         "",
