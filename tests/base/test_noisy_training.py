@@ -19,6 +19,7 @@ from privsvm import (
     SoftmaxDPSGDClassifier,
 )
 from privsvm.base.noisy_training import training_plan
+from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.mechanisms import SampledGaussianSteps
 from privsvm.solvers import noisy_gradient
 from privsvm.solvers.noisy_gradient import LOSSES, GradientSteps, clipped_gradient_sum
@@ -174,6 +175,18 @@ def test_naive_shares_of_the_budget_cost_more_noise_than_they_need():
     assert naive.guarantee_.verify().epsilon == pytest.approx(naive.guarantee_.epsilon_proved, rel=1e-2)
     assert "3 times" in naive.guarantee_.mechanism
     assert naive.noise_multiplier_ > 1.5 * joint.noise_multiplier_
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_naive_problems_get_their_share_of_epsilon_and_of_delta(relation):
+    """As the record's words say: the noise of each of three is that of a third of epsilon at a third of delta."""
+    budget = {"epsilon": 1.5, "delta": 3e-5, "neighbours": relation, "n_rows": 178, "batch_size": None}
+    model = grpua(composition="naive", random_state=0, **budget)
+    X, y = load_wine(return_X_y=True)
+    model.fit(X, y)
+    own = gaussian_noise_multiplier(0.5, 1e-5) * (2 if relation == "replace_one" else 1) * math.sqrt(model.n_steps_)
+    assert model.noise_multiplier_ == pytest.approx(own, rel=1e-4)
+    assert model.noise_multiplier_ >= own * (1 - 1e-9)
 
 
 def test_naive_problems_share_no_noise():

@@ -284,6 +284,12 @@ MUTANTS = (
         f"{_RECORD}[GRPUAClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
+        "delta is not divided by the number of binary problems", _TRAINING,
+        "            delta=delta * share,\n            neighbours", "            delta=delta,\n            neighbours",
+        "tests/base/test_noisy_training.py::test_naive_problems_get_their_share_of_epsilon_and_of_delta",
+        says="comparison failed",
+    ),
+    _bug(
         "rows are counted though a number is declared", _TRAINING,
         "rows = counted if n_rows is None else int(n_rows)", "rows = counted",
         f"{_NEIGHBOURS}[GRPUAClassifier-add_remove]", says="assert",
