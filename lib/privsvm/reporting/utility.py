@@ -208,6 +208,9 @@ def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float)
         "neighbours": guarantee.neighbours,
         "seeded": result.seeded,
     }
+    row["best"]["mean"] = mean
+    without = references["svm"].value("accuracy", "mean", 0) if "svm" in references else None
+    row["best"]["loss"] = None if without is None else 100.0 * (without - mean)
     majority = references["majority"].value("accuracy", "mean", 0) if "majority" in references else None
     row["worthless"] = majority is not None and mean <= majority + _WORTHLESS
     return row
