@@ -16,7 +16,7 @@ import yaml
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.pipeline.params import read_params
+from privsvm.pipeline.params import audited_methods, read_params
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
 
@@ -55,13 +55,16 @@ def remove_broken_registry(registry: Path = REGISTRY) -> None:
     print(f"record: {registry} could not be read and was removed; DVC writes a new one")
 
 
-def remove_other_outputs(datasets: list[str], condense: str, data: Path = Path("data")) -> list[str]:
-    """Remove the outputs for datasets and condensations that params.yaml no longer names.
+def remove_other_outputs(
+    datasets: list[str], condense: str, audited: list[str], data: Path = Path("data")
+) -> list[str]:
+    """Remove the outputs for datasets, condensations and audits that params.yaml no longer names.
 
     DVC's cache keeps recorded versions. Equal parameters then give an equal dvc.lock, and `dvc push` publishes nothing
     that was removed from params.yaml.
     """
     removed = [folder for folder in data.glob("condensed/*") if folder.name != condense]
+    removed += [file for file in data.glob("audits/*") if file.name.removesuffix(".json") not in audited]
     folders = [data / "prepared", data / "raw"]
     folders += [folder for name in ("condensed", "models", "results", "timings") for folder in data.glob(f"{name}/*")]
     removed += [
@@ -121,7 +124,9 @@ def main(arguments: list[str] | None = None) -> None:
     remove_broken_registry()
     remove_private_files()
     params = read_params()
-    for name in remove_other_outputs(list(params["datasets"]), params["condense"]):
+    # DVC wants the folder also where there is nothing to audit.
+    Path("data/audits").mkdir(parents=True, exist_ok=True)
+    for name in remove_other_outputs(list(params["datasets"]), params["condense"], audited_methods(params)):
         print(f"record: removed {name}: nothing in params.yaml uses it")
     link_outside(params)
     write_inputs(params)

@@ -251,8 +251,9 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="do not run the tests without a bug first")
     parser.add_argument("--sample", action="store_true", help="only those that run with all other tests")
     options = parser.parse_args()
-    names = SAMPLE if options.sample else options.names
-    chosen = [mutant for mutant in MUTANTS if not names or any(part in mutant.name for part in names)]
+    chosen = [mutant for mutant in MUTANTS if not options.names or any(part in mutant.name for part in options.names)]
+    if options.sample:
+        chosen = [mutant for mutant in MUTANTS if mutant.name in SAMPLE]
     FOLDER.mkdir(parents=True, exist_ok=True)
     _import_packages()
     # Without a bug, all tests that are named must pass; this compiles everything, too.
@@ -289,7 +290,7 @@ def main() -> int:
         results.append(json.loads(path.read_text(encoding="utf-8")))
         path.unlink()
     missed = [mutant.name for mutant, result in zip(chosen, results, strict=True) if not result["test"]]
-    if not names:
+    if len(chosen) == len(MUTANTS):
         _write_page(chosen, results)
     print(f"{len(chosen) - len(missed)} of {len(chosen)} found; missed: {', '.join(missed) or 'none'}")
     return int(bool(missed))

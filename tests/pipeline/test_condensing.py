@@ -116,7 +116,7 @@ def test_no_guarantee_survives_condensation():
     assert "condensed (ci)" in path.guarantees[0].reason
 
 
-@pytest.mark.parametrize("implementation", ["dpsvmdvp", "dpwss", "pmsvm_wp_as_published"])
+@pytest.mark.parametrize("implementation", ["dpsvmdvp", "pmsvm_wp_as_published"])
 def test_what_is_said_of_training_rows_is_not_said_of_condensed_ones(implementation):
     """Data sets that differ in one condensed row are no neighbours: an audit of them would prove nothing."""
     prepared = two_classes(prepared_wine())

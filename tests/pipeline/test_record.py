@@ -20,12 +20,24 @@ def record():
 
 
 def test_what_nothing_needs_any_more_is_removed(tmp_path, record):
-    kept = ["condensed/ci/wine.npz", "models/svm/wine.npz", "results/svm/wine.json", "timings/_condense/wine.json"]
-    gone = ["condensed/none/wine.npz", "condensed/ci/iris.npz", "models/svm/iris.public/a.npz", "raw/iris/iris.csv"]
+    kept = [
+        "audits/pmsvm_wp.json",
+        "condensed/ci/wine.npz",
+        "models/svm/wine.npz",
+        "results/svm/wine.json",
+        "timings/_condense/wine.json",
+    ]
+    gone = [
+        "audits/opera.json",
+        "condensed/none/wine.npz",
+        "condensed/ci/iris.npz",
+        "models/svm/iris.public/a.npz",
+        "raw/iris/iris.csv",
+    ]
     for name in (*kept, *gone):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert len(record.remove_other_outputs(["wine"], "ci", tmp_path)) == len(gone)
+    assert len(record.remove_other_outputs(["wine"], "ci", ["pmsvm_wp"], tmp_path)) == len(gone)
     assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()) == kept
 
 

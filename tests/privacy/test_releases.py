@@ -223,7 +223,10 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     assert later.max() < scipy.stats.norm.isf(ALARM) / math.sqrt(len(ranks) - 1)
 
 
-@pytest.mark.parametrize("case", [case for case in of("recipe") if "features" not in case.values[0].chosen])
+# Where a released count divides the budget, the record states the sum alone: the replays compare that.
+@pytest.mark.parametrize(
+    "case", [case for case in of("recipe") if not {"features", "n_rows"} & set(case.values[0].chosen)]
+)
 def test_draws_of_a_recipe_have_the_noise_of_the_record(case):
     """Of what a recorder hears, in every release: counts, means, second moments and steps."""
     found = []

@@ -140,7 +140,7 @@ def test_free_text_is_handed_over_as_it_is(finished):
     # Every stage of DVC, and below it every rule; then those rules that DVC leaves out.
     output = finished.call("dvc", "repro")
     assert re.findall(r"Running stage '(\w+)", output) == [
-        "inputs", "download", "prepare", "condense", "jobs", "train", "report"
+        "inputs", "download", "prepare", "condense", "jobs", "train", "audit", "report"
     ]  # fmt: skip
     finished.snakemake("--forcerun", "compile", "record")
     assert finished.nothing_to_do()

@@ -52,7 +52,7 @@ _ROUND_OFF_SLACK = 1e-9
 
 _SMALLEST_EPSILON = 1e-6
 # Calibrations overflow far above it.
-_LARGEST_EPSILON = 1e9
+_LARGEST_EPSILON = 1e12
 
 # Logarithms (base 2) of Renyi orders less 1, around the one that is best for a Gaussian release: first from afar, then
 # five times closer around the best. The conversion loses its accuracy closer to 1.
@@ -87,7 +87,7 @@ def check_budget(epsilon: float, delta: float) -> None:
     Parameters
     ----------
     epsilon : float
-        Must be at least 1e-6 (the calibration's accuracy) and at most 1e9.
+        Must be at least 1e-6 (the calibration's accuracy) and at most 1e12.
     delta : float
         Must lie strictly between 0 and 1.
 
