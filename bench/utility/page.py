@@ -97,7 +97,7 @@ def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
                 a, b = theirs.loc[data, name], own.loc[data, name]
                 row.append(f"{_number(a)} (**{_number(b)}**)" if b >= a else f"**{_number(a)}** ({_number(b)})")
             else:
-                row.append(status.get((data, name), "not run"))
+                row.append(status.get((data, name), "not run").replace("ok", "not compared"))
         rows.append(row)
     return table(["set", *(TITLES[name] for name in names)], rows)
 
@@ -262,7 +262,7 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) 
         "",
         f"`PrivateLinearClassifier` on {ours['set'].nunique()} real sets, beside our other methods, other libraries, "
         "an SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over "
-        f"label-blind splits with a fifth of the rows for testing: {int(ours.split.max()) + 1} splits of ours, "
+        f"label-blind splits with a fifth of the rows for testing: up to {int(ours.split.max()) + 1} splits of ours, "
         f"{int(peers.split.max()) + 1} of peers. Every method is told the same public bounds. `make utility` runs what "
         "is missing.",
         "",
