@@ -16,6 +16,7 @@ import yaml
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
+from privsvm.pipeline.own_files import has_own_data, set_push
 from privsvm.pipeline.params import audited_methods, read_params
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
@@ -134,6 +135,9 @@ def main(arguments: list[str] | None = None) -> None:
     # All stages in one call: DVC reads and writes dvc.lock once. Without --no-relink it would replace outputs by copies
     # from its cache, with new times. Not --quiet, which hides errors too.
     run_dvc("commit", "--force", "--no-relink")
+    # Now, not before: until here dvc.lock may have named outputs from data that params.yaml no longer has.
+    if not has_own_data(params) and set_push(True):
+        print("record: no output is made from data of your own any more; `dvc push` sends them again (dvc.yaml)")
     write_text(options.output, sha256_of_file(LOCK_FILE) + "\n")
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from privsvm.errors import PrivSVMError
-from privsvm.pipeline.own_files import FOLDERS, close_folders, forget
+from privsvm.pipeline.own_files import FOLDERS, close_folders, forget, is_pushed, set_push
 
 OWN = {"datasets": {"wine": None, "clinic": {"path": "private/clinic.csv"}}}
 
@@ -43,6 +43,31 @@ def test_folders_are_closed_with_own_data_alone(tmp_path):
 def test_the_snakefile_and_the_stages_close_them_first():
     for name in ("stages/common.smk", "stages/dvc_stage.py"):
         assert re.search(r"^ *close_folders\(", Path(name).read_text(), re.MULTILINE)
+
+
+def test_outputs_are_pushed_unless_they_are_made_from_own_data(tmp_path):
+    dvc = tmp_path / "dvc.yaml"
+    dvc.write_text(Path("dvc.yaml").read_text())
+    outputs = yaml.safe_load(dvc.read_text())["stages"]
+    kept_in_git = ("reports/tracking.json",)
+    for name, stage in outputs.items():
+        for out in stage.get("do", stage)["outs"]:
+            assert out in ({next(iter(out)): {"push": True}}, *({path: {"cache": False}} for path in kept_in_git)), name
+    assert is_pushed(tmp_path)
+    before = os.umask(0o022)
+    try:
+        close_folders({"datasets": {"wine": None, "clinic": {"path": "x", "share": True}}}, tmp_path)
+        assert is_pushed(tmp_path)
+        close_folders(OWN, tmp_path)
+    finally:
+        os.umask(before)
+    assert not is_pushed(tmp_path)
+    assert not set_push(False, tmp_path)
+    assert set_push(True, tmp_path)
+    assert dvc.read_text() == Path("dvc.yaml").read_text()
+    dvc.write_text(dvc.read_text().replace("  - push: &push true\n", "  - other: &push true\n"))
+    with pytest.raises(PrivSVMError, match="lacks its `vars: - push`"):
+        close_folders(OWN, tmp_path)
 
 
 def cached(root, content):

@@ -2,12 +2,14 @@
 
 This is a property of folders and not of a list of files: with own data in params.yaml, every folder that a run writes
 to is closed to others, and whatever the run makes is readable for its owner alone. DVC's cache keeps its modes inside.
+No output is pushed then either: models, results and reports hold numbers of all data sets together.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -15,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.errors import PrivSVMError
+from privsvm.files import write_text
 
-__all__ = ["FOLDERS", "close_folders", "forget", "has_own_data"]
+__all__ = ["FOLDERS", "close_folders", "forget", "has_own_data", "is_pushed", "set_push"]
 
 FOLDERS = (
     "private",
@@ -31,6 +34,7 @@ FOLDERS = (
     ".dvc/tmp",
 )
 _OTHERS = ("mlflow.db",)
+_PUSH = re.compile(r"^(  - push: &push )(true|false)$", re.MULTILINE)
 
 
 def has_own_data(params: Mapping[str, Any]) -> bool:
@@ -40,7 +44,7 @@ def has_own_data(params: Mapping[str, Any]) -> bool:
 
 
 def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".") -> None:
-    """Keep others out of what is made from own data, in this process and in those that it starts.
+    """Keep others out of what this process and those that it starts make from own data, and `dvc push` away from it.
 
     Parameters
     ----------
@@ -49,7 +53,11 @@ def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".")
     root : path-like, default="."
         The working copy.
     """
-    if not has_own_data(params) or os.name != "posix":
+    if not has_own_data(params):
+        return
+    if (Path(root) / "dvc.yaml").exists():
+        set_push(False, root)
+    if os.name != "posix":
         return
     os.umask(0o077)
     for name in FOLDERS:
@@ -61,6 +69,42 @@ def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".")
     for name in _OTHERS:
         if (Path(root) / name).exists():
             (Path(root) / name).chmod(0o600)
+
+
+def is_pushed(root: str | os.PathLike[str] = ".") -> bool:
+    """Whether dvc.yaml lets `dvc push` send outputs.
+
+    Parameters
+    ----------
+    root : path-like, default="."
+        The working copy.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    PrivSVMError
+        If dvc.yaml does not say.
+    """
+    path = Path(root) / "dvc.yaml"
+    found = _PUSH.findall(path.read_text(encoding="utf-8"))
+    if len(found) != 1:
+        raise PrivSVMError(
+            f"{path}: lacks its `vars: - push`, so `dvc push` would send what is made from data of your own; restore "
+            "the file (git checkout dvc.yaml)"
+        )
+    return bool(found[0][1] == "true")
+
+
+def set_push(pushed: bool, root: str | os.PathLike[str] = ".") -> bool:
+    """Say in dvc.yaml whether `dvc push` sends outputs; see `is_pushed`. Returns whether that is new."""
+    if is_pushed(root) == pushed:
+        return False
+    path = Path(root) / "dvc.yaml"
+    write_text(path, _PUSH.sub(rf"\g<1>{str(pushed).lower()}", path.read_text(encoding="utf-8")))
+    return True
 
 
 def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
