@@ -120,4 +120,4 @@ forget: $(VENV)/ready  ## Remove every copy of a data set of your own (DATASET=n
 	python stages/forget.py "$(DATASET)"
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
-	rm -rf .snakemake .cache logs dvc_plots data/[!o]* reports/index.html reports/reproduce/*.html
+	rm -rf .snakemake .cache logs dvc_plots data/[!o]* reports/index.html reports/pages reports/assets reports/reproduce/*.html

@@ -1,8 +1,10 @@
-"""Write the report: index.html for people, metrics.json and curves.csv for DVC."""
+"""Write the report: index.html and its pages for people, metrics.json and curves.csv for DVC."""
 
 from __future__ import annotations
 
 import argparse
+import shutil
+from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_text
@@ -10,7 +12,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the results and write the three files."""
+    """Read the results and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--results", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--timings", nargs="*", default=[], metavar="FILE")
@@ -35,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     if not isinstance(reference_epsilon, (int, float)) or not 0 < reference_epsilon < float("inf"):
         raise PrivSVMError(f"--parameters: reference_epsilon is {reference_epsilon!r}; use a positive number")
     results = reporting.read_results(options.results)
-    page = reporting.render_page(
+    files = reporting.report_files(
         results,
         timings=records.read_timings(options.timings),
         condensing=records.read_condensing(options.condensing),
@@ -45,12 +47,20 @@ def main(arguments: list[str] | None = None) -> None:
         origin=reporting.provenance(),
         experiment=str(parameters.get("experiment", results[0].experiment)),
         reference_epsilon=reference_epsilon,
+        own=parameters.get("own", ()),
     )
-    # Compute all three before writing the first.
+    # Compute all before writing the first.
     metrics = reporting.metrics_record(results, reference_epsilon)
     curves = reporting.curves_csv(reporting.curve_rows(results, reference_epsilon))
     write_json(options.output_metrics, metrics)
     write_text(options.output_curves, curves)
+    folder = Path(options.output_html).parent
+    # Of data sets that are no longer there, too.
+    shutil.rmtree(folder / "pages", ignore_errors=True)
+    page = files.pop("index.html")
+    for name, text in files.items():
+        write_text(folder / name, text)
+    write_text(folder / "assets/plotly.min.js", reporting.chart_library().read_text(encoding="utf-8"))
     write_text(options.output_html, page)
 
 

@@ -11,6 +11,8 @@ rule report:
         html="reports/index.html",
         metrics="reports/metrics.json",
         curves="reports/curves.csv",
+        pages=directory("reports/pages"),
+        assets=directory("reports/assets"),
     log:
         "logs/report.log",
     conda:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import html.parser
 import json
+import math
+import posixpath
 import re
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +40,8 @@ from privsvm.records import (
     read_timings,
     sealed,
 )
-from privsvm.reporting import page_context, read_results, render_page
+from privsvm.reporting import page_context, read_results, render_page, report_files
+from privsvm.reporting.cards import right_guess
 from privsvm.reporting.glossary import glossary
 from privsvm.reporting.provenance import provenance, without_absolute_paths
 from privsvm.reporting.text import counted, percent, short_number
@@ -103,7 +106,8 @@ def test_a_claim_never_looks_proved() -> None:
     """No row, badge or card of a claimed method carries the word that a proved one has."""
     page = render_page(results_of(make_result("wine", "dpwss", "claimed")))
     body = page[page.index("<main") : page.index('<section id="glossary"')]
-    legend = body[body.index('<div class="legend"') : body.index("</section>")]
+    start = body.index('<div class="legend"')
+    legend = body[start : body.index("</section>", start)]
     assert 'class="badge proved"' not in body.replace(legend, "")
     assert "No method here carries a proved privacy guarantee" in body
     assert not re.search(r"proved ε \d", body)
@@ -203,8 +207,8 @@ def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
     assert (context["seeded"], page_context(results_of(make_result("wine", "pmsvm_wp", "proved")))["seeded"]) == (
         ["pmsvm_wp"], []
     )  # fmt: skip
-    # Legend, best methods, the dataset's count, its table, the card.
-    assert page.count('class="badge proved seeded"') == 5
+    # At each epsilon under the sentence and in the table; then legend, the dataset's count, its table, the card.
+    assert page.count('class="badge proved seeded"') == 2 * len(GRID) + 4
     assert 'class="badge proved"' in fresh
     assert 'class="badge proved seeded"' not in fresh
     assert page.count("proved for system noise") > fresh.count("proved for system noise")
@@ -368,7 +372,7 @@ def test_how_near_centres_are_to_training_rows_decides_the_words(nearest: float,
     page = render_page(whole(), attacks=[attack_of(attack)])
     assert cells_of(page)[0][1] == cell
     assert sentence in words_of(page)
-    summary = page[: page.index('<section id="datasets">')]
+    summary = page[: page.index('<section id="claims">')]
     assert ("Half of the condensed rows" in summary) == (nearest <= 0.1)
     assert ("are training rows" in summary) == (nearest == 1e-9)
 
@@ -430,7 +434,7 @@ def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
         condensing=[CondenseTimings(dataset="wine", condense="ci", condense_seconds=(0.25, 0.75))],
     )
     for section in ("summary", "datasets", "guarantees"):
-        start = page.index(f'<section id="{section}">')
+        start = page.index(f'<section id="{section}"')
         words = words_of(page[start : page.index("</section>", start)])
         assert "All methods here were trained on condensed rows ( condense: ci ), not on the training rows." in words
         assert "no method here is proved , whatever noise was added" in words
@@ -477,7 +481,7 @@ def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
 def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
     results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
     page = render_page(results)
-    claims = page[page.index('<section id="claims">') : page.index('<section id="guarantees">')]
+    claims = page[page.index('<section id="claims">') : page.index('<section id="datasets">')]
     assert 'class="chart' not in claims
     assert "CLAIM BROKEN" not in claims
     assert "broken" not in words_of(claims)
@@ -643,7 +647,8 @@ def test_nothing_is_loaded_from_anywhere() -> None:
         assert "background" not in attributes
         href = attributes.get("href") or ""
         if tag == "a":
-            assert href.startswith(("#", "https://"))
+            # Elsewhere, or files of the report.
+            assert href.startswith(("#", "https://")) or href in ("pages/accuracy.svg", "pages/accuracy.csv")
         else:
             assert href in ("", "data:,")
     style = page[page.index("<style>") : page.index("</style>")]
@@ -665,10 +670,8 @@ def test_provenance_names_no_one(tmp_path: Any) -> None:
     assert len(record["dvc_lock"]) == 64
     assert str(tmp_path) not in json.dumps(record)
     page = render_page(results_of(make_result("wine", "svm", "none", parameters={"path": "/home/alice/a.csv"})))
-    # Plotly's own source is left out: it is not ours and holds many words.
-    own = page[: page.index("/**\n* plotly.js")]
-    assert "/home/" not in own
-    assert "alice" not in own
+    assert "/home/" not in page
+    assert "alice" not in page
 
 
 @pytest.mark.parametrize(
@@ -724,7 +727,7 @@ def test_undefined_parts_do_not_break_the_page(write_experiment: Callable[..., d
         origin=provenance(),
     )
     for identity in ("summary", "claims", "datasets", "guarantees", "timings", "prepared", "provenance", "glossary"):
-        assert f'<section id="{identity}">' in page
+        assert f'<section id="{identity}"' in page
 
 
 def test_a_large_report_stays_small_enough() -> None:
@@ -734,7 +737,74 @@ def test_a_large_report_stays_small_enough() -> None:
         for position in range(40)
         for method, status in methods.items()
     ]
-    page = render_page(results)
-    assert len(page.encode()) < 9_000_000
-    assert page.count('<details class="dataset"') == 40
-    assert len(re.findall(r'<details class="dataset"[^>]* open', page)) == 1
+    files = report_files(results)
+    assert len(files) == 1 + 2 + 3 * 40
+    assert sum(len(text.encode()) for text in files.values()) < 9_000_000
+    # The chart library is no part of any page, and the overview leads to all others.
+    assert len(files["index.html"].encode()) < 2_000_000
+    assert all(f'href="pages/dataset_{position:02d}.html"' in files["index.html"] for position in range(40))
+
+
+def test_the_first_screen_answers_at_every_epsilon() -> None:
+    results = results_of(
+        make_result("wine", "good", "proved", summary=level(0.9)),
+        make_result("wine", "bad", "claimed", summary=level(0.99)),
+        make_result("wine", "svm", "none", summary=level(0.95, 1)),
+    )
+    answers = page_context(results)["answers"]
+    assert [answer["text"].replace("\N{NO-BREAK SPACE}", " ") for answer in answers] == [
+        f"At ε = {short_number(epsilon)}, good keeps 90.0 % accuracy on wine: 5.0 points less than without privacy."
+        for epsilon in GRID
+    ]
+    # What does not hold stands apart, however accurate.
+    assert {status: [row["method"] for row in rows] for status, rows in answers[0]["rows"].items()} == {
+        "proved": ["good"], "claimed": ["bad"], "none": ["svm"]
+    }  # fmt: skip
+    worthless = results_of(
+        make_result("wine", "good", "proved", summary=level(0.4)),
+        make_result("wine", "majority", "none", summary=level(0.4, 1)),
+    )
+    assert "no proved method does better" in page_context(worthless)["answers"][0]["text"]
+    assert "no epsilon on this page may be relied on" in page_context(results[1:])["answers"][0]["text"]
+
+
+def level(mean: float, count: int = len(GRID)) -> dict[str, Any]:
+    """A summary with one accuracy everywhere."""
+    spread = {"mean": mean, "sd": 0.01, "low": mean - 0.02, "high": mean + 0.02}
+    return {"accuracy": {name: [value] * count for name, value in spread.items()}}
+
+
+def test_a_report_on_own_data_says_that_it_is_not_private() -> None:
+    words = words_of(render_page(whole(), own=["wine"]))
+    assert words.index("Which classifier may I release for wine") < words.index("At ε")
+    assert "This report is not private." in words
+    assert "This report is not private." not in words_of(render_page(whole(), own=["other"]))
+
+
+def test_what_only_lacks_a_declaration_is_no_papers_claim() -> None:
+    record = make_result("wine", "pmsvm_wp", "claimed")
+    facts = {**proved_fields(1.0)["facts"], "classes": "private labels"}
+    for guarantee in record["guarantees"]:
+        guarantee |= {"facts": facts, "reason": "the class set was taken from the private labels", "witness": None}
+    words = words_of(render_page(results_of(record)))
+    assert "a paper states an epsilon" not in words
+    assert "For one method, nothing is proved as they were run here , because of what is declared" in words
+
+
+def test_the_first_files_are_beside_the_pages(tmp_path: Any) -> None:
+    results = [*whole("wine"), *whole("../x")]
+    files = report_files(results)
+    assert {name for name in files if name.endswith(".html")} == {
+        "index.html", "pages/wine.html", "pages/dataset-1.html"
+    }  # fmt: skip
+    assert "This chart" not in files["pages/wine.svg"]
+    assert files["pages/wine.svg"].startswith("<svg xmlns")
+    assert files["pages/wine.csv"].count("\n") > len(METHODS)
+    for name, text in files.items():
+        for link in re.findall(r'(?:href|src)="([^"#:,]+)["#]', text):
+            assert posixpath.normpath(posixpath.join(posixpath.dirname(name), link)) in files
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "expected"), [(0.0, 0.0, 0.5), (1.0, 0.0, 0.731), (math.inf, 0.0, 1.0)])
+def test_a_guess_is_bounded(epsilon: float, delta: float, expected: float) -> None:
+    assert right_guess(epsilon, delta) == pytest.approx(expected, abs=1e-3)

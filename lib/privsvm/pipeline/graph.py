@@ -172,7 +172,9 @@ def audit_parameters(params: Mapping[str, Any], method: str) -> str:
 
 def report_parameters(params: Mapping[str, Any]) -> str:
     """Parameters of the job that writes the report, as canonical JSON."""
-    return canonical_json({"experiment": params["experiment"], **params["report"]})
+    # Data sets that their owner brought: the report then speaks to that owner.
+    own = sorted(name for name, entry in params["datasets"].items() if (entry or {}).get("path"))
+    return canonical_json({"experiment": params["experiment"], **params["report"], **({"own": own} if own else {})})
 
 
 def track_parameters(params: Mapping[str, Any]) -> str:

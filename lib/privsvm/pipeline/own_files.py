@@ -145,10 +145,10 @@ def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
             if _is_of(path.relative_to(root / folder), dataset) and path.exists() | path.is_symlink():
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 removed.append(path.relative_to(root).as_posix())
-    for name in ("reports/index.html", "reports/curves.csv", "reports/metrics.json"):
+    for name in ("reports/index.html", "reports/pages", "reports/curves.csv", "reports/metrics.json"):
         # They hold numbers of all data sets; a run writes them again without this one.
         if removed and (root / name).exists():
-            (root / name).unlink()
+            shutil.rmtree(root / name) if (root / name).is_dir() else (root / name).unlink()
             removed.append(name)
     return removed
 

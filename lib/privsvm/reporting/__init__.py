@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from privsvm.reporting.page import page_context, render_page
+from privsvm.reporting.page import chart_library, page_context, render_page, report_files
 from privsvm.reporting.provenance import provenance
 from privsvm.reporting.results import read_results
 from privsvm.reporting.tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
 
 __all__ = [
+    "chart_library",
     "curve_columns",
     "curve_rows",
     "curves_csv",
@@ -17,4 +18,5 @@ __all__ = [
     "provenance",
     "read_results",
     "render_page",
+    "report_files",
 ]

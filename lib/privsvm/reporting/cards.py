@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,15 +13,18 @@ from privsvm.records import CondenseTimings, Result, Timing
 from privsvm.reporting.claims import finite_guarantees
 from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reporting.results import by_status, grouped
-from privsvm.reporting.text import names_text, short_number, unique
+from privsvm.reporting.tables import nearest_epsilon
+from privsvm.reporting.text import names_text, percent, short_number, unique
 
-__all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "timing_rows"]
+__all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "right_guess", "timing_rows"]
 
 # A method that is claimed on one dataset is shown as claimed.
 WEAKEST_LAST: tuple[Status, ...] = ("none", "proved", "claimed")
 
 
-def guarantee_cards(results: Iterable[Result], methods: Sequence[str]) -> list[dict[str, Any]]:
+def guarantee_cards(
+    results: Iterable[Result], methods: Sequence[str], reference_epsilon: float = 1.0
+) -> list[dict[str, Any]]:
     """Sum up the guarantees of each method over all datasets.
 
     Parameters
@@ -29,6 +33,8 @@ def guarantee_cards(results: Iterable[Result], methods: Sequence[str]) -> list[d
         The curves.
     methods : sequence of str
         In the order of the cards.
+    reference_epsilon : float
+        What is long and differs by epsilon, such as the mechanism in words, is shown for the nearest one only.
 
     Returns
     -------
@@ -36,11 +42,15 @@ def guarantee_cards(results: Iterable[Result], methods: Sequence[str]) -> list[d
         One for each method.
     """
     of_method = grouped(results, "method")
-    return [_card(method, of_method[method]) for method in methods]
+    return [_card(method, of_method[method], reference_epsilon) for method in methods]
 
 
-def _card(method: str, members: Sequence[Result]) -> dict[str, Any]:
+def _card(method: str, members: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
     guarantees = [guarantee for result in members for guarantee in result.guarantees]
+    # One proof as an example: the words of several epsilons and data sets do not read well together.
+    weakest = max((result.status for result in members), key=WEAKEST_LAST.index)
+    example = next(result for result in members if result.status == weakest)
+    shown = [example.guarantees[nearest_epsilon(example.epsilons, reference_epsilon)]]
     statuses = {
         status: names_text([result.dataset for result in found]) for status, found in by_status(members).items()
     }
@@ -55,15 +65,50 @@ def _card(method: str, members: Sequence[Result]) -> dict[str, Any]:
                 short_number(without_absolute_paths(value))
                 for value in unique(getattr(guarantee, name) for guarantee in guarantees)
             ]
-            for name in ("mechanism", "neighbours", "delta", "accountant", "randomness", "reason", "reference")
+            for name in ("neighbours", "delta", "randomness", "reason", "reference")
         },
-        "assumptions": without_absolute_paths(
-            unique(assumption for guarantee in guarantees for assumption in guarantee.assumptions)
-        ),
+        "mechanism": [short_number(without_absolute_paths(one.mechanism)) for one in shown],
+        "accountant": [one.accountant for one in shown if one.accountant],
+        "assumptions": without_absolute_paths(list(shown[0].assumptions)),
+        "example": {"dataset": example.dataset, "epsilon": shown[0].epsilon_requested},
+        "lines": [_line(stated, members) for stated in grid],
         "implementation": unique(result.implementation for result in members),
         "grid": grid,
         "scales": _scales(members, grid),
     }
+
+
+def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
+    """One line of a card: what one stated epsilon is worth, over all data sets."""
+    found = [guarantee for result in members for epsilon, guarantee in finite_guarantees(result) if epsilon == stated]
+    proved = [guarantee for guarantee in found if guarantee.status == "proved"]
+    weakest = max((one.epsilon_proved for one in found), default=math.inf)
+    noises = sorted(guarantee.noise_scale for guarantee in found if guarantee.noise_scale is not None)
+    low, high = (short_number(noises[0]), short_number(noises[-1])) if noises else ("–", "–")
+    return {
+        "stated": stated,
+        "proved": weakest if len(proved) == len(found) else math.inf,
+        "guess": percent(max(right_guess(one.epsilon_proved, one.delta or 0.0) for one in found)),
+        "noise": low if low == high else f"{low} to {high}",
+    }
+
+
+def right_guess(epsilon: float, delta: float) -> float:
+    """Bound how often a guess which of two neighbouring data sets was used is right, both being equally likely.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Proved.
+
+    Returns
+    -------
+    float
+        From 0.5 (guessing blindly) to 1 (Kairouz, Oh and Viswanath 2015, theorem 2.1).
+    """
+    if epsilon > 700:
+        return 1.0
+    return min(1.0, (math.exp(epsilon) + delta) / (1.0 + math.exp(epsilon)))
 
 
 def _scales(members: Iterable[Result], grid: Sequence[float]) -> list[dict[str, Any]]:

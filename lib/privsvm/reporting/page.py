@@ -1,17 +1,20 @@
-"""The report page: one self-contained HTML file that makes no network request."""
+"""The report: an overview and a page for each data set, which make no network request."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
+from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import STATUSES
 from privsvm.records import (
     Attack,
@@ -23,6 +26,7 @@ from privsvm.records import (
     Result,
     Timing,
 )
+from privsvm.reporting.answers import answers, claimed_by, data_set_rows
 from privsvm.reporting.attacks import (
     NEARLY,
     RECOVERED,
@@ -35,17 +39,26 @@ from privsvm.reporting.audits import audit_rows, audit_traces, with_audits
 from privsvm.reporting.cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
 from privsvm.reporting.claims import broken_claims, claim_traces, contradictions
 from privsvm.reporting.glossary import glossary
+from privsvm.reporting.palette import Look, looks_of
 from privsvm.reporting.provenance import without_absolute_paths
-from privsvm.reporting.tables import epsilon_grids
+from privsvm.reporting.svg import CROSSED, MARKS, curve_svg
+from privsvm.reporting.tables import (
+    curve_columns,
+    curve_rows,
+    curves_csv,
+    epsilon_grids,
+    metric_columns,
+    nearest_epsilon,
+)
 from privsvm.reporting.text import counted, percent, score_text, short_number
 from privsvm.reporting.utility import best_proved, curve_figures, dataset_sections, drawn_metrics
 
-__all__ = ["page_context", "render_page"]
+__all__ = ["chart_library", "page_context", "render_page", "report_files"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
-# Up to this many datasets every section starts open; above it only the first, and the page stays quick.
-_OPEN_DATASETS = 4
+# Up to this many epsilons the selector is a row of buttons, above it a list.
+_MOST_BUTTONS = 9
 
 RANDOMNESS_TEXT = {
     "system": "fresh system entropy",
@@ -106,6 +119,63 @@ def _attacks_context(attacks: Sequence[Attack], condensed: str | None) -> dict[s
     }
 
 
+def page_names(results: Sequence[Result]) -> dict[str, str]:
+    """Name the page of each data set: its own name where that can be one."""
+    names = dict.fromkeys(result.dataset for result in results)
+    if len(names) == 1:
+        return {}
+    return {
+        name: f"{name if re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', name) else f'dataset-{place}'}.html"
+        for place, name in enumerate(names)
+    }
+
+
+def figure_stem(data_set: str, pages: Mapping[str, str]) -> str:
+    """Name the files of a data set's figure, without their endings."""
+    return pages[data_set].removesuffix(".html") if pages else "accuracy"
+
+
+def _first_screen(
+    results: Sequence[Result],
+    figures: Sequence[Mapping[str, Any]],
+    grids: Mapping[str, Sequence[float]],
+    reference_epsilon: float,
+    methods: Sequence[str],
+    looks: Sequence[Look],
+    pages: Mapping[str, str],
+) -> dict[str, Any]:
+    """Compute the sentence, the chart and the table that the selector of epsilon drives."""
+    # The data set that leads: the first with a proved method.
+    proved = [result.dataset for result in results if result.status == "proved"]
+    lead = (proved or list(grids))[0]
+    grid = grids[lead]
+    chosen = nearest_epsilon(grid, reference_epsilon)
+    found = answers([result for result in results if result.dataset == lead], grid)
+    figure = next(figure for figure in figures if figure["name"] == lead)
+    best = [row["place"] for row in found[chosen]["rows"]["proved"][:1]]
+    # Of the methods without privacy those two that everyone knows: the table has all.
+    shown = {
+        **figure,
+        "curves": [
+            {**curve, "place": place}
+            for place, curve in enumerate(figure["curves"])
+            if curve["status"] != "none" or methods[curve["method"]] in ("svm", "majority")
+        ],
+    }
+    drawing = functools.partial(curve_svg, shown, methods, looks, chosen=chosen, best=best)
+    return {
+        "lead": lead,
+        "chosen": chosen,
+        "buttons": len(grid) <= _MOST_BUTTONS,
+        "answers": found,
+        "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
+        "chart": {"wide": drawing(), "narrow": drawing(narrow=True)},
+        "look_of": dict(zip(methods, looks, strict=True)),
+        "thick": found[chosen]["best"]["best"],
+        "stem": figure_stem(lead, pages),
+    }
+
+
 def page_context(
     results: Sequence[Result],
     *,
@@ -117,6 +187,8 @@ def page_context(
     origin: Mapping[str, Any] | None = None,
     experiment: str = "",
     reference_epsilon: float = 1.0,
+    own: Collection[str] = (),
+    data_set: str | None = None,
 ) -> dict[str, Any]:
     """Everything the template shows, computed from the records.
 
@@ -140,6 +212,10 @@ def page_context(
         Its name.
     reference_epsilon : float
         The epsilon that headline numbers are given at.
+    own : collection of str
+        Names of data sets that are the user's own.
+    data_set : str or None
+        The page of one data set, in a folder below the overview; None for the overview.
 
     Returns
     -------
@@ -147,18 +223,40 @@ def page_context(
         The template's variables; ``figures`` is what the page's script draws.
     """
     results = with_audits(results, audits)
+    pages = page_names(results)
+    if data_set is not None:
+        results = [result for result in results if result.dataset == data_set]
+        timings = [timing for timing in timings if timing.dataset == data_set]
+        condensing = [timing for timing in condensing if timing.dataset == data_set]
+        prepared = [record for record in prepared if record.dataset == data_set]
+        attacks = [attack for attack in attacks if attack.dataset == data_set]
+        # Of releases, not of this data set: the overview shows them.
+        audits = []
     grids = epsilon_grids(results, reference_epsilon)
     methods = _methods_in_order(results)
     method_index = {method: index for index, method in enumerate(methods)}
     pairs = {(result.method, result.status) for result in results}
-    traces = claim_traces(results, method_index)
+    # The chart of claims is on the overview, the table of those that fail here on every page.
+    traces = claim_traces(results, method_index) if data_set is None else []
     audited = audit_traces(audits, method_index)
     metrics = drawn_metrics(results)
     # One value for the whole benchmark.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
+    implementations = {result.method: result.implementation for result in results}
+    looks = looks_of([implementations[method] for method in methods])
+    figures = curve_figures(results, grids, method_index)
     return {
         "experiment": experiment,
         "reference_epsilon": reference_epsilon,
+        **_first_screen(results, figures, grids, reference_epsilon, methods, looks, pages),
+        "claimed_by": claimed_by(results),
+        "own": [name for name in grids if name in own],
+        "pages": pages,
+        "detail": len(grids) == 1,
+        "up": "" if data_set is None else "../",
+        "small_multiples": []
+        if len(grids) == 1
+        else [curve_svg(figure, methods, looks, narrow=True) for figure in figures],
         "methods": methods,
         "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
         **_claims_context(results, traces, reference_epsilon),
@@ -168,9 +266,8 @@ def page_context(
         "audited_epsilons": sorted({point["x"] for trace in audited for point in trace["points"]}),
         "best": best_proved(results, reference_epsilon),
         "datasets": dataset_sections(results, grids),
-        "open_datasets": len(grids) if len(grids) <= _OPEN_DATASETS else 1,
         "metrics": list(metrics.items()),
-        "cards": guarantee_cards(results, methods),
+        "cards": guarantee_cards(results, methods, reference_epsilon),
         "timings": timing_rows(timings, results),
         "condensing": condensing_rows(condensing),
         "prepared": without_absolute_paths([dataclasses.asdict(record) for record in prepared]),
@@ -178,10 +275,12 @@ def page_context(
         "parameters": parameter_rows(results),
         "figures": {
             "methods": methods,
+            "looks": [dataclasses.asdict(look) for look in looks],
             "metrics": metrics,
             "claims": traces,
             "audits": audited,
-            "datasets": curve_figures(results, grids, method_index),
+            # The overview draws these without a script.
+            "datasets": figures if len(grids) == 1 else [],
             "attacks": known_sample_figures([attack for attack in attacks if isinstance(attack, KnownSampleAttack)]),
         },
     }
@@ -225,21 +324,26 @@ def _environment() -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
     environment.globals["status_text"] = STATUS_TEXT
     environment.globals["infinity"] = math.inf
+    environment.globals["marks"] = MARKS
+    environment.globals["crossed"] = CROSSED
     return environment
 
 
-def _plotly_source() -> Markup:
-    """Take Plotly's script as installed, to be inlined: the page must work without a network."""
-    from plotly.offline import get_plotlyjs
+def chart_library() -> Path:
+    """Return where Plotly's script lies, without importing Plotly."""
+    found = importlib.util.find_spec("plotly")
+    if found is None or not found.submodule_search_locations:
+        raise PrivSVMError("plotly: the package is not installed; run `make run`, which installs it")
+    return Path(found.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
 
-    source = get_plotlyjs()
-    if "</script" in source.lower():
-        source = source.replace("</script", "<\\/script")
-    return Markup(source)
+
+@functools.cache
+def _text(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def render_page(results: Sequence[Result], **options: Any) -> str:
-    """Write the page.
+    """Write one page.
 
     Parameters
     ----------
@@ -251,14 +355,48 @@ def render_page(results: Sequence[Result], **options: Any) -> str:
     Returns
     -------
     str
-        One HTML document: style, scripts and data are inside, and a content security policy forbids it to load
-        anything else.
+        One HTML document: style, data and first figures are inside. A content security policy forbids it to load
+        anything but the chart library, which lies beside it in the folder ``assets``.
     """
     environment = _environment()
     return environment.get_template("report.html.jinja").render(
         page_context(results, **options),
         glossary=glossary(),
-        style=Markup((_TEMPLATES / "style.css.jinja").read_text(encoding="utf-8")),
-        script=Markup((_TEMPLATES / "figures.js.jinja").read_text(encoding="utf-8")),
-        plotly=_plotly_source(),
+        style=Markup(_text("style.css.jinja")),
+        script=Markup(_text("figures.js.jinja")),
     )
+
+
+def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
+    """Write the whole report but for the chart library.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        From `privsvm.reporting.read_results`.
+    **options
+        See `page_context`.
+
+    Returns
+    -------
+    dict
+        Texts by their place in the folder of the report: ``index.html``, in ``pages`` one page, figure (SVG) and table
+        (CSV) for each data set, and what they share in ``assets``.
+    """
+    files = {"index.html": render_page(results, **options)}
+    for name, page in page_names(results).items():
+        files[f"pages/{page}"] = render_page(results, data_set=name, **options)
+    # Inside the overview, which shall be whole by itself, and once for all other pages.
+    files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("figures.js.jinja")}
+    methods = _methods_in_order(results)
+    implementations = {result.method: result.implementation for result in results}
+    looks = looks_of([implementations[method] for method in methods])
+    grids = epsilon_grids(results, options.get("reference_epsilon", 1.0))
+    places = {method: place for place, method in enumerate(methods)}
+    rows = curve_rows(results, options.get("reference_epsilon", 1.0))
+    for figure in curve_figures(results, grids, places):
+        stem = figure_stem(figure["name"], page_names(results))
+        files[f"pages/{stem}.svg"] = curve_svg(figure, methods, looks, alone=True)
+        drawn = (row for row in rows if row["dataset"] == figure["name"])
+        files[f"pages/{stem}.csv"] = curves_csv(drawn, [*curve_columns(()), *metric_columns("accuracy")])
+    return files

@@ -11,7 +11,15 @@ from typing import Any
 from privsvm.metrics import METRICS
 from privsvm.records import Result
 
-__all__ = ["curve_columns", "curve_rows", "curves_csv", "epsilon_grids", "metrics_record", "nearest_epsilon"]
+__all__ = [
+    "curve_columns",
+    "curve_rows",
+    "curves_csv",
+    "epsilon_grids",
+    "metric_columns",
+    "metrics_record",
+    "nearest_epsilon",
+]
 
 _DECIMALS = 6
 
@@ -109,7 +117,12 @@ def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) ->
     return table
 
 
-def curve_columns() -> list[str]:
+def metric_columns(metric: str) -> list[str]:
+    """Name the columns of one metric."""
+    return [metric, f"{metric}_sd", f"{metric}_low", f"{metric}_high"]
+
+
+def curve_columns(metrics: Iterable[str] = METRICS) -> list[str]:
     """Column names of curves.csv, in order."""
     columns = [
         "dataset",
@@ -122,8 +135,8 @@ def curve_columns() -> list[str]:
         "delta",
         "neighbours",
     ]
-    for metric in METRICS:
-        columns += [metric, f"{metric}_sd", f"{metric}_low", f"{metric}_high"]
+    for metric in metrics:
+        columns += metric_columns(metric)
     return columns
 
 
@@ -182,11 +195,12 @@ def _cell(value: Any) -> Any:
     return repr(value) if isinstance(value, float) else value
 
 
-def curves_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+def curves_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
     """Write rows of `curve_rows` as CSV text; an undefined value is an empty cell, infinity is ``inf``."""
+    columns = curve_columns() if columns is None else columns
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=curve_columns(), lineterminator="\n")
+    writer = csv.DictWriter(buffer, fieldnames=columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({column: _cell(row.get(column)) for column in curve_columns()})
+        writer.writerow({column: _cell(row.get(column)) for column in columns})
     return buffer.getvalue()

@@ -11,7 +11,7 @@ from typing import Any
 
 import jinja2
 
-from privsvm.reporting.page import _plotly_source, short_number
+from privsvm.reporting.page import chart_library, short_number
 from privsvm.reproduction.comparison import VERDICTS, Row, count_verdicts, read_rows
 from privsvm.reproduction.experiment import Experiment, Report
 
@@ -114,7 +114,7 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
             settings=json.dumps(experiment.settings, indent=1, sort_keys=True),
             # "<" is escaped, so that no text can end the script.
             figures=json.dumps(figures).replace("<", "\\u003c"),
-            plotly=_plotly_source(),
+            plotly=chart_library().read_text(encoding="utf-8").replace("</script", "<\\/script"),
         )
     )
 

@@ -1,0 +1,54 @@
+"""Colours of methods: told apart by everyone, and the same in every report."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from privsvm.reporting.palette import COLOURS, ORDER, looks_of
+
+# What is left of linear RGB to those without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1).
+VISIONS = {
+    "normal": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(colour: str) -> np.ndarray:
+    parts = np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    ratio = TO_XYZ @ np.clip(rgb, 0, 1) / np.array([0.9505, 1.0, 1.089])
+    bent = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
+    return np.array([116 * bent[1] - 16, 500 * (bent[0] - bent[1]), 200 * (bent[1] - bent[2])])
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_no_two_colours_are_alike(vision: str) -> None:
+    for theme in zip(*COLOURS, strict=True):
+        seen = [lab(np.array(VISIONS[vision]) @ linear(colour)) for colour in theme]
+        assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)) > 20
+
+
+@pytest.mark.parametrize(("theme", "page"), [(0, "#ffffff"), (1, "#1b1f26")])
+def test_every_colour_stands_out_from_the_page(theme: int, page: str) -> None:
+    for pair in COLOURS:
+        dark, bright = sorted(TO_XYZ[1] @ linear(colour) for colour in (pair[theme], page))
+        assert (bright + 0.05) / (dark + 0.05) > 3
+
+
+def test_looks_are_of_the_method_and_no_two_alike() -> None:
+    looks = looks_of(ORDER)
+    assert len({(look.light, look.symbol) for look in looks}) == len(ORDER)
+    assert looks_of(ORDER[::-1]) == looks[::-1]
+    first, second = looks_of(["pmsvm_wp", "pmsvm_wp"])
+    assert first.light == second.light
+    assert first.symbol != second.symbol
+    assert looks_of(["package:Class"]) == looks_of(["package:Class"])
