@@ -8,6 +8,8 @@ HAS_GIT = any(
 RECORD = not IN_DVC and Path(".dvc").is_dir() and HAS_GIT
 FINAL_FILES = [
     "reports/index.html",
+    "reports/pages",
+    "reports/assets",
     "reports/metrics.json",
     "reports/curves.csv",
     "reports/tracking.json",
@@ -16,8 +18,8 @@ FINAL_FILES = [
 
 rule record:
     input:
-        # Not index.html, which comes from the same job as metrics.json: DVC renews the times of files in its cache.
-        [name for name in FINAL_FILES if name != "reports/index.html"],
+        # Not the pages, which come from the same job as metrics.json: DVC renews the times of files in its cache.
+        [name for name in FINAL_FILES if name.endswith((".json", ".csv"))],
         # Of every dataset, also where only a protocol uses it, which reads none: DVC's stage `condense` makes them all.
         [
             f"data/condensed/{CONDENSE}/{dataset}.{ending}"
