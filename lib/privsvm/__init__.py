@@ -17,6 +17,8 @@ _OTHERS = {
     "BudgetExceededError": "privsvm.base.budget",
     "Guarantee": "privsvm.privacy.guarantee",
     "load": "privsvm.release.model",
+    "open_rows": "privsvm.numerics.row_blocks",
+    "RowBlocks": "privsvm.numerics.row_blocks",
     "make_private_pipeline": "privsvm.release.private_pipeline",
     "PrivateLinearClassifier": "privsvm.recommended",
     "PrivateSearch": "privsvm.model_selection.private_search",

@@ -39,6 +39,8 @@ from privsvm.methods.softmax_dpsgd import SoftmaxDPSGDClassifier as SoftmaxDPSGD
 from privsvm.methods.svm_smo import SMOSVMClassifier as SMOSVMClassifier
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier as WestonWatkinsClassifier
 from privsvm.model_selection.private_search import PrivateSearch as PrivateSearch
+from privsvm.numerics.row_blocks import RowBlocks as RowBlocks
+from privsvm.numerics.row_blocks import open_rows as open_rows
 from privsvm.privacy.guarantee import Guarantee as Guarantee
 from privsvm.recommended import PrivateLinearClassifier as PrivateLinearClassifier
 from privsvm.release.model import load as load

@@ -33,6 +33,7 @@ from privsvm.base.scaled_descent import (
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
 from privsvm.constraints import COUNT, Constraint, one_of, optional
 from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, dense_bytes, mapped
 from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, grant
@@ -45,6 +46,8 @@ FEATURES = ("auto", "linear", "fourier")
 
 # Shares of the budget for noisy numbers of rows: of every class, and of all rows.
 _CLASS_SHARE, _COUNT_SHARE = 0.01, 0.01
+# Features that the rule may choose at most, and bytes of a table of them above which rows are worked on block by block.
+_WIDEST, _LARGEST_TABLE = 256, 2**28
 _BOUNDS = Constraint(
     {"anyOf": [{"type": "array", "minItems": 2, "maxItems": 2}, {"type": "null"}]},
     "must be (low, high), each a number or one for every feature, or None",
@@ -166,6 +169,8 @@ class PrivateLinearClassifier(PrivateClassifier):
     features as they are
     """
 
+    reads_blocks = True
+    class_memory = "model"
     pays_for_counts = True
 
     delta: float = DELTA
@@ -254,13 +259,14 @@ class PrivateLinearClassifier(PrivateClassifier):
         lower, upper = self._limits(X.shape[1])
         weights = self._public_weights()
         started = time.perf_counter()
-        dense = X if isinstance(X, np.ndarray) else X.toarray()
-        rows = rows_to_train(bounded_rows(dense, lower, upper))
+        by_block = isinstance(X, RowBlocks) or dense_bytes(X, max(X.shape[1], _WIDEST)) > _LARGEST_TABLE
+        dense = RowsByBlock.of(X, n_threads) if by_block else X if isinstance(X, np.ndarray) else X.toarray()
+        rows = rows_to_train(mapped(dense, bounded_rows, lower, upper))
         budgets = [Budget(epsilon=epsilon, delta=delta, neighbours=self.neighbours) for epsilon in epsilons]
         run = functools.partial(self._train, rows, codes, weights)
         jobs = [(budget, streams(budget.epsilon, repeat)) for budget in budgets for repeat in range(repeats)]
         # What is computed from released second moments is LAPACK's, whose last digits depend on its threads.
-        with one_blas_thread(), thread_pool(n_threads) as pool:
+        with one_blas_thread(), thread_pool(1 if by_block else n_threads) as pool:
             results = list(map(run, jobs) if pool is None else pool.map(run, jobs))
         n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
         seconds = time.perf_counter() - started
@@ -276,7 +282,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         )
 
     def _train(
-        self, rows: np.ndarray, codes: np.ndarray, weights: np.ndarray, job: tuple[Budget, NoiseSource]
+        self, rows: Any, codes: np.ndarray, weights: np.ndarray, job: tuple[Budget, NoiseSource]
     ) -> tuple[ScaledModel, _Choice]:
         """Train one model."""
         budget, source = job

@@ -317,7 +317,7 @@ MUTANTS = (
     ),
     _bug(
         "centring subtracts the exact mean after releasing a noisy one", _SCALING,
-        "rows = unit_rows_on_grid(cells / CELLS - mean)", "rows = unit_rows_on_grid(cells / CELLS - cells.mean(axis=0) / CELLS)",
+        "return unit_rows_on_grid(cells / CELLS - mean)", "return unit_rows_on_grid(cells / CELLS - cells.mean(axis=0) / CELLS)",
         f"{_NEIGHBOURS}[PMSVMGPClassifier-replace_one-scaling=centre-batch_size=4]", says="a step was moved by a row that it did not draw",
     ),
     _bug(

@@ -139,7 +139,7 @@ def test_sums_equal_slow_integers(loss, seed, n, d, c, size, fit_intercept, boun
     with np.errstate(under="ignore"):
         X, codes, coef, intercept = problem(seed, n, d, c, size)
     steps = settings_of(loss, fit_intercept=fit_intercept, max_grad_norm=bound, intercept_scale=0.7, loss_weight=1.3)
-    objective = noisy_gradient._objective(steps, c, d)
+    objective = noisy_gradient.objective_of(steps, c, d)
     theirs = reference_cells(X, codes, coef, intercept, steps, objective.longest)
     for rows in (X, scipy.sparse.csr_array(X)):
         assert (cells_of(rows, codes, coef, intercept, steps) == theirs).all()
@@ -303,7 +303,7 @@ def test_noise_comes_from_its_stream_bit_for_bit(sparse):
         X = scipy.sparse.csr_array(rows) if sparse else rows
         found = noisy_gradient_steps(X, np.empty(0, int), c, steps, source)
         size = c * (d + 1)
-        schedule = noisy_gradient._schedule(steps, size)
+        schedule = noisy_gradient.schedule_of(steps, size)
         assert schedule.sigma * Fraction(schedule.cell) >= Fraction(noise_scale)
         assert schedule.sigma * Fraction(schedule.cell) <= Fraction(noise_scale) * (1 + Fraction(1, 2**48))
         assert schedule.cell <= 1e-6 * bound / math.sqrt(size)
@@ -348,8 +348,8 @@ def test_sums_beyond_int64_wrap_around_with_their_noise():
     """What is released is the exact noisy sum, reduced by a modulus: no refusal, and no jump between neighbours."""
     rng = np.random.default_rng(0)
     size, steps = 6, settings_of("hinge", noise_scale=2.0)
-    schedule = noisy_gradient._schedule(steps, size)
-    optimizer = noisy_gradient._optimizer(replace(steps, learning_rate=1.0))
+    schedule = noisy_gradient.schedule_of(steps, size)
+    optimizer = noisy_gradient.optimizer_of(replace(steps, learning_rate=1.0))
     exact = [2**63 - 5, -(2**63) - 7, 2**63 + 2**40, 12345, -(2**70) + 3, 2**62]
     key = rng.bytes(32)
     memory = noisy_steps.Memory(*(np.zeros(size) for _ in range(6)), totals=np.zeros(size, dtype=np.int64))
@@ -375,4 +375,4 @@ def test_noise_that_fits_no_grid_is_refused_by_public_numbers():
     share = noisy_gradient._clipping_share(steps, 2, 2)
     shift = noisy_gradient._rounding_shift(steps, 6)
     assert share + Fraction(2) ** (shift - 38) * Fraction(math.isqrt(6)) <= 1
-    assert noisy_gradient._schedule(steps, 6).sigma <= 2.0**40
+    assert noisy_gradient.schedule_of(steps, 6).sigma <= 2.0**40

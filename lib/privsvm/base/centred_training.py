@@ -31,6 +31,7 @@ from privsvm.base.second_moments import (
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
 from privsvm.constraints import COUNT, optional
 from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.numerics.threads import one_blas_thread
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.audit import gaussian_witness
@@ -43,6 +44,8 @@ __all__ = ["CentredRowsClassifier", "CentredTraining"]
 
 # Keeps the shares of a budget from adding up to more than it by round-off.
 _ROUND_UP = 1.0 + 1e-12
+# Bytes of dense rows above which they are worked on block by block.
+_LARGEST_TABLE = 2**27
 
 
 class CentredTraining(NamedTuple):
@@ -85,6 +88,9 @@ class CentredRowsClassifier(PrivateClassifier):
     Training time is not covered: it depends on the rows.
     """
 
+    reads_blocks = True
+    class_memory = "classes"
+
     delta: float = DELTA
     n_rows: int | None = parameter(
         None,
@@ -104,7 +110,7 @@ class CentredRowsClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _weights(
-        self, cells: np.ndarray, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
+        self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
     ) -> np.ndarray:
         """Train weights (k, d + 1) on rows of whole numbers of 2^-20."""
 
@@ -133,7 +139,8 @@ class CentredRowsClassifier(PrivateClassifier):
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         n_rows = X.shape[0] if self.n_rows is None else int(self.n_rows)
         started = time.perf_counter()
-        cells = rows_to_scale(X, "centre")
+        by_block = isinstance(X, RowBlocks) or dense_bytes(X) > _LARGEST_TABLE
+        cells = rows_to_scale(RowsByBlock.of(X) if by_block else X, "centre")
         guarantees, models = [], []
         with one_blas_thread():
             for epsilon in epsilons:
@@ -165,7 +172,7 @@ class CentredRowsClassifier(PrivateClassifier):
 
     def _model(
         self,
-        cells: np.ndarray,
+        cells: Any,
         codes: np.ndarray,
         n_rows: int,
         multiplier: float,

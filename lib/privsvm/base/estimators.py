@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,7 @@ from privsvm.base.tables import rows_of_users
 from privsvm.base.validation import check_consent, common_tags
 from privsvm.digests import canonical_json
 from privsvm.numerics.noise_source import NoiseSource, as_source, seeded_source, system_source
+from privsvm.numerics.row_blocks import RowBlocks, blocks_in_order
 from privsvm.numerics.streams import seeded_stream, system_stream
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
 
@@ -134,6 +136,11 @@ def _scores_are_linear(estimator: Any) -> bool:
     return bool(estimator.linear_scores)
 
 
+def _labels_of_block(path: Any, classes: np.ndarray, rows: Any) -> np.ndarray:
+    labels: np.ndarray = classes[path.codes(path.scores(rows, 0)[:1])[0]]
+    return labels
+
+
 class ReleasedClassifier:
     """Prediction of an estimator that keeps its one released model as ``_path``; a mixin.
 
@@ -167,7 +174,12 @@ class ReleasedClassifier:
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels (n,) of rows X (n, d)."""
+        """Predict the labels (n,) of rows X (n, d); rows of a `RowBlocks` are read block by block."""
+        if isinstance(X, RowBlocks):
+            check_is_fitted(self)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {X.shape[1]} features; the model was trained on {self.n_features_in_}")
+            return blocks_in_order(X, functools.partial(_labels_of_block, self._path, self.classes_), self.classes_[:0])
         scores = self._released_scores(X)
         labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
         return labels
@@ -296,6 +308,10 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
 
     linear_scores = True
     pays_for_counts: ClassVar[bool] = False
+    # Whether it trains on `RowBlocks`, whose rows are not all in memory.
+    reads_blocks: ClassVar[bool] = False
+    # What it holds for many classes, see `check_class_memory`.
+    class_memory: ClassVar[str] = "rows"
 
     epsilon: float = EPSILON
     classes: Sequence[Any] | None = CLASSES
@@ -309,7 +325,7 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
 
         Parameters
         ----------
-        X : array-like or sparse matrix (n, d)
+        X : array-like, sparse matrix or RowBlocks (n, d)
             Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
         y : array-like (n,)
             Labels.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privsvm.base.hinge_release import Features, HingeReleaseClassifier, rows_before_features
+from privsvm.base.hinge_release import Features, HingeReleaseClassifier, features_by_block, rows_before_features
 from privsvm.base.parameters import parameter
 from privsvm.base.perturbation import OneVsRestRelease
 from privsvm.base.released import FourierPath
@@ -55,8 +55,12 @@ class FourierRows(HingeReleaseClassifier):
         public = seeded_stream(int(self.features_seed), "fourier features")
         frequencies = fourier_frequencies(X.shape[1], int(self.n_components), gamma, public)
         near, bounded = rows_before_features(gamma)
+
+        def compute(rows: Any) -> Any:
+            return grid_rows(fourier_row_features(near(rows), frequencies), 1.0)
+
         return Features(
-            lambda rows: grid_rows(fourier_row_features(near(rows), frequencies), 1.0),
+            lambda rows: features_by_block(rows, compute, 2 * int(self.n_components)),
             1.0,
             (
                 "features have norm at most 1: cosine and sine of every frequency, computed from each row by itself, "

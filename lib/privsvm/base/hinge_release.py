@@ -32,6 +32,7 @@ __all__ = [
     "LaplaceNoise",
     "LinearRows",
     "Noise",
+    "features_by_block",
     "kernel_reach",
     "rows_before_features",
 ]
@@ -39,6 +40,8 @@ __all__ = [
 
 # Variances that overflow make a kernel coefficient of zero.
 _SMALLEST_GAMMA = 1e-300
+# Numbers of a block of features.
+_BLOCK_NUMBERS = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +87,15 @@ def rows_before_features(gamma: float) -> tuple[Callable[[Any], Any], str]:
     """Clip rows to the reach of a kernel, each by itself and on the finest grid; with the words for the record."""
     reach = kernel_reach(gamma)
     return lambda rows: grid_rows(rows, reach, LARGEST_BITS), clipped_to(reach)
+
+
+def features_by_block(rows: Any, compute: Callable[[Any], Any], n_features: int) -> np.ndarray:
+    """Compute features (n, m) of some rows at a time: in the memory of the result, and little more."""
+    features = np.empty((rows.shape[0], n_features))
+    step = max(1, _BLOCK_NUMBERS // n_features)
+    for start in range(0, rows.shape[0], step):
+        features[start : start + step] = compute(rows[start : start + step])
+    return features
 
 
 def kernel_reach(gamma: float) -> float:

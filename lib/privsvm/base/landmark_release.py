@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.hinge_release import Features, GaussianNoise, rows_before_features
+from privsvm.base.hinge_release import Features, GaussianNoise, features_by_block, rows_before_features
 from privsvm.base.parameters import parameter
 from privsvm.base.perturbation import OneVsRestRelease
 from privsvm.base.released import OneVsRestKernelPath
@@ -70,8 +70,10 @@ class LandmarkReleaseClassifier(GaussianNoise):
         def compute(rows: Any) -> Any:
             return grid_rows(landmark_row_features(near(rows), landmarks, gamma, inverse_root, shortest), 1.0)
 
+        n_features = landmarks.shape[0]
+
         return Features(
-            compute,
+            lambda rows: features_by_block(rows, compute, n_features),
             1.0,
             (
                 "features have norm at most 1: Gaussian kernel on landmarks, computed from each row by itself, clipped "

@@ -28,6 +28,7 @@ from privsvm.constraints import (
     optional,
 )
 from privsvm.numerics.grid_rows import grid_rows
+from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, mapped
 from privsvm.numerics.threads import count_threads
 from privsvm.solvers.noisy_gradient import AVERAGES, SCHEDULES, GradientSteps
 
@@ -41,6 +42,13 @@ __all__ = [
 ]
 
 
+def clipped_rows(X: Any, norm: float) -> Any:
+    """Clip rows to a norm on a public grid, those of a source when they are read."""
+    if isinstance(X, RowBlocks):
+        return mapped(RowsByBlock.of(X), grid_rows, norm)
+    return grid_rows(X, norm)
+
+
 class NoisyGradientClassifier(PrivateClassifier):
     """Training by noisy clipped gradient steps; a base.
 
@@ -48,6 +56,9 @@ class NoisyGradientClassifier(PrivateClassifier):
     -----
     Sums, noise and sampling are exact. Training time is not covered: it depends on the rows.
     """
+
+    reads_blocks = True
+    class_memory = "model"
 
     delta: float = DELTA
     data_norm: float | None = parameter(
@@ -154,7 +165,7 @@ class NoisyGradientClassifier(PrivateClassifier):
         plan = training_plan(self.n_rows, X.shape[0], self.batch_size, self.epochs)
         self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
         release = release_noisy_gradient(
-            X if self.data_norm is None or self._scaling != "none" else grid_rows(X, norm),
+            X if self.data_norm is None or self._scaling != "none" else clipped_rows(X, norm),
             codes,
             len(self.classes_),
             plan=plan,

@@ -22,14 +22,18 @@ from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.base.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath, UnitLinearPath
 from privsvm.base.validation import check_choice
+from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
 from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, PoissonSampled, SelfComposed
 from privsvm.privacy.facts import Facts
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
+from privsvm.solvers.block_gradient import block_gradient_steps
 from privsvm.solvers.noisy_gradient import (
     GradientSteps,
+    GradientStepsResult,
     noisy_gradient_steps,
     prepare_rows,
 )
@@ -43,6 +47,8 @@ __all__ = [
 
 # How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
 _AUTOMATIC = 0.25
+# Bytes of dense rows above which their scaling goes on block by block.
+_LARGEST_TABLE = 2**27
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -254,7 +260,7 @@ def release_noisy_gradient(
 
     Parameters
     ----------
-    rows : ndarray or CSR matrix (n, d)
+    rows : ndarray, CSR matrix, RowBlocks or RowsByBlock (n, d)
         Training rows.
     codes : ndarray of int (n,)
         Class codes.
@@ -324,16 +330,26 @@ def release_noisy_gradient(
         for mechanism in mechanisms
     ]
 
-    to_scale: Any = prepare_rows(rows, steps) if scaling == "none" else rows_to_scale(rows, scaling)
+    n_threads = count_threads(n_jobs)
+    if isinstance(rows, RowBlocks) or (
+        scaling != "none" and not is_by_block(rows) and dense_bytes(rows) > _LARGEST_TABLE
+    ):
+        rows = RowsByBlock.of(rows, n_threads)
+    by_block = is_by_block(rows)
+    to_scale: Any = (
+        rows_to_scale(rows, scaling) if scaling != "none" else rows if by_block else prepare_rows(rows, steps)
+    )
 
     jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
-    n_threads = count_threads(n_jobs)
     threads_per_model = max(1, n_threads // max(1, len(jobs)))
 
     def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
         index, repeat = job
         stream = streams(epsilons[index], repeat)
-        run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
+        if by_block:
+            run = functools.partial(_by_block, steps=planned[index], rng=stream)
+        else:
+            run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
         if scaling != "none":
             noise = stream.part("scaling")
             scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, noise, steps.fit_intercept)
@@ -342,9 +358,11 @@ def release_noisy_gradient(
         models = [run(to_scale, own, vectors) for own, vectors in problems]
         return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
 
+    # Threads work on the blocks of one model.
+    n_pooled = 1 if by_block else n_threads
     started = time.perf_counter()
     # What is computed from released second moments is LAPACK's, whose last digits depend on its threads.
-    with one_blas_thread(), thread_pool(n_threads) as pool:
+    with one_blas_thread(), thread_pool(n_pooled) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
     seconds = time.perf_counter() - started
     shape = (len(epsilons), repeats)
@@ -366,6 +384,14 @@ def release_noisy_gradient(
         delta=delta,
         seconds=seconds,
     )
+
+
+def _by_block(
+    rows: RowsByBlock, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource
+) -> GradientStepsResult:
+    coef, intercept = block_gradient_steps(rows, codes, n_classes, steps, rng)
+    nothing = np.empty((0, 0))
+    return GradientStepsResult(coef=coef, intercept=intercept, history_coef=nothing, history_intercept=nothing)
 
 
 def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: SampledGaussianSteps) -> float:

@@ -12,10 +12,10 @@ the scales, which then is of no use): two noisy steps towards the logarithms of 
 centres and one towards their spreads standardise the features, and a noisy second moment then decorrelates them. Four
 tenths of the budget. It pays where the squared number of features is well below the number of rows.
 
-Sparse rows become dense. Every row that is added up is on a public grid, its norm checked in whole numbers, and what
-becomes of it depends on that row and on earlier releases alone, bit for bit: NumPy's arithmetic on single numbers, and
-kernels of our own with a fixed order for the rest. Sums are exact, and their noise is too
-(`docs/proofs/noisy_gradients.md`).
+Sparse rows become dense, block by block where the table would be large. Every row that is added up is on a public grid,
+its norm checked in whole numbers, and what becomes of it depends on that row and on earlier releases alone, bit for
+bit: NumPy's arithmetic on single numbers, and kernels of our own with a fixed order for the rest. Sums are exact, and
+their noise is too (`docs/proofs/noisy_gradients.md`).
 
 With offsets, a constant feature goes with every scaled row before it is divided by its norm; its size is public.
 
@@ -35,6 +35,7 @@ import scipy.sparse
 
 from privsvm.numerics.grid_rows import grid_rows, grid_spacing
 from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.row_blocks import is_by_block, mapped
 from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.guarantee import Neighbours
@@ -101,7 +102,7 @@ class ScaledRows:
 
     Attributes
     ----------
-    rows : ndarray (n, d)
+    rows : ndarray or RowsByBlock (n, d)
         Rows of norm at most 1.
     mean : ndarray (d,)
         Is then subtracted.
@@ -113,7 +114,7 @@ class ScaledRows:
         With offsets, `rows` have one number more, the last: this one, divided by what the row was divided by.
     """
 
-    rows: np.ndarray
+    rows: Any
     mean: np.ndarray
     matrix: np.ndarray | None = None
     features: tuple[np.ndarray, ...] = ()
@@ -146,7 +147,7 @@ def _wrapped(cells: np.ndarray, shift: int) -> np.ndarray:
     return wrapped
 
 
-def _noisy_sum(cells: np.ndarray, bound: float, multiplier: float, source: NoiseSource) -> np.ndarray:
+def _noisy_sum(cells: Any, bound: float, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Noisy sum of rows of whole numbers and of norm at most `bound`. Sums that do not fit into int64 wrap around."""
     total = cells.sum(axis=0, dtype=np.int64)
     noisy = source.add_rounded_normals(total, multiplier * bound * _ROUND_UP, Stated(bound, per_row=True))
@@ -158,8 +159,15 @@ def _moment_shift(n_features: int) -> int:
     return max(0, 40 - _MOMENT_BITS - math.ceil(math.log2(n_features)))
 
 
-def _moment(cells: np.ndarray) -> np.ndarray:
+def _moment_of_block(cells: np.ndarray, first: int) -> np.ndarray:
+    return _moment(cells)
+
+
+def _moment(cells: Any) -> np.ndarray:
     """Exact sum of outer products of rows of whole numbers below 2^20 with themselves; wraps around."""
+    if is_by_block(cells):
+        found: np.ndarray = cells.total(_moment_of_block)
+        return found
     total = np.zeros((cells.shape[1], cells.shape[1]), dtype=np.int64)
     for start in range(0, cells.shape[0], _EXACT_ROWS):
         part = cells[start : start + _EXACT_ROWS]
@@ -168,7 +176,7 @@ def _moment(cells: np.ndarray) -> np.ndarray:
     return total
 
 
-def _noisy_moment(cells: np.ndarray, multiplier: float, source: NoiseSource) -> np.ndarray:
+def _noisy_moment(cells: Any, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Noisy sum of the outer products of unit rows, as whole numbers of 2^-20, with themselves; symmetric."""
     n_features = cells.shape[1]
     shift = _moment_shift(n_features)
@@ -201,10 +209,17 @@ def _times_matrix(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return out
 
 
-def rows_to_scale(X: Any, scaling: str) -> np.ndarray:
+def _unit(rows: np.ndarray) -> np.ndarray:
+    cells: np.ndarray = unit_cells(rows)[0]
+    return cells
+
+
+def rows_to_scale(X: Any, scaling: str) -> Any:
     """Do once what the scaling of every release begins with: dense rows, for ``centre`` whole numbers of unit rows."""
+    if is_by_block(X):
+        return X.then(_unit) if scaling == "centre" else X
     X = X.toarray() if scipy.sparse.issparse(X) else X
-    rows: np.ndarray = unit_cells(X)[0] if scaling == "centre" else np.asarray(X, dtype=np.float64)
+    rows: np.ndarray = _unit(X) if scaling == "centre" else np.asarray(X, dtype=np.float64)
     return rows
 
 
@@ -217,13 +232,13 @@ def _with_constant(rows: np.ndarray, constant: float) -> np.ndarray:
 
 
 def scale_rows(
-    X: np.ndarray, scaling: str, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool = False
+    X: Any, scaling: str, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool = False
 ) -> ScaledRows:
     """Scale training rows by noisy statistics of them.
 
     Parameters
     ----------
-    X : ndarray (n, d)
+    X : ndarray or RowsByBlock (n, d)
         Training rows after `rows_to_scale`.
     scaling : {"centre", "whiten"}
         The scaling.
@@ -243,39 +258,72 @@ def scale_rows(
     return (_centre if scaling == "centre" else _whiten)(X, n_rows, multipliers, source, offsets)
 
 
-def _centre(
-    cells: np.ndarray, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool
-) -> ScaledRows:
+def _without_mean(cells: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    return unit_rows_on_grid(cells / CELLS - mean)
+
+
+def _centre(cells: Any, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool) -> ScaledRows:
     mean = _noisy_sum(cells, CELLS, multipliers[0], source) / (CELLS * n_rows)
-    rows = unit_rows_on_grid(cells / CELLS - mean)
+    rows = mapped(cells, _without_mean, mean)
     if not offsets:
         return ScaledRows(rows=rows, mean=mean)
-    return ScaledRows(rows=_with_constant(rows, _OFFSET), mean=mean, constant=_OFFSET)
+    n_features = cells.shape[1] + 1
+    return ScaledRows(rows=mapped(rows, _with_constant, _OFFSET, n_features=n_features), mean=mean, constant=_OFFSET)
 
 
-def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool) -> ScaledRows:
-    n_features = X.shape[1]
-    location = np.full(n_features, math.log(_TYPICAL_SIZE))
-    logarithms = _by_number(math.log1p, np.maximum(X, 0.0))
-    for multiplier in multipliers[:2]:
-        # A row and a constant, together of norm 1: far rows count for less.
-        cells, constants, _ = unit_cells(logarithms - location, 1.0)
-        total = _noisy_sum(np.column_stack([cells, constants]), CELLS, multiplier, source) / CELLS
-        location += total[:-1] / max(total[-1], 0.05 * n_rows)
+def _logarithms(rows: np.ndarray) -> np.ndarray:
+    return _by_number(math.log1p, np.maximum(rows, 0.0))
+
+
+def _near_cells(logarithms: np.ndarray, location: np.ndarray) -> np.ndarray:
+    """Make cells of a row and a constant, together of norm 1: far rows count for less."""
+    cells, constants, _ = unit_cells(logarithms - location, 1.0)
+    return np.column_stack([cells, constants])
+
+
+def _size_cells(logarithms: np.ndarray, location: np.ndarray, bound: float) -> np.ndarray:
     sizes = _by_number(math.log, np.maximum(np.abs(logarithms - location), 1e-9))
     sizes = np.clip(sizes, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM) + 2.0
+    cells: np.ndarray = grid_rows(sizes, bound, _SIZE_BITS) / grid_spacing(bound, _SIZE_BITS)
+    return cells
+
+
+def _standardised(rows: np.ndarray, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    cut = feature_bound(rows.shape[1])
+    with np.errstate(over="ignore"):
+        features: np.ndarray = np.clip((rows - centre) / spread, -cut, cut)
+    return features
+
+
+def _moment_cells(features: np.ndarray) -> np.ndarray:
+    cells, constants, _ = unit_cells(features, _CONSTANT)
+    return np.column_stack([cells, constants])
+
+
+def _whitened(features: np.ndarray, mean: np.ndarray, matrix: np.ndarray, constant: float) -> np.ndarray:
+    return _with_constant(_times_matrix(features - mean, matrix), constant)
+
+
+def _whiten(X: Any, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool) -> ScaledRows:
+    n_features = X.shape[1]
+    location = np.full(n_features, math.log(_TYPICAL_SIZE))
+    logarithms = mapped(X, _logarithms)
+    for multiplier in multipliers[:2]:
+        cells = mapped(logarithms, _near_cells, location, n_features=n_features + 1)
+        total = _noisy_sum(cells, CELLS, multiplier, source) / CELLS
+        # Rows that are mapped later must see this one.
+        location = location + total[:-1] / max(total[-1], 0.05 * n_rows)
     bound = _ROW_OF_SPREADS * math.sqrt(n_features)
     spacing = grid_spacing(bound, _SIZE_BITS)
-    mean_size = _noisy_sum(grid_rows(sizes, bound, _SIZE_BITS) / spacing, bound / spacing, multipliers[2], source)
+    sizes = mapped(logarithms, _size_cells, location, bound)
+    mean_size = _noisy_sum(sizes, bound / spacing, multipliers[2], source)
     mean_size *= spacing / n_rows
     centre = np.expm1(np.clip(location, -30.0, 30.0))
     spread = (centre + 1.0) * np.exp(np.clip(mean_size - 2.0, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM))
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
-    cut = feature_bound(n_features)
-    with np.errstate(over="ignore"):
-        features = np.clip((X - centre) / spread, -cut, cut)
-    cells, constants, _ = unit_cells(features, _CONSTANT)
-    moment = _noisy_moment(np.column_stack([cells, constants]), multipliers[3], source) / n_rows
+    features = mapped(X, _standardised, centre, spread)
+    cells = mapped(features, _moment_cells, n_features=n_features + 1)
+    moment = _noisy_moment(cells, multipliers[3], source) / n_rows
     weight = max(moment[-1, -1], 0.02)
     mean = moment[:-1, -1] * _CONSTANT / weight
     covariance = moment[:-1, :-1] * _CONSTANT**2 / weight - np.outer(mean, mean)
@@ -286,5 +334,5 @@ def _whiten(X: np.ndarray, n_rows: int, multipliers: Sequence[float], source: No
     matrix = (directions * spectrum**-0.5) @ directions.T
     # About the length of a row.
     constant = _OFFSET * math.sqrt(size * n_features) if offsets else 0.0
-    rows = _with_constant(_times_matrix(features - mean, matrix), constant)
+    rows = mapped(features, _whitened, mean, matrix, constant, n_features=n_features + offsets)
     return ScaledRows(rows=rows, mean=mean, matrix=matrix, features=(centre, spread), constant=constant)

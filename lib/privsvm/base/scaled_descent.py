@@ -22,6 +22,7 @@ import scipy.sparse
 
 from privsvm.base.second_moments import MomentsMechanism, centred_rows, constant_feature, noisy_centre
 from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.row_blocks import is_by_block, mapped
 from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.unit_cells import CELLS, unit_cells
 from privsvm.privacy.accounting import gaussian_noise_multiplier
@@ -45,6 +46,8 @@ __all__ = [
 _ROUND_UP = 1.0 + 2.0**-40
 # Counts are in whole numbers of this share of a row.
 _COUNT_CELLS = 2.0**10
+# Rows whose codes are counted at a time: NumPy makes them wider.
+_COUNTED_ROWS = 2**20
 # The seed of the frequencies is public, and part of the method.
 _FREQUENCIES_SEED = 0
 
@@ -167,9 +170,13 @@ def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, share: float,
 
     With one class they are the number of rows.
     """
-    ones = np.zeros((codes.shape[0], n_classes))
-    ones[np.arange(codes.shape[0]), codes if n_classes > 1 else 0] = _COUNT_CELLS
-    multiplier, exact = budget.multiplier(share), ones.sum(axis=0, dtype=np.int64)
+    exact = np.full(n_classes, codes.shape[0], dtype=np.int64)
+    if n_classes > 1:
+        starts = range(0, codes.shape[0], _COUNTED_ROWS)
+        parts = (np.bincount(codes[start : start + _COUNTED_ROWS], minlength=n_classes) for start in starts)
+        exact = sum(parts, np.zeros(n_classes, dtype=np.int64))
+    exact *= int(_COUNT_CELLS)
+    multiplier = budget.multiplier(share)
     stated = Stated(_COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
     counts = source.add_rounded_normals(exact, multiplier * _COUNT_CELLS * _ROUND_UP, stated) / _COUNT_CELLS
     return np.maximum(counts, max(2.0 * multiplier, 1.0))
@@ -181,14 +188,25 @@ def class_weights_from(sizes: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _centred(
-    cells: np.ndarray, share: float, n_rows: float, budget: Budget, source: NoiseSource
-) -> tuple[np.ndarray, np.ndarray]:
+def _centred(cells: Any, share: float, n_rows: float, budget: Budget, source: NoiseSource) -> tuple[Any, np.ndarray]:
     """Subtract a noisy mean from unit rows, given as whole numbers; return unit rows (n, d), and the mean."""
     if share == 0.0:
-        return cells / CELLS, np.zeros(cells.shape[1])
+        return mapped(cells, _over_cells), np.zeros(cells.shape[1])
     mean = noisy_centre(cells, n_rows, budget.multiplier(share), source)
     return centred_rows(cells, mean), mean
+
+
+def _over_cells(cells: np.ndarray) -> np.ndarray:
+    return cells / CELLS
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    cells: np.ndarray = unit_cells(rows)[0]
+    return cells
+
+
+def _fourier(rows: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    return _unit(fourier_row_features(rows, frequencies))
 
 
 def _evening(moment: np.ndarray, noise: float, lift: float) -> np.ndarray:
@@ -215,7 +233,7 @@ def train(
 
     Parameters
     ----------
-    rows : ndarray (n, d)
+    rows : ndarray or RowsByBlock (n, d)
         Unit rows as whole numbers, see `privsvm.numerics.unit_cells.unit_cells`.
     codes : ndarray of int (n,)
         Class codes.
@@ -242,7 +260,7 @@ def train(
     feature_mean = np.zeros(2 * recipe.n_frequencies)
     if recipe.n_frequencies > 0:
         frequencies = public_frequencies(rows.shape[1], recipe.n_frequencies, recipe.gamma)
-        features = unit_cells(fourier_row_features(scaled, frequencies))[0]
+        features = mapped(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies)
         feature_share = share * recipe.feature_mean_share
         scaled, feature_mean = _centred(features, feature_share, n_rows, budget, source.part("features"))
     cells, scale, constant = constant_feature(scaled)
@@ -256,7 +274,9 @@ def train(
         )
         moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source.part("moment")).gram
         matrix = _evening(moment / n_rows, mechanism.spread / n_rows, recipe.lift)
-        cells = unit_cells(exact_product(cells, matrix))[0]
+        cells = mapped(exact_product(cells, matrix), _unit)
+    if is_by_block(cells):
+        cells = cells.keep()
     descent = HuberDescent(
         n_steps=recipe.n_steps,
         length=recipe.length * budget.signal,
@@ -271,7 +291,6 @@ def train(
     )
 
 
-def rows_to_train(X: Any) -> np.ndarray:
+def rows_to_train(X: Any) -> Any:
     """Divide rows by their norms; return dense rows (n, d) as whole numbers."""
-    cells: np.ndarray = unit_cells(X.toarray() if scipy.sparse.issparse(X) else X)[0]
-    return cells
+    return mapped(X.toarray() if scipy.sparse.issparse(X) else X, _unit)

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.row_blocks import is_by_block, mapped
 from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
@@ -103,12 +104,12 @@ def share_of_centre(n_features: int, rows: float) -> float:
     return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), _LARGEST_SHARE)
 
 
-def noisy_centre(cells: np.ndarray, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
+def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Release the mean of unit rows, shrunk toward zero by its noise.
 
     Parameters
     ----------
-    cells : ndarray (n, d)
+    cells : ndarray or RowsByBlock (n, d)
         Rows in whole numbers of 2^-20, of norm 2^20 at most.
     n_rows : float
         Number of rows, public or released before.
@@ -131,44 +132,55 @@ def noisy_centre(cells: np.ndarray, n_rows: float, multiplier: float, source: No
     return centre
 
 
-def centred_rows(cells: np.ndarray, centre: np.ndarray) -> np.ndarray:
+def centred_rows(cells: Any, centre: np.ndarray) -> Any:
     """Subtract a released centre from rows (n, d) of whole numbers of 2^-20, and divide by their norms, row by row."""
+    if is_by_block(cells):
+        return mapped(cells, centred_rows, centre)
     return unit_rows_on_grid(cells / CELLS - centre)
 
 
-def constant_feature(rows: np.ndarray) -> tuple[np.ndarray, float, float]:
+def constant_feature(rows: Any) -> tuple[Any, float, float]:
     """Append a constant to unit rows and divide by the norm of both.
 
     Parameters
     ----------
-    rows : ndarray (n, d)
+    rows : ndarray or RowsByBlock (n, d)
         Rows of norm 1 at most.
 
     Returns
     -------
-    cells : ndarray (n, d + 1)
+    cells : ndarray or RowsByBlock (n, d + 1)
         Whole numbers of 2^-20; their squares add up to at most 2^40.
     scale, constant : float
         A unit row becomes ``(scale row, constant)``.
     """
-    cells, constants, _ = unit_cells(rows, _CONSTANT)
     scale = 1.0 / math.hypot(1.0, _CONSTANT)
-    return np.column_stack([cells, constants]), scale, _CONSTANT * scale
+    return mapped(rows, _with_constant, n_features=rows.shape[1] + 1), scale, _CONSTANT * scale
 
 
-def exact_moments(cells: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def _with_constant(rows: np.ndarray) -> np.ndarray:
+    cells, constants, _ = unit_cells(rows, _CONSTANT)
+    return np.column_stack([cells, constants])
+
+
+def exact_moments(cells: Any, codes: Any) -> np.ndarray:
     """Add up outer products of whole numbers below 2^20, exactly.
 
     Parameters
     ----------
-    cells, codes : ndarray (n, d), (n, k)
-        Rows, and the codes of their classes.
+    cells : ndarray or RowsByBlock (n, d)
+        Rows.
+    codes : ndarray or Table (n, k)
+        The codes of their classes.
 
     Returns
     -------
     ndarray of int64 (d, d + k)
         Gram matrix and cross moments side by side; sums beyond int64 wrap around.
     """
+    if is_by_block(cells):
+        found: np.ndarray = cells.total(_moments_of_block, codes)
+        return found
     n_features = cells.shape[1]
     total = np.zeros((n_features, n_features + codes.shape[1]), dtype=np.int64)
     for start in range(0, cells.shape[0], _EXACT_ROWS):
@@ -177,6 +189,10 @@ def exact_moments(cells: np.ndarray, codes: np.ndarray) -> np.ndarray:
         # At most 2^52: exact whatever the order.
         total += (part.T @ both).astype(np.int64)
     return total
+
+
+def _moments_of_block(cells: np.ndarray, codes: np.ndarray, first: int) -> np.ndarray:
+    return exact_moments(cells, codes)
 
 
 class Moments(NamedTuple):
@@ -265,14 +281,14 @@ class MomentsMechanism:
         rounded: np.ndarray = (exact + half) >> self.shift
         return rounded
 
-    def release(self, cells: np.ndarray, codes: np.ndarray, source: NoiseSource) -> Moments:
+    def release(self, cells: Any, codes: Any, source: NoiseSource) -> Moments:
         """Release noisy moments.
 
         Parameters
         ----------
-        cells : ndarray (n, d)
+        cells : ndarray or RowsByBlock (n, d)
             Rows in whole numbers of 2^-20, of norm 2^20 at most.
-        codes : ndarray (n, k)
+        codes : ndarray or Table (n, k)
             Codes of their classes, likewise: rows of `code_cells`.
         source : NoiseSource
             Of the noise.

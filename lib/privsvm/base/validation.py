@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from privsvm.base.tables import refuse_masked, rows_of_users
 from privsvm.errors import nearest_name
+from privsvm.numerics.row_blocks import RowBlocks
 from privsvm.privacy.accounting import check_budget
 from privsvm.privacy.facts import AS_GIVEN, Facts
 
@@ -17,6 +19,7 @@ __all__ = [
     "INFERRED_CLASSES",
     "check_budgets",
     "check_choice",
+    "check_class_memory",
     "check_consent",
     "check_count",
     "check_flag",
@@ -29,6 +32,9 @@ __all__ = [
     "is_number",
 ]
 
+
+# Arrays as large as a model that training holds.
+_MODELS = 8
 
 # Why nothing is proved for a model whose public label set was not given.
 INFERRED_CLASSES = "the class set was taken from the private labels"
@@ -135,17 +141,17 @@ def check_training_data(
     ----------
     estimator : estimator
         Gets ``n_features_in_`` (and ``feature_names_in_``).
-    X : array-like, sparse matrix or table (n, d)
+    X : array-like, sparse matrix, table or RowBlocks (n, d)
         Finite numbers.
-    y : array-like (n,)
-        Labels.
+    y : array-like (n,) or None
+        Labels; None: those that a source of rows has.
     classes : sequence or None
         The public label set in code order; None takes it from `y`, sorted.
 
     Returns
     -------
-    X : ndarray or CSR matrix (n, d) of float64
-    codes : ndarray of int64 (n,)
+    X : ndarray or CSR matrix (n, d) of float64, or the RowBlocks
+    codes : ndarray of int64 (n,); of a source of rows, of the smallest type that holds them
     classes : ndarray (c,)
 
     Raises
@@ -159,6 +165,8 @@ def check_training_data(
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
+    if isinstance(X, RowBlocks):
+        return X, *_codes_of_source(estimator, X, y, classes)
     refuse_masked("y", y)
     try:
         X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
@@ -178,18 +186,81 @@ def check_training_data(
     if classes is None:
         known, codes = np.unique(y, return_inverse=True)
     else:
-        known = np.asarray(classes)
-        if known.ndim != 1 or np.unique(known).size != known.size:
-            raise ValueError(f"classes={classes!r}: must be a list of different labels")
-        order = np.argsort(known)
-        position = np.clip(np.searchsorted(known, y, sorter=order), 0, known.size - 1)
-        codes = order[position]
-        outside = known[codes] != y
-        if outside.any():
-            raise ValueError(f"y holds the label {y[outside][0]!r}, which is not in classes={list(known)!r}")
+        known = known_classes(classes)
+        codes = codes_of(y, known)
     if known.size < 2:
         raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
+    check_class_memory(type(estimator), X.shape[0], X.shape[1], known.size)
     return X, codes.astype(np.int64), known
+
+
+def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int) -> None:
+    """Raise ValueError if a method cannot hold what it computes for so many classes.
+
+    Parameters
+    ----------
+    kind : type
+        The estimator. Its `class_memory` says what it holds of 8 bytes each: "rows" for a number of each row and class,
+        "classes" for each two classes; both beside a number of each class and feature.
+    n_rows, n_features, n_classes : int
+        The problem's size.
+    """
+    per_class = {"rows": n_rows, "classes": 3 * n_classes, "model": 0}[getattr(kind, "class_memory", "rows")]
+    needed = 8 * n_classes * (per_class + _MODELS * n_features)
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
+    if needed > most:
+        raise ValueError(
+            f"classes: {n_classes} classes, {n_rows} rows and {n_features} features would take {needed / 1e9:.0f} GB "
+            f"in {kind.__name__}, of {most / 1e9:.0f} GB of this machine; use fewer classes, or "
+            "SoftmaxDPSGDClassifier, which holds a few models only"
+        )
+
+
+def known_classes(classes: Sequence[Any]) -> np.ndarray:
+    """Labels of a public class set, in code order; raise ValueError if they are no list of different labels."""
+    known = np.asarray(classes)
+    if known.ndim != 1 or np.unique(known).size != known.size:
+        raise ValueError(f"classes={classes!r}: must be a list of different labels")
+    return known
+
+
+def codes_of(y: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Turn labels (n,) into codes of the known ones; raise ValueError with a label that is none of them."""
+    order = np.argsort(known)
+    position = np.clip(np.searchsorted(known, y, sorter=order), 0, known.size - 1)
+    codes: np.ndarray = order[position]
+    outside = known[codes] != y
+    if outside.any():
+        raise ValueError(f"y holds the label {y[outside][0]!r}, which is not in classes={list(known)!r}")
+    return codes
+
+
+def _codes_of_source(
+    estimator: Any, X: RowBlocks, y: Any, classes: Sequence[Any] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of the labels of a source of rows, block by block, and the classes."""
+    if not getattr(estimator, "reads_blocks", False):
+        raise ValueError(
+            f"X is a {type(X).__name__}: {type(estimator).__name__} needs all rows in memory; read them into an array, "
+            "or use a method of sums, such as PrivateLinearClassifier"
+        )
+    y = X.labels if y is None else y
+    if y is None:
+        raise ValueError("y=None: the source of rows has no labels; give them here, or name them in open_rows")
+    if classes is None:
+        raise ValueError("classes=None: give the label set; rows on disk are not searched for it")
+    y = y if isinstance(y, np.ndarray) else np.asarray(y)
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y has shape {y.shape} for {X.shape[0]} rows")
+    known = known_classes(classes)
+    if known.size < 2:
+        raise ValueError(f"classes={classes!r}: a classifier needs at least two classes")
+    check_class_memory(type(estimator), 0, X.shape[1], known.size)
+    codes = np.empty(y.shape[0], dtype=np.min_scalar_type(known.size - 1))
+    for start, stop in X.blocks():
+        codes[start:stop] = codes_of(np.asarray(y[start:stop]), known)
+    estimator.n_features_in_ = X.shape[1]
+    return codes, known
 
 
 def _in_plain_words(error: ValueError) -> ValueError:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from privsvm.base.parameters import parameter
 from privsvm.base.second_moments import MomentsMechanism
 from privsvm.constraints import COUNT, real
 from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.row_blocks import is_by_block
 from privsvm.privacy.events import Gaussian, SelfComposed, relation_factor
 from privsvm.solvers.huber_descent import HuberDescent, descend
 
@@ -88,9 +90,10 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
         )
 
     def _weights(
-        self, cells: np.ndarray, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
+        self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
     ) -> np.ndarray:
         n_classes = len(self.classes_)
+        cells = cells.keep() if is_by_block(cells) else cells
         gram = plan.moments.release(cells, np.zeros((cells.shape[0], 0)), source.part("moments")).gram
         descent = HuberDescent(
             n_steps=int(self.n_steps), length=_LENGTH * plan.signal, noise_multiplier=plan.step_multiplier

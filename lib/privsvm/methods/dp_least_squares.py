@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from privsvm.base.centred_training import CentredRowsClassifier, CentredTraining
 from privsvm.base.second_moments import Moments, MomentsMechanism, code_cells, simplex_codes
 from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.row_blocks import Table, is_by_block
 from privsvm.privacy.events import Gaussian
 
 __all__ = ["ESTIMATOR", "DPLeastSquaresClassifier", "filtered_weights"]
@@ -65,10 +67,12 @@ class DPLeastSquaresClassifier(CentredRowsClassifier):
         return CentredTraining(moments, (Gaussian(moments.multiplier),), moments.sensitivity, moments.noise_scale)
 
     def _weights(
-        self, cells: np.ndarray, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
+        self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
     ) -> np.ndarray:
         n_classes = len(self.classes_)
-        moments = plan.moments.release(cells, code_cells(n_classes)[codes], source.part("moments"))
+        table = code_cells(n_classes)
+        own = Table(table, codes) if is_by_block(cells) else table[codes]
+        moments = plan.moments.release(cells, own, source.part("moments"))
         weights = filtered_weights(moments, plan.moments.spread)
         # A class's score is the product of the predicted code and its own; of two classes, the code of the second.
         scores: np.ndarray = weights.T if n_classes == 2 else simplex_codes(n_classes) @ weights.T

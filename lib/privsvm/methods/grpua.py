@@ -46,6 +46,8 @@ class GRPUAClassifier(DescentClassifier):
     'proved'
     """
 
+    class_memory = "rows"
+
     composition: str = parameter(
         "naive",
         one_of(*COMPOSITIONS),

@@ -22,6 +22,7 @@ __all__ = [
     "discrete_laplace",
     "exponential_choices",
     "open_word_stream",
+    "sample_block",
     "sample_rows",
     "sampling_threshold",
 ]
@@ -203,6 +204,22 @@ def sampling_threshold(rate: float) -> tuple[int, float]:
 
 
 @jit()
+def sample_block(key, step, last, first, n_rows, bits, batch):
+    """List the rows that a step draws of `n_rows` rows from `first` on, which is a multiple of 1024.
+
+    Rows are numbered from 0 within the block; their words are those of `sample_rows`, whatever the blocks are.
+    """
+    count = 0
+    for start in range(0, n_rows, BUFFER):
+        random_bits(key, np.uint64((first + start) // 8), np.uint64(step), bits)
+        for i in range(min(BUFFER, n_rows - start)):
+            # Written whether or not it counts.
+            batch[count] = start + i
+            count += bits[i] <= last
+    return count
+
+
+@jit()
 def sample_rows(key, step, last, n_rows, bits, batch):
     """List the rows that a step draws, each by a word of its own.
 
@@ -226,14 +243,7 @@ def sample_rows(key, step, last, n_rows, bits, batch):
     int
         How many there are.
     """
-    count = 0
-    for start in range(0, n_rows, BUFFER):
-        random_bits(key, np.uint64(start // 8), np.uint64(step), bits)
-        for i in range(min(BUFFER, n_rows - start)):
-            # Written whether or not it counts.
-            batch[count] = start + i
-            count += bits[i] <= last
-    return count
+    return sample_block(key, step, last, 0, n_rows, bits, batch)
 
 
 def warm_up() -> None:

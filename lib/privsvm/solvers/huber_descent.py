@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
 from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.row_blocks import is_by_block, mapped
 from privsvm.numerics.unit_cells import CELLS
 
 __all__ = ["GRADIENT_BITS", "HuberDescent", "descend", "exact_product", "gradient_cells", "step_lengths"]
@@ -87,21 +89,23 @@ def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
     return np.rint(weights * scale), 1.0 / scale
 
 
-def exact_product(cells: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+def exact_product(cells: Any, matrix: np.ndarray) -> Any:
     """Rows of whole numbers, of norm at most 2^20, times a matrix that is rounded so that the product is exact.
 
     Parameters
     ----------
-    cells : ndarray (n, d)
+    cells : ndarray or RowsByBlock (n, d)
         See `privsvm.numerics.unit_cells.unit_cells`.
     matrix : ndarray (d, m)
         Finite.
 
     Returns
     -------
-    ndarray (n, m)
+    ndarray or RowsByBlock (n, m)
         Each row depends on that row and the matrix alone, bit for bit, whatever the other rows are.
     """
+    if is_by_block(cells):
+        return mapped(cells, exact_product, matrix, n_features=matrix.shape[1])
     whole, unit = _rounded(matrix)
     product: np.ndarray = cells @ whole
     product *= unit / CELLS
@@ -142,13 +146,13 @@ def _slopes(scores: np.ndarray, codes: np.ndarray, n_classes: int, class_weights
 
 
 def gradient_cells(
-    cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray, weights: np.ndarray
+    cells: Any, codes: np.ndarray, n_classes: int, class_weights: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """Sum of the clipped gradients of all rows, before it is rounded and noise is added.
 
     Parameters
     ----------
-    cells : ndarray (n, d)
+    cells : ndarray or RowsByBlock (n, d)
         Unit rows as whole numbers of 2^-20.
     codes : ndarray of int (n,)
         Class codes.
@@ -164,6 +168,9 @@ def gradient_cells(
     ndarray of int64 (k, d)
         Whole numbers of 2^-38. One row adds at most 2^38 to its norm. A sum beyond int64 wraps around.
     """
+    if is_by_block(cells):
+        found: np.ndarray = cells.total(_gradient_of_block, codes, arguments=(n_classes, class_weights, weights))
+        return found
     total = np.zeros(weights.shape, dtype=np.int64)
     whole, unit = _rounded(weights)
     block = max(64, min(_EXACT_ROWS, _CACHED // max(weights.shape[1], 1)))
@@ -172,6 +179,12 @@ def gradient_cells(
         scores = (part @ whole.T) * (unit / CELLS)
         total += (_slopes(scores, own, n_classes, class_weights).T @ part).astype(np.int64)
     return total
+
+
+def _gradient_of_block(
+    cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray, weights: np.ndarray, first: int
+) -> np.ndarray:
+    return gradient_cells(cells, codes, n_classes, class_weights, weights)
 
 
 def _noise_shift(multiplier: float, size: int) -> int:
@@ -198,7 +211,7 @@ def _noisy(total: np.ndarray, multiplier: float, source: NoiseSource) -> np.ndar
 
 
 def descend(
-    cells: np.ndarray,
+    cells: Any,
     codes: np.ndarray,
     n_classes: int,
     class_weights: np.ndarray,

@@ -60,11 +60,18 @@ __all__ = [
     "GradientSteps",
     "GradientStepsResult",
     "PreparedRows",
+    "blocks_of_one",
     "clipped_gradient_sum",
     "learning_rates",
     "noisy_gradient_steps",
+    "objective_of",
+    "optimizer_of",
+    "parts_of",
     "prepare_rows",
     "repeated_noisy_gradient_steps",
+    "sampling_of",
+    "schedule_of",
+    "threshold_of",
     "warm_up",
 ]
 
@@ -288,7 +295,7 @@ def _is_inside(steps: GradientSteps) -> bool:
     return steps.regulariser == "inside" and (steps.margin_weight > 0 or steps.ridge > 0)
 
 
-def _objective(steps: GradientSteps, n_vectors: int, n_features: int) -> Objective:
+def objective_of(steps: GradientSteps, n_vectors: int, n_features: int) -> Objective:
     """Convert the settings of the objective to the types that the compiled loops expect."""
     inside = _is_inside(steps)
     longest = 2**SLOPE_BITS * _clipping_share(steps, n_vectors, n_features)
@@ -307,7 +314,7 @@ def _objective(steps: GradientSteps, n_vectors: int, n_features: int) -> Objecti
     )
 
 
-def _schedule(steps: GradientSteps, size: int) -> Schedule:
+def schedule_of(steps: GradientSteps, size: int) -> Schedule:
     """Convert the settings that say what happens in which step."""
     # The mean of the last iterate alone is that iterate.
     average_from = {"none": steps.n_steps - 1, "all": 0, "last_half": steps.n_steps // 2}[steps.average]
@@ -327,12 +334,12 @@ def _schedule(steps: GradientSteps, size: int) -> Schedule:
     )
 
 
-def _threshold(steps: GradientSteps) -> int:
+def threshold_of(steps: GradientSteps) -> int:
     """Return the sampling rate in units of 2^-64, rounded down."""
     return 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
 
 
-def _sampling(threshold: int, key: bytes, n_rows: int) -> Sampling:
+def sampling_of(threshold: int, key: bytes, n_rows: int) -> Sampling:
     """Convert the sampling rate."""
     return Sampling(
         key=np.frombuffer(key, dtype="<u4").astype(np.uint32),
@@ -344,7 +351,7 @@ def _sampling(threshold: int, key: bytes, n_rows: int) -> Sampling:
     )
 
 
-def _optimizer(steps: GradientSteps) -> Optimizer:
+def optimizer_of(steps: GradientSteps) -> Optimizer:
     """Convert the optimizer's settings."""
     return Optimizer(
         kind=OPTIMIZERS.index(steps.optimizer),
@@ -428,7 +435,7 @@ def _layout(X: PreparedRows, n_vectors: int) -> Layout:
     return Layout(n_vectors, n_features, vector_stride=n_features, feature_stride=1)
 
 
-def _parts(flat: np.ndarray, layout: Layout, scale: float) -> tuple[np.ndarray, np.ndarray]:
+def parts_of(flat: np.ndarray, layout: Layout, scale: float) -> tuple[np.ndarray, np.ndarray]:
     """Weights (..., c, d), and intercepts (..., c) times `scale`, of flat models."""
     n_vectors, n_features, vector_stride, _ = layout
     coef, intercept = flat[..., : n_vectors * n_features], flat[..., n_vectors * n_features :]
@@ -475,7 +482,7 @@ def clipped_gradient_sum(
         By b; zeros without intercepts. Both are whole multiples of ``max_grad_norm 2^-38``, rounded to float64.
     """
     totals, layout = _clipped_cells(X, codes, coef, intercept, steps)
-    return _parts(totals * math.ldexp(float(steps.max_grad_norm), -PRODUCT_BITS), layout, 1.0)
+    return parts_of(totals * math.ldexp(float(steps.max_grad_norm), -PRODUCT_BITS), layout, 1.0)
 
 
 def _clipped_cells(
@@ -485,7 +492,7 @@ def _clipped_cells(
     coef = np.asarray(coef, dtype=np.float64)
     X = prepare_rows(X, steps)
     _check(X, codes, coef.shape[0], steps)
-    layout, rows, objective = _layout(X, coef.shape[0]), _stored_rows(X, codes), _objective(steps, *coef.shape)
+    layout, rows, objective = _layout(X, coef.shape[0]), _stored_rows(X, codes), objective_of(steps, *coef.shape)
     size, part = coef.shape[0] * (coef.shape[1] + 1), (0, X.shape[1])
     weights, worked, out = np.zeros(size), np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
     weights[: coef.size] = (coef.T if layout.vector_stride == 1 else coef).ravel()
@@ -500,7 +507,7 @@ def _clipped_cells(
     # A team of one, which meets nobody.
     team = (1, np.empty(0, dtype=np.int64))
     batch, total_share, totals = np.arange(X.shape[0]), np.zeros(2, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    scratch, blocks = scratch_memory(coef.shape[0]), _blocks(1, X.shape[0], coef.shape[0])
+    scratch, blocks = scratch_memory(coef.shape[0]), blocks_of(1, X.shape[0], coef.shape[0])
     add_batch(
         0, team, rows, batch, batch[:0], worked, layout, objective, view, scratch, blocks, part, out, total_share,
         totals,
@@ -509,7 +516,12 @@ def _clipped_cells(
     return totals, layout
 
 
-def _blocks(n_members: int, n_rows: int, n_vectors: int) -> Blocks:
+def blocks_of_one(n_rows: int, n_vectors: int) -> Blocks:
+    """Allocate memory for blocks of a thread that works alone."""
+    return blocks_of(1, n_rows, n_vectors)
+
+
+def blocks_of(n_members: int, n_rows: int, n_vectors: int) -> Blocks:
     """Allocate memory for the blocks between two meetings, twice.
 
     A thread that works alone adds each block's gradients at once, while its rows are in the fastest cache.
@@ -542,9 +554,9 @@ def _run(
     X = prepare_rows(X, steps)
     _check(X, codes, n_classes, steps)
     n_features = X.shape[1]
-    layout, rows, objective = _layout(X, n_classes), _stored_rows(X, codes), _objective(steps, n_classes, n_features)
-    schedule = _schedule(steps, n_classes * (n_features + int(steps.fit_intercept)))
-    optimizer, size = _optimizer(steps), n_classes * (n_features + 1)
+    layout, rows, objective = _layout(X, n_classes), _stored_rows(X, codes), objective_of(steps, n_classes, n_features)
+    schedule = schedule_of(steps, n_classes * (n_features + int(steps.fit_intercept)))
+    optimizer, size = optimizer_of(steps), n_classes * (n_features + 1)
     models = np.empty((n_runs, size))
     history = np.empty((steps.n_steps // record_every if record_every else 0, size))
     parts = _feature_parts(X, n_classes, steps, n_threads)
@@ -559,8 +571,8 @@ def _run(
         regulariser=np.empty(size),
         totals=np.empty(size, dtype=np.int64),
     )
-    blocks = _blocks(n_members, X.shape[0], n_classes)
-    given, threshold, tape = as_source(rng), _threshold(steps), NO_TAPE
+    blocks = blocks_of(n_members, X.shape[0], n_classes)
+    given, threshold, tape = as_source(rng), threshold_of(steps), NO_TAPE
     if schedule.sigma > 0.0:
         tape = given.step_tape(
             n_steps=n_runs * steps.n_steps,
@@ -576,7 +588,7 @@ def _run(
 
     def work(member: int, meetings: np.ndarray) -> None:
         # All members draw the same numbers.
-        sampling, noise = _sampling(threshold, sampling_key, X.shape[0]), open_rounded_stream(noise_key)
+        sampling, noise = sampling_of(threshold, sampling_key, X.shape[0]), open_rounded_stream(noise_key)
         own = np.zeros(size + PADDING)[:size]
         run_steps(
             member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, noise,
@@ -584,7 +596,7 @@ def _run(
         )  # fmt: skip
 
     run_team(work, n_members)
-    return _parts(models, layout, steps.intercept_scale), _parts(history, layout, steps.intercept_scale)
+    return parts_of(models, layout, steps.intercept_scale), parts_of(history, layout, steps.intercept_scale)
 
 
 def noisy_gradient_steps(

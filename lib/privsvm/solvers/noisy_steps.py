@@ -28,7 +28,7 @@ from privsvm.solvers.clipped_gradients import (
     weight_scale,
 )
 
-__all__ = ["OPTIMIZERS", "Memory", "Optimizer", "Sampling", "Schedule", "run_steps"]
+__all__ = ["OPTIMIZERS", "Memory", "Optimizer", "Sampling", "Schedule", "finish_step", "run_steps"]
 
 OPTIMIZERS = ("sgd", "adam")
 _SGD, _ADAM = range(2)
@@ -251,6 +251,26 @@ def _sum_gradients(
         return False
     finish_sum(rows, layout, objective, part, total_share, view, regulariser, memory.totals)
     return meet(meetings, n_members)
+
+
+@jit()
+def finish_step(
+    t, rows, layout, objective, schedule, optimizer, total_share, noise, place, memory, average, tape, step
+):  # fmt: skip
+    """Take a step along a sum of gradients that was made elsewhere, block by block; see `run_steps`.
+
+    `rows` say only whether they are sparse. The sums are in `memory.totals`, and are cleared.
+    """
+    part, regulariser = (0, layout.n_features), memory.regulariser
+    scale = weight_scale(memory.weights)
+    if objective.inside:
+        set_inside_regulariser(memory.weights, scale, layout, objective, part[0], part[1], regulariser)
+    elif schedule.outside:
+        set_regulariser(memory.weights, layout, objective, part[0], part[1], regulariser)
+    view = view_weights(memory.weights, scale, layout, objective, regulariser)
+    finish_sum(rows, layout, objective, part, total_share, view, regulariser, memory.totals)
+    used = average.shape[0] if objective.has_intercept else average.shape[0] - layout.n_vectors
+    _take_step(t, schedule, optimizer, 0, used, noise, place, memory, average, tape, step)
 
 
 @jit()

@@ -1,0 +1,165 @@
+"""Fit every private linear method on many rows, each in a process of its own: processor time, and the peak of memory.
+
+Two sets of made-up rows: dense ones, and sparse ones whose features would not fit into memory as a dense table. Memory
+is anonymous memory (RssAnon), the rows themselves among it, as Linux counts it every few milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+# Rows, features, share of numbers that are not 0.
+SETS: dict[str, tuple[int, int, float]] = {"dense": (1_000_000, 20, 1.0), "sparse": (200_000, 2_000, 0.01)}
+N_CLASSES = 5
+# Shapes for a quick look.
+SMALL = 20
+# What is asked of every fit.
+MEGABYTES, SECONDS = 2000, 120
+
+# Name, implementation, parameters.
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "recommended": ("recommended", {}),
+    "dp_least_squares": ("dp_least_squares", {}),
+    "dp_feature_covariance": ("dp_feature_covariance", {}),
+    "softmax_dpsgd": ("softmax_dpsgd", {}),
+    "softmax_dpsgd, centred": ("softmax_dpsgd", {"scaling": "centre"}),
+    "softmax_dpadam": ("softmax_dpadam", {}),
+    "pmsvm_gp": ("pmsvm_gp", {}),
+    "pmsvm_gp, centred": ("pmsvm_gp", {"scaling": "centre"}),
+    "pmsvm_gp, centred, offsets": ("pmsvm_gp", {"scaling": "centre", "fit_intercept": True}),
+    "pmsvm_gp, whitened": ("pmsvm_gp", {"scaling": "whiten"}),
+    "pmsvm_agp, centred": ("pmsvm_agp", {"scaling": "centre"}),
+    "grpua": ("grpua", {}),
+    "pmsvm_wp": ("pmsvm_wp", {"C": 0.005}),
+    "ovr_joint_gaussian": ("ovr_joint_gaussian", {"C": 0.005}),
+    "opera": ("opera", {"C": 0.005}),
+    "private_svm": ("private_svm", {"C": 0.005}),
+    "private_svm_laplace": ("private_svm_laplace", {"C": 0.005}),
+    "objective_perturbation": ("objective_perturbation", {"C": 0.005}),
+    "dp_frank_wolfe": ("dp_frank_wolfe", {"radius": 10.0, "n_steps": 80}),
+    "private_svm_rbf": ("private_svm_rbf", {"C": 0.005}),
+    "landmark_dual": ("landmark_dual", {"C": 0.005, "n_landmarks": 200}),
+}
+# What depends on single features' scales has no sparse form, or asks for a public number of rows.
+DENSE_ONLY = ("pmsvm_gp, whitened",)
+
+
+def made_up_rows(kind: str, small: bool) -> tuple[Any, np.ndarray]:
+    """Rows around the centres of the classes, with numbers from -1 to 1, and class codes."""
+    n, d, density = SETS[kind]
+    n = n // SMALL if small else n
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, N_CLASSES, n)
+    if density == 1.0:
+        X = rng.standard_normal((n, d))
+        X *= 0.2
+        X += rng.uniform(-0.3, 0.3, (N_CLASSES, d))[codes]
+        np.clip(X, -1.0, 1.0, out=X)
+        return X, codes
+    per_row = round(d * density)
+    # Half of a row's features are those of its class.
+    columns = rng.integers(0, d, (n, per_row))
+    own = d // N_CLASSES
+    columns[:, : per_row // 2] = columns[:, : per_row // 2] % own + own * codes[:, None]
+    values = rng.uniform(0.1, 1.0, columns.size)
+    X = scipy.sparse.csr_array((values, columns.ravel(), np.arange(n + 1) * per_row), shape=(n, d))
+    X.sum_duplicates()
+    np.clip(X.data, 0.0, 1.0, out=X.data)
+    return X, codes
+
+
+class Peak:
+    """Watches anonymous memory of this process from a thread of its own."""
+
+    def __init__(self) -> None:
+        self.megabytes, self._done = 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.005):
+            self.look()
+
+    def look(self) -> None:
+        """Look once."""
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        now = int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
+        self.megabytes = max(self.megabytes, now)
+
+    def __enter__(self) -> Peak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+        self.look()
+
+
+def measure(kind: str, case: str, small: bool) -> dict[str, float]:
+    """Fit once in this process, after a tiny fit that compiles."""
+    from privsvm.pipeline.methods import estimator_class
+
+    implementation, parameters = CASES[case]
+    made = estimator_class(implementation)
+    common = {"epsilon": 1.0, "classes": list(range(N_CLASSES)), "random_state": 0, **parameters}
+    declared = made.declared
+    common |= {"n_jobs": 2} if "n_jobs" in declared else {}
+    X, codes = made_up_rows(kind, small)
+    # Every class, and as few rows as a fit accepts.
+    few = np.concatenate([np.flatnonzero(codes == k)[:40] for k in range(N_CLASSES)])
+    made(**common).fit(X[few], codes[few])
+    with Peak() as peak:
+        started, processor = time.perf_counter(), time.process_time()
+        model = made(**common).fit(X, codes)
+        seconds, processor = time.perf_counter() - started, time.process_time() - processor
+    score = float(np.mean(model.predict(X[:5000]) == codes[:5000]))
+    return {"seconds": seconds, "processor": processor, "megabytes": peak.megabytes, "accuracy": score}
+
+
+def line(kind: str, case: str, small: bool) -> str:
+    """One line of the table, from a process of its own."""
+    arguments = [sys.executable, __file__, "--set", kind, "--case", case, *(["--small"] if small else [])]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        return f"| {case} | {kind} | {said[0][:150]} | | | |"
+    found = json.loads(done.stdout.splitlines()[-1])
+    fits = "" if found["megabytes"] <= MEGABYTES and found["seconds"] <= SECONDS else " **over**"
+    return (
+        f"| {case} | {kind} | {found['seconds']:.1f} | {found['processor']:.1f} | {found['megabytes']:.0f}{fits} | "
+        f"{found['accuracy']:.3f} |"
+    )
+
+
+def main() -> None:
+    """Measure one case, or print the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--set", choices=list(SETS), action="append", dest="sets", help="which rows; all by default")
+    parser.add_argument("--case", choices=list(CASES), help="measure this one in this process, and print JSON")
+    parser.add_argument("--methods", nargs="*", default=list(CASES), help="cases of the table")
+    parser.add_argument("--small", action="store_true", help=f"one row in {SMALL}, for a quick look")
+    options = parser.parse_args()
+    sets = options.sets or list(SETS)
+    if options.case:
+        print(json.dumps(measure(sets[0], options.case, options.small)))
+        return
+    print("| method | rows | seconds | processor time, s | MB | accuracy |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for kind in sets:
+        for case in options.methods:
+            if kind == "dense" or case not in DENSE_ONLY:
+                print(line(kind, case, options.small), flush=True)
+
+
+if __name__ == "__main__":
+    main()
