@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test mutants fuzz audit coverage docs ui sync track bench utility reproduce pages lint lock check forget clean
+.PHONY: help run test mutants fuzz wheel audit coverage docs ui sync track bench utility reproduce pages lint lock check forget clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ mutants: $(VENV)/ready  ## Plant bugs, and see which privacy tests find them: do
 
 fuzz: $(VENV)/ready  ## Read 1,000 new mutations of small files with every reader (FUZZ_CASES=n chooses)
 	PRIVSVM_FUZZ_CASES=$(or $(FUZZ_CASES),1000) pytest tests/fuzz --durations=0
+
+wheel: $(VENV)/ready  ## Release a model from the wheel in clean environments: every Python found, oldest and newest versions
+	python tests/wheel/check.py
 
 coverage: $(VENV)/ready  ## Run all tests and write docs/coverage.md
 	@mkdir -p .cache
@@ -97,12 +100,14 @@ pages: $(VENV)/ready  ## Write the papers' pages from the committed tables, with
 	python -m reproduce --tables-only
 	python -m reproduce.index
 
-lint: $(VENV)/ready  ## Check formatting, style, types, layers, spelling, workflow
+lint: $(VENV)/ready  ## Check formatting, style, types, layers, spelling, security, workflow
 	ruff format --check .
 	ruff check .
 	mypy
 	lint-imports --no-logo
 	codespell
+	bandit --quiet --configfile pyproject.toml --recursive lib stages reproduce bench docs examples
+	python tests/advisories.py
 	snakefmt --check Snakefile stages reproduce
 	snakemake --lint
 	snakemake -s reproduce/Snakefile --lint

@@ -1,7 +1,9 @@
 """pyproject.toml, requirements.lock and environment.yml say the same, and nothing private is in the repository."""
 
+import ast
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,6 +12,9 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from setuptools import Distribution
+
+from tests.advisories import report
+from tests.wheel.check import call, oldest_versions, pythons
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -133,5 +138,53 @@ def test_the_hooks_of_commits_are_checks_of_make_lint_and_need_no_network():
     assert repository["repo"] == "local"
     recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)[1]
     checks = {line.split()[0] for line in recipe.splitlines()}
-    assert {hook["entry"].split()[0] for hook in repository["hooks"]} == checks - {"snakemake"}
+    assert {hook["entry"].split()[0] for hook in repository["hooks"]} == checks - {"snakemake", "python"}
     assert {hook["language"] for hook in repository["hooks"]} == {"system"}
+
+
+POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
+
+
+def unguarded(tree: ast.AST) -> set[str]:
+    """Modules that an import of the file needs, outside of functions and of `try`."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+        elif isinstance(node, (ast.If, ast.ClassDef)):
+            found |= unguarded(node)
+    return found
+
+
+def test_every_module_can_be_imported_without_posix():
+    for path in (REPOSITORY / "lib").rglob("*.py"):
+        assert not unguarded(ast.parse(path.read_text(encoding="utf-8"))) & POSIX_ONLY, path
+
+
+def test_clean_environments_are_those_that_pyproject_allows():
+    allowed = [Requirement(line) for line in PROJECT["dependencies"]]
+    for oldest in map(Requirement, oldest_versions()):
+        if oldest.name in {requirement.name for requirement in allowed}:
+            (declared,) = (requirement for requirement in allowed if requirement.name == oldest.name)
+            version = str(oldest.specifier).removeprefix("==").removesuffix(".*")
+            assert version in declared.specifier
+            assert f">={version}" == str(declared.specifier)
+    assert any(
+        ".".join(map(str, sys.version_info[:2])) in call([place, "--version"], REPOSITORY) for place in pythons()
+    )
+
+
+@pytest.mark.parametrize(
+    ("packages", "code", "said"),
+    [
+        ([{"name": "a", "skip_reason": "not found"}], 0, "nothing was checked"),
+        ([{"name": "a", "version": "1", "vulns": []}, {"name": "b", "skip_reason": "x"}], 0, "1 of 2 packages checked"),
+        ([{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}], 1, "a 1: X-1; mended in 2"),
+    ],
+)
+def test_advisories_are_errors_and_their_absence_is_said(packages, code, said):
+    found, lines = report({"dependencies": packages})
+    assert found == code
+    assert said in "\n".join(lines)

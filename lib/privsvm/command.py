@@ -47,7 +47,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from privsvm.release.planning import expected_accuracy
+    from privsvm.release.planning import expected_accuracy, measured_on_real_sets
 
     print("Recommended method on made-up tables of this shape; no data are read. Least and greatest of the repeats.")
     print("difficulty  AUC without privacy  epsilon  AUC          balanced accuracy")
@@ -56,6 +56,20 @@ def _plan(options: argparse.Namespace) -> int:
         print(
             f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8g} {row.auc[0]:.2f} - {row.auc[1]:.2f}  "
             f"{row.balanced_accuracy[0]:.2f} - {row.balanced_accuracy[1]:.2f}"
+        )
+    real = measured_on_real_sets(*shape[:3], options.epsilon, rows_per_person=options.rows_per_person)
+    if not real:
+        print("No real set of about this shape was measured; see docs/utility.md for others.")
+        return 0
+    print(
+        "Real sets of about this shape, epsilon per row, in parentheses a linear SVM without privacy (docs/utility.md):"
+    )
+    for one in real:
+        print(
+            f"{one.name}, {one.rows} x {one.features}, {one.classes} classes: epsilon {one.epsilon:g}: AUC "
+            f"{one.auc[0]:.2f} - {one.auc[1]:.2f} ({one.auc_without_privacy:.2f}), balanced accuracy "
+            f"{one.balanced_accuracy[0]:.2f} - {one.balanced_accuracy[1]:.2f} "
+            f"({one.balanced_accuracy_without_privacy:.2f})"
         )
     return 0
 

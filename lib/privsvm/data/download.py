@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import logging
 import os
@@ -28,6 +27,12 @@ from privsvm.data.packing import is_html, is_packed, unpack
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwords
 from privsvm.files import atomic_path, remove_leftovers, write_npz
+
+try:
+    import fcntl
+except ImportError:
+    # Windows. There nobody claims a file, and each download begins anew.
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "availability",
@@ -115,6 +120,8 @@ def _partial_file(path: Path) -> Iterator[tuple[Path, bool]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = open(path, "ab")  # noqa: SIM115
     try:
+        if fcntl is None:
+            raise BlockingIOError
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield path, True
     except BlockingIOError:

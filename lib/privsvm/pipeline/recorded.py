@@ -68,7 +68,8 @@ def check_outputs(
     import yaml
 
     try:
-        lock = yaml.load(Path(lock_file).read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        lock = yaml.load(Path(lock_file).read_text(encoding="utf-8"), loader)  # nosec B506
         datasets, methods = set(params["datasets"]), set(params["methods"])
         names = dict.fromkeys(("download", "prepare", "condense"), datasets)
         names |= {"train": methods} | {key: {""} for key in ("inputs", "jobs", "report")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -15,6 +14,12 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm.pipeline.sources import compiled_code_key
 from privsvm.pipeline.stage import pin_threads
+
+try:
+    import fcntl
+except ImportError:
+    # Windows. There Snakemake's own locks stay, and `snakemake --unlock` removes those of a killed run.
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "argument_file",
@@ -126,8 +131,11 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] 
     Returns
     -------
     file object or None
-        Keep it: the shared lock is held while it is open. None where the folder cannot be written.
+        Keep it: the shared lock is held while it is open. None where the folder cannot be written, or files cannot
+        be locked so.
     """
+    if fcntl is None:
+        return None
     folder = Path(folder)
     try:
         folder.mkdir(exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import getpass
 import hashlib
 import logging
 import os
@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import filelock
 import requests
 import sqlalchemy.exc
 from alembic.util.exc import CommandError
@@ -95,19 +96,20 @@ def only_one_process(tracking_uri: str) -> Iterator[None]:
         path = database.with_name(database.name + ".lock")
     else:
         digest = hashlib.sha256(tracking_uri.encode()).hexdigest()[:16]
-        path = Path(tempfile.gettempdir()) / f"privsvm-mlflow-{os.getuid()}-{digest}.lock"
-    # Not a symbolic link: the folder for temporary files is everybody's.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        user = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
+        path = Path(tempfile.gettempdir()) / f"privsvm-mlflow-{user}-{digest}.lock"
+    # It is not removed, which would let two processes hold locks of two files with one name. No symbolic link is
+    # followed: the folder for temporary files is everybody's.
+    lock = filelock.FileLock(path, mode=0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"waiting: another process is logging ({path} is locked)", file=sys.stderr)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        print(f"waiting: another process is logging ({path} is locked)", file=sys.stderr)
+        lock.acquire()
+    try:
         yield
     finally:
-        # The file stays: removing it would let two processes hold locks of two files with one name.
-        os.close(descriptor)
+        lock.release()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,44 @@
+"""What to expect of an epsilon: real sets of about the shape, from the table in the wheel."""
+
+import csv
+import statistics
+from pathlib import Path
+
+from tests.release.conftest import run
+
+from privsvm.release.planning import measured_on_real_sets
+
+TABLE = Path(__file__).resolve().parents[2] / "reports/utility/ours.csv"
+
+
+def test_the_nearest_sets_are_shown_as_measured():
+    near = measured_on_real_sets(700, 8, 2, [0.5, 1.2])
+    assert near[0].name == "pima_uci"
+    assert [one.epsilon for one in near[:2]] == [0.5, 1.0]
+    assert len({one.name for one in near}) == 3
+    with TABLE.open() as handle:
+        rows = [row for row in csv.DictReader(handle) if row["set"] == "pima_uci"]
+    private = ("recommended_balanced", "replace_one", 1.0)
+    aucs = [
+        float(row["auc"]) for row in rows if (row["method"], row["neighbours"], float(row["epsilon"] or 0)) == private
+    ]
+    assert near[1].auc == (round(min(aucs), 3), round(max(aucs), 3))
+    plain = statistics.median(float(row["balanced_accuracy"]) for row in rows if row["method"] == "svm")
+    assert near[1].balanced_accuracy_without_privacy == round(plain, 3)
+    # Five rows a person: a row gets a fifth.
+    assert [one.epsilon for one in measured_on_real_sets(700, 8, 2, [5.0], rows_per_person=5)] == [1.0] * 3
+
+
+def test_other_shapes_have_none():
+    assert measured_on_real_sets(10**7, 8, 2, [1.0]) == []
+    assert measured_on_real_sets(700, 10**4, 2, [1.0]) == []
+    assert {one.classes > 2 for one in measured_on_real_sets(1500, 50, 10, [1.0])} == {True}
+
+
+def test_the_command_shows_both(monkeypatch):
+    monkeypatch.setattr("privsvm.release.planning.expected_accuracy", lambda *arguments, **options: [])
+    code, out, _ = run("plan", "--rows", 700, "--features", 8, "--epsilon", 1)
+    assert code == 0
+    assert "pima_uci, 614 x 8, 2 classes: epsilon 1: AUC 0." in out
+    code, out, _ = run("plan", "--rows", 9, "--features", 8)
+    assert "No real set of about this shape was measured" in out

@@ -1,0 +1,161 @@
+"""Install the wheel into clean environments and release a model there: ``make wheel``.
+
+Each Python that is found, with the oldest versions that pyproject.toml allows and with the newest ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+VERSIONS = ("oldest", "newest")
+
+SCHEMA = """\
+name: wards
+label: died
+classes: ["no", "yes"]
+prescaled: false
+columns:
+  age: {bounds: [0, 100]}
+  ward: {categories: [a, b]}
+"""
+ROWS = "age,ward,died\n" + "".join(f"{i % 100},{'ab'[i % 2]},{'yes' if i % 100 > 60 else 'no'}\n" for i in range(400))
+# What Windows lacks.
+ABSENT = ("fcntl", "grp", "pwd", "resource", "termios")
+PROGRAM = f"""
+import sys
+for name in {ABSENT!r}:
+    sys.modules[name] = None
+import numpy as np, sklearn, privsvm
+from sklearn.pipeline import make_pipeline
+for name in privsvm.__all__:
+    try:
+        getattr(privsvm, name)
+    except ImportError as error:
+        # Linear programs.
+        assert "privsvm[workflow]" in str(error), error
+X, y = np.random.default_rng(0).uniform(-1, 1, size=(200, 3)), np.arange(200) % 2
+X[:, 0] = np.where(y, 0.5, -0.5)
+model = privsvm.make_private_pipeline(privsvm.SVMClassifier(C=1.0)).fit(X, y)
+assert (model.predict(X) == y).all()
+private = privsvm.PrivateLinearClassifier(classes=[0, 1], epsilon=2.0, n_rows=200).fit(X, y)
+assert private.guarantee_.status == "proved", private.guarantee_
+assert str(privsvm.load("model").predict({{"age": [90], "ward": ["a"]}})[0]) in ("no", "yes")
+print(f"scikit-learn {{sklearn.__version__}}, NumPy {{np.__version__}}")
+"""
+COMMANDS = (
+    ("schema", "wards.csv", "--label", "died"),
+    ("inspect", "wards.csv", "--schema", "schema.yaml"),
+    ("release", "--data", "wards.csv", "--schema", "schema.yaml", "--epsilon=1", "--out", "model", "--sign", "k.pem"),
+    ("verify", "model", "--key", "k.pub"),
+    ("card", "model"),
+    ("predict", "model", "wards.csv"),
+    ("ledger",),
+)  # fmt: skip
+
+
+class FailedError(Exception):
+    """A command that did not do what it should."""
+
+
+def call(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command; return what it printed, or raise an error that shows it."""
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shown = " ".join(map(str, command))[:200]
+        raise FailedError(f"{shown}\n{done.stdout}{done.stderr}".rstrip())
+    return done.stdout
+
+
+def pythons() -> list[str]:
+    """Interpreters from 3.11 on: this one, those on the path and those of pyenv, each version once."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    names = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
+    found: dict[tuple[int, int], str] = {}
+    for place in (sys.executable, *filter(None, names), *map(str, sorted(pyenv.glob("3.*/bin/python")))):
+        with contextlib.suppress(FailedError):
+            said = call([place, "-c", "import sys; print(*sys.version_info[:2])"], REPOSITORY).split()
+            found.setdefault((int(said[0]), int(said[1])), place)
+    return [place for version, place in sorted(found.items()) if version >= (3, 11)]
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel from a copy of the sources, which leaves the tree as it is."""
+    sources = folder / "sources"
+    kept = ("pyproject.toml", "README.md", "LICENSE", "setup.py", "reports/utility/ours.csv")
+    for name in kept:
+        if (REPOSITORY / name).exists():
+            (sources / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPOSITORY / name, sources / name)
+    shutil.copytree(REPOSITORY / "lib", sources / "lib", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, sources]
+    call([sys.executable, *build], folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def write_inputs(folder: Path) -> None:
+    """Write a table, its schema and a pair of keys."""
+    (folder / "wards.csv").write_text(ROWS)
+    (folder / "schema.yaml").write_text(SCHEMA)
+    call(["openssl", "genpkey", "-algorithm", "ed25519", "-out", "k.pem"], folder)
+    call(["openssl", "pkey", "-in", "k.pem", "-pubout", "-out", "k.pub"], folder)
+
+
+def use(python: str | Path, folder: Path, environment: Mapping[str, str]) -> str:
+    """Release a model with an interpreter that has the wheel; return its versions."""
+    write_inputs(folder)
+    for arguments in COMMANDS:
+        call([python, "-I", "-m", "privsvm", *arguments], folder, environment)
+    return call([python, "-I", "-c", PROGRAM], folder, environment).strip()
+
+
+def oldest_versions() -> list[str]:
+    """Requirements that allow the oldest minor versions of pyproject.toml alone."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["sign"]]
+    return [f"{line.replace('>=', '==')}.*" for line in declared]
+
+
+def check(python: str, versions: str, wheel: Path) -> str:
+    """Make an environment, install the wheel, use it; return what was used."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        place = folder / "environment" / ("Scripts" if os.name == "nt" else "bin") / "python"
+        call(["uv", "venv", "--quiet", "--python", python, "environment"], folder)
+        install = ["uv", "pip", "install", "--quiet", "--python", place, f"privsvm[sign] @ {wheel.as_uri()}"]
+        call([*install, *(oldest_versions() if versions == "oldest" else [])], folder)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PRIVSVM", "PYTHON"))}
+        environment = {**kept, "PRIVSVM_LEDGER": str(folder / "ledger.jsonl"), "NUMBA_CACHE_DIR": str(folder / "numba")}
+        return use(place, folder, environment)
+
+
+def main() -> None:
+    """Check every environment; end with code 1 if one failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=VERSIONS, help="one of the two")
+    options = parser.parse_args()
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = build_wheel(Path(folder))
+        for python in pythons():
+            for versions in [options.only] if options.only else VERSIONS:
+                try:
+                    said = check(python, versions, wheel)
+                except FailedError as error:
+                    failed, said = True, f"failed: {error}"
+                print(f"{python}, {versions}: {said}", flush=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
