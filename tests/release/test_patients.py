@@ -1,0 +1,184 @@
+"""Real tables of patients: from CSV to a released model by three commands and a schema, and what the model is worth.
+
+The tables come with the package lifelines, of which nothing but its CSV files is read (`pip install --no-deps
+lifelines`), and from a mirror of the catalogue. What is not here is skipped. Bounds and codes are those of the
+studies' data dictionaries, or what patients can have.
+"""
+
+import csv
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.release.conftest import run
+
+GBSG2 = """\
+name: gbsg2
+label: cens
+classes: [0, 1]
+positive: 1
+prescaled: false
+columns:
+  horTh: {boolean: true}
+  age: {bounds: [18, 100]}
+  menostat: {categories: [Pre, Post]}
+  tsize: {bounds: [0, 120]}
+  tgrade: {categories: [I, II, III]}
+  pnodes: {bounds: [0, 50]}
+  progrec: {bounds: [0, 1000]}
+  estrec: {bounds: [0, 1000]}
+  time: ignore
+"""
+LUNG = """\
+name: lung
+label: status
+classes: [0, 1]
+positive: 1
+prescaled: false
+columns:
+  inst: ignore
+  time: ignore
+  age: {bounds: [18, 100]}
+  sex: {categories: [1, 2]}
+  ph.ecog: {bounds: [0, 4], fill: 1}
+  ph.karno: {bounds: [0, 100], fill: 80}
+  pat.karno: {bounds: [0, 100], fill: 80}
+  meal.cal: {bounds: [0, 3000], fill: 1000}
+  wt.loss: {bounds: [-50, 100], fill: 0}
+"""
+_FLAGS = (
+    "hemo",
+    "homo",
+    "drugs",
+    "oprior",
+    "z30",
+    "zprior",
+    "race",
+    "gender",
+    "str2",
+    "symptom",
+    "treat",
+    "offtrt",
+    "r",
+)
+ACTG175 = """\
+name: actg175
+label: cens
+classes: [0, 1]
+positive: 1
+prescaled: false
+columns:
+  pidnum: ignore
+  days: ignore
+  age: {bounds: [12, 100]}
+  wtkg: {bounds: [30, 160]}
+  karnof: {bounds: [0, 100]}
+  preanti: {bounds: [0, 3000]}
+  strat: {categories: [1, 2, 3]}
+  arms: {categories: [0, 1, 2, 3]}
+  cd40: {bounds: [0, 1200]}
+  cd420: {bounds: [0, 1200]}
+  cd496: {bounds: [0, 1200], fill: 300}
+  cd80: {bounds: [0, 3000]}
+  cd820: {bounds: [0, 3000]}
+""" + "".join(f"  {name}: {{boolean: true}}\n" for name in _FLAGS)
+CLEVELAND = """\
+name: cleveland
+label: diagnosis
+classes: [0, 1, 2, 3, 4]
+prescaled: false
+columns:
+  condition: ignore
+  age: {bounds: [18, 100]}
+  sex: {boolean: true}
+  cp: {categories: [1, 2, 3, 4]}
+  trestbps: {bounds: [80, 220]}
+  chol: {bounds: [100, 600]}
+  fbs: {boolean: true}
+  restecg: {categories: [0, 1, 2]}
+  thalach: {bounds: [60, 220]}
+  exang: {boolean: true}
+  oldpeak: {bounds: [0, 7]}
+  slope: {categories: [1, 2, 3]}
+  ca: {bounds: [0, 3], fill: 0}
+  thal: {categories: [3, 6, 7], unknown: other}
+"""
+
+
+def of_lifelines(name: str) -> list[dict[str, str]]:
+    found = importlib.util.find_spec("lifelines")
+    if found is None or found.origin is None:
+        pytest.skip("the package lifelines, which ships the table, is not installed")
+    with open(Path(found.origin).parent / "datasets" / f"{name}.csv", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    # Numbers of rows, in a column without a name.
+    return [{column: cell for column, cell in row.items() if column} for row in rows]
+
+
+def cleveland() -> list[dict[str, str]]:
+    path = Path(os.environ.get("PRIVSVM_MIRROR", "")) / "raw/cleveland_uci/processed.cleveland.data"
+    if not path.is_file():
+        pytest.skip("no mirror with cleveland_uci: set PRIVSVM_MIRROR")
+    with path.open(newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def auc_of(scores: np.ndarray, positive: np.ndarray) -> float:
+    """Share of pairs in the right order; ties count half."""
+    above = scores[positive][:, None] - scores[~positive][None, :]
+    return float((above > 0).mean() + 0.5 * (above == 0).mean())
+
+
+@pytest.mark.parametrize(
+    ("schema", "rows"),
+    [
+        (GBSG2, lambda: of_lifelines("gbsg2")),
+        (LUNG, lambda: of_lifelines("lung")),
+        (ACTG175, lambda: of_lifelines("ACTG175")),
+        (CLEVELAND, cleveland),
+    ],
+    ids=["text categories", "missing values", "ACTG175", "five classes"],
+)
+def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = rows()
+    label = schema.split("label: ")[1].split()[0]
+    held_out = np.random.default_rng(0).permutation(len(table)) < len(table) // 5
+    for name, chosen in (("train.csv", ~held_out), ("test.csv", held_out)):
+        with open(name, "w", newline="") as handle:
+            writer = csv.DictWriter(handle, list(table[0]))
+            writer.writeheader()
+            writer.writerows(row for row, use in zip(table, chosen, strict=True) if use)
+    Path("schema.yaml").write_text(schema)
+
+    said = [
+        run("inspect", "train.csv", "--schema", "schema.yaml"),
+        run("release", "--data", "train.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "m", "--ledger", "l"),
+        run("predict", "m", "test.csv", "--out", "predicted.csv"),
+    ]
+    assert [code for code, *_ in said] == [0, 0, 0], said
+    # Cleveland writes ? for what is missing.
+    assert [line for line in said[0][1].splitlines() if "none of the categories" in line and "thal" not in line] == []
+    assert "released, epsilon 1 per row, delta 1e-05, proved" in said[1][1]
+
+    predicted = list(csv.DictReader(Path("predicted.csv").read_text().splitlines()))
+    truth = np.array([row[label] for row, use in zip(table, held_out, strict=True) if use])
+    assert len(predicted) == len(truth)
+    names = sorted(set(truth))
+    answers = np.array([row["predicted"] for row in predicted])
+    assert set(answers) <= set(names)
+    balanced = float(np.mean([(answers[truth == name] == name).mean() for name in names]))
+    shares = {name: np.array([float(row[f"share_{name}"]) for row in predicted]) for name in names}
+    np.testing.assert_allclose(sum(shares.values()), 1.0, atol=1e-5)
+    ones = names[1:] if len(names) == 2 else names
+    auc = float(np.mean([auc_of(shares[name], truth == name) for name in ones]))
+    record_property("auc", auc)
+    record_property("balanced_accuracy", balanced)
+    print(f"{len(table)} rows, epsilon 1 per row: AUC {auc:.2f}, balanced accuracy {balanced:.2f} on held-out rows")
+    assert 0.0 <= auc <= 1.0
+    if "actg175" in schema:
+        # Of 200 seeded releases, the logits of AUC are 1.06 on average with a deviation of .13; AUC is .84 without
+        # privacy. The limit is 8 deviations away.
+        assert auc > 0.5
