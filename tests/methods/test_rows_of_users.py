@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from tests.methods.test_contract import METHODS, ready
 
-from privsvm import DPFrankWolfeClassifier, MajorityClassifier
+from privsvm import DPFrankWolfeClassifier, MajorityClassifier, PrivateSVMClassifier
 from privsvm.base.tables import rows_of_users
 from privsvm.data.prepared import rows_of_arrays
 
@@ -154,3 +154,16 @@ def test_tables_are_read_as_they_are():
     for texts in (np.array([["1"], ["2"]]), np.array([["2020-01-01"], ["2021-01-01"]], dtype="M8[D]")):
         with pytest.raises(ValueError, match="must hold numbers"):
             MajorityClassifier().fit(texts, [0, 1])
+
+
+def test_labels_of_the_declared_set_are_not_judged_by_the_other_rows():
+    # A label 0.5 among whole ones was refused, and whole ones alone were not: a refusal told neighbours apart.
+    found = []
+    for last in (0.5, 1.0):
+        y = np.append(np.ones(len(ROWS) - 1), last)
+        with pytest.raises(ValueError, match="Unknown label type") as caught:
+            PrivateSVMClassifier(classes=[0.5, 1.0]).fit(ROWS, y)
+        found.append(str(caught.value))
+    assert found[0] == found[1]
+    model = PrivateSVMClassifier(classes=[0, 1]).fit(ROWS, LABELS.astype(object))
+    assert model.guarantee_.status == "proved"

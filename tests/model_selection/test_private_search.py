@@ -24,8 +24,10 @@ from privsvm import (
     OvRJointGaussianClassifier,
     PMSVMGPClassifier,
     PMSVMWPClassifier,
+    PrivateLinearClassifier,
     PrivateSearch,
     PrivateSVMClassifier,
+    PrivateSVMRBFClassifier,
     SVMClassifier,
 )
 from privsvm.base.released import LinearPath
@@ -246,3 +248,49 @@ def test_a_search_is_one_fit_of_a_budget():
         with pytest.raises(BudgetExceededError):
             search_for(epsilon=1.0, grid={"C": [0.1]}).fit(X, y)
     assert budget.spent.epsilon_proved == pytest.approx(search.guarantee_.epsilon_proved, rel=1e-6)
+
+
+def test_a_search_is_proved_only_if_all_its_candidates_are():
+    # Which candidate is the best tells of the others, too: the kernel's scale is taken from the rows by one of them.
+    X, y = scaled(load_wine)
+    estimator = PrivateSVMRBFClassifier(classes=[0, 1, 2], allow_unsound=True, n_components=4)
+    for seed in range(4):
+        search = PrivateSearch(estimator, {"gamma": ["scale", 0.5]}, epsilon=4.0, mean_runs=2.0, random_state=seed)
+        if search.fit(X, y).best_params_["gamma"] == 0.5:
+            break
+    assert search.best_params_["gamma"] == 0.5
+    assert search.guarantee_.status == "claimed"
+    assert "feature map" in search.guarantee_.reason
+
+
+def test_a_run_that_fails_is_an_outcome_below_the_others(monkeypatch):
+    # An exception would tell of a run that is not the best, and is not paid for.
+    X, y = scaled(load_wine)
+    release_path, runs = OvRJointGaussianClassifier.release_path, []
+
+    def sometimes(self, X, y, epsilons, *rest, **more):
+        runs.append(self.C)
+        if self.C == 0.01 and len(X) > 3:
+            raise ValueError("training diverged")
+        return release_path(self, X, y, epsilons, *rest, **more)
+
+    monkeypatch.setattr(OvRJointGaussianClassifier, "release_path", sometimes)
+    search = search_for(epsilon=2.0, mean_runs=20.0, random_state=1).fit(X, y)
+    assert search.best_params_["C"] != 0.01
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget, pytest.raises(ValueError, match="training diverged"):
+        search_for(epsilon=2.0, mean_runs=1.5, grid={"C": [0.01]}).fit(X, y)
+    assert budget.spent.epsilon_proved == pytest.approx(search.guarantee_.epsilon_proved, rel=0.01)
+
+
+def test_a_method_that_pays_for_a_number_of_rows_can_be_searched():
+    # The plan must not read the private number of rows in its place.
+    X, y = scaled(load_wine)
+    model = PrivateLinearClassifier(classes=[0, 1, 2], neighbours="add_remove")
+    grid = {"class_weight": [None, "balanced"]}
+    plans = [
+        PrivateSearch(model, grid, epsilon=3.0, mean_runs=2.0, random_state=0).fit(X[:rows], y[:rows])
+        for rows in (150, 149)
+    ]
+    assert [plan.guarantee_.status for plan in plans] == ["proved", "proved"]
+    assert plans[0].guarantee_ == plans[1].guarantee_
+    assert plans[0].run_epsilon_ == plans[1].run_epsilon_

@@ -42,6 +42,7 @@ _GATE = "tests/privacy/test_gate.py::"
 _ACCOUNTANTS = "tests/privacy/test_accountants.py::"
 _FACTS = "tests/pipeline/test_facts.py::"
 _SUMS = "tests/solvers/test_exact_sums.py::"
+_SEARCH = "tests/model_selection/test_private_search.py::"
 
 _ANOTHER = "the draws are"
 _COVERS = "covers less than neighbours are apart"
@@ -810,6 +811,31 @@ MUTANTS = (
         "models are published with the seconds of their training", "base/estimators.py",
         "1, self.random_state).without_seconds()", "1, self.random_state)",
         "tests/methods/test_contract.py::test_a_model_keeps_no_times", says="assert",
+    ),
+    _bug(
+        "a search has the facts of its best candidate alone", "model_selection/private_search.py",
+        "facts=merged([own.facts for own in plan.guarantees if own.facts is not None]),", "facts=merged([run.facts] * 2),",
+        _SEARCH + "test_a_search_is_proved_only_if_all_its_candidates_are", says="assert",
+    ),
+    _bug(
+        "a failed run of a search is told", "model_selection/private_search.py",
+        'return _Outcome(-math.inf, estimator, None, candidate, f"{candidate}: {error}")', "raise",
+        _SEARCH + "test_a_run_that_fails_is_an_outcome_below_the_others", says="training diverged",
+    ),
+    _bug(
+        "a function of all rows counts as public", "release/private_pipeline.py",
+        'return not (step.func in _EXACT_FUNCTIONS or getattr(step.func, "reads_no_rows", False))', "return False",
+        "tests/release/test_budgets.py::test_steps_that_are_fitted_to_the_rows_take_it", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a budget counts models on fitted steps", "release/private_pipeline.py",
+        "        refuse_in_budget(broken)\n", "",
+        "tests/release/test_budgets.py::test_no_name_of_a_record_keeps_a_proof_that_a_step_took", says="DID NOT RAISE",
+    ),
+    _bug(
+        "older processes do not know of a budget", "base/budget.py",
+        "loky.get_reusable_executor().shutdown(wait=True)", "pass",
+        "tests/release/test_budgets.py::test_worker_processes_that_are_older_than_a_budget_count_for_it", says="assert",
     ),
 )  # fmt: skip
 

@@ -1,18 +1,39 @@
 """Several fits on the same rows: counted together, refused beyond the budget, and no search goes unnoticed."""
 
 import multiprocessing
+import os
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_selection import SelectKBest
+from sklearn.ensemble import BaggingClassifier
+from sklearn.feature_selection import RFE, SelectKBest
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+    scale,
+)
 
-from privsvm import Budget, BudgetExceededError, PrivateSVMClassifier, make_private_pipeline
+from privsvm import (
+    Budget,
+    BudgetExceededError,
+    PMSVMAGPClassifier,
+    PrivateLinearClassifier,
+    PrivateSVMClassifier,
+    make_private_pipeline,
+)
 from privsvm.privacy.gate import compose
 
 X = np.array([[-0.8, 0.1], [0.7, -0.2]] * 30)
@@ -62,7 +83,7 @@ def test_processes_share_it():
 
 def test_searches_are_counted_or_refused():
     search = GridSearchCV(MODEL, {"C": [0.01, 0.1]}, cv=2, error_score="raise")
-    with pytest.raises(ValueError, match="allow_composition=False: a search or cross-validation fits many"):
+    with pytest.raises(ValueError, match="allow_composition=False: a search, cross-validation or ensemble fits many"):
         clone(search).fit(X, Y)
     with pytest.raises(ValueError, match="allow_composition"):
         cross_val_score(make_pipeline(Normalizer(), MODEL), X, Y, cv=2, error_score="raise")
@@ -78,7 +99,8 @@ def test_searches_are_counted_or_refused():
 PUBLIC = [
     Normalizer(),
     FunctionTransformer(np.abs),
-    SimpleImputer(strategy="constant", fill_value=0.0),
+    FunctionTransformer(),
+    SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True),
     ColumnTransformer([("a", Normalizer(), [0]), ("b", "passthrough", [1])]),
     OneHotEncoder(categories=[[-0.8, 0.7], [-0.2, 0.1]], sparse_output=False),
 ]
@@ -86,9 +108,19 @@ FITTED = [
     StandardScaler(),
     MinMaxScaler(),
     SimpleImputer(),
+    SimpleImputer(strategy="constant", fill_value=0.0),
     OneHotEncoder(sparse_output=False),
+    # Of categories that are given, too, it counts the rare ones.
+    OneHotEncoder(categories=PUBLIC[-1].categories, min_frequency=2, handle_unknown="infrequent_if_exist"),
+    OrdinalEncoder(categories=PUBLIC[-1].categories, max_categories=1, dtype=np.float64),
+    # Subtracts the mean of the rows that it is given.
+    FunctionTransformer(scale),
+    # A product of all rows at once, which rounds a row in another way where others are gone: rows of 1e30 make it 1.
+    RBFSampler(gamma=1.0, random_state=0),
     SelectKBest(k=1),
     ColumnTransformer([("a", StandardScaler(), [0]), ("b", "passthrough", [1])]),
+    ColumnTransformer([("a", "passthrough", [0])], remainder=StandardScaler()),
+    ColumnTransformer([("a", "passthrough", lambda X: np.flatnonzero(X.var(axis=0) > 0.1))]),
     make_pipeline(Normalizer(), StandardScaler()),
 ]
 
@@ -106,3 +138,61 @@ def test_steps_that_are_fitted_to_the_rows_take_it(step):
     guarantee = make_private_pipeline(clone(step), model).fit(X, Y).guarantee_
     assert guarantee.status == "claimed"
     assert "fitted to private rows" in guarantee.reason
+
+
+def test_no_name_of_a_record_keeps_a_proof_that_a_step_took():
+    model = PMSVMAGPClassifier(classes=[0, 1], allow_unsound=True, epochs=1)
+    steps = make_private_pipeline(StandardScaler(), model).fit(X, Y)
+    assert {steps[-1].guarantee_.status, steps[-1].privacy_.status, steps[-1]._path.guarantees[0].status} == {"claimed"}
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
+        with pytest.raises(BudgetExceededError, match="proved models alone"):
+            make_private_pipeline(StandardScaler(), clone(model)).fit(X, Y)
+        assert make_private_pipeline(Normalizer(), clone(MODEL)).fit(X, Y).guarantee_.status == "proved"
+    assert budget.spent.epsilon_proved <= 1.0
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        BaggingClassifier(MODEL, n_estimators=2, bootstrap=False),
+        OneVsRestClassifier(MODEL),
+        CalibratedClassifierCV(MODEL, cv=2),
+        RFE(MODEL, n_features_to_select=1),
+    ],
+    ids=lambda several: type(several).__name__,
+)
+def test_other_fits_of_one_model_are_counted_or_refused(several):
+    with pytest.raises(ValueError, match="allow_composition=False"):
+        clone(several).fit(X, Y)
+    with Budget(epsilon=1.2, delta=1e-5, verbose=False) as budget:
+        try:
+            clone(several).fit(X, Y)
+        except BudgetExceededError:
+            assert budget is not None
+    assert budget.spent.epsilon_proved <= 1.2
+
+
+def test_rows_drawn_twice_for_one_fit_are_refused_where_fits_are_counted():
+    # A row that is in a fit k times moves its weights k times as far as the budget would count.
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget, pytest.raises(ValueError, match="drawn several times"):
+        BaggingClassifier(MODEL, n_estimators=2, random_state=0).fit(X, Y)
+    assert budget.spent is None
+
+
+def test_worker_processes_that_are_older_than_a_budget_count_for_it():
+    def known():
+        return set(joblib.Parallel(n_jobs=2)(joblib.delayed(os.environ.get)("PRIVSVM_BUDGET") for _ in range(4)))
+
+    assert known() == {None}
+    with Budget(epsilon=9, delta=1e-5, verbose=False):
+        assert known() == {os.environ["PRIVSVM_BUDGET"]}
+    assert known() == {None}
+
+
+def test_a_fit_that_is_refused_leaves_nothing_behind():
+    # The recipe's words hold a noisy number of rows, which would not be paid for.
+    model = PrivateLinearClassifier(epsilon=3.0, classes=[0, 1], neighbours="add_remove")
+    before = dict(vars(model))
+    with Budget(epsilon=1, delta=1e-5, verbose=False), pytest.raises(BudgetExceededError):
+        model.fit(X, Y)
+    assert vars(model) == before

@@ -18,7 +18,7 @@ from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Stored, compose
 from privsvm.privacy.guarantee import Guarantee
 
-__all__ = ["Budget", "BudgetExceededError", "check_search", "spend"]
+__all__ = ["Budget", "BudgetExceededError", "check_search", "refuse_in_budget", "spend"]
 
 _VARIABLE = "PRIVSVM_BUDGET"
 _LONGEST_WAIT = 60.0
@@ -31,7 +31,8 @@ class BudgetExceededError(ValueError):
 class Budget:
     """What all fits of private models inside a ``with`` block may cost together.
 
-    Clones and the fits of scikit-learn's searches count, and so do fits in processes that are started inside the block.
+    Clones and the fits of scikit-learn's searches count, and so do fits in processes that are started inside the block;
+    joblib's are started anew.
 
     Parameters
     ----------
@@ -75,12 +76,14 @@ class Budget:
         file = Path(self._folder.name) / "fits.jsonl"
         file.write_text(canonical_json({"epsilon": self.epsilon, "delta": self.delta}) + "\n", encoding="utf-8")
         os.environ[_VARIABLE] = str(file)
+        _restart_workers()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         file = Path(os.environ.pop(_VARIABLE))
+        _restart_workers()
         assert self._folder is not None
         _, fits = _read(file)
         self.spent = compose(fits, self.delta) if fits else None
@@ -90,12 +93,25 @@ class Budget:
             print(f"{len(fits)} fits: epsilon {total:.4g} of {self.epsilon:g} at delta {self.delta:g}")
 
 
+def _restart_workers() -> None:
+    """Stop joblib's idle processes: they have the environment of their start, and would not know of the budget."""
+    loky = sys.modules.get("joblib.externals.loky")
+    if loky is not None and getattr(loky.reusable_executor, "_executor", None) is not None:
+        loky.get_reusable_executor().shutdown(wait=True)
+
+
 def _read(file: Path) -> tuple[dict[str, float], list[Guarantee]]:
     from pydantic import TypeAdapter
 
     adapter: TypeAdapter[Any] = TypeAdapter(Annotated[Guarantee, Stored()])
     first, *lines = file.read_text(encoding="utf-8").splitlines()
     return json.loads(first), [adapter.validate_json(line) for line in lines]
+
+
+def refuse_in_budget(reason: str | None) -> None:
+    """Raise BudgetExceededError, with the reason, for a model of which nothing is proved, if a budget is open."""
+    if _VARIABLE in os.environ:
+        raise BudgetExceededError(f"a budget takes proved models alone, and this one is not: {reason}")
 
 
 def spend(guarantee: Guarantee) -> None:
@@ -113,13 +129,13 @@ def spend(guarantee: Guarantee) -> None:
     """
     if _VARIABLE not in os.environ:
         return
+    if guarantee.status != "proved":
+        refuse_in_budget(guarantee.reason)
     import filelock
 
     file = Path(os.environ[_VARIABLE])
     with filelock.FileLock(f"{file}.lock", timeout=_LONGEST_WAIT):
         limit, fits = _read(file)
-        if guarantee.status != "proved":
-            raise BudgetExceededError(f"a budget takes proved models alone, and this one is not: {guarantee.reason}")
         epsilon = compose([*fits, guarantee], limit["delta"]).epsilon_proved
         if epsilon > limit["epsilon"] * (1.0 + 1e-9):
             raise BudgetExceededError(
@@ -130,8 +146,18 @@ def spend(guarantee: Guarantee) -> None:
             handle.write(canonical_json(guarantee) + "\n")
 
 
+# What of scikit-learn fits an estimator several times, or on rows that it chose.
+_SEVERAL = tuple(
+    f"sklearn.{name}."
+    for name in (
+        "calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput",
+        "semi_supervised",
+    )
+)  # fmt: skip
+
+
 def check_search(allow_composition: bool) -> None:
-    """Refuse a fit inside a search or a cross-validation of scikit-learn, unless its cost is counted or agreed to.
+    """Refuse a fit inside a search, cross-validation or ensemble of scikit-learn, unless it is counted or agreed to.
 
     Parameters
     ----------
@@ -141,16 +167,23 @@ def check_search(allow_composition: bool) -> None:
     Raises
     ------
     ValueError
-        If neither is the case.
+        If neither is the case; and in a budget for bootstrapped rows, which may be in one fit several times.
     """
-    if allow_composition or _VARIABLE in os.environ:
+    counted = _VARIABLE in os.environ
+    if allow_composition and not counted:
         return
     frame = sys._getframe(1)
     while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith("sklearn.model_selection."):
+        module = f"{frame.f_globals.get('__name__', '')}."
+        if counted and module == "sklearn.ensemble._bagging." and frame.f_locals.get("bootstrap", False):
             raise ValueError(
-                "allow_composition=False: a search or cross-validation fits many private models on the same rows, and "
-                "their budgets add up; put it into `with privsvm.Budget(epsilon=..., delta=...)`, which counts them, "
-                "or set allow_composition=True"
+                "bootstrap=True: a row may be drawn several times for one fit, which costs more than a budget counts "
+                "for it; use bootstrap=False"
+            )
+        if not counted and module.startswith(_SEVERAL):
+            raise ValueError(
+                "allow_composition=False: a search, cross-validation or ensemble fits many private models on the same "
+                "rows, and their budgets add up; put it into `with privsvm.Budget(epsilon=..., delta=...)`, which "
+                "counts them, or set allow_composition=True"
             )
         frame = frame.f_back  # type: ignore[assignment]

@@ -6,11 +6,12 @@ They are apart from `privsvm.base.released` because predicting with stored model
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ __all__ = [
     "PrivateClassifier",
     "ReleasedClassifier",
     "SingleModelClassifier",
+    "all_or_nothing",
     "disclose_noise",
     "noise_generators",
     "noise_streams",
@@ -130,6 +132,18 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in parameters.items()
         if name not in ("random_state", "classes", "allow_unsound", "allow_composition")
     }
+
+
+@contextlib.contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Put an estimator's attributes back if a fit fails: nothing of a model that is not paid for stays on it."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 def _scores_are_linear(estimator: Any) -> bool:
@@ -343,13 +357,25 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         """
         self.check_declared()
         check_search(self.allow_composition)
-        path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-        guarantee = path.guarantees[0]
-        if guarantee.status == "claimed":
-            check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
-        spend(guarantee)
+        with all_or_nothing(self):
+            path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
+            guarantee = path.guarantees[0]
+            if guarantee.status == "claimed":
+                check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
+            spend(guarantee)
         self._keep(path)
         return self
+
+    def break_guarantee(self, reason: str) -> None:
+        """Take the proof from the fitted model, under every name that its record has.
+
+        Parameters
+        ----------
+        reason : str
+            What does not hold.
+        """
+        broken = self._path.guarantees[0].with_broken_assumption(reason)
+        self._keep(dataclasses.replace(self._path, guarantees=(broken,)))
 
     @abc.abstractmethod
     def release_path(

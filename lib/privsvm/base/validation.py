@@ -172,7 +172,8 @@ def check_training_data(
         X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
     except ValueError as error:
         raise _in_plain_words(error) from None
-    check_classification_targets(y)
+    # Of labels in a declared set it would refuse some, such as 0.5, depending on the other rows.
+    check_classification_targets(y if classes is None else np.array(list(classes)))
     if scipy.sparse.issparse(X):
         # Entries stored twice add up, which bounds on the stored numbers would miss. A new matrix is made, since its
         # flags may be older than its entries.

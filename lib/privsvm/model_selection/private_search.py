@@ -20,7 +20,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from privsvm.base.budget import check_search, spend
-from privsvm.base.estimators import PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.estimators import PrivateClassifier, all_or_nothing, noise_streams, randomness_of
 from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
 from privsvm.numerics.noise_source import NoiseSource, Stated
@@ -38,6 +38,7 @@ from privsvm.privacy.events import (
     leaves,
     relation_factor,
 )
+from privsvm.privacy.facts import merged
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
@@ -101,18 +102,19 @@ class _Plan(NamedTuple):
     noise_scale: float
     candidates: list[dict[str, Any]]
     # Of the training, by candidate.
-    events: list[Event]
+    guarantees: list[Guarantee]
     # Of the whole.
     event: Event
 
 
 class _Outcome(NamedTuple):
-    """What a run releases."""
+    """What a run releases; a training that failed is an outcome too, below all others."""
 
-    right: int
+    right: float
     estimator: PrivateClassifier
-    path: ReleasedPath
+    path: ReleasedPath | None
     candidate: dict[str, Any]
+    problem: str = ""
 
 
 class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -212,6 +214,11 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ValueError
             If a parameter is out of range, the budget too small, or nothing could be proved of a candidate.
         """
+        with all_or_nothing(self):
+            self._search(X, y)
+        return self
+
+    def _search(self, X: Any, y: Any) -> None:
         streams = noise_streams(self.random_state, self)
         self._check_parameters()
         check_search(self.estimator.allow_composition)
@@ -228,12 +235,13 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 if best is None or found.right > best.right:
                     best = found
         assert best is not None
-        guarantee = self._guarantee(plan, best.path.guarantees[0])
+        guarantee = self._guarantee(plan, plan.guarantees[0] if best.path is None else best.path.guarantees[0])
         if guarantee.status == "claimed":
             check_consent(consent, f"nothing is proved: {guarantee.reason}")
         spend(guarantee)
-        self._keep(best, guarantee, plan)
-        return self
+        if best.path is None:
+            raise ValueError(best.problem)
+        self._keep(best, best.path, guarantee, plan)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, PrivateClassifier) or "delta" not in self.estimator.declared:
@@ -274,10 +282,13 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         estimator: PrivateClassifier = clone(self.estimator).set_params(**candidate, delta=float(self.delta))
         return estimator
 
-    def _planned_event(self, candidate: dict[str, Any], epsilon: float, n_features: int, n_rows: int) -> Event:
-        """Event of one candidate's training; of made-up rows, since it follows from public numbers."""
+    def _planned(self, candidate: dict[str, Any], epsilon: float, n_features: int, n_rows: int) -> Guarantee:
+        """Record of one candidate's training; of made-up rows, since it follows from public numbers."""
         estimator = self._candidate(candidate)
-        if "n_rows" in estimator.declared and estimator.n_rows is None:
+        counts = "n_rows" in estimator.declared and estimator.n_rows is None
+        # Who pays for a noisy number of rows under add_remove plans without any.
+        counts = counts and not (estimator.pays_for_counts and estimator.neighbours == "add_remove")
+        if counts:
             estimator.set_params(n_rows=n_rows)
         path = estimator.release_path(
             np.zeros((len(self.classes_), n_features)),
@@ -286,10 +297,15 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             1,
             lambda own, repeat: NoiseSource(bytes(32)),
         )
-        event: Event | None = path.guarantees[0].event
-        if event is None:
+        guarantee: Guarantee = path.guarantees[0]
+        if guarantee.event is None or guarantee.facts is None:
             raise ValueError(f"estimator={self.estimator!r}: its guarantee has no event to account for")
-        return event
+        if not counts:
+            return guarantee
+        return dataclasses.replace(
+            guarantee.with_broken_assumption("not for release: it is that of made-up rows"),
+            facts=dataclasses.replace(guarantee.facts, n_rows="counted", declared_rows=None),
+        )
 
     def _stopped(self, event: Event) -> Event:
         """Event of the best of the runs, from that of one."""
@@ -312,12 +328,13 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         candidates = self._candidates()
 
         def plan(own: float) -> _Plan:
-            events = [self._planned_event(candidate, own, n_features, n_rows) for candidate in candidates]
+            runs = [self._planned(candidate, own, n_features, n_rows) for candidate in candidates]
             share = float(self.score_share)
             # Over the most that a row changes of the count, which is 1 for both relations.
             scale = gaussian_noise_multiplier(own, delta) * math.sqrt((1.0 - share) / share) * _ROUND_UP
-            run = Composed((_one_of(events), Gaussian(relation_factor(neighbours) * scale)))
-            return _Plan(own, scale, candidates, events, self._stopped(run))
+            event = _one_of([run.event for run in runs if run.event is not None])
+            run = Composed((event, Gaussian(relation_factor(neighbours) * scale)))
+            return _Plan(own, scale, candidates, runs, self._stopped(run))
 
         def costs(found: _Plan) -> float:
             return account(found.event, delta, neighbours).epsilon
@@ -346,22 +363,26 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Train one candidate and count with noise what it gets right."""
         candidate = plan.candidates[index]
         estimator = self._candidate(candidate).set_params(epsilon=plan.epsilon)
-        path = estimator.release_path(X, y, [plan.epsilon], 1, lambda own, repeat: source.part("training"))
+        try:
+            path = estimator.release_path(X, y, [plan.epsilon], 1, lambda own, repeat: source.part("training"))
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            # Raised at once, it would tell of a run that is not the best.
+            return _Outcome(-math.inf, estimator, None, candidate, f"{candidate}: {error}")
         path = path.without_seconds()
-        if path.guarantees[0].event != plan.events[index]:
+        if path.guarantees[0].event != plan.guarantees[index].event:
             raise ValueError(f"estimator={self.estimator!r}: its event does not follow from public numbers")
         right = np.array([count_right_rows(path, rows, codes)], dtype=np.int64)
         count = source.part("score").add_rounded_normals(right, plan.noise_scale, Stated(1.0))
         return _Outcome(int(count[0]), estimator, path, candidate)
 
     def _guarantee(self, plan: _Plan, run: Guarantee) -> Guarantee:
-        """Privacy record of the whole; facts and assumptions of a run's training go with it."""
+        """Privacy record of the whole; assumptions of a run's training go with it, and facts of every candidate's."""
         numbers = "Poisson" if self.shape == math.inf else f"truncated negative binomial, shape {float(self.shape):g},"
-        assert run.facts is not None
         _, _, neighbours = run._known
         texts = [text for text in run.assumptions if text not in (ONE_MODEL, NOISE_ASSUMPTION)]
         return grant(
-            facts=run.facts,
+            # The best run tells of all of them: nothing is proved unless it is of every candidate.
+            facts=merged([own.facts for own in plan.guarantees if own.facts is not None]),
             event=plan.event,
             randomness=randomness_of(self.random_state),
             mechanism=f"best of a random number of runs ({numbers} with mean {float(self.mean_runs):g}), each a random "
@@ -384,15 +405,15 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             f"and 6; one run: {run.reference}",
         )
 
-    def _keep(self, best: _Outcome, guarantee: Guarantee, plan: _Plan) -> None:
+    def _keep(self, best: _Outcome, path: ReleasedPath, guarantee: Guarantee, plan: _Plan) -> None:
         """Set the fitted attributes: what the best run released, under the record of the whole."""
         estimator = best.estimator
         estimator.random_state = None
-        estimator._keep(best.path)
-        estimator._path = dataclasses.replace(best.path, epsilons=(float(self.epsilon),), guarantees=(guarantee,))
+        estimator._keep(path)
+        estimator._path = dataclasses.replace(path, epsilons=(float(self.epsilon),), guarantees=(guarantee,))
         for name in {"guarantee_", "privacy_"} & vars(estimator).keys():
             setattr(estimator, name, guarantee)
-        self.best_estimator_, self.best_params_, self.best_score_ = estimator, best.candidate, best.right
+        self.best_estimator_, self.best_params_, self.best_score_ = estimator, best.candidate, int(best.right)
         self.guarantee_, self.run_epsilon_ = guarantee, plan.epsilon
 
     def predict(self, X: Any) -> np.ndarray:

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -19,35 +18,46 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
 )
 
+from privsvm.base.budget import refuse_in_budget
 from privsvm.base.validation import check_consent
 from privsvm.data.public_schema import PublicSchema
 
 __all__ = ["PrivatePipeline", "make_private_pipeline", "private_steps"]
 
-_READ_NO_VALUES = (PublicSchema, FunctionTransformer, Normalizer, Binarizer, PolynomialFeatures)
+# Each number of their result depends on numbers of one row alone, and on nothing that was learnt.
+_READ_NO_VALUES = (PublicSchema, Normalizer, Binarizer, PolynomialFeatures)
+# Number by number, and rounded correctly: other rows change no bit.
+_EXACT_FUNCTIONS = (
+    None, np.absolute, np.ceil, np.fabs, np.floor, np.negative, np.positive, np.rint, np.sign, np.sqrt, np.square,
+    np.trunc,
+)  # fmt: skip
 
 
 def _reads_rows(step: Any) -> bool:
-    """Whether fitting a step reads values of the rows, as far as its declaration tells."""
+    """Whether what a step makes of a row may depend on other rows: so unless its declaration tells otherwise."""
     if step is None or isinstance(step, (str, *_READ_NO_VALUES)) or getattr(step, "reads_no_rows", False):
         return False
+    if isinstance(step, FunctionTransformer):
+        # A function of all rows may well subtract their mean.
+        return not (step.func in _EXACT_FUNCTIONS or getattr(step.func, "reads_no_rows", False))
     if isinstance(step, (OneHotEncoder, OrdinalEncoder)):
-        return isinstance(step.categories, str)
+        # Rare categories are found by counting.
+        counted = step.min_frequency is not None or step.max_categories is not None
+        return isinstance(step.categories, str) or counted
     if isinstance(step, SimpleImputer):
-        # An indicator has a column for each feature that misses a value.
-        return step.strategy != "constant" or step.fill_value is None or step.add_indicator
-    if isinstance(step, RBFSampler):
-        return isinstance(step.gamma, str)
+        # An indicator has a column for each feature that misses a value; one that misses all may be dropped.
+        kept = step.keep_empty_features and not step.add_indicator
+        return step.strategy != "constant" or step.fill_value is None or not kept
     return True
 
 
 def private_steps(steps: Iterable[tuple[Any, ...]]) -> list[str]:
-    """Name the steps that are fitted to private values.
+    """Name the steps that may be fitted to private values.
 
     Parameters
     ----------
     steps : iterable of tuple
-        ``(name, transformer)``, as of a Pipeline; the model is not among them.
+        ``(name, transformer)``, as of a Pipeline, or ``(name, transformer, columns)``; the model is not among them.
 
     Returns
     -------
@@ -55,11 +65,13 @@ def private_steps(steps: Iterable[tuple[Any, ...]]) -> list[str]:
         ``name (class)``.
     """
     found = []
-    for name, step, *_ in steps:
+    for name, step, *columns in steps:
+        if any(map(callable, columns)):
+            found.append(f"{name} (columns chosen by a function of the rows)")
         if isinstance(step, Pipeline):
             found += private_steps(step.steps)
         elif isinstance(step, ColumnTransformer):
-            found += private_steps(step.transformers)
+            found += private_steps([*step.transformers, ("remainder", step.remainder)])
         elif isinstance(step, FeatureUnion):
             found += private_steps(step.transformer_list)
         elif _reads_rows(step):
@@ -71,9 +83,11 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
     """A Pipeline that ends in a private model, and knows which of its steps take the proof away.
 
     Steps that are fitted to the rows (a StandardScaler, say) make the guarantee ``claimed``, which needs
-    ``allow_unsound=True`` of the model. Steps that are declared to be public do not: `PublicSchema`,
-    FunctionTransformer and Normalizer, encoders with given categories, imputers with a given constant, and whatever
-    says ``reads_no_rows``.
+    ``allow_unsound=True`` of the model, and are refused in a `privsvm.Budget`. So does every step of which nobody says
+    otherwise. Those are known to treat each row by itself: `PublicSchema`, Normalizer, Binarizer, PolynomialFeatures;
+    encoders with given categories and no limit on rare ones; imputers with a given constant and
+    ``keep_empty_features=True``; FunctionTransformer with a function of NumPy that rounds each number correctly, such
+    as ``numpy.sqrt``; and whatever has a true attribute ``reads_no_rows``: your word that other rows change no bit.
 
     Attributes
     ----------
@@ -84,13 +98,15 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Fit the steps and the model; see Pipeline."""
         fitted = private_steps(self.steps[:-1])
-        broken = f"fitted to private rows before the model: {', '.join(fitted)}"
-        if fitted:
-            check_consent(getattr(self.steps[-1][1], "allow_unsound", False), f"nothing is proved: {broken}")
-        super().fit(X, y, **params)
+        if not fitted:
+            super().fit(X, y, **params)
+            return self
+        broken = f"may be fitted to private rows before the model: {', '.join(fitted)}"
         model = self.steps[-1][1]
-        if fitted:
-            model.guarantee_ = model.guarantee_.with_broken_assumption(broken)
+        check_consent(getattr(model, "allow_unsound", False), f"nothing is proved: {broken}")
+        refuse_in_budget(broken)
+        super().fit(X, y, **params)
+        model.break_guarantee(broken)
         return self
 
     @property
