@@ -10,6 +10,7 @@ from sklearn.model_selection import FixedThresholdClassifier, train_test_split
 
 from privsvm import PrivateLinearClassifier, recommended
 from privsvm.base import scaled_descent
+from privsvm.base.released import bounded_rows
 from privsvm.base.scaled_descent import Budget
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.pipeline.methods import estimator_class, implementations
@@ -190,6 +191,18 @@ def test_bounds_cut_rows():
     for wrong in ((1.0, -1.0), ([0, 0], [1, 1]), (0, math.nan), ("a", "b")):
         with pytest.raises(ValueError, match="bounds="):
             classifier(bounds=wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("top", [5e-324, 1e-323, 1e-310])
+def test_bounds_as_near_as_numbers_can_be_make_numbers(top):
+    # Their halves are 0 or not exact, and the quotient was no number: a row of 2^63 cells, and no noise hid its count.
+    lower, upper = np.array([0.0, -top, 0.0]), np.array([top, top, 1.0])
+    rows = np.array([[-1.0, -1.0, -1.0], [top, 0.0, 0.5], [1e308, 1e308, 1e308]])
+    np.testing.assert_array_equal(
+        bounded_rows(rows, lower, upper), [[-1.0, -1.0, 0.0], [1.0, 0.0, 0.5], [1.0, 1.0, 1.0]]
+    )
+    model = PrivateLinearClassifier(classes=[0, 1], bounds=(lower, upper), n_rows=3, neighbours="add_remove")
+    assert np.abs(model.fit(rows, [0, 1, 1]).mean_).max() < 1e3
 
 
 def test_a_threshold_moves_the_decision():

@@ -266,20 +266,21 @@ def test_a_search_is_proved_only_if_all_its_candidates_are():
 def test_a_run_that_fails_is_an_outcome_below_the_others(monkeypatch):
     # An exception would tell of a run that is not the best, and is not paid for.
     X, y = scaled(load_wine)
-    release_path, runs = OvRJointGaussianClassifier.release_path, []
+    release_path, failed = OvRJointGaussianClassifier.release_path, []
 
     def sometimes(self, X, y, epsilons, *rest, **more):
-        runs.append(self.C)
         if self.C == 0.01 and len(X) > 3:
+            failed.append(self.C)
             raise ValueError("training diverged")
         return release_path(self, X, y, epsilons, *rest, **more)
 
     monkeypatch.setattr(OvRJointGaussianClassifier, "release_path", sometimes)
-    search = search_for(epsilon=2.0, mean_runs=20.0, random_state=1).fit(X, y)
+    search = search_for(epsilon=2.0, mean_runs=20.0, shape=math.inf).fit(X, y)
+    assert failed
     assert search.best_params_["C"] != 0.01
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget, pytest.raises(ValueError, match="training diverged"):
         search_for(epsilon=2.0, mean_runs=1.5, grid={"C": [0.01]}).fit(X, y)
-    assert budget.spent.epsilon_proved == pytest.approx(search.guarantee_.epsilon_proved, rel=0.01)
+    assert 1.5 < budget.spent.epsilon_proved <= 2.0
 
 
 def test_a_method_that_pays_for_a_number_of_rows_can_be_searched():

@@ -69,3 +69,12 @@ def test_unit_rows_on_grid():
     norms = np.linalg.norm(rows, axis=1)
     assert norms[5] == 0.0
     assert np.delete(norms, 5).min() > 1 - 1e-5
+
+
+def test_rows_that_are_none_leave_nothing():
+    # As whole numbers they would be -2^63, whose square is 0: longer than any row, and not found to be.
+    rows = np.array([[np.nan, 1.0], [1.0, np.inf], [-np.inf, 0.0], [0.0, np.nan], [3.0, 4.0]])
+    cells, constants, _ = unit_cells(rows, 0.5)
+    assert not cells[:4].any()
+    assert not constants[:4].any()
+    assert cells[4].all()

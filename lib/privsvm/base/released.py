@@ -288,6 +288,9 @@ def bounded_rows(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.n
     if lower.size == 0:
         return rows
     stays = (lower == 0.0) & (upper == 1.0)
+    # So that halves of tiny bounds are exact.
+    tiny = np.where(np.maximum(np.abs(lower), np.abs(upper)) < 2.0**-500, 2.0**500, 1.0)
+    rows, lower, upper = np.clip(rows, lower, upper) * tiny, lower * tiny, upper * tiny
     cut = np.clip(rows, lower, upper)
     half = np.where(upper > lower, upper / 2.0 - lower / 2.0, 1.0)
     # In halves, so that no difference overflows.

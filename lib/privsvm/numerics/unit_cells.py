@@ -47,6 +47,12 @@ def _set_unit_cells(values, starts, constant, cells, constants, norms):
         for j in range(first, end):
             scaled = values[j] * once * again
             total += scaled * scaled
+        if not total < np.inf:
+            # No row, whatever made it: a number that is none has no whole number either.
+            constants[i], norms[i] = 0.0, 0.0
+            for j in range(first, end):
+                cells[j] = 0.0
+            continue
         root = math.sqrt(total)
         norms[i] = min(math.ldexp(root, exponent), LONGEST)
         factor = CELLS / root
@@ -77,7 +83,8 @@ def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarr
     Returns
     -------
     cells : ndarray or CSR matrix (n, d)
-        Whole numbers. With that of the constant feature, their squares add up to at most 2^40. Rows of zeros stay.
+        Whole numbers. With that of the constant feature, their squares add up to at most 2^40. Rows of zeros stay, and
+        rows with numbers that are not finite become such.
     constants : ndarray (n,)
         Whole numbers of the constant feature.
     norms : ndarray (n,)
