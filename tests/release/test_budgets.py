@@ -181,7 +181,7 @@ def test_rows_drawn_twice_for_one_fit_are_refused_where_fits_are_counted():
 
 def test_worker_processes_that_are_older_than_a_budget_count_for_it():
     def known():
-        return set(joblib.Parallel(n_jobs=2)(joblib.delayed(os.environ.get)("PRIVSVM_BUDGET") for _ in range(4)))
+        return set(joblib.Parallel(n_jobs=2)(joblib.delayed(os.getenv)("PRIVSVM_BUDGET") for _ in range(4)))
 
     assert known() == {None}
     with Budget(epsilon=9, delta=1e-5, verbose=False):
