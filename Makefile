@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test mutants fuzz wheel audit coverage docs ui sync track bench utility reproduce pages lint lock check forget clean
+.PHONY: help run test mutants fuzz wheel audit coverage docs ui sync track bench utility reproduce draws pages lint lock check forget clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,8 +93,16 @@ utility: $(VENV)/ready  ## Measure accuracy beside other libraries on real sets:
 audit: $(VENV)/ready  ## Audit the releases of all private methods with a million draws a cell: docs/auditing.md
 	python bench/audit/run.py --draws $(or $(DRAWS),1000000)
 
-reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." chooses): reports/reproduce/index.html
+reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." or PAPER=, TABLE=, DATASETS= choose): reports/reproduce/index.html
+ifneq ($(PAPER)$(DATASETS),)
+	python -m reproduce $(PAPER)$(if $(TABLE),_$(TABLE)) $(if $(DATASETS),--datasets $(DATASETS))
+	python -m reproduce.index
+else
 	snakemake -s reproduce/Snakefile --cores $(CORES) $(if $(EXPERIMENTS),--config experiments="$(EXPERIMENTS)")
+endif
+
+draws: $(VENV)/ready  ## Draw the distributions of printed numbers anew (PAPER= and DATASETS= choose; resumable, hours in all)
+	python -m reproduce.draws $(PAPER) $(if $(DATASETS),--datasets $(DATASETS))
 
 pages: $(VENV)/ready  ## Write the papers' pages from the committed tables, without data or training
 	python -m reproduce --tables-only

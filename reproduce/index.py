@@ -1,25 +1,41 @@
-"""Write the list of all experiments, with their verdicts: reports/reproduce/index.html."""
+"""Write the papers' pages and the list of all experiments from committed files: reports/reproduce/index.html."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import pkgutil
 from pathlib import Path
 
-from privsvm.files import write_text
+from privsvm.files import read_json, write_text
 from privsvm.pipeline.stage import run
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Read the tables there are and write the page."""
+    """Judge what the papers print by the distributions there are, and write rows and pages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", default="reports/reproduce", metavar="FOLDER", help="where the tables are")
     options = parser.parse_args(argv)
 
     from privsvm.reproduction.page import index_page
+    from privsvm.reproduction.paper_page import paper_page
     from privsvm.reproduction.papers import find_experiments
+    from privsvm.reproduction.printed import judge_paper, printed_csv
 
+    here, reports = Path(__file__).parent, Path(options.reports)
+    names = sorted(
+        item.name for item in pkgutil.iter_modules([str(here)]) if (here / item.name / "printed.py").exists()
+    )
+    place = reports / "distributions" / "origins.json"
+    # Tables of changed settings have no distributions, and no verdicts on what is printed.
+    papers = [importlib.import_module(f"reproduce.{name}.printed").PAPER for name in names if place.exists()]
+    judged = [judge_paper(paper, here / paper.name, reports) for paper in papers]
+    origins = read_json(place) if place.exists() else {}
+    for own in judged:
+        write_text(reports / "printed" / f"{own.paper.name}.csv", printed_csv(own))
+        write_text(reports / f"{own.paper.name}.html", paper_page(own, origins))
     experiments = list(find_experiments("reproduce").values())
-    write_text(Path(options.reports) / "index.html", index_page(experiments, options.reports))
+    write_text(reports / "index.html", index_page(experiments, reports, judged))
 
 
 if __name__ == "__main__":

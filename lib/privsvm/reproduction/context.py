@@ -80,12 +80,19 @@ class Context:
         object
             The result as read from JSON, whether it was stored or just computed.
         """
-        identity = {"code": self.code, "experiment": self.experiment, "key": dict(key)}
-        name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:24]
-        path = self.folder / "parts" / self.experiment / f"{name}.json"
+        identity, path = self._place(key)
         if not path.exists():
             write_json(path, {**identity, "result": compute()}, indent=None)
         return read_json(path)["result"]
+
+    def has(self, key: Mapping[str, Any]) -> bool:
+        """Whether a partial result is stored."""
+        return self._place(key)[1].exists()
+
+    def _place(self, key: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+        identity = {"code": self.code, "experiment": self.experiment, "key": dict(key)}
+        name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:24]
+        return identity, self.folder / "parts" / self.experiment / f"{name}.json"
 
     def parts(self, parameters: Mapping[str, Any], count: str, name: str, compute: Callable[[int], Any]) -> list[Any]:
         """Return as many partial results as a parameter says; one more costs only itself.

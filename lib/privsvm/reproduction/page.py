@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from privsvm.reporting.page import chart_library, short_number
 from privsvm.reproduction.comparison import VERDICTS, Row, count_verdicts, read_rows
 from privsvm.reproduction.experiment import Experiment, Report
+from privsvm.reproduction.judging import VERDICTS as MEANINGS
+from privsvm.reproduction.paper_page import summary
+from privsvm.reproduction.printed import PrintedPaper
+from privsvm.reproduction.rendering import environment
 
 __all__ = ["experiment_page", "index_page"]
 
-_TEMPLATES = Path(__file__).with_name("templates")
-_REPORT_TEMPLATES = Path(__file__).parents[1] / "reporting" / "templates"
-
 # What makes a row of the overview of a table that is too long to read.
 _OVERVIEW = 60
-
-
-@functools.cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([_TEMPLATES, _REPORT_TEMPLATES]),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters["short"] = functools.partial(short_number, digits=4)
-    return environment
 
 
 def _overview(rows: Sequence[Row]) -> dict[str, Any] | None:
@@ -103,7 +88,7 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
     report = dataclasses.replace(report, figures=drawn)
     figures = [{"data": figure.data, "layout": figure.layout} for figure in report.figures]
     return (
-        _environment()
+        environment()
         .get_template("experiment.html.jinja")
         .render(
             experiment=experiment,
@@ -152,7 +137,7 @@ def _paper_entry(paper: str, entries: Sequence[dict[str, Any]]) -> dict[str, Any
     }
 
 
-def index_page(experiments: Sequence[Experiment], reports: str | Path) -> str:
+def index_page(experiments: Sequence[Experiment], reports: str | Path, judged: Sequence[PrintedPaper] = ()) -> str:
     """Render the overview: a line for each paper, then every table as a map of its verdicts.
 
     Parameters
@@ -161,6 +146,8 @@ def index_page(experiments: Sequence[Experiment], reports: str | Path) -> str:
         All experiments; one without a table counts as not run.
     reports : path-like
         Folder of their tables and pages.
+    judged : sequence of PrintedPaper
+        Papers with a verdict on everything that they print, for the first part.
 
     Returns
     -------
@@ -184,7 +171,12 @@ def index_page(experiments: Sequence[Experiment], reports: str | Path) -> str:
         }
         papers.setdefault(experiment.paper, []).append(entry)
     return (
-        _environment()
+        environment()
         .get_template("index.html.jinja")
-        .render(papers=[_paper_entry(*item) for item in papers.items()], verdicts=VERDICTS)
+        .render(
+            papers=[_paper_entry(*item) for item in papers.items()],
+            verdicts=VERDICTS,
+            judged=[summary(own) for own in judged],
+            meanings=MEANINGS,
+        )
     )

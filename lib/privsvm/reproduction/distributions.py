@@ -1,0 +1,242 @@
+"""What a paper would print if our implementation were its program: the distribution of each printed number."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import scipy.stats
+
+__all__ = [
+    "LEVELS",
+    "Distribution",
+    "decimals_of",
+    "distributions_csv",
+    "merge_distributions",
+    "of_mean",
+    "of_parts",
+    "of_whole",
+    "read_distributions",
+]
+
+# Probabilities of the quantiles that are kept.
+LEVELS = (
+    0.0, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999,
+    1.0,
+)  # fmt: skip
+_MIDDLE = LEVELS.index(0.5)
+_COLUMNS = ("cell", "statistic", "runs", "origin", "unit", "fresh", "median", *(f"q{level:g}" for level in LEVELS))
+
+# Draws of a statistic that stand for its distribution.
+_SAMPLES = 4000
+# With fewer runs the mean is taken to be normal, and what the runs do not know of it is Student's.
+_FEW = 100
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """Distribution of one printed number under our implementation.
+
+    Attributes
+    ----------
+    cell : str
+        Identifier of the printed number.
+    statistic : str
+        What the number is taken to be, such as "mean of 5 runs".
+    runs : int
+        Runs that stand behind it.
+    origin : str
+        Key of the machine, the libraries and the code that made it.
+    unit : float
+        Of the last printed digit.
+    fresh : tuple of float
+        Values of the statistic by runs that the quantiles do not rest on.
+    quantiles : tuple of float
+        At `LEVELS`.
+    """
+
+    cell: str
+    statistic: str
+    runs: int
+    origin: str
+    unit: float
+    fresh: tuple[float, ...]
+    quantiles: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """Its median."""
+        return self.quantiles[_MIDDLE]
+
+    def below(self, value: float, or_at: bool = False) -> float:
+        """Probability of a smaller value, or of one that is not larger."""
+        edges = np.asarray(self.quantiles)
+        place = int(np.searchsorted(edges, value, side="right" if or_at else "left"))
+        if place == 0 or place == len(LEVELS):
+            return 0.0 if place == 0 else 1.0
+        low, high = edges[place - 1], edges[place]
+        share = (value - low) / (high - low) if high > low else 1.0
+        return float(LEVELS[place - 1] + share * (LEVELS[place] - LEVELS[place - 1]))
+
+    def tail(self, value: float) -> float:
+        """Probability of a value at least as far out on the same side, by a tail of Student's form.
+
+        Its scale is that of the outer part of the same side, so a skew one keeps its skew.
+        """
+        upper = value > self.median
+        level = 0.975 if upper else 0.025
+        scale = abs(self.quantiles[LEVELS.index(level)] - self.median) / scipy.stats.norm.ppf(0.975)
+        if scale == 0.0:
+            return 1.0 / (self.runs + 1) if value != self.median else 0.5
+        return float(scipy.stats.t.sf(abs(value - self.median) / scale, max(min(self.runs, 60) - 1, 1)))
+
+
+def decimals_of(printed: str) -> int:
+    """Count the digits behind the point of a printed number."""
+    return len(printed.partition(".")[2])
+
+
+def _quantiles(samples: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.quantile(np.asarray(samples, dtype=np.float64), LEVELS))
+
+
+def of_whole(samples: Sequence[float]) -> tuple[float, ...]:
+    """Quantiles of draws of the printed number itself."""
+    return _quantiles(np.asarray(samples))
+
+
+def of_mean(
+    singles: Sequence[float], size: int, rng: np.random.Generator, spread: int | None = None, samples: int = _SAMPLES
+) -> tuple[float, ...]:
+    """Quantiles of the mean of some runs, from single runs, with what these leave unknown.
+
+    Parameters
+    ----------
+    singles : sequence of float (n,)
+        Results of single runs.
+    size : int
+        Runs whose mean is printed.
+    rng : numpy.random.Generator
+        Draws.
+    spread : int or None
+        None for the mean; else the standard deviation, with ``size - spread`` degrees of freedom.
+    samples : int
+        Draws of the mean that stand for its distribution.
+
+    Returns
+    -------
+    tuple of float
+        At `LEVELS`.
+    """
+    values = np.asarray(singles, dtype=np.float64)
+    if values.size >= _FEW:
+        # Polya's urn: further runs as the seen ones leave them.
+        weights = rng.exponential(size=(samples, values.size))
+        cumulated = np.cumsum(weights, axis=1)
+        cumulated /= cumulated[:, -1:]
+        drawn = np.empty((samples, size))
+        for column in range(size):
+            drawn[:, column] = values[np.minimum((cumulated < rng.random((samples, 1))).sum(axis=1), values.size - 1)]
+        return _quantiles(drawn.mean(axis=1) if spread is None else drawn.std(axis=1, ddof=spread))
+    deviation, freedom = float(values.std(ddof=1)), values.size - 1
+    levels = np.clip(LEVELS, 1e-4, 1.0 - 1e-4)
+    if spread is None:
+        factor = deviation * math.sqrt(1.0 / size + 1.0 / values.size)
+        return tuple(float(values.mean() + factor * item) for item in scipy.stats.t.ppf(levels, freedom))
+    ratios = scipy.stats.f.ppf(levels, size - 1, freedom) * (size - 1) / (size - spread)
+    return tuple(float(deviation * math.sqrt(item)) for item in ratios)
+
+
+def of_parts(values: np.ndarray, rng: np.random.Generator, spread: int | None = None) -> tuple[float, ...]:
+    """Quantiles of the mean (or standard deviation, see `of_mean`) over parts, each with draws of its own.
+
+    Parameters
+    ----------
+    values : ndarray (n, parts)
+        Draws of each part, which are independent of those of the others.
+    rng : numpy.random.Generator
+        Combines them.
+    spread : int or None
+        As in `of_mean`.
+
+    Returns
+    -------
+    tuple of float
+        At `LEVELS`.
+    """
+    n, parts = values.shape
+    drawn = values[rng.integers(n, size=(_SAMPLES, parts)), np.arange(parts)]
+    return _quantiles(drawn.mean(axis=1) if spread is None else drawn.std(axis=1, ddof=spread))
+
+
+def _short(number: float, digits: int = 3) -> str:
+    return f"{number + 0.0:.{digits}g}"
+
+
+def distributions_csv(distributions: Iterable[Distribution]) -> str:
+    """Write distributions as CSV text: medians in full, other quantiles as their distance from it in printed units."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for item in distributions:
+        median = float(_short(item.median, 7))
+        offsets = [_short(round((value - median) / item.unit, 1)) for value in item.quantiles]
+        fresh = " ".join(_short(value, 6) for value in item.fresh)
+        writer.writerow(
+            [item.cell, item.statistic, item.runs, item.origin, f"{item.unit:g}", fresh, _short(median, 7), *offsets]
+        )
+    return buffer.getvalue()
+
+
+def read_distributions(path: str | Path) -> dict[str, Distribution]:
+    """Read what `distributions_csv` wrote; without the file there is none."""
+    if not Path(path).exists():
+        return {}
+    found = {}
+    with open(path, encoding="utf-8", newline="") as handle:
+        for record in csv.DictReader(handle):
+            unit, median = float(record["unit"]), float(record["median"])
+            found[record["cell"]] = Distribution(
+                cell=record["cell"],
+                statistic=record["statistic"],
+                runs=int(record["runs"]),
+                origin=record["origin"],
+                unit=unit,
+                fresh=tuple(float(value) for value in record["fresh"].split()),
+                quantiles=tuple(median + unit * float(record[f"q{level:g}"]) for level in LEVELS),
+            )
+    return found
+
+
+def merge_distributions(earlier: Mapping[str, str], present: Iterable[Distribution]) -> str:
+    """Write a table with some cells new and the lines of all others as they were.
+
+    Parameters
+    ----------
+    earlier : mapping
+        Cell to its line, without the end of line.
+    present : iterable of Distribution
+        What was drawn now.
+
+    Returns
+    -------
+    str
+        CSV text, by cell.
+    """
+    header, *lines = distributions_csv(sorted(present, key=lambda item: item.cell)).splitlines()
+    own = {next(csv.reader([line]))[0]: line for line in lines}
+    together = {**earlier, **own}
+    return "\n".join([header, *(together[cell] for cell in sorted(together))]) + "\n"
+
+
+def lines_by_cell(path: str | Path) -> dict[str, str]:
+    """Read the lines of a table by cell, as they stand."""
+    if not Path(path).exists():
+        return {}
+    _, *lines = Path(path).read_text(encoding="utf-8").splitlines()
+    return {next(csv.reader([line]))[0]: line for line in lines}

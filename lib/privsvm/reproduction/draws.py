@@ -1,0 +1,212 @@
+"""Run an experiment's random parts again and again, in pieces that are kept, and sum them up as distributions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsvm.digests import canonical_json
+from privsvm.files import read_json, write_json, write_text
+from privsvm.numerics.streams import seeded_stream
+from privsvm.pipeline.sources import closure_digest
+from privsvm.reproduction.context import Context, MissingError
+from privsvm.reproduction.distributions import (
+    Distribution,
+    lines_by_cell,
+    merge_distributions,
+    of_mean,
+    of_parts,
+    of_whole,
+)
+
+__all__ = ["Draws", "origin_of_here", "run_draws"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Draws:
+    """Random results of one dataset and setting.
+
+    Attributes
+    ----------
+    experiment : str
+        Whose numbers these are; names the file of distributions.
+    name, dataset : str
+        Name among the experiment's draws, and the paper's name of the data.
+    run : str
+        ``module:function`` with ``(parameters, context, piece) -> {cell: values}``: one value for each run, or for
+        each run a list with one value for each part.
+    parameters : mapping
+        All that the results depend on.
+    pieces : int
+        How many pieces there are by default.
+    combine : str
+        What is printed: "mean" (of `size` runs), "parts" (mean over the parts), "whole" (the value itself) or
+        "exact" (the same in every run).
+    size : int
+        Runs, or parts, behind a printed number.
+    spread : int or None
+        Also the standard deviation, as ``<cell> SD``, with this number of degrees of freedom taken off.
+    unit : callable
+        Cell to the unit of its last printed digit.
+    """
+
+    experiment: str
+    name: str
+    dataset: str
+    run: str
+    parameters: Mapping[str, Any]
+    pieces: int
+    combine: str
+    size: int
+    unit: Callable[[str], float]
+    spread: int | None = None
+
+    @property
+    def statistic(self) -> str:
+        """What is printed, in words."""
+        return {
+            "mean": f"mean of {self.size} runs",
+            "parts": f"mean of {self.size} splits",
+            "whole": "one value",
+            "exact": "exact",
+        }[self.combine]
+
+
+def origin_of_here(code: str, seed: int) -> dict[str, str]:
+    """Say where numbers come from: the machine, its libraries, and the code."""
+    import numba
+    import scipy
+    import sklearn
+    from threadpoolctl import threadpool_info
+
+    model = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    blas = sorted({f"{item['internal_api']} {item['version']}" for item in threadpool_info()})
+    return {
+        "processor": model,
+        "cores": str(os.cpu_count()),
+        "system": f"{platform.system()} {platform.machine()}",
+        "BLAS": ", ".join(blas),
+        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "numba": numba.__version__,
+        "code": code,
+        "seed": str(seed),
+    }
+
+
+def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str) -> list[Distribution]:
+    """Distributions of a cell's mean and, where it is printed, of its standard deviation."""
+    size = draws.size
+    # The first runs are kept apart, to be judged like the paper's numbers.
+    apart = {"mean": 2 * size, "parts": min(2, len(values) // 10), "whole": min(10, len(values) // 10), "exact": 0}[
+        draws.combine
+    ]
+    if draws.combine == "mean" and len(values) < 6 * size:
+        apart = size if len(values) >= 3 * size else 0
+    held, kept = values[:apart], values[apart:]
+    found = []
+    for spread in (None,) if draws.spread is None else (None, draws.spread):
+        rng = seeded_stream(20260, "distribution", cell, spread or 0)
+
+        def sum_up(block: np.ndarray, spread: int | None = spread) -> float:
+            return float(block.mean() if spread is None else block.std(ddof=spread))
+
+        if draws.combine == "mean":
+            quantiles = of_mean(kept.tolist(), size, rng, spread)
+            fresh = [sum_up(block) for block in held.reshape(-1, size)]
+        elif draws.combine == "parts":
+            quantiles, fresh = of_parts(kept, rng, spread), [sum_up(block) for block in held]
+        else:
+            quantiles, fresh = of_whole(kept.tolist()), held.tolist()
+        statistic = draws.statistic if spread is None else draws.statistic.replace("mean", "standard deviation")
+        found.append(
+            Distribution(
+                cell=cell if spread is None else f"{cell} SD",
+                statistic=statistic,
+                runs=len(kept),
+                origin=origin,
+                unit=draws.unit(cell),
+                fresh=tuple(fresh),
+                quantiles=quantiles,
+            )
+        )
+    return found
+
+
+def run_draws(
+    chosen: Iterable[Draws],
+    folder: str | Path,
+    reports: str | Path,
+    seconds: float | None = None,
+    share: float = 1.0,
+    say: Callable[[str], None] | None = None,
+) -> None:
+    """Make the pieces that are not there yet, and write what all of them give.
+
+    Parameters
+    ----------
+    chosen : iterable of Draws
+        What to run.
+    folder : path-like
+        Where pieces are kept.
+    reports : path-like
+        Folder of the distributions: ``<experiment>.csv``; cells that were not drawn keep their bytes.
+    seconds : float or None
+        Start no further piece after so long.
+    share : float, default=1
+        Of the pieces of each.
+    say : callable or None
+        Takes a line on progress; None prints it to standard error.
+    """
+    say = functools.partial(print, file=sys.stderr, flush=True) if say is None else say
+    started = time.monotonic()
+    for draws in chosen:
+        module, function = draws.run.split(":")
+        code = closure_digest(module, "privsvm.reproduction.context")
+        context = Context(f"{draws.experiment}_draws", folder, code)
+        run = getattr(__import__(module, fromlist=[function]), function)
+        pieces: list[Mapping[str, Sequence[Any]]] = []
+        for piece in range(max(1, round(share * draws.pieces))):
+            key = {"name": draws.name, "parameters": draws.parameters, "piece": piece}
+            if seconds is not None and time.monotonic() - started > seconds and not context.has(key):
+                break
+            try:
+                pieces.append(context.part(key, functools.partial(run, draws.parameters, context, piece)))
+            except MissingError as error:
+                say(f"{draws.experiment} {draws.name}: {error}")
+                break
+        if not pieces:
+            continue
+        origin = origin_of_here(code[:16], int(draws.parameters["seed"]))
+        name = hashlib.sha256(canonical_json(origin).encode()).hexdigest()[:6]
+        found = [
+            distribution
+            for cell in pieces[0]
+            for distribution in _summary(draws, cell, np.concatenate([np.asarray(own[cell]) for own in pieces]), name)
+        ]
+        _keep_origin(Path(reports) / "origins.json", name, origin)
+        place = Path(reports) / f"{draws.experiment}.csv"
+        write_text(place, merge_distributions(lines_by_cell(place), found))
+        say(f"{draws.experiment} {draws.name}: {len(pieces)} pieces, {time.monotonic() - started:.0f} s")
+
+
+def _keep_origin(path: Path, name: str, origin: Mapping[str, str]) -> None:
+    known = read_json(path) if path.exists() else {}
+    if known.get(name) != origin:
+        write_json(path, dict(sorted({**known, name: dict(origin)}.items())))

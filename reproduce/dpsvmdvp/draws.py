@@ -1,0 +1,226 @@
+"""Draws of noise behind Figures 1 to 6: one exact solution for each training set, and many draws around it.
+
+Also readings of the precision of the errors E_i and of the offset inside them: it decides how much noise there is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privsvm.methods.dpsvmdvp import laplace_scales
+from privsvm.reproduction.context import Context
+from privsvm.reproduction.draws import Draws
+from privsvm.solvers.c_svc import CSVCSolution
+from privsvm.solvers.kernels import kernel_matrix
+from privsvm.solvers.smo import solve_smo
+from reproduce.dpsvmdvp.experiments import (
+    BUDGET_SETTINGS,
+    FEATURES_SETTINGS,
+    SIZE_SETTINGS,
+    budget_jobs,
+    features_jobs,
+    size_jobs,
+)
+from reproduce.dpsvmdvp.report import knees
+from reproduce.dpsvmdvp.runs import _data
+
+_BLOCK = 4_000_000
+# Test rows that are drawn where there are more: the standard error of an accuracy is then 0.2 %.
+N_TEST = 20_000
+RUNS, SIZE = 306, 3
+
+# Kernel values behind f(x_i), behind the offset inside E_i, and behind training.
+READINGS = ("trained single, f double", "all double", "all single", "LIBSVM's own gradient")
+
+
+class _Trained(NamedTuple):
+    """Around one exact solution: scores of the test rows, and what noise on the free dual variables adds to them."""
+
+    scores: np.ndarray
+    kernel: np.ndarray
+    signs: np.ndarray
+    test_signs: np.ndarray
+    errors: dict[str, np.ndarray]
+
+
+def unit(cell: str) -> float:
+    """Return the unit of the last digit that the paper's text prints."""
+    if cell.endswith("knee"):
+        return 1e-4
+    return 1e-4 if "n_features" in cell else 1e-2
+
+
+def _errors(
+    support_kernel: Callable[[slice], np.ndarray], coef: np.ndarray, signs: np.ndarray, free: np.ndarray
+) -> dict[str, np.ndarray]:
+    """E_i of the free support vectors by the readings that evaluate f anew."""
+    exact, rounded = np.empty(signs.size), np.empty(signs.size)
+    block = max(1, _BLOCK // max(1, signs.size))
+    for start in range(0, signs.size, block):
+        part = slice(start, start + block)
+        kernel = support_kernel(part)
+        exact[part] = kernel @ coef
+        rounded[part] = kernel.astype(np.float32).astype(np.float64) @ coef
+    offset = {"double": float((exact - signs)[free].mean()), "single": float((rounded - signs)[free].mean())}
+    return {
+        READINGS[0]: (exact - offset["single"] - signs)[free],
+        READINGS[1]: (exact - offset["double"] - signs)[free],
+        READINGS[2]: (rounded - offset["single"] - signs)[free],
+    }
+
+
+def _train(parameters: Mapping[str, Any], context: Context) -> _Trained:
+    X, signs, Z, Z_signs = _data(parameters, context)
+    gamma, C = parameters["gamma"] or 1.0 / X.shape[1], float(parameters["C"])
+    solution: CSVCSolution = solve_smo(
+        X, signs, np.full(signs.size, C), gamma=gamma, tol=parameters["tol"], cache_size=600.0
+    )
+    support = np.flatnonzero(solution.alpha > 0)
+    alpha, own = solution.alpha[support], signs[support]
+    free = alpha < C
+    vectors, coef = X[support], alpha * own
+
+    def kernel_of(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return kernel_matrix(rows, columns, "rbf", gamma, 3, 0.0)
+
+    errors = _errors(lambda part: kernel_of(vectors[part], vectors), coef, own, free)
+    errors[READINGS[3]] = (own * solution.gradient[support] - solution.rho)[free]
+    scores = np.empty(Z_signs.size)
+    block = max(1, _BLOCK // max(1, support.size))
+    for start in range(0, Z_signs.size, block):
+        part = slice(start, start + block)
+        scores[part] = kernel_of(Z[part], vectors) @ coef - solution.rho
+    kernel = kernel_of(Z, vectors[free]).astype(np.float32)
+    return _Trained(scores, kernel, own[free], Z_signs, errors)
+
+
+def _noisy_accuracies(
+    trained: _Trained, scales: np.ndarray, epsilon: float, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Accuracies of models with noise on the free dual variables."""
+    found = []
+    for start in range(0, runs, 51):
+        noise = rng.laplace(size=(scales.size, min(51, runs - start))) * (trained.signs * scales / epsilon)[:, None]
+        with np.errstate(over="ignore"):
+            scores = trained.scores[:, None] + trained.kernel @ noise.astype(np.float32)
+        found.append(np.mean((scores > 0) == (trained.test_signs > 0)[:, None], axis=0))
+    return np.concatenate(found)
+
+
+def accuracies(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Accuracies of many draws, at each epsilon.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Of a job of Figures 1 to 6 (see `reproduce.dpsvmdvp.runs.accuracies`), with ``cells``: epsilon as text to the
+        cells that have it, ``runs``.
+    context : Context
+        Data, streams.
+    piece : int
+        Further noise.
+
+    Returns
+    -------
+    dict
+        Cell to accuracies of single draws. Where curves are asked for (``knees``), cells of knees to the knees of
+        means of three draws.
+    """
+    trained = _train(parameters, context)
+    scales = laplace_scales(trained.errors[READINGS[0]], parameters["C"], 1.0, "signed")
+    exact = float(np.mean((trained.scores > 0) == (trained.test_signs > 0)))
+    found: dict[str, list[float]] = {}
+    for cell in parameters["exact"]:
+        found[cell] = [exact] * parameters["runs"]
+    curve = []
+    for epsilon in parameters["epsilons"]:
+        rng = context.stream(parameters["seed"], parameters["name"], epsilon, piece)
+        values = _noisy_accuracies(trained, scales, epsilon, parameters["runs"], rng)
+        curve.append(values)
+        for cell in parameters["cells"].get(f"{epsilon:g}", []):
+            found[cell] = values.tolist()
+    if parameters["knees"]:
+        means = np.asarray(curve).reshape(len(curve), -1, SIZE).mean(axis=2)
+        both = [knees(parameters["epsilons"], column, exact) for column in means.T]
+        for index, name in enumerate(("lower knee", "upper knee")):
+            # Without a knee on the grid it lies below, or above.
+            beyond = float((parameters["epsilons"][0] / 2, 2 * parameters["epsilons"][-1])[index])
+            found[f"{parameters['dataset']}/DPSVMDVP//{name}"] = [
+                beyond if (own := pair[index]) is None else own for pair in both
+            ]
+    return found
+
+
+def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Accuracies at one epsilon under each reading of the precision, and how large the errors and the noise are.
+
+    Parameters
+    ----------
+    parameters, context, piece
+        As for `accuracies`.
+
+    Returns
+    -------
+    dict
+        ``<dataset>/<reading>/epsilon=.../accuracy`` to accuracies; ``.../median scale`` and ``.../sum of errors``
+        to as many equal numbers.
+    """
+    trained, runs, epsilon = _train(parameters, context), parameters["runs"], parameters["epsilons"][0]
+    found = {}
+    for reading in READINGS:
+        errors = trained.errors[reading]
+        scales = laplace_scales(errors, parameters["C"], 1.0, "signed")
+        rng = context.stream(parameters["seed"], parameters["name"], reading, epsilon, piece)
+        place = f"{parameters['dataset']}/{reading}/epsilon={epsilon:g}"
+        found[f"{place}/accuracy"] = _noisy_accuracies(trained, scales, epsilon, runs, rng).tolist()
+        found[f"{place}/log10 of the median scale"] = [math.log10(float(np.median(scales)) / epsilon)] * runs
+        found[f"{place}/log10 of the sum of errors"] = [math.log10(max(abs(float(errors.sum())), 1e-18))] * runs
+    return found
+
+
+def _one(experiment: str, name: str, job: Mapping[str, Any], run: str, **changes: Any) -> Draws:
+    keep = ("dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order")
+    parameters = {
+        **{key: job[key] for key in keep}, "n_test": N_TEST, "epsilons": [0.1], "runs": RUNS, "cells": {}, "exact": [],
+        "knees": False, "name": name, **changes,
+    }  # fmt: skip
+    return Draws(
+        experiment=experiment, name=name, dataset=job["dataset"], run=f"reproduce.dpsvmdvp.draws:{run}",
+        parameters=parameters, pieces=1, combine="mean", size=SIZE, unit=unit,
+    )  # fmt: skip
+
+
+def _draws() -> list[Draws]:
+    found = []
+    jobs = budget_jobs(BUDGET_SETTINGS)
+    for dataset in ("splice", "cod-rna"):
+        job = jobs[f"{dataset}.none.C-1"]
+        place = f"{dataset}/DPSVMDVP"
+        cells = {"0.001": [f"{place}/epsilon<=0.001/accuracy"]} if dataset == "cod-rna" else {}
+        found.append(
+            _one("dpsvmdvp_budget", f"{dataset}.budget", job, "accuracies", epsilons=BUDGET_SETTINGS["epsilons"],
+                 cells=cells, exact=[f"{dataset}/SVM//accuracy"])
+        )  # fmt: skip
+        own = _one(
+            "dpsvmdvp_budget", f"{dataset}.knees", job, "accuracies", epsilons=BUDGET_SETTINGS["epsilons"], knees=True
+        )
+        found.append(dataclasses.replace(own, combine="whole", size=1))
+        found.append(_one("dpsvmdvp_readings", f"{dataset}.readings", job, "readings"))
+    for experiment, jobs, key in (
+        ("dpsvmdvp_size", size_jobs(SIZE_SETTINGS), "n_train"),
+        ("dpsvmdvp_features", features_jobs(FEATURES_SETTINGS), "n_features"),
+    ):
+        for name, job in jobs.items():
+            if job["order"] != "file":
+                continue
+            cells = {"0.1": [f"{job['dataset']}/DPSVMDVP/epsilon=0.1;{key}={job[key]}/accuracy"]}
+            found.append(_one(experiment, name, job, "accuracies", cells=cells))
+    return sorted(found, key=lambda own: own.dataset != "splice")
+
+
+DRAWS: Sequence[Draws] = _draws()

@@ -1,0 +1,65 @@
+"""What Tables 2 and 3 print and no draw enters: facts of the datasets, and the results of WSS2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privsvm.reproduction.context import Context
+from privsvm.reproduction.draws import Draws
+from reproduce.dpwss.draws import METRICS
+from reproduce.dpwss.draws import unit as table3_unit
+from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
+from reproduce.dpwss.runs import _libsvm_order, _measure, _solve
+
+
+def unit(cell: str) -> float:
+    """Return the unit of the last printed digit."""
+    metric = cell.rpartition("/")[2]
+    return {"n_samples": 1.0, "n_features": 1.0, "imbalance ratio": 0.01}.get(metric) or table3_unit(cell)
+
+
+def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Count rows, features up to the last one that is not always zero, and positive rows for each negative one."""
+    rows = context.rows(*parameters["source"])
+    used = np.asarray(abs(rows.X).sum(axis=0)).ravel() > 0
+    place = f"{parameters['dataset']}//"
+    return {
+        f"{place}/n_samples": [float(rows.signs.size)],
+        f"{place}/n_features": [float(np.flatnonzero(used)[-1] + 1)],
+        f"{place}/imbalance ratio": [float((rows.signs > 0).sum() / (rows.signs < 0).sum())],
+    }
+
+
+def wss2(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Train once with LIBSVM's selection."""
+    rows = context.rows(*parameters["source"])
+    order = _libsvm_order(rows.signs)
+    X, signs = rows.X[order], rows.signs[order]
+    found = _measure(X, signs, _solve(X, signs, parameters, None, None), order)
+    return {
+        f"{parameters['dataset']}/WSS2/{parameters['setting']}/{metric}": [float(found[metric])] for metric in METRICS
+    }
+
+
+def _draws() -> list[Draws]:
+    settings, found = TABLE3_SETTINGS, []
+    shared = {"C": settings["C"], "tol": settings["tol"], "seed": settings["seed"]}
+    kept: dict[str, Any] = {"experiment": "dpwss_exact", "pieces": 1, "combine": "exact", "size": 1, "unit": unit}
+    for dataset, source in settings["datasets"].items():
+        own = {"dataset": dataset, "source": source, **shared}
+        found.append(Draws(name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", parameters=own, **kept))
+        for shrinking in settings["shrinking"]:
+            setting = setting_name(shrinking, None)
+            parameters = {**own, "shrinking": shrinking, "setting": setting}
+            found.append(
+                Draws(
+                    name=f"{dataset}.{setting}", dataset=dataset, run=f"{__name__}:wss2", parameters=parameters, **kept
+                )
+            )
+    return found
+
+
+DRAWS = _draws()

@@ -1,0 +1,34 @@
+"""What Table 6 prints of the datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privsvm.reproduction.context import Context
+from privsvm.reproduction.draws import Draws
+from reproduce.pmsvm.experiments import DATASETS, SHARED
+
+
+def unit(cell: str) -> float:
+    """Return the unit of a count."""
+    return 1.0
+
+
+def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Count rows, features and classes."""
+    rows, place = context.class_rows(*parameters["source"]), f"{parameters['dataset']}//"
+    return {
+        f"{place}/n_samples": [float(rows.codes.size)],
+        f"{place}/n_features": [float(rows.X.shape[1])],
+        f"{place}/n_classes": [float(len(rows.labels))],
+    }
+
+
+DRAWS = [
+    Draws(
+        experiment="pmsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
+        combine="exact", size=1, unit=unit, parameters={"dataset": dataset, "source": source, "seed": SHARED["seed"]},
+    )
+    for dataset, source in DATASETS.items()
+]  # fmt: skip

@@ -1,0 +1,160 @@
+"""The numbers and statements that pmsvm-2025 prints, and what is known of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privsvm.reproduction.distributions import Distribution
+from privsvm.reproduction.judging import TIMES, Judgement, Printed
+from privsvm.reproduction.printed import Claim, Paper, all_medians, cell_id, difference, numbers_of
+from reproduce.pmsvm.experiments import DATASETS
+
+COLUMNS = ("PrivateSVM", "OPERA", "PMSVM-WP", "GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")
+CLIPS, BATCHES = ("0.01", "0.1", "1", "10"), ("32", "64", "128", "256", "512", "full")
+SETTINGS = ("Table 7", "Table 8")
+
+
+def _next(values: Sequence[str], value: str) -> str:
+    """Name the neighbouring column: the one before, or after the first."""
+    place = values.index(value)
+    return values[place - 1] if place else values[1]
+
+
+def _place(row: Mapping[str, str]) -> dict[str, Any]:
+    dataset, method, setting, metric = (row[key] for key in ("dataset", "method", "setting", "metric"))
+    found: dict[str, Any] = {"missing": "HHAR's files cannot be had here" if dataset == "HHAR" else ""}
+    if row["source"] in SETTINGS:
+        return {"given": True}
+    neighbour = None
+    if row["source"] == "Table 2":
+        neighbour = (dataset, _next(COLUMNS, method), setting, metric)
+        found["rule"] = f"Table 2, {method}: {metric}"
+    elif metric == "accuracy difference":
+        neighbour = (dataset, "PMSVM-AGP" if method == "PMSVM-GP" else "PMSVM-GP", setting, metric)
+        found |= {"rule": f"Table 9, {metric}", "family": "Table 9"}
+    elif "lr_decay=" in setting:
+        other = setting.replace("=no", "=linear") if setting.endswith("=no") else setting.replace("=linear", "=no")
+        neighbour = (dataset, method, other, metric)
+        found |= {"rule": f"Table 9, {metric}", "family": "Table 9"}
+    elif "clip=" in setting or "batch=" in setting:
+        head, _, value = setting.rpartition("=")
+        found["rule"] = f"{row['source']}, {setting.partition(';')[2]}: {metric}"
+        neighbour = (dataset, method, f"{head}={_next(CLIPS if 'clip=' in setting else BATCHES, value)}", metric)
+    elif row["source"] == "Table 6":
+        names = list(DATASETS)
+        neighbour = (names[names.index(dataset) - 1], method, setting, metric)
+    if metric.startswith("accuracy"):
+        found["group"] = f"{found.get('family', row['source'])}, {method}: {metric}"
+    if neighbour:
+        found["neighbour"] = cell_id(*neighbour)
+    return found
+
+
+def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
+    """List all numbers; columns that repeat Table 2 count there."""
+    found = numbers_of(rows, _place)
+    texts = {own.id: own.text for own in found}
+
+    def first(own: Printed) -> str:
+        """Find the same setting in Table 2, if both of its numbers are printed there."""
+        head, _, last = own.setting.partition(";")
+        if last not in ("clip=1", "batch=128"):
+            return ""
+        same = (
+            texts.get(cell_id(own.dataset, own.method, own.setting, metric))
+            == texts.get(cell_id(own.dataset, own.method, head, metric))
+            for metric in ("accuracy", "accuracy SD")
+        )
+        return cell_id(own.dataset, own.method, head, own.metric) if all(same) else ""
+
+    return [dataclasses.replace(own, repeats=first(own)) for own in found]
+
+
+def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]:
+    """Differences of Table 9's two columns."""
+    found = {}
+    for name, item in distributions.items():
+        if name.endswith(";lr_decay=no/accuracy"):
+            other = distributions.get(name.replace("=no/", "=linear/"))
+            if other is not None:
+                cell = name.replace("=no/accuracy", "/accuracy difference")
+                found[cell] = difference(cell, item, other, 1e-3)
+    return found
+
+
+def reading(judgement: Judgement) -> str:
+    """Say what is known of a cell."""
+    own, item = judgement.printed, judgement.distribution
+    if own.metric in TIMES:
+        return "a time of the authors' machine; ratios of methods on one machine are among the statements"
+    if judgement.verdict not in ("unlikely", "refuted") or item is None:
+        return ""
+    side = "above" if float(own.text) > item.median else "below"
+    text = f"printed {side} ours"
+    if own.method == "GRPUA":
+        return f"{text}; no released file trains GRPUA: its loss, start and learning rate are guesses"
+    if "clip=" in own.setting or "batch=" in own.setting:
+        return f"{text}; the script of this table is not among the released files"
+    if own.dataset == "ISOLET" and "lr_decay" in own.setting:
+        return f"{text}; Table 9's numbers of ISOLET come without scaling, Table 2's with it"
+    return text
+
+
+def claims(
+    texts: Mapping[str, str], judgements: Mapping[str, Judgement], distributions: Mapping[str, Distribution]
+) -> list[Claim]:
+    """Check orderings of the text on our medians."""
+
+    def wins(one: Sequence[str], others: Sequence[str]) -> tuple[int, int]:
+        """Cells of Table 2 in which the best of some methods is above the best of others."""
+        won = cells = 0
+        for dataset in DATASETS:
+            for epsilon in (1, 2, 4, 8):
+                first, second = (
+                    all_medians(
+                        distributions,
+                        [cell_id(dataset, name, f"epsilon={epsilon}", "accuracy") for name in group],
+                    )
+                    for group in (one, others)
+                )
+                if first and second:
+                    cells += 1
+                    won += max(first) > max(second)
+        return won, cells
+
+    found = []
+    for name, text, one, others in (
+        ("wp-best", "PMSVM-WP surpasses the earlier weight perturbations (the paper excepts Vehicle)", ["PMSVM-WP"],
+         ["PrivateSVM", "OPERA"]),
+        ("gp-over-grpua", "PMSVM-GP exceeds GRPUA", ["PMSVM-GP"], ["GRPUA"]),
+        ("agp-over-grpua", "PMSVM-AGP exceeds GRPUA", ["PMSVM-AGP"], ["GRPUA"]),
+        ("margin-over-linear", "the margin's gradients surpass the linear layer", ["PMSVM-GP"], ["Linear"]),
+        ("gradient-over-weight", "gradient perturbation typically outperforms weight perturbation",
+         list(COLUMNS[3:]), list(COLUMNS[:3])),
+    ):  # fmt: skip
+        won, cells = wins(one, others)
+        verdict = "not judged yet" if not cells else "agrees" if won > 0.75 * cells else "refuted"
+        found.append(
+            Claim(id=name, source="Section 5.2", text=text, verdict=verdict,
+                  ours=f"medians higher in {won} of {cells} cells" if cells else "")
+        )  # fmt: skip
+    return found
+
+
+PAPER = Paper(
+    name="pmsvm",
+    title="PMSVM (Park, Choi and Lee, NeurIPS 2025)",
+    numbers=numbers,
+    reading=reading,
+    derive=derive,
+    claims=claims,
+    experiments=("pmsvm_exact", "pmsvm_table2", "pmsvm_lr_decay", "pmsvm_clip", "pmsvm_batch"),
+    notes=(
+        "Weight perturbation: a printed number is a mean over 20 splits, whose seeds the released notebook names; we "
+        "train once for each split and draw the noise again and again. Gradient perturbation: a mean of five trainings "
+        "on one split. Standard deviations are judged like means.",
+        "The epsilons are those that the paper claims; pmsvm_table2 shows what they are worth.",
+    ),
+)

@@ -1,0 +1,88 @@
+"""Partitions behind Tables 1 and 2, many more than the one of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privsvm.reproduction.context import Context
+from privsvm.reproduction.draws import Draws
+from reproduce.ppsvm.experiments import TABLE1_SETTINGS, TABLE2_SETTINGS, table1_jobs, table2_jobs
+from reproduce.ppsvm.runs import _partition, _partition_errors, read
+
+# Partitions in a piece, and pieces: (ten-fold errors with sharing, folds of entities alone).
+PIECES = {"linear": ((10, 10), (4, 5)), "gaussian": ((5, 8), (2, 5))}
+
+
+def unit(cell: str) -> float:
+    """Return the unit of the last digit of the printed errors."""
+    return 1e-4
+
+
+def partitions(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Errors of some partitions.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Of a job of Table 1 or 2 (see `reproduce.ppsvm.runs.errors`) with ``PPSVM`` or ``alone`` empty; ``cell``;
+        ``partitions`` of a piece.
+    context : Context
+        Data, streams.
+    piece : int
+        Which partitions.
+
+    Returns
+    -------
+    dict
+        The cell to ten-fold means (with sharing), or to the entities' mean on single folds (without).
+    """
+    X, codes = read(parameters, context)
+    values: list[float] = []
+    for number in range(piece * parameters["partitions"], (piece + 1) * parameters["partitions"]):
+        # Numbers of their own: the tables' partitions begin at 0.
+        place = 1000 + number
+        partition = _partition(parameters, context, X, place)
+        found = _partition_errors(parameters, context, X, codes, partition, place)
+        sizes = np.bincount(partition.folds)
+        values.extend(float(np.mean(np.asarray(own["errors"]) / sizes)) for own in found["PPSVM"].values())
+        for entities in found["alone"].values():
+            rates = np.asarray([validated["errors"] for validated in entities]) / sizes
+            values.extend(rates.mean(axis=0).tolist())
+    return {parameters["cell"]: values}
+
+
+def _draws() -> list[Draws]:
+    found = []
+    for experiment, jobs in (
+        ("ppsvm_table1", table1_jobs(TABLE1_SETTINGS)),
+        ("ppsvm_table2", table2_jobs(TABLE2_SETTINGS)),
+    ):
+        for job in jobs.values():
+            if job["reading"] is not None:
+                continue
+            first, alone = next(iter(job["PPSVM"].items())), next(iter(job["alone"].items()))
+            kernel, entities = job["kernel"], job["entities"]
+            for method, (size, pieces), changes in (
+                ("PPSVM", PIECES[kernel][0], {"PPSVM": dict([first]), "alone": {}}),
+                ("no sharing", PIECES[kernel][1], {"PPSVM": {}, "alone": dict([alone])}),
+            ):
+                if method == "no sharing" and kernel == "gaussian":
+                    changes["most_entities"] = min(job["most_entities"] or entities, 5)
+                cell = f"{job['dataset']}/{method}/kernel={kernel};entities={entities}/error"
+                found.append(
+                    Draws(
+                        experiment=experiment, name=cell, dataset=job["dataset"],
+                        run="reproduce.ppsvm.draws:partitions",
+                        parameters={**job, **changes, "cell": cell, "partitions": size},
+                        pieces=pieces, combine="whole", size=1, unit=unit,
+                    )
+                )  # fmt: skip
+    # Small sets first.
+    order = ["Bupa Liver", "Cleveland Heart", "Ionosphere", "WDBC", "Pima Indians", "German Credit", "Arrhythmia"]
+    return sorted(found, key=lambda own: order.index(own.dataset) if own.dataset in order else len(order))
+
+
+DRAWS = _draws()
