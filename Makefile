@@ -55,11 +55,12 @@ coverage: $(VENV)/ready  ## Run all tests and write docs/coverage.md
 	pytest --cov --cov-report=json:.cache/coverage.json
 	python docs/write_coverage.py .cache/coverage.json
 
-docs: $(VENV)/ready  ## Write the pages and pictures that are generated from the sources
+docs: $(VENV)/ready  ## Write what is generated from the sources, and build the site: site/index.html
 	python docs/draw_architecture.py
 	python docs/write_glossary.py
 	python docs/write_reproductions.py
 	python -m privsvm.pipeline.generate
+	python docs/build_site.py
 
 ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 	python stages/ui.py
@@ -121,7 +122,7 @@ lint: $(VENV)/ready  ## Check formatting, style, types, layers, spelling, securi
 	snakemake -s reproduce/Snakefile --lint
 
 lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lock
-	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra sign --extra dev \
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra sign --extra dev --extra docs \
 		--generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra bench --constraints requirements.lock \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o bench/requirements.lock
@@ -133,4 +134,4 @@ forget: $(VENV)/ready  ## Remove every copy of a data set of your own (DATASET=n
 	python stages/forget.py "$(DATASET)"
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
-	rm -rf .snakemake .cache logs dvc_plots data/[!o]* reports/index.html reports/pages reports/assets reports/reproduce/*.html
+	rm -rf .snakemake .cache logs dvc_plots site data/[!o]* reports/index.html reports/pages reports/assets reports/reproduce/*.html

@@ -263,11 +263,15 @@ class TestReadme:
         names = {"X": X, "y": np.where(y == 0, "no", "yes")}
         exec(self.block("python"), names)
         assert names["model"].guarantee_.status == "proved"
+        page = (REPOSITORY / "docs/python.md").read_text()
+        exec(re.search(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1], names)
         assert "steps" in names["model"].recipe_
 
     def test_its_dataset_of_ones_own_is_valid(self, tmp_path, monkeypatch):
         params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
-        params["datasets"] |= yaml.safe_load(self.block("yaml"))["datasets"]
+        page = (REPOSITORY / "docs/change.md").read_text()
+        block = re.search(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
+        params["datasets"] |= yaml.safe_load(block)["datasets"]
         (tmp_path / "patients.csv").write_text("age,diagnosis\n30,no\n60,yes\n")
         monkeypatch.chdir(tmp_path)
         checked = check_params(params)

@@ -1,0 +1,27 @@
+"""Settings of Sphinx for the site that build_site.py gathers."""
+
+import subprocess
+from pathlib import Path
+
+project = "PrivSVM"
+author = "The PrivSVM authors"
+copyright = "The PrivSVM authors, Apache-2.0"
+_described = subprocess.run(
+    ["git", "describe", "--tags", "--always"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+)
+release = version = _described.stdout.strip() or "unreleased"
+
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc"]
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+# Python's own types and those of other packages would need their sites.
+nitpicky = False
+numpydoc_show_class_members = False
+autodoc_typehints = "none"
+# A warning about a word in somebody else's docstring is none of ours.
+suppress_warnings = ["misc.highlighting_failure"]
+
+html_theme = "furo"
+html_title = f"PrivSVM {release}"
+html_copy_source = False
+html_show_sphinx = False
