@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test mutants fuzz wheel audit coverage docs ui sync track bench utility reproduce draws pages lint lock check forget clean
+.PHONY: help run test mutants fuzz wheel audit coverage docs status ui sync track bench utility reproduce draws pages lint lock check forget clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ docs: $(VENV)/ready  ## Write what is generated from the sources, and build the 
 	python docs/write_reproductions.py
 	python -m privsvm.pipeline.generate
 	python docs/build_site.py
+
+status: $(VENV)/ready  ## Say what a run that is under way is doing
+	@python stages/status.py
 
 ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 	python stages/ui.py

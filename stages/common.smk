@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+from snakemake.logging import logger
 from snakemake.utils import update_config
 
 # Thousands of jobs are no garbage; looking for some among them took a tenth of the time of a dry run.
@@ -37,6 +38,7 @@ from privsvm.pipeline.params import (
     train_jobs,
 )
 from privsvm.pipeline.params_file import load_params
+from privsvm.pipeline.progress import show_progress
 from privsvm.pipeline.stage import die_with_parent
 from privsvm.pipeline.start import start_server
 from privsvm.pipeline.workflow import (
@@ -54,6 +56,7 @@ if IN_DVC:
     # A killed `dvc repro` must not leave behind a Snakemake that still writes into its folders.
     die_with_parent()
 WORKFLOW_LOCK = clear_stale_locks()
+show_progress(workflow, logger)
 
 try:
     # Not Snakemake's own reading, which is that of YAML 1.1 and runs the code that a file may hold.
@@ -105,6 +108,11 @@ onstart:
 
 
 onsuccess:
+    if not IN_DVC:
+        print(
+            "\nDone. Open reports/index.html; `make ui` compares the curves in MLflow.",
+            file=sys.stderr,
+        )
     if not HAS_GIT and not IN_DVC:
         print(
             "note: no Git repository here, so DVC records no versions of these outputs; for that run `git init` and again",
