@@ -46,11 +46,13 @@ from privsvm.pipeline.workflow import (
     check_writable,
     clear_stale_locks,
     collect_errors,
+    compute_once_in_dry_runs,
     runs_inside_dvc,
     set_environment,
     stop_needless_looks_for_jobs,
 )
 
+compute_once_in_dry_runs(workflow)
 IN_DVC = runs_inside_dvc()
 if IN_DVC:
     # A killed `dvc repro` must not leave behind a Snakemake that still writes into its folders.

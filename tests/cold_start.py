@@ -19,11 +19,13 @@ import pytest
 from privsvm.solvers import JIT_GROUPS
 from tests.once import made_once
 
-_PROCESS = """
-import json, sys
+# The eight are copies of a process that has imported Numba and made it ready, which takes each of them two seconds.
+_PROCESSES = """
+import json, os, sys, traceback
+import filelock, numba, scipy.optimize, scipy.sparse
 from numba.core import caching
 from numba.core.dispatcher import Dispatcher
-from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, warm_up
+numba.njit(lambda number: number + 1)(1)
 written = []
 save = caching.IndexDataCacheFile._save_data
 def note(self, name, data):
@@ -40,25 +42,40 @@ def entries(kind):
     return [f"{f.py_func.__module__}.{f.py_func.__qualname__}{signature}"
             for f in functions if f.stats.cache_path for signature in getattr(f.stats, kind)]
 
-compiled = compile_once(*JIT_MODULES)
-loaded = {}
-for group in JIT_GROUPS:
-    before = set(entries("cache_hits"))
-    warm_up(group)
-    loaded[group] = len(set(entries("cache_hits")) - before)
-print(json.dumps([compiled, written, loaded, entries("cache_hits"), entries("cache_misses")]))
+def work(answer):
+    from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, warm_up
+    compiled = compile_once(*JIT_MODULES)
+    loaded = {}
+    for group in JIT_GROUPS:
+        before = set(entries("cache_hits"))
+        warm_up(group)
+        loaded[group] = len(set(entries("cache_hits")) - before)
+    with open(answer, "w") as file:
+        json.dump([compiled, written, loaded, entries("cache_hits"), entries("cache_misses")], file)
+
+assert not any(name.startswith("privsvm") for name in sys.modules)
+processes = []
+for answer in sys.argv[1:]:
+    processes.append(os.fork())
+    if not processes[-1]:
+        code = 1
+        try:
+            work(answer)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+sys.exit(any([os.waitpid(process, 0)[1] for process in processes]))
 """
 
 
 def _compile(folder: Path) -> None:
     folder.mkdir()
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cold")}
-    processes = [
-        subprocess.Popen([sys.executable, "-c", _PROCESS], env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(8)
-    ]
-    answers = [process.communicate()[0] for process in processes]
-    (folder / "answers.json").write_text(f"[{','.join(answers)}]")
+    answers = [folder / f"answer{number}.json" for number in range(8)]
+    subprocess.run([sys.executable, "-c", _PROCESSES, *map(str, answers)], env=environment, check=True)
+    (folder / "answers.json").write_text(f"[{','.join(answer.read_text() for answer in answers)}]")
 
 
 def compiled_by_eight(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -29,35 +29,44 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, print_b
 settings.load_profile("repeatable")
 
 
-# Seconds of the files that take long, so that two workers get half of them each and neither ends with a long test.
+# Seconds of the files that take long, so that each worker gets its share of them first, and none ends with a long test.
 LONG = {
-    "workflow/test_pipeline.py": 130,
-    "workflow/test_two_graphs_agree.py": 110,
-    "solvers/test_compilation.py": 20,
+    "solvers/test_compilation.py": 80,
+    "workflow/test_pipeline.py": 80,
+    "workflow/test_two_graphs_agree.py": 70,
     "workflow/test_kills.py": 85,
-    "workflow/test_protocol.py": 70,
-    "workflow/test_no_word_reaches_a_shell.py": 60,
-    "workflow/test_own_methods.py": 40,
-    "workflow/test_bad_input.py": 30,
-    "reproduce/test_snakefile.py": 30,
-    "tracking/test_mlflow_log.py": 30,
-    "workflow/test_scale.py": 12,
+    "tracking/test_mlflow_log.py": 45,
+    "privacy/test_releases.py": 40,
+    "workflow/test_no_word_reaches_a_shell.py": 35,
+    "workflow/test_protocol.py": 25,
+    "pipeline/test_sources.py": 20,
+    "workflow/test_own_methods.py": 20,
+    "workflow/test_bad_input.py": 17,
+    "solvers/test_smo.py": 17,
+    "reproduce/test_snakefile.py": 16,
+    "mutants/test_mutants.py": 15,
+    "methods/test_dpwss.py": 13,
+    "workflow/test_scale.py": 10,
 }
 
 
-def pytest_collection_modifyitems(items):
-    """Each worker begins with one half of the list, and takes from the other's when it has done its own."""
+def pytest_collection_modifyitems(config, items):
+    """Each worker begins with its part of the list, and takes from others' when it has done its own."""
+    n_workers = getattr(config, "workerinput", {}).get("workercount", 1)
     files = {item: item.nodeid.partition("::")[0].removeprefix("tests/") for item in items}
-    halves, seconds = ([], []), [0, 0]
+    parts, seconds = [[] for _ in range(n_workers)], [0] * n_workers
     for file, cost in LONG.items():
-        lighter = seconds.index(min(seconds))
-        halves[lighter].extend(item for item in items if files[item] == file)
-        seconds[lighter] += cost
+        lightest = seconds.index(min(seconds))
+        parts[lightest].extend(item for item in items if files[item] == file)
+        seconds[lightest] += cost
     quick = [item for item in items if files[item] not in LONG]
-    # The second one does others first, while the first one makes the working copy that most of the long ones need.
-    head = len(quick) // 10
-    rest = max(len(items) // 2 - len(halves[0]), 0)
-    items[:] = [*halves[0], *quick[head : head + rest], *quick[:head], *halves[1], *quick[head + rest :]]
+    for number, part in enumerate(parts):
+        size = len(items) * (number + 1) // n_workers - len(items) * number // n_workers
+        count = max(size - len(part), 0) if number < n_workers - 1 else len(quick)
+        # All but the first two do others first, while those compile and make the working copy that most of them need.
+        head = count // 10 if number > 1 else 0
+        part[:], quick = [*quick[:head], *part, *quick[head:count]], quick[count:]
+    items[:] = [item for part in parts for item in part]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -32,16 +32,23 @@ TABLE_3 = {
 }
 
 
+# Sets that were read: to parse the largest ones takes as long as some of the tests. Nobody writes to them.
+_READ = {}
+
+
 def read_training_part(dataset, part, folder):
     """Rows and signs of a set, from the mirror; the test is skipped where there is none."""
     mirror = Path(os.environ.get("PRIVSVM_MIRROR") or REPOSITORY.parent / "shared" / "datasets")
     if not (mirror / "MANIFEST.json").is_file():
         pytest.skip(f"no mirror at {mirror}: set PRIVSVM_MIRROR")
+    if (dataset, part) in _READ:
+        return _READ[dataset, part]
     entry = load_catalogue()[dataset]
     for file in entry.parts[part].files:
         fetch_file(entry.files[file], folder / file, str(mirror), dataset=entry.name)
     X, labels = read_part(entry, part, folder)
-    return X, np.where(labels.astype(int) > 0, 1.0, -1.0)
+    _READ[dataset, part] = X, np.where(labels.astype(int) > 0, 1.0, -1.0)
+    return _READ[dataset, part]
 
 
 def table_3_rows(name, folder):

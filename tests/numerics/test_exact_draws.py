@@ -197,6 +197,10 @@ def test_sources_repeat_by_purpose_and_never_by_draw():
     assert all(len(key) == 32 for key in keys)
     assert len({KEY, *keys, source.part("noise").next_key(), source.part("sampling").next_key()}) == 8
     assert source.part("noise").next_key() == NoiseSource(KEY).part("noise").next_key()
+    # Of the 12th draw, too.
+    assert [NoiseSource(KEY)._key_of("draw", number + 1) for number in range(12)] == [
+        key for own in [NoiseSource(KEY)] for key in [own.next_key() for _ in range(12)]
+    ]
     seeds = [seeded_source(3, "a", 1, 0.5), seeded_source(3, "a", 1, 0.25), seeded_source(3, "b", 1, 0.5)]
     assert len({seed.next_key() for seed in seeds} | {seeded_source(4, "a", 1, 0.5).next_key()}) == 4
     assert seeded_source(3, "a", 1, 0.5).next_key() == seeded_source(3, "a", 1, 0.5).next_key()

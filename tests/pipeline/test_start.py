@@ -48,6 +48,12 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.fixture(autouse=True)
+def python_of_the_tests(monkeypatch):
+    """`python` is the one that runs the tests, also where its folder is not on the path."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / ".snakemake").mkdir()

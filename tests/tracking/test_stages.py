@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.workflow import programs
 
 STAGES = Path(__file__).resolve().parents[2] / "stages"
 
 
 def call(folder: Path, script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(STAGES / script), *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200, check=False)
+    # MLflow is imported already there.
+    environment = {**os.environ, "PYTHONPATH": str(STAGES.parent / "lib")}
+    return programs.run(command, folder, environment, stderr=subprocess.PIPE)
 
 
 def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:

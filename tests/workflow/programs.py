@@ -1,7 +1,11 @@
 """Snakemake, DVC and scripts as forks of a process that has imported already what they import.
 
 Their imports take longer than what most tests make them do. Everything else is as at a start of its own: arguments,
-folder, environment, search path, output, exit code. Nothing of this repository is imported before the fork.
+folder, environment, search path, open files, output, exit code. Nothing of this repository is imported before the fork.
+
+What these programs start themselves is forked too: DVC's stages, Snakemake below them, and the server that Snakemake's
+jobs are forked from (`privsvm.pipeline.start`). For that, the first ``python`` on their path is a script of the shell
+that calls the server of this module, or becomes Python. Programs that a test kills start plainly.
 """
 
 from __future__ import annotations
@@ -12,7 +16,10 @@ import importlib
 import json
 import os
 import runpy
+import selectors
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,17 +27,30 @@ import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 SCRIPTS = Path(sys.executable).parent
 MAIN = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}
 
-# With what they would import once they know what to do.
+# With what they would import once they know what to do, and with what the jobs' server and the job of MLflow import.
 IMPORTED_BEFORE = (
     *MAIN.values(), "snakemake.executors.dryrun", "snakemake.executors.local", "dvc.cli.parser", "dvc.repo",
-    "dvc.repo.fetch", "dvc.repo.index", "dvc.stage.cache", "networkx", "pandas", "pydantic", "ruamel.yaml",
-    "scmrepo.git",
+    "dvc.repo.fetch", "dvc.repo.index", "dvc.stage.cache", "networkx", "pandas", "pydantic", "pydantic.type_adapter",
+    "ruamel.yaml", "scmrepo.git", "numba", "scipy.optimize", "scipy.special", "sklearn.base",
+    "sklearn.utils.validation", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store", "alembic.command",
+    "alembic.migration",
 )  # fmt: skip
+
+# Of a program's environment: the server's socket, and the shell script.
+SOCKET, SHIM = "PRIVSVM_TEST_PROGRAMS", "PRIVSVM_TEST_PYTHON"
+
+SCRIPT = """#!/bin/sh
+# Python: in a copy of the tests' server where that knows the program.
+case "$1 $2" in
+    "-m snakemake" | "-m dvc" | "stages/dvc_stage.py "* | "-P "*/pipeline/start.py) exec {python} -IS {own} "$@" ;;
+esac
+exec {python} "$@"
+"""
 
 
 def can_run(command: Sequence[str]) -> bool:
@@ -38,28 +58,44 @@ def can_run(command: Sequence[str]) -> bool:
     return command[0] in MAIN or (command[0] == sys.executable and command[1].endswith(".py"))
 
 
-def become(command: list[str], folder: str, environment: dict[str, str], output: str) -> NoReturn:
-    """Turn this process into one that was started by a command in a folder."""
-    os.setsid()
-    for number, (name, flags) in enumerate(
-        [(os.devnull, os.O_RDONLY), (output, os.O_WRONLY | os.O_APPEND), (output, os.O_WRONLY | os.O_APPEND)]
-    ):
-        os.dup2(os.open(name, flags), number)
+def arguments_of(command: list[str]) -> tuple[str, list[str], list[str]]:
+    """A program's module or file, its arguments, and the folders that come first on its search path."""
+    if command[0] in MAIN:
+        return MAIN[command[0]], [str(SCRIPTS / command[0]), *command[1:]], [str(SCRIPTS)]
+    if command[1] == "-m":
+        return MAIN[command[2]], [command[2], *command[3:]], [os.getcwd()]
+    if command[1] == "-P":
+        return command[2], command[2:], []
+    return command[1], command[1:], [str(Path(command[1]).absolute().parent)]
+
+
+def become(command: list[str], folder: str, environment: dict[str, str], files: dict[int, int]) -> NoReturn:
+    """Turn this process into one that was started by a command in a folder, with open files."""
+    # Above all numbers that they are to have.
+    moved = {number: os.dup(file) for number, file in files.items()}
+    while any(file in moved for file in moved.values()):
+        moved = {number: os.dup(file) for number, file in moved.items()}
+    for number, file in moved.items():
+        os.dup2(file, number)
+        os.set_inheritable(number, True)
+    os.closerange(max(moved) + 1, 1024)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    # Read when it was imported.
+    sys.modules["numba"].config.reload_config()
+    tempfile.tempdir = None
     sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
-    file = Path(command[1]).absolute() if command[0] == sys.executable else SCRIPTS / command[0]
-    added = [place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place]
-    sys.path[:0] = [str(file.parent), *added]
+    name, sys.argv, first = arguments_of(command)
+    sys.path[:0] = [*first, *(place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place)]
+    if SHIM in environment and command[1:2] != ["-P"]:
+        sys.executable = environment[SHIM]
     code = 1
     try:
-        if command[0] in MAIN:
-            sys.argv = [str(file), *command[1:]]
-            code = sys.modules[MAIN[command[0]]].main() or 0
+        if name in sys.modules:
+            code = sys.modules[name].main() or 0
         else:
-            sys.argv = command[1:]
-            runpy.run_path(command[1], run_name="__main__")
+            runpy.run_path(name, run_name="__main__")
             code = 0
     except SystemExit as error:
         if isinstance(error.code, str):
@@ -75,49 +111,164 @@ def become(command: list[str], folder: str, environment: dict[str, str], output:
         os._exit(code)
 
 
-def serve() -> None:
-    """Fork once for each line of JSON; answer with the number of the process, then with its exit code."""
-    for name in IMPORTED_BEFORE:
-        importlib.import_module(name)
-    for line in sys.stdin:
+class Server:
+    """Forks once for each connection, and answers with the process's number and status; what nobody waits for ends."""
+
+    def __init__(self, listener: socket.socket):
+        self.listener = listener
+        self.watched = selectors.PollSelector()
+        self.watched.register(listener, selectors.EVENT_READ, self.start)
+        # The tests' process has the other end.
+        self.watched.register(sys.stdin, selectors.EVENT_READ, lambda: os._exit(0))
+
+    def serve(self) -> None:
+        while True:
+            for key, _ in self.watched.select()[:1]:
+                key.data()
+
+    def start(self) -> None:
+        connection, _ = self.listener.accept()
+        header, files, _, _ = socket.recv_fds(connection, 8, 64)
+        with connection.makefile("rb") as stream:
+            header += stream.read(8 - len(header))
+            order: dict[str, Any] = json.loads(stream.read(int.from_bytes(header, "big")))
+        numbers = dict(zip(order.pop("numbers"), files, strict=True))
+        leads = order.pop("leads")
         process = os.fork()
         if not process:
-            become(**json.loads(line))
-        print(process, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+            if leads:
+                os.setsid()
+            become(**order, files=numbers)
+        for file in files:
+            os.close(file)
+        self.watch(process, connection)
+        connection.sendall(process.to_bytes(8, "big"))
+
+    def watch(self, process: int, connection: socket.socket) -> None:
+        ended = os.pidfd_open(process)
+
+        def kill() -> None:
+            self.watched.unregister(connection)
+            os.kill(process, signal.SIGKILL)
+
+        def answer() -> None:
+            self.watched.unregister(ended)
+            os.close(ended)
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            if connection in self.watched.get_map():
+                self.watched.unregister(connection)
+            with contextlib.suppress(OSError):
+                connection.sendall(code.to_bytes(8, "big", signed=True))
+            connection.close()
+
+        self.watched.register(ended, selectors.EVENT_READ, answer)
+        self.watched.register(connection, selectors.EVENT_READ, kill)
+
+
+def serve(number: int) -> None:
+    """Import, and fork until the tests' process ends."""
+    for name in IMPORTED_BEFORE:
+        importlib.import_module(name)
+    Server(socket.socket(fileno=number)).serve()
+
+
+class Call:
+    """A program that runs; its process's number."""
+
+    def __init__(self, address: str, order: dict[str, Any], files: Mapping[int, int]):
+        self.connection = socket.socket(socket.AF_UNIX)
+        self.connection.connect(address)
+        text = json.dumps({**order, "numbers": list(files)}).encode()
+        socket.send_fds(self.connection, [len(text).to_bytes(8, "big")], list(files.values()))
+        self.connection.sendall(text)
+        self.process = self._number()
+
+    def _number(self) -> int:
+        data = b""
+        while len(data) < 8:
+            more = self.connection.recv(8 - len(data))
+            assert more, "the server of programs has ended"
+            data += more
+        return int.from_bytes(data, "big", signed=True)
+
+    def wait(self) -> int:
+        """Wait for its end; return the exit code."""
+        with self.connection:
+            return self._number()
 
 
 @cache
-def server() -> subprocess.Popen:
-    """Start the process to fork from, one for each worker; it ends with it."""
+def server() -> tuple[subprocess.Popen, str, str]:
+    """Start the process to fork from, one for each worker; it ends with it. Returns it, its socket and the script."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "DVC_STAGE")}
-    return subprocess.Popen(
-        [sys.executable, "-P", __file__], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    folder = Path(tempfile.mkdtemp(prefix="programs"))
+    atexit.register(subprocess.run, ["rm", "-rf", str(folder)], check=False)
+    address, shim = folder / "socket", folder / "bin" / "python"
+    shim.parent.mkdir()
+    shim.write_text(SCRIPT.format(python=shlex.quote(sys.executable), own=shlex.quote(__file__)))
+    shim.chmod(0o755)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen(64)
+        command = [sys.executable, "-P", __file__, "--serve", str(listener.fileno())]
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+    return process, str(address), str(shim)
+
+
+def run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], stderr: int = subprocess.STDOUT
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; `stderr` is a pipe, or the same as the output."""
+    _, address, shim = server()
+    known = {
+        **environment,
+        SOCKET: address,
+        SHIM: shim,
+        "PATH": f"{Path(shim).parent}{os.pathsep}{environment['PATH']}",
+    }
+    order = {"command": list(command), "folder": str(folder), "environment": known, "leads": True}
+    with contextlib.ExitStack() as files:
+        nothing = files.enter_context(open(os.devnull))
+        # To append: two programs may write.
+        output, errors = (files.enter_context(tempfile.TemporaryFile("a+")) for _ in range(2))
+        other = output if stderr == subprocess.STDOUT else errors
+        running = Call(address, order, {0: nothing.fileno(), 1: output.fileno(), 2: other.fileno()})
+        try:
+            code = running.wait()
+        except BaseException:
+            # The test's time is over.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.process, signal.SIGKILL)
+            raise
+        texts = [file.read() for file in (output, errors) if file.seek(0) == 0]
+        return subprocess.CompletedProcess(command, code, *texts)
 
 
 def call(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
     """Run a command to its end; return its exit code and what it printed."""
-    pipes = server()
-    assert pipes.stdin
-    assert pipes.stdout
-    with tempfile.NamedTemporaryFile("r") as output:
-        order = {
-            "command": list(command), "folder": str(folder), "environment": dict(environment), "output": output.name,
-        }  # fmt: skip
-        pipes.stdin.write(json.dumps(order) + "\n")
-        pipes.stdin.flush()
-        process = int(pipes.stdout.readline())
-        try:
-            code = int(pipes.stdout.readline())
-        except BaseException:
-            # The test's time is over.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process, signal.SIGKILL)
-            server.cache_clear()
-            raise
-        return code, output.read()
+    done = run(command, folder, environment)
+    return done.returncode, done.stdout
+
+
+def hand_over(arguments: list[str]) -> int:
+    """Have the server run what the script was called with, in place of this process."""
+    open_now = [int(name) for name in os.listdir("/proc/self/fd")]
+    files = {}
+    for number in open_now:
+        with contextlib.suppress(OSError):
+            if os.get_inheritable(number):
+                files[number] = number
+    order = {
+        "command": ["python", *arguments], "folder": os.getcwd(), "environment": dict(os.environ), "leads": False,
+    }  # fmt: skip
+    code = Call(os.environ[SOCKET], order, files).wait()
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    return code
 
 
 if __name__ == "__main__":
-    serve()
+    if sys.argv[1] == "--serve":
+        serve(int(sys.argv[2]))
+    else:
+        sys.exit(hand_over(sys.argv[1:]))

@@ -128,3 +128,42 @@ def test_snakemake_waits_for_jobs_without_timers(tmp_path):
     code, output = programs.call(["snakemake", "--cores", "1"], tmp_path, os.environ)
     assert code == 0
     assert "timers: 0" in output
+
+
+COMMANDS = """
+import atexit
+from privsvm.pipeline.workflow import compute_once_in_dry_runs
+
+compute_once_in_dry_runs(workflow)
+
+
+class Word:
+    number = 0
+
+    def __str__(self):
+        Word.number += 1
+        return "word"
+
+
+atexit.register(lambda: print("formatted:", Word.number))
+
+
+rule one:
+    output: "one"
+    params: word=Word()
+    shell: "touch {output} # {params.word}"
+"""
+
+
+def test_a_dry_run_writes_each_command_once(tmp_path):
+    """Snakemake itself writes it three times; what it shows is the same."""
+    texts, counts = [], []
+    for commands in (COMMANDS, COMMANDS.replace("compute_once_in_dry_runs(workflow)", "")):
+        (tmp_path / "Snakefile").write_text(commands)
+        code, output = programs.call(["snakemake", "--dry-run", "--printshellcmds"], tmp_path, os.environ)
+        assert code == 0
+        assert "touch one # word" in output
+        counts.append(int(re.search(r"formatted: (\d+)", output)[1]))
+        texts.append(output[output.index("rule one") :].partition("formatted")[0])
+    assert texts[0] == texts[1]
+    assert counts[0] == 1 < counts[1]

@@ -90,7 +90,8 @@ class NoiseSource:
     def next_key(self) -> bytes:
         """Return 32 bytes that no other draw uses."""
         self._draws += 1
-        return self._key_of("draw", self._draws)
+        # `_key_of` the draw's number, with its JSON written directly: some methods draw tens of thousands of times.
+        return hmac.digest(self._key, b'["draw",%d]' % self._draws, "sha256")
 
     def rounded_normals(self, sigma: float, size: int) -> np.ndarray:
         """See `privsvm.numerics.rounded_normals.rounded_normals`."""
