@@ -12,7 +12,7 @@ from privsvm.pipeline.stage import die_with_parent, pin_threads, run
 
 # The modules of each paper that say what to draw.
 MODULES = {
-    "dpwss": ("draws", "exact"),
+    "dpwss": ("draws", "exact", "readings", "chosen"),
     "pmsvm": ("draws", "exact"),
     "ppsvm": ("draws",),
     "dpsvmdvp": ("draws", "exact"),

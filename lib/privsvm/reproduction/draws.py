@@ -170,7 +170,7 @@ def run_draws(
     seconds : float or None
         Start no further piece after so long.
     share : float, default=1
-        Of the pieces of each.
+        Of the pieces of each; what is stored counts in any case.
     say : callable or None
         Takes a line on progress; None prints it to standard error.
     """
@@ -182,9 +182,10 @@ def run_draws(
         context = Context(f"{draws.experiment}_draws", folder, code)
         run = getattr(__import__(module, fromlist=[function]), function)
         pieces: list[Mapping[str, Sequence[Any]]] = []
-        for piece in range(max(1, round(share * draws.pieces))):
+        for piece in range(draws.pieces):
             key = {"name": draws.name, "parameters": draws.parameters, "piece": piece}
-            if seconds is not None and time.monotonic() - started > seconds and not context.has(key):
+            late = seconds is not None and time.monotonic() - started > seconds
+            if (late or piece >= max(1, round(share * draws.pieces))) and not context.has(key):
                 break
             try:
                 pieces.append(context.part(key, functools.partial(run, draws.parameters, context, piece)))

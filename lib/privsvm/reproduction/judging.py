@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import scipy.stats
 
-from privsvm.reproduction.distributions import Distribution, decimals_of
+from privsvm.reproduction.distributions import LEVELS, Distribution, decimals_of
 
 __all__ = [
     "CENTRAL",
@@ -24,7 +24,9 @@ __all__ = [
     "RuleCheck",
     "TableCheck",
     "judge",
+    "log_density",
     "percentile",
+    "two_sided",
 ]
 
 # Probability inside which a number agrees.
@@ -202,6 +204,14 @@ def two_sided(value: float, unit: float, distribution: Distribution) -> float:
     nearer = value - math.copysign(min(0.5 * unit, abs(value - distribution.median)), value - distribution.median)
     # Not more than what the quantiles say.
     return min(2.0 * distribution.tail(nearer), 2.0 * edge)
+
+
+def log_density(value: float, distribution: Distribution) -> float:
+    """Return the log density of a number under a distribution, by one of Student's form of its width."""
+    low, high = (distribution.quantiles[LEVELS.index(level)] for level in (0.025, 0.975))
+    # An interval of less than a printed digit is one digit wide.
+    scale = max((high - low) / (2.0 * scipy.stats.norm.ppf(0.975)), 0.3 * distribution.unit)
+    return float(scipy.stats.t.logpdf((value - distribution.median) / scale, 10) - math.log(scale))
 
 
 def _inside(value: float, unit: float, distribution: Distribution) -> bool:

@@ -118,6 +118,7 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
             claims=[{"anchor": anchor(f"claim/{claim.id}"), "claim": claim} for claim in judged.claims],
             rules=judged.rules,
             sides=judged.sides,
+            comparisons=judged.comparisons,
             used=sum(rule.used for rule in judged.rules),
             fresh=sum(rule.fresh for rule in judged.rules),
             fresh_outside=sum(rule.fresh_outside for rule in judged.rules),

@@ -20,6 +20,7 @@ from privsvm.reproduction.judging import VERDICTS, Judgement, Printed, RuleCheck
 __all__ = [
     "PRINTED_COLUMNS",
     "Claim",
+    "Comparison",
     "Paper",
     "PrintedPaper",
     "all_medians",
@@ -62,6 +63,26 @@ class Claim:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A table of a paper's page, such as readings of what the paper leaves open.
+
+    Attributes
+    ----------
+    title, caption : str
+        Heading, and what is compared.
+    columns : tuple of str
+        Headings of the columns.
+    lines : sequence of tuple of str
+        The first cell of each names it.
+    """
+
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    lines: Sequence[tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Paper:
     """What a paper's folder says of its printed numbers.
 
@@ -77,6 +98,8 @@ class Paper:
         ``distributions -> further distributions``, of numbers that others give, such as differences.
     claims : callable
         ``(numbers as printed by id, judgements by id, distributions) -> list of Claim`` beyond those of claims.csv.
+    comparisons : callable
+        ``(numbers as printed by id, distributions) -> list of Comparison``.
     notes : tuple of str
         What the page says first.
     experiments : tuple of str
@@ -91,6 +114,9 @@ class Paper:
     claims: Callable[[Mapping[str, str], Mapping[str, Judgement], Mapping[str, Distribution]], list[Claim]] = (
         lambda published, judgements, distributions: []
     )
+    comparisons: Callable[[Mapping[str, str], Mapping[str, Distribution]], list[Comparison]] = (
+        lambda published, distributions: []
+    )
     notes: tuple[str, ...] = ()
     experiments: tuple[str, ...] = ()
 
@@ -104,6 +130,7 @@ class PrintedPaper:
     claims: list[Claim]
     rules: list[RuleCheck]
     sides: list[TableCheck]
+    comparisons: list[Comparison] = dataclasses.field(default_factory=list)
 
     @property
     def verdicts(self) -> list[str]:
@@ -233,7 +260,14 @@ def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedP
     by_id = {own.printed.id: own for own in judgements}
     texts = {own.id: own.text for own in numbers}
     claims = [*read_claims(Path(root) / "claims.csv", reports), *paper.claims(texts, by_id, distributions)]
-    return PrintedPaper(paper=paper, judgements=judgements, claims=claims, rules=rules, sides=sides)
+    return PrintedPaper(
+        paper=paper,
+        judgements=judgements,
+        claims=claims,
+        rules=rules,
+        sides=sides,
+        comparisons=paper.comparisons(texts, distributions),
+    )
 
 
 def all_medians(distributions: Mapping[str, Distribution], cells: Sequence[str]) -> list[float]:
