@@ -13,10 +13,11 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test mutants fuzz wheel audit coverage docs status ui sync track bench utility reproduce draws pages lint lock check forget clean
+.PHONY: help run test mutants fuzz test-faults kills wheel audit coverage docs status ui sync track bench utility reproduce draws pages lint \
+	lock check forget clean
 
 help:  ## Show this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # uv comes from the same lock, by its hash; where it does not run, pip does the same more slowly.
 $(VENV)/ready: requirements.lock pyproject.toml
@@ -46,6 +47,12 @@ mutants: $(VENV)/ready  ## Plant bugs, and see which privacy tests find them: do
 
 fuzz: $(VENV)/ready  ## Read 1,000 new mutations of small files with every reader (FUZZ_CASES=n chooses)
 	PRIVSVM_FUZZ_CASES=$(or $(FUZZ_CASES),1000) pytest tests/fuzz --durations=0
+
+test-faults: $(VENV)/ready  ## Full disks, failing calls, kills at every call, bad servers: every moment of every scenario
+	PRIVSVM_FAULTS=all pytest tests/faults
+
+kills: $(VENV)/ready  ## Kill 100 jobs, Snakemakes and DVCs of a small benchmark (KILLS=n chooses)
+	PRIVSVM_KILLS=$(or $(KILLS),100) pytest tests/workflow/test_kills.py -k recover -n0
 
 wheel: $(VENV)/ready  ## Release a model from the wheel in clean environments: every Python found, oldest and newest versions
 	python tests/wheel/check.py

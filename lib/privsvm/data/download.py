@@ -49,6 +49,8 @@ CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 ATTEMPTS = 3
 PAUSE_SECONDS = 0.5
+# A server that sends less than so many bytes in so many seconds is given up.
+SLOW_SECONDS, SLOW_BYTES = 60.0, 1 << 13
 # The most that is lost when a connection breaks off.
 _CHUNK = 1 << 13
 
@@ -136,6 +138,32 @@ def _partial_file(path: Path) -> Iterator[tuple[Path, bool]]:
         if path.is_file() and path.stat().st_size == 0:
             path.unlink(missing_ok=True)
         handle.close()
+
+
+def _pieces(response: Any) -> Iterator[bytes]:
+    """Yield what a server sends as it comes, with the exceptions of `requests`; give up one that is too slow."""
+    import requests
+    import urllib3
+
+    begun, received = time.monotonic(), 0
+    while True:
+        try:
+            piece = response.raw.read1(_CHUNK, decode_content=False)
+        except urllib3.exceptions.ProtocolError as error:
+            raise requests.exceptions.ChunkedEncodingError(error) from None
+        except urllib3.exceptions.SSLError as error:
+            raise requests.exceptions.SSLError(error) from None
+        except urllib3.exceptions.HTTPError as error:
+            raise requests.exceptions.ConnectionError(error) from None
+        if not piece:
+            return
+        yield piece
+        received += len(piece)
+        now = time.monotonic()
+        if now - begun > SLOW_SECONDS:
+            if received < SLOW_BYTES:
+                raise _SourceError(f"too slow: {received} bytes in {now - begun:.0f} s")
+            begun, received = now, 0
 
 
 class _Downloader:
@@ -244,7 +272,7 @@ class _Downloader:
             expected = int(length) + (start if resumed else 0) if length and length.isdigit() else None
             done = start if resumed else 0
             with open(partial, "ab" if resumed else "wb") as handle, self._bar(expected, done) as bar:
-                for chunk in response.iter_content(_CHUNK):
+                for chunk in _pieces(response):
                     done += len(chunk)
                     if done > self.file.max_bytes:
                         break

@@ -1,0 +1,214 @@
+"""Faults for whatever writes files: a full disk, writes that fail, `kill -9` at every call, servers that misbehave.
+
+Work is done in a fork, so that a fault cannot harm the tests. Disks are small file systems in memory where one may be
+mounted, else files that may not grow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import io
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+
+# Calls after which something is on the disk that was not there before.
+CALLS = ("open", "fsync", "replace", "rename", "mkdir", "chmod")
+# Calls that may be the last of a process.
+LAST_CALLS = (*CALLS, "unlink", "fdopen")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a process did under a fault: its end, the calls that it made, and what it said."""
+
+    code: int
+    calls: int
+    said: str
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+
+def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
+    """Call a fault with the number of every call to the system; returns their count, in a list."""
+    count = [0]
+
+    def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            mode = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else options.get("mode", "r")
+            # Reading harms nobody.
+            if real not in readers or set(mode) & set("wax+"):
+                count[0] += 1
+                fault(count[0])
+            return real(*arguments, **options)
+
+        return call
+
+    readers = (io.open,)
+    opened = wrapped(io.open)
+    for module in (io, __import__("builtins")):
+        module.open = opened
+    for name in names:
+        setattr(os, name, wrapped(getattr(os, name)))
+    return count
+
+
+def in_fork(work: Callable[[], object], prepare: Callable[[], list[int]] = lambda: [0]) -> Outcome:
+    """Do work in a process of its own; 0 done, 1 stopped with one line, 2 anything else."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        code, said, count = 2, "", [0]
+        try:
+            count = prepare()
+            work()
+            code = 0
+        except (PrivSVMError, OSError, MemoryError) as error:
+            # What `privsvm.pipeline.stage.run` makes one line of.
+            code, said = 1, f"{error}"
+        except BaseException:
+            said = traceback.format_exc()
+        os.write(writer, f"{count[0]} {said}".encode())
+        os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as handle:
+        told = handle.read().decode()
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    calls, _, said = told.partition(" ")
+    return Outcome(code, int(calls or 0), said)
+
+
+def failing_at(number: int, kind: int) -> Callable[[], list[int]]:
+    """Let one call fail, and those after it: a disk that is full stays full."""
+
+    def fault(call: int) -> None:
+        if call >= number > 0:
+            raise OSError(kind, os.strerror(kind))
+
+    return lambda: _counted(CALLS, fault)
+
+
+def killed_at(number: int) -> Callable[[], list[int]]:
+    """Kill the process at one call."""
+
+    def fault(call: int) -> None:
+        if call == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return lambda: _counted(LAST_CALLS, fault)
+
+
+def growing_to(size: int) -> Callable[[], list[int]]:
+    """Let no file grow beyond so many bytes."""
+
+    def limit() -> list[int]:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        return [0]
+
+    return limit
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[bool]:
+    """Mount a file system of so many bytes at a folder; tells whether that could be done."""
+    folder.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    may = os.getuid() == 0 and shutil.which("mount") is not None
+    mounted = may and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+class BadServer:
+    """A server on this machine with one bad habit.
+
+    Habits: ``error`` (500 for ever), ``hang`` (no answer), ``drip`` (a byte at a time), ``cut`` (never to the end),
+    ``page`` (a page of HTML instead), ``wrong`` (other bytes), ``empty``, ``endless``, ``loop`` (redirects to itself).
+    """
+
+    def __init__(self, habit: str, content: bytes) -> None:
+        self.requests = 0
+        state = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                state.requests += 1
+                with contextlib.suppress(OSError):
+                    getattr(self, habit)()
+
+            def head(self, status: int, length: int | None, **more: str) -> None:
+                self.send_response(status)
+                for name, value in more.items():
+                    self.send_header(name, value)
+                if length is not None:
+                    self.send_header("Content-Length", str(length))
+                self.end_headers()
+
+            def error(self) -> None:
+                self.head(500, 0)
+
+            def hang(self) -> None:
+                time.sleep(3.0)
+
+            def drip(self) -> None:
+                self.head(200, len(content))
+                for byte in content[:400]:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(0.05)
+
+            def cut(self) -> None:
+                self.head(200, len(content))
+                self.wfile.write(content[: len(content) // 3])
+
+            def page(self) -> None:
+                text = b"<!doctype html><p>we moved"
+                self.head(200, len(text))
+                self.wfile.write(text)
+
+            def wrong(self) -> None:
+                self.head(200, len(content))
+                self.wfile.write(content[::-1])
+
+            def empty(self) -> None:
+                self.head(200, 0)
+
+            def endless(self) -> None:
+                self.head(200, None)
+                for _ in range(4000):
+                    self.wfile.write(bytes(1 << 14))
+
+            def loop(self) -> None:
+                self.head(302, 0, Location=self.path)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        class Quiet(http.server.ThreadingHTTPServer):
+            def handle_error(self, request: Any, address: Any) -> None:
+                """Clients that went away are no news."""
+
+        self.listener = Quiet(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.listener.server_port}"
+        threading.Thread(target=self.listener.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self) -> None:
+        self.listener.shutdown()
+        self.listener.server_close()

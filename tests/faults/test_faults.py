@@ -1,0 +1,261 @@
+"""Forty faults: what is on the disk is whole, old or new; the message is one line; the next attempt makes it right.
+
+Each has a few moments here; ``make test-faults`` has every moment.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privsvm.base.released import ConstantPath
+from privsvm.data import download
+from privsvm.data.catalogue import DataFile
+from privsvm.data.schema import parse_schema
+from privsvm.errors import PrivSVMError
+from privsvm.files import remove_leftovers, write_json, write_npz, write_text
+from privsvm.pipeline.graph import file_digest
+from privsvm.pipeline.model_files import load_paths, released, save_paths
+from privsvm.pipeline.own_files import set_push
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.records import SavedModels
+from privsvm.release.ledger import Ledger
+from privsvm.release.recipes import Recipe
+from privsvm.release.releasing import release, verify
+from tests.faults.harness import BadServer, Outcome, failing_at, growing_to, in_fork, killed_at, small_disk
+
+MOMENTS = 10**6 if os.environ.get("PRIVSVM_FAULTS") == "all" else 3
+ROWS = np.random.default_rng(0).uniform(-1, 1, size=(120, 40))
+SCHEMA = parse_schema(
+    {
+        "name": "small",
+        "label": "y",
+        "classes": [0, 1],
+        "prescaled": False,
+        "columns": {"a": {"bounds": [-1, 1]}, "b": {"bounds": [-1, 1]}},
+    }
+)
+NONE = Guarantee(status="none", mechanism="none", reason="no noise", reference="test")
+
+
+def write_record(folder: Path) -> None:
+    write_json(folder / "record.json", {"rows": ROWS.tolist()})
+
+
+def write_arrays(folder: Path) -> None:
+    write_npz(folder / "arrays.npz", {"X": ROWS})
+
+
+def write_models(folder: Path) -> None:
+    path = ConstantPath(epsilons=(float("inf"),), guarantees=(NONE,), n_classes=40, class_scores=ROWS[:1, None, :])
+    record = SavedModels(implementation="majority", classes=tuple(map(str, range(40))), **released([path]))
+    save_paths([path], folder / "m.npz", folder / "m.json", record)
+
+
+def write_page(folder: Path) -> None:
+    write_text(folder / "index.html", "<p>" + "rows " * 9000)
+
+
+def hold_back_pushes(folder: Path) -> None:
+    if not (folder / "dvc.yaml").exists():
+        # From before: the fault comes later.
+        raise PrivSVMError("no dvc.yaml")
+    set_push(False, folder)
+
+
+def know_digests(folder: Path) -> None:
+    """A cache: without it, the answer is the same."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        file_digest.__globals__["_known_digests"].cache_clear()
+        (digest,) = {file_digest(__file__) for _ in range(2)}
+        assert digest == hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    finally:
+        os.chdir(before)
+
+
+def release_model(folder: Path) -> None:
+    table = "a,b,y\n" + "".join(f"{a},{b},{int(a > 0)}\n" for a, b in ROWS[:, :2])
+    source = folder.parent / "table.csv"
+    if not source.exists():
+        source.write_text(table)
+    ledger = Ledger(folder / "ledger.jsonl")
+    recipe = Recipe("private_svm", {"C": 0.02})
+    if (folder / "model").exists():
+        return
+    release(source, SCHEMA, folder / "model", epsilon=1.0, ledger=ledger, recipe=recipe, today="2026-01-01")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something that writes, and the files that it makes."""
+
+    do: Callable[[Path], None]
+    files: tuple[str, ...]
+    # Whether the same bytes are made each time.
+    same: bool = True
+    # Whether it goes on where it cannot write.
+    optional: bool = False
+
+
+WORKS = {
+    "record": Work(write_record, ("record.json",)),
+    "arrays": Work(write_arrays, ("arrays.npz",)),
+    "models": Work(write_models, ("m.json", "m.npz")),
+    "page": Work(write_page, ("index.html",)),
+    "pushes": Work(hold_back_pushes, ("dvc.yaml",)),
+    "digests": Work(know_digests, (".cache/digests.json",), same=False, optional=True),
+    "release": Work(release_model, ("ledger.jsonl", "model"), same=False),
+}
+OLD = b"an earlier version, which is whole"
+
+
+def begin(work: Work, folder: Path) -> None:
+    """What was there before: nothing, or whole files."""
+    folder.mkdir(exist_ok=True)
+    for name in work.files if work.same else ():
+        old = Path("dvc.yaml").read_bytes().replace(b"&push false", b"&push true") if name == "dvc.yaml" else OLD
+        (folder / name).write_bytes(old)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def check_after(work: Work, folder: Path, whole: dict[str, bytes], outcome: Outcome) -> None:
+    """All that the fault left is whole; a second attempt leaves what an undisturbed one does."""
+    assert outcome.code in (0, 1) or outcome.killed, outcome.said
+    assert outcome.code != 1 or (outcome.said and "\n" not in outcome.said)
+    assert not (work.optional and outcome.code == 1), outcome.said
+    left = contents(folder)
+    parts = [name for name in left if ".part" in name]
+    assert not parts or outcome.killed, parts
+    if work.same:
+        for name in work.files:
+            old = Path("dvc.yaml").read_bytes() if name == "dvc.yaml" else OLD
+            assert left[name] in (old, whole[name]), f"{name} is neither the old file nor the new one"
+    work.do(folder)
+    if outcome.killed:
+        # What jobs do first, each for its own outputs.
+        for name in work.files:
+            remove_leftovers(folder / name)
+    after = {name: content for name, content in contents(folder).items() if not name.endswith(".lock")}
+    assert set(after) == set(whole)
+    if work.same:
+        assert after == whole
+    if "ledger.jsonl" in work.files:
+        ledger = Ledger(folder / "ledger.jsonl")
+        verify(folder / "model", ledger=ledger)
+        assert len(ledger.entries()) == 1
+    if "m.npz" in work.files:
+        load_paths(folder / "m.npz", folder / "m.json", SavedModels)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, bytes], int, int]]:
+    """For each work: the files that it makes, and its calls that may fail or be the last."""
+    found = {}
+    for name, work in WORKS.items():
+        counts = []
+        for fault in (failing_at(0, errno.ENOSPC), killed_at(0)):
+            folder = tmp_path_factory.mktemp(name) / "files"
+            begin(work, folder)
+            outcome = in_fork(lambda work=work, folder=folder: work.do(folder), fault)
+            assert outcome.code == 0, outcome.said
+            counts.append(outcome.calls)
+        files = {name: content for name, content in contents(folder).items() if not name.endswith(".lock")}
+        found[name] = (files, *counts)
+    return found
+
+
+def some(most: int) -> Iterator[int]:
+    """Moments from the first to the last."""
+    yield from sorted({round(place) for place in np.linspace(1, most, min(most, MOMENTS))})
+
+
+@pytest.mark.parametrize("kind", [errno.ENOSPC, errno.EIO, errno.EACCES], ids=["full", "broken", "closed"])
+@pytest.mark.parametrize("name", WORKS)
+def test_calls_that_fail(undisturbed, tmp_path: Path, name: str, kind: int) -> None:
+    work, (whole, calls, _) = WORKS[name], undisturbed[name]
+    failed = 0
+    for number in some(calls):
+        folder = tmp_path / str(number) / "files"
+        folder.parent.mkdir()
+        begin(work, folder)
+        outcome = in_fork(lambda folder=folder: work.do(folder), failing_at(number, kind))
+        failed += outcome.code == 1
+        check_after(work, folder, whole, outcome)
+    assert failed or work.optional
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_kills(undisturbed, tmp_path: Path, name: str) -> None:
+    work, (whole, _, calls) = WORKS[name], undisturbed[name]
+    for number in some(calls):
+        folder = tmp_path / str(number) / "files"
+        folder.parent.mkdir()
+        begin(work, folder)
+        outcome = in_fork(lambda folder=folder: work.do(folder), killed_at(number))
+        # One that finds more in its caches makes a few calls less.
+        assert outcome.killed or outcome.calls < number
+        check_after(work, folder, whole, outcome)
+
+
+@pytest.mark.parametrize("name", ["record", "arrays", "page", "release"])
+def test_a_disk_that_is_full(undisturbed, tmp_path: Path, name: str) -> None:
+    work, (whole, *_) = WORKS[name], undisturbed[name]
+    largest = max(len(content) for content in whole.values())
+    stopped = 0
+    for number, share in enumerate((0.1, 0.5, 0.9)[:MOMENTS]):
+        folder = tmp_path / f"disk{number}" / "files"
+        folder.parent.mkdir()
+        room = max(4096, int(share * largest) // 4096 * 4096)
+        with small_disk(folder, room + 8192) as mounted:
+            begin(work, folder)
+            limit = growing_to(int(share * largest)) if not mounted else lambda: [0]
+            outcome = in_fork(lambda folder=folder: work.do(folder), limit)
+            stopped += outcome.code == 1
+            assert outcome.code in (0, 1), outcome.said
+            assert not [path for path in contents(folder) if ".part" in path]
+            for file in work.files if work.same else ():
+                assert (folder / file).read_bytes() in (OLD, whole[file])
+            assert (folder / "model").exists() == (outcome.code == 0) or name != "release"
+    assert stopped
+
+
+BODY = bytes(np.random.default_rng(1).integers(0, 256, size=20_000, dtype=np.uint8))
+
+
+@pytest.mark.parametrize("habit", ["error", "hang", "drip", "cut", "page", "wrong", "empty", "endless", "loop"])
+def test_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, habit: str) -> None:
+    """One line, bounded attempts, nothing where the file belongs; another address that works is used."""
+    for name, value in (("CONNECT_SECONDS", 1.0), ("READ_SECONDS", 0.5), ("PAUSE_SECONDS", 0.0), ("SLOW_SECONDS", 0.3)):
+        monkeypatch.setattr(download, name, value)
+    monkeypatch.setenv("NO_PROXY", "*")
+    bad, good = BadServer(habit, BODY), BadServer("wrong", BODY[::-1])
+    target = tmp_path / "raw" / "a.data"
+
+    def file(*addresses: str) -> DataFile:
+        return DataFile("a.data", urls=addresses, sha256=hashlib.sha256(BODY).hexdigest(), max_bytes=1 << 20)
+
+    try:
+        with pytest.raises(PrivSVMError) as caught:
+            download.fetch_file(file(f"{bad.address}/a"), target)
+        assert "\n" not in str(caught.value)
+        # Three attempts; each follows 30 redirects at most.
+        assert bad.requests <= (93 if habit == "loop" else 3)
+        assert list(target.parent.glob("*")) == []
+        download.fetch_file(file(f"{bad.address}/a", f"{good.address}/a"), target)
+        assert target.read_bytes() == BODY
+        assert [path.name for path in target.parent.iterdir()] == ["a.data"]
+    finally:
+        bad.close()
+        good.close()
