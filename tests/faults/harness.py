@@ -47,18 +47,23 @@ def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
     """Call a fault with the number of every call to the system; returns their count, in a list."""
     count = [0]
 
+    def writes(real: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
+        given = arguments[1] if len(arguments) > 1 else options.get("mode", "r")
+        if real is low_open:
+            return bool(int(given) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+        return real is not high_open or bool(set(given) & set("wax+"))
+
     def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            mode = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else options.get("mode", "r")
-            # Reading harms nobody.
-            if real not in readers or set(mode) & set("wax+"):
+            # Reading, which removes folders too, harms nobody.
+            if writes(real, arguments, options):
                 count[0] += 1
                 fault(count[0])
             return real(*arguments, **options)
 
         return call
 
-    readers = (io.open,)
+    low_open, high_open = os.open, io.open
     opened = wrapped(io.open)
     for module in (io, __import__("builtins")):
         module.open = opened

@@ -192,9 +192,14 @@ class Ledger:
             whole = handle.read().rfind(b"\n") + 1
             handle.truncate(whole)
             handle.seek(whole)
-            handle.write(text.encode())
-            handle.flush()
-            os.fsync(handle.fileno())
+            try:
+                handle.write(text.encode())
+                handle.flush()
+                os.fsync(handle.fileno())
+            except OSError:
+                # Perhaps on the disk, perhaps not: taken back, since nothing was released on it.
+                os.ftruncate(handle.fileno(), whole)
+                raise
         return entry
 
     def total(self, account: str, planned: Sequence[Entry] = ()) -> Total | None:

@@ -175,9 +175,16 @@ def release(
                 _check_budget(total, budget)
                 entry = ledger.append(entry_content)
         except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
+            if not _entered(part, ledger):
+                shutil.rmtree(part, ignore_errors=True)
             raise
-        _finish(part, out, entry, key)
+        try:
+            _finish(part, out, entry, key)
+        except OSError as error:
+            raise PrivSVMError(
+                f"{out}: {error.strerror or error}; the release is in the ledger and its model is kept: mend that and "
+                "run the same command again, which spends nothing"
+            ) from None
     return Released(entry, total)
 
 
@@ -216,15 +223,20 @@ def _write_part(part: Path, trained: Any, schema: Schema, date: str, accuracy: s
     }
 
 
+def _entered(part: Path, ledger: Ledger) -> list[Entry]:
+    """Find the model of a temporary folder in the ledger."""
+    try:
+        digest = read_model(part)[1].digest
+    except (PrivSVMError, OSError):
+        return []
+    return [entry for entry in ledger.entries() if entry.model == digest]
+
+
 def _resume(part: Path, out: Path, ledger: Ledger, key: str | os.PathLike[str] | None) -> Entry | None:
     """Finish a release that was entered into the ledger before its process ended; else clear the place."""
     if not part.exists():
         return None
-    try:
-        digest = read_model(part)[1].digest
-    except PrivSVMError:
-        digest = ""
-    entered = [entry for entry in ledger.entries() if entry.model == digest]
+    entered = _entered(part, ledger)
     if not entered:
         shutil.rmtree(part)
         return None
