@@ -24,6 +24,7 @@ from privsvm.reproduction.draws import Draws, run_draws
 from privsvm.reproduction.judging import VERDICTS, Printed, judge, percentile
 from privsvm.reproduction.paper_page import anchor
 from privsvm.reproduction.printed import judge_paper, printed_csv
+from privsvm.reproduction.rerun import beside
 
 REPOSITORY = Path(__file__).parents[2]
 PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
@@ -212,3 +213,26 @@ def test_tails_beyond_the_runs_have_small_probabilities():
     assert all(first > second for first, second in itertools.pairwise(tails))
     assert tails[0] == pytest.approx(0.025, abs=0.01)
     assert tails[-1] < 1e-6
+
+
+def test_a_rerun_beside_the_committed_cells():
+    rng = np.random.default_rng(3)
+    singles = rng.normal(size=200)
+    first = _distribution("r", statistic="mean of 5 runs", runs=200, quantiles=of_mean(singles, 5, rng))
+    other = dataclasses.replace(first, quantiles=of_mean(rng.normal(size=200), 5, rng))
+    moved = dataclasses.replace(first, quantiles=tuple(value + 0.6 for value in other.quantiles))
+    exact = _distribution("e", statistic="exact", quantiles=(1.0,) * len(LEVELS))
+    off = dataclasses.replace(exact, quantiles=(1.004,) * len(LEVELS))
+    wrong = dataclasses.replace(exact, quantiles=(1.02,) * len(LEVELS))
+    committed = {"r": first, "e": exact}
+
+    def reading(item):
+        (line,) = beside(committed, {item.cell: item})
+        return line.reading
+
+    assert reading(first) == reading(exact) == "the same"
+    assert reading(other) == "within what other draws change"
+    assert reading(moved).startswith("further apart")
+    assert reading(off).startswith("round-off")
+    assert reading(wrong).startswith("differs in printed digits")
+    assert beside(committed, {"x": first}) == []

@@ -180,7 +180,7 @@ def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
     path : path-like
         ``claims.csv``: ``id, source, claim, experiment, table, method, metric, said, need``; ``need`` says
         of how many of the table's rows a statement must hold, "all" or "most", or "zero": numbers within two standard
-        errors of 0.
+        errors of 0, or "between" two numbers.
         An empty method, metric or text that the table has (``said``) means any.
     reports : path-like
         Folder of the experiments' tables.
@@ -201,12 +201,12 @@ def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
                 if row.table == record["table"]
                 and record["method"] in ("", row.method)
                 and record["metric"] in ("", row.metric)
-                and row.published
+                and (row.published or (record["need"].startswith("between") and row.ours is not None))
                 and record["said"] in ("", row.published)
             ]
-            tally = collections.Counter(row.verdict for row in rows)
+            tally = collections.Counter(_stands(row, record["need"]) for row in rows)
             holds, fails = tally["agrees"], tally["differs"]
-            values = [row.ours for row in rows if row.ours is not None and row.verdict in ("agrees", "differs")]
+            values = [row.ours for row in rows if row.ours is not None and _stands(row, record["need"]) in _CHECKED]
             if holds + fails == 0:
                 verdict, ours = ("no data" if rows else "not judged yet"), ""
             else:
@@ -223,6 +223,17 @@ def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
     return found
 
 
+_CHECKED = ("agrees", "differs")
+
+
+def _stands(row: Row, need: str) -> str:
+    """Tell whether a row agrees; numbers that are to lie between two others are rounded as these are printed."""
+    if need.startswith("between") and row.ours is not None:
+        _, low, high = need.split()
+        return "agrees" if float(low) <= round(row.ours, len(high.partition(".")[2])) <= float(high) else "differs"
+    return row.verdict
+
+
 def _holds(need: str, holds: int, fails: int, rows: Sequence[Row]) -> bool:
     """Whether enough rows agree; "zero" looks at their numbers and standard errors."""
     if need == "zero":
@@ -231,7 +242,7 @@ def _holds(need: str, holds: int, fails: int, rows: Sequence[Row]) -> bool:
             row.ours is not None and error is not None and abs(row.ours) <= 2.0 * float(error[1])
             for row, error in zip(rows, errors, strict=True)
         )
-    return fails == 0 if need == "all" else holds > fails
+    return holds > fails if need == "most" else fails == 0
 
 
 def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedPaper:

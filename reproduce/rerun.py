@@ -1,0 +1,65 @@
+"""Put a rerun beside the committed distributions: ``python -m reproduce.rerun FOLDER`` writes FOLDER/rerun.html.
+
+FOLDER is where ``python -m reproduce.draws --reports FOLDER`` put its distributions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import csv
+import sys
+from pathlib import Path
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json, write_text
+from privsvm.pipeline.stage import run
+
+
+def _origin(folder: Path) -> str:
+    """Say what the distributions of a folder were made with."""
+    found = {
+        ", ".join(f"{key} {value}" for key, value in origin.items() if key not in ("code", "seed"))
+        for origin in read_json(folder / "origins.json").values()
+    }
+    return "; or ".join(sorted(found))
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Compare and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", metavar="FOLDER", help="distributions of the rerun")
+    parser.add_argument(
+        "--committed", default="reports/reproduce/distributions", metavar="FOLDER", help="what it is compared with"
+    )
+    options = parser.parse_args(argv)
+
+    from privsvm.reproduction.distributions import read_distributions
+    from privsvm.reproduction.rendering import environment
+    from privsvm.reproduction.rerun import beside
+
+    own, committed = Path(options.folder), Path(options.committed)
+    tables = sorted(own.glob("*.csv"))
+    if not tables:
+        raise PrivSVMError(f"{own}: has no distributions; run `python -m reproduce.draws --reports {own}` first")
+    lines = [
+        line
+        for table in tables
+        for line in beside(read_distributions(committed / table.name), read_distributions(table))
+    ]
+    printed = {}
+    for path in Path(__file__).parent.glob("*/published.csv"):
+        with open(path, encoding="utf-8", newline="") as handle:
+            for row in csv.DictReader(handle):
+                printed["/".join(row[key] for key in ("dataset", "method", "setting", "metric"))] = row["value"]
+    readings = dict(collections.Counter(line.reading for line in lines).most_common())
+    page = environment().get_template("rerun.html.jinja")
+    write_text(
+        own / "rerun.html",
+        page.render(lines=lines, readings=readings, printed=printed, committed=_origin(committed), rerun=_origin(own)),
+    )
+    print("; ".join(f"{number} {reading}" for reading, number in readings.items()), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    run(main)
