@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold, separation
+from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold, most_shown, separation
 from privsvm.privacy.lower_bounds import (
     CONFIDENCE,
     Bound,
@@ -31,8 +31,11 @@ Draw = Callable[[int, int, str], np.ndarray]
 CELLS_AT_MOST = 1000
 SURE = 1.0 - 1e-3 / (3 * CELLS_AT_MOST)
 
+# With fewer releases of a pair, what counts would show of them is mostly chance.
+_ENOUGH = 300
+
 # Shares of the draws that choose the statistic and the threshold, and are not counted.
-_STATISTIC_SHARE, _THRESHOLD_SHARE = 0.05, 0.2
+_STATISTIC_SHARE, _THRESHOLD_SHARE = 0.1, 0.2
 _MOST_FOR_STATISTIC = 20_000
 
 # Numbers that are drawn at a time.
@@ -82,21 +85,23 @@ def best_pair(draws: Sequence[Draw], n_releases: int, linear: bool = False) -> i
         Its place; the first of equals.
     """
     left = list(range(len(draws)))
-    # Of many pairs some look good by chance: the best quarter is looked at again, with twice as many releases.
+    # Of many pairs some look good by chance: the best quarter is looked at again, with three times as many releases.
     while len(left) > 1:
         scores = [_separation_of(draws[place], n_releases, f"search {len(left)}", linear) for place in left]
         order = np.argsort(-np.array(scores), kind="stable")[: max(1, len(left) // 4)]
         left = [left[place] for place in order]
-        n_releases *= 2
+        n_releases *= 3
     return left[0]
 
 
 def _separation_of(draw: Draw, n_releases: int, part: str, linear: bool) -> float:
-    """Say how far releases are apart, by a statistic chosen on half of them."""
+    """Say how far releases are apart, by a statistic chosen on half of them; of many, what counts would show."""
     first, second = draw(0, n_releases, part), draw(1, n_releases, part)
     half = n_releases // 2
-    statistic = choose_statistic(first[:half], second[:half], linear)
-    return separation(statistic(first[half:]), statistic(second[half:]))
+    few = linear or half < _ENOUGH
+    statistic = choose_statistic(first[:half], second[:half], linear, 0 if few else 10 * n_releases, 0.0, SURE)
+    values, others = statistic(first[half:]), statistic(second[half:])
+    return separation(values, others) if few else most_shown(values, others, 10 * n_releases, 0.0, SURE)
 
 
 def _values(draw: Draw, dataset: int, n: int, part: str, statistic: Statistic) -> np.ndarray:
@@ -116,7 +121,7 @@ def audit_cell(draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian:
     draw : callable
         See `Draw`.
     n_draws : int
-        Releases in all: half of them of either dataset, a quarter of them left out of the count.
+        Releases in all: half of them of either dataset, three tenths of them left out of the count.
     epsilon, delta : float
         What is stated; delta goes with the bounds too.
     gaussian : bool
@@ -129,9 +134,11 @@ def audit_cell(draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian:
     """
     runs = n_draws // 2
     learn = min(max(20, int(runs * _STATISTIC_SHARE)), _MOST_FOR_STATISTIC)
-    statistic = choose_statistic(draw(0, learn, "statistic"), draw(1, learn, "statistic"), linear=gaussian)
     held = max(20, int(runs * _THRESHOLD_SHARE))
     counted = max(20, runs - learn - held)
+    statistic = choose_statistic(
+        draw(0, learn, "statistic"), draw(1, learn, "statistic"), gaussian, counted, delta, SURE
+    )
     first, second = (_values(draw, dataset, held + counted, "count", statistic) for dataset in (0, 1))
     chosen, others = (first[:held], first[held:]), (second[:held], second[held:])
 

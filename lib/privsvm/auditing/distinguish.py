@@ -8,10 +8,13 @@ import numpy as np
 
 from privsvm.privacy.lower_bounds import CONFIDENCE, counts_bound
 
-__all__ = ["Statistic", "Threshold", "choose_statistic", "choose_threshold", "separation"]
+__all__ = ["Statistic", "Threshold", "choose_statistic", "choose_threshold", "most_shown", "separation"]
 
 # A number whose spread is below this share of its move tells two datasets apart for certain.
 _NO_SPREAD = 1e-9
+
+# Numbers that a sum of limited ones may choose from, and how much more another of them must show.
+_MOST_LIMITED, _LEAST_GAIN = 12, 0.03
 
 # Numbers of a release beyond these tell little more, and cost time.
 _MOST_NUMBERS = 4096
@@ -29,20 +32,25 @@ class Statistic:
         ``(release - centre) @ direction``.
     squares : ndarray (k,) or None
         Weights of ``(release - centre)^2``, for neighbours that differ in the size of their noise.
+    limits : ndarray (k,) or None
+        Where ``release - centre`` is cut, for noise such as Laplace's: far numbers tell no more than near ones.
     """
 
     centre: np.ndarray
     direction: np.ndarray
     squares: np.ndarray | None = None
+    limits: np.ndarray | None = None
 
     @property
     def linear(self) -> bool:
         """Whether it is a projection, which leaves normal numbers normal."""
-        return self.squares is None
+        return self.squares is None and self.limits is None
 
     def __call__(self, releases: np.ndarray) -> np.ndarray:
         """Compute the statistic (n,) of releases (n, k)."""
         moved = releases[:, : self.centre.size] - self.centre
+        if self.limits is not None:
+            moved = np.clip(moved, -self.limits, self.limits)
         values: np.ndarray = moved @ self.direction
         return values if self.squares is None else values + (moved * moved) @ self.squares
 
@@ -64,7 +72,46 @@ def _weights(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.where(strong & (spread > 0), signal / np.where(spread > 0, spread, 1.0), 0.0)
 
 
-def choose_statistic(first: np.ndarray, second: np.ndarray, linear: bool = False) -> Statistic:
+def _limited(
+    first: np.ndarray, second: np.ndarray, runs: int, delta: float, confidence: float
+) -> tuple[Statistic, float]:
+    """Choose a few numbers that show most together, each as far as it tells; and what they show.
+
+    Between two Laplace distributions, the privacy loss is the distance to their middle over the scale, cut at the
+    centres of both. A number that is a function of others adds nothing to them, and is not chosen.
+    """
+    middles = np.median(first, axis=0), np.median(second, axis=0)
+    move, centre = middles[0] - middles[1], (middles[0] + middles[1]) / 2.0
+    spread = (np.abs(first - middles[0]).mean(axis=0) + np.abs(second - middles[1]).mean(axis=0)) / 2.0
+    weights = np.divide(2.0, spread, out=np.zeros_like(spread), where=(spread > 0) & (move != 0))
+    tried = np.argsort(-np.abs(move) * weights, kind="stable")[:_MOST_LIMITED].tolist()
+    limits, direction = np.abs(move) / 2.0, np.zeros_like(move)
+    parts = [np.clip(rows[:, tried] - centre[tried], -limits[tried], limits[tried]) for rows in (first, second)]
+    parts = [part * (np.sign(move) * weights)[tried] for part in parts]
+    sums, shown = [np.zeros(len(rows)) for rows in (first, second)], 0.0
+    left = list(range(len(tried)))
+    while left:
+        found = [
+            most_shown(sums[0] + parts[0][:, place], sums[1] + parts[1][:, place], runs, delta, confidence)
+            for place in left
+        ]
+        best = int(np.argmax(found))
+        if found[best] <= shown + _LEAST_GAIN:
+            break
+        place, shown = left.pop(best), found[best]
+        sums = [total + part[:, place] for total, part in zip(sums, parts, strict=True)]
+        direction[tried[place]] = (np.sign(move) * weights)[tried[place]]
+    return Statistic(centre, direction, limits=limits), shown
+
+
+def choose_statistic(
+    first: np.ndarray,
+    second: np.ndarray,
+    linear: bool = False,
+    runs: int = 0,
+    delta: float = 0.0,
+    confidence: float = CONFIDENCE,
+) -> Statistic:
     """Choose what tells two samples of releases apart best.
 
     Parameters
@@ -73,6 +120,10 @@ def choose_statistic(first: np.ndarray, second: np.ndarray, linear: bool = False
         Releases of the two datasets, which are not counted afterwards.
     linear : bool, default=False
         Whether to keep to projections.
+    runs : int, default=0
+        Runs on each dataset that will be counted: where they show more of it, numbers are cut. 0: they never are.
+    delta, confidence : float
+        Of the bound that counts them.
 
     Returns
     -------
@@ -89,9 +140,13 @@ def choose_statistic(first: np.ndarray, second: np.ndarray, linear: bool = False
     both = _weights(np.hstack([moved, moved**2]), np.hstack([other_moved, other_moved**2]))
     square = Statistic(centre, both[: centre.size], both[centre.size :])
     scores = [separation(one(first[half:]), one(second[other:])) for one in (plain, square)]
-    if scores[1] <= 1.2 * scores[0] + 0.1:
-        return Statistic(centre, _weights(first, second))
-    return square
+    smooth = Statistic(centre, _weights(first, second)) if scores[1] <= 1.2 * scores[0] + 0.1 else square
+    if runs == 0:
+        return smooth
+    # Both were chosen on all of these releases, so both look a little better than they are.
+    limited, shown = _limited(first, second, runs, delta, confidence)
+    plainly = most_shown(smooth(first), smooth(second), runs, delta, confidence)
+    return limited if shown > plainly + _LEAST_GAIN else smooth
 
 
 def separation(values: np.ndarray, others: np.ndarray) -> float:
@@ -139,6 +194,31 @@ def _grid(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([values, middle]))
 
 
+def _above(sample: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Share of a sample above each value."""
+    share: np.ndarray = 1.0 - np.searchsorted(np.sort(sample), values, side="right") / sample.size
+    return share
+
+
+def _shown(
+    first: np.ndarray, second: np.ndarray, runs: int, delta: float, confidence: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bounds that so many runs would show with each threshold, counted above it and below."""
+    values = _grid(first, second)
+    above, other = (_above(part, values) for part in (first, second))
+    # An event that was not seen in n runs is taken to have the probability 1 / n.
+    least, other_least = 1.0 / first.size, 1.0 / second.size
+    up = counts_bound(runs * above, runs, runs * np.maximum(other, other_least), runs, delta, confidence)
+    down = counts_bound(runs * (1.0 - other), runs, runs * np.maximum(1.0 - above, least), runs, delta, confidence)
+    return values, up, down
+
+
+def most_shown(first: np.ndarray, second: np.ndarray, runs: int, delta: float, confidence: float) -> float:
+    """Return the largest bound that so many runs would show with any threshold; see `choose_threshold`."""
+    _, up, down = _shown(first, second, runs, delta, confidence)
+    return float(max(up.max(), down.max()))
+
+
 def choose_threshold(
     first: np.ndarray,
     second: np.ndarray,
@@ -166,14 +246,10 @@ def choose_threshold(
     -------
     Threshold
     """
-    values = _grid(first, second)
-    above = 1.0 - np.searchsorted(np.sort(first), values, side="right") / first.size
-    other = 1.0 - np.searchsorted(np.sort(second), values, side="right") / second.size
     if symmetric:
+        values = _grid(first, second)
+        above, other = (_above(part, values) for part in (first, second))
         return Threshold(float(values[np.argmax(above - other)]), False)
-    # An event that was not seen in n runs is taken to have the probability 1 / n.
-    least, other_least = 1.0 / first.size, 1.0 / second.size
-    up = counts_bound(runs * above, runs, runs * np.maximum(other, other_least), runs, delta, confidence)
-    down = counts_bound(runs * (1.0 - other), runs, runs * np.maximum(1.0 - above, least), runs, delta, confidence)
+    values, up, down = _shown(first, second, runs, delta, confidence)
     below = bool(down.max() > up.max())
     return Threshold(float(values[np.argmax(down if below else up)]), below)
