@@ -20,6 +20,7 @@ OTHERS = {
     "README.md": "start.md",
     "ARCHITECTURE.md": "ARCHITECTURE.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
     "SECURITY.md": "SECURITY.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "examples/ppsvm_three_entities/README.md": "ppsvm_example.md",

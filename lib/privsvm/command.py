@@ -226,6 +226,21 @@ def _datasets(options: argparse.Namespace) -> int:
     return 0
 
 
+def _compare(options: argparse.Namespace) -> int:
+    from privsvm.files import write_text
+    from privsvm.tracking import comparison
+
+    names = (options.first, options.second)
+    first, second = (comparison.result_files(name) for name in names)
+    found = comparison.compare(first, second, options.metric)
+    if options.latex:
+        write_text(options.latex, comparison.comparison_latex(names, found, options.metric))
+    if options.figure:
+        write_text(options.figure, comparison.comparison_svg(names, found, options.metric))
+    print(comparison.comparison_text(names, found, options.metric))
+    return 0
+
+
 def _warm_up(options: argparse.Namespace) -> int:
     from privsvm.release.planning import expected_accuracy
 
@@ -316,6 +331,13 @@ def _parser() -> argparse.ArgumentParser:
     ledger = command("ledger", _ledger, "list releases and what they cost together")
     ledger.add_argument("--export", action="store_true", help="as JSON, in the fields of public registries")
     with_ledger(ledger)
+
+    compare = command("compare", _compare, "compare two settings of a benchmark that ran here, split by split")
+    compare.add_argument("first", help="a method, a result file, or a folder of these")
+    compare.add_argument("second", help="the same; its numbers less those of the first are shown")
+    compare.add_argument("--metric", default="accuracy")
+    compare.add_argument("--latex", help="file for a table (booktabs)")
+    compare.add_argument("--figure", help="file for a picture (SVG)")
 
     command("methods", _methods, "list the methods")
     command("datasets", _datasets, "list the catalogue of data sets")

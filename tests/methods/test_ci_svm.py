@@ -45,6 +45,10 @@ class TestCondensedInformation:
             np.testing.assert_array_equal(sampler.group_of_[members], number)
             assert labels[number] in np.array(["a", "b", "c"])[y[members]]
         assert sampler.label_purity_ == np.mean(np.array(["a", "b", "c"])[y] == labels[sampler.group_of_])
+        # As imbalanced-learn's pipelines and checks want it.
+        fitted = CondensedInformation()
+        assert fitted.fit(X, y) is fitted
+        np.testing.assert_array_equal(fitted.groups_, sampler.groups_)
 
     def test_scaled_features_choose_and_rows_as_given_are_averaged(self):
         X, y = rows(60, 3)

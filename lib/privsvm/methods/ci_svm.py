@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -101,6 +101,24 @@ class CondensedInformation(DeclaredEstimator):
         self.groups_, self.group_of_, self.weights_ = condensed.groups, condensed.group_of, condensed.weights
         self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
         return condensed.rows, self.classes_[condensed.codes]
+
+    def fit(self, X, y) -> Self:
+        """Condense rows and labels, and keep only how: the attributes above.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, d)
+            Rows; finite.
+        y : array-like (n,)
+            Labels, of two classes or more.
+
+        Returns
+        -------
+        CondensedInformation
+            Itself.
+        """
+        self.fit_resample(X, y)
+        return self
 
     def __sklearn_tags__(self):
         return common_tags(super().__sklearn_tags__())

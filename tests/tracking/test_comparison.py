@@ -1,0 +1,89 @@
+"""Two settings are compared split by split."""
+
+import json
+import math
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.reporting.synthetic_results import GRID, make_result
+
+from privsvm.command import main
+from privsvm.records import sealed
+from privsvm.tracking.comparison import compare, comparison_latex
+
+# Its commands are taken from docs/change.md, from the ```sh block that names this file.
+PAGE = Path(__file__).resolve().parents[2] / "docs/change.md"
+
+
+def write(folder, method, status, gaps, dataset="wine", **changes):
+    """A result whose accuracy at every epsilon is 0.8 and a gap of its split."""
+    record = make_result(dataset, method, status, **changes)
+    epsilons = record["epsilons"]
+    splits = [[[0.8 + gap + shift for shift in (-0.01, 0.01)]] * len(epsilons) for gap in gaps]
+    record |= {"metrics": {"accuracy": splits}, "n_splits": len(gaps), "repeats": 2}
+    record |= {name: [None] * len(gaps) for name in ("objective", "n_support", "n_iter")}
+    path = folder / "data/results" / method / f"{dataset}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(sealed(record)))
+    return path
+
+
+def test_differences_are_paired_and_their_interval_knows_the_overlap(tmp_path):
+    noise = np.array([0.1, -0.1, 0.05, -0.05, 0.0])
+    first = write(tmp_path, "private_svm", "proved", noise)
+    second = write(tmp_path, "pmsvm_wp", "proved", noise + np.array([0.02, 0.03, 0.01, 0.02, 0.02]))
+    found = compare([first], [second])
+    assert [one.epsilon for one in found] == list(GRID)
+    # What the splits have in common cancels.
+    assert found[0].mean == pytest.approx(0.02)
+    spread = np.std([0.02, 0.03, 0.01, 0.02, 0.02], ddof=1)
+    # The quantile of Student's t with four degrees of freedom is 2.776.
+    assert found[0].high - found[0].mean == pytest.approx(2.776 * spread * math.sqrt(1 / 5 + 171 / 398), rel=1e-3)
+    reference = write(tmp_path, "svm", "none", noise)
+    assert [one.epsilon for one in compare([reference], [second])] == list(GRID)
+    assert [one.epsilon for one in compare([reference], [reference])] == [math.inf]
+    once, too = write(tmp_path, "once", "proved", [0.0]), write(tmp_path, "too", "proved", [0.1])
+    assert compare([once], [too])[0].low == -math.inf
+
+
+def test_the_command_of_the_page(tmp_path, monkeypatch, capsys):
+    write(tmp_path, "private_svm", "proved", [0.0, 0.1])
+    write(tmp_path, "pmsvm_wp", "proved", [0.05, 0.16])
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^```sh\n(privsvm compare.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    assert main(shlex.split(block)[1:]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^wine +1 +85\.0 +90\.5 +\+5\.5 ", shown, re.MULTILINE)
+    table = Path("table.tex").read_text()
+    assert "wine & 1 & 85.0 & 90.5 & $+5.5$ &" in table
+    assert table.count("\\_") == 2
+    assert Path("figure.svg").read_text().count("<circle") == len(GRID)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("a", "nothing"), "nothing: no result file"),
+        (("a", "b", "--metric", "speed"), "--metric speed: must be one of accuracy"),
+        (("a", "other_rows"), "wine: a and other_rows were not run on the same splits"),
+        (("a", "elsewhere"), "no data set and epsilon in common"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+    write(tmp_path, "a", "proved", [0.0])
+    write(tmp_path, "b", "proved", [0.0])
+    write(tmp_path, "other_rows", "proved", [0.0], dataset_digest="2" * 64)
+    write(tmp_path, "elsewhere", "proved", [0.0], dataset="digits")
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_names_are_safe_in_latex(tmp_path):
+    path = write(tmp_path, "a", "proved", [0.0, 0.1], dataset="50%_set")
+    assert "50\\%\\_set" in comparison_latex(("a&b", "c"), compare([path], [path]), "accuracy")
