@@ -148,8 +148,8 @@ def compare(
         one, other = ours[dataset], theirs[dataset]
         if (one.dataset_digest, one.n_splits) != (other.dataset_digest, other.n_splits):
             raise PrivSVMError(
-                f"{dataset}: {one.method} and {other.method} were not run on the same splits of the same rows; run both "
-                "again with one params.yaml"
+                f"{dataset}: {one.method} and {other.method} were not run on the same splits of the same rows; run "
+                "both again with one params.yaml"
             )
         for epsilon in sorted({*one.epsilons, *other.epsilons}):
             places = tuple(
