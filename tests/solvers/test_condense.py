@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from privsvm.solvers import condense
+from privsvm.solvers import condense, triples
 from privsvm.solvers.condense import (
     ENGINES,
     condensed_rows,
@@ -89,13 +89,16 @@ def find(X, engine="auto", n_threads=1):
 
 
 def find_in_all_ways(X):
-    """Groups by both engines, the blocks in single and in double precision, and by the one that is chosen."""
+    """Groups by both engines, the blocks in single and double precision, with renewed lists, and by the one chosen."""
     for engine in (*ENGINES, "auto"):
         yield find(X, engine)
     for share in (0.0, 1.0):
         with mock.patch.object(condense, "_COMPUTED_SHARE", share):
             yield find(X, "blocks", n_threads=3)
     yield find(X, "tree", n_threads=3)
+    # Short lists, which run out, and are all made anew again and again.
+    with mock.patch.multiple(condense, _LIST=2, _LONG_LIST=3), mock.patch.object(triples, "_RENEWED_ROWS", 4):
+        yield find(X, "blocks")
 
 
 def check_as_printed(X, n_classes=4):

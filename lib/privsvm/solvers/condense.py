@@ -48,8 +48,11 @@ __all__ = [
 
 ENGINES = ("tree", "blocks")
 
-# Rows in a list.
-_LIST = 12
+# Rows in a list: of the tree, which makes a new one in no time, and of the blocks, for which a scan is long. With long
+# lists most third rows are certain, and few lists run out before all are made anew.
+_LIST, _LONG_LIST = 12, 128
+# Numbers of all long lists together.
+_LIST_NUMBERS = 16_000_000
 # "auto" takes the tree up to so many features, if the searches for a sample of rows meet no more than a share of all
 # rows and boxes. Measured on one thread: a row or box that is met takes 35 to 50 ns up to 16 features (100 at 64), a
 # pair of rows in the blocks 1.6 to 3 ns (11 at 64), so that a share of 0.05 is where both take the same time.
@@ -61,7 +64,7 @@ _MET_SHARE = 0.05
 # be computed exactly.
 _DENSE_SHARE = 0.02
 _DENSE_NUMBERS = 50_000_000
-_BLOCK_NUMBERS = 16_000_000
+_BLOCK_NUMBERS = 4_000_000
 _COMPUTED_SHARE = 0.1
 
 
@@ -233,25 +236,33 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
         distinct.indices.astype(np.int32),
         np.ascontiguousarray(distinct.data, dtype=np.float64),
     )
-    m, length = first.size, min(_LIST, max(n - 1, 1))
+    m = first.size
     empty = np.diff(rows_of.indptr) == 0
     by_tree = engine == "tree" or (engine == "auto" and d <= _TREE_FEATURES and m > 0)
     tree, places = _plant(distinct.toarray() if by_tree else np.zeros((0, d)), empty)
     if by_tree and engine == "auto":
         sample = np.linspace(0, m - 1, _SAMPLE).astype(np.int64)
-        by_tree = (
-            rows_met(tree, copies, sample, np.empty(length, np.int64), np.empty(length, np.int32)) <= _MET_SHARE * m
-        )
+        by_tree = rows_met(tree, copies, sample, np.empty(_LIST, np.int64), np.empty(_LIST, np.int32)) <= _MET_SHARE * m
+    longest = _LIST if by_tree else max(_LIST, min(_LONG_LIST, _LIST_NUMBERS // max(m, 1)))
+    length = min(longest, max(n - 1, 1))
     lists = Lists(np.zeros((m, length), np.int64), np.zeros((m, length), np.int32), np.zeros(m, np.int64))
     with one_blas_thread(), thread_pool(n_threads) as pool:
         if by_tree:
             parts = np.linspace(0, m, 8 * n_threads + 1).astype(np.int64)
             work: Any = ((tree_lists, tree, copies, empty, *part, *lists) for part in itertools.pairwise(parts))
         else:
-            work = _block_jobs(distinct, rows_of, copies, lists)
-        for _ in (pool.map if pool else map)(lambda job: job[0](*job[1:]), work):
-            pass
-    return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists)
+            work = _block_jobs(distinct, np.arange(m), rows_of, copies, lists)
+        spread: Any = pool.map if pool else map
+
+        def do(jobs: Any) -> None:
+            for _ in spread(lambda job: job[0](*job[1:]), jobs):
+                pass
+
+        def renew(left: np.ndarray) -> None:
+            do(_block_jobs(distinct, left, rows_of, copies, lists))
+
+        do(work)
+        return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists, None if by_tree else renew)
 
 
 def _plant(U: np.ndarray, empty: np.ndarray) -> tuple[Tree, Places]:
@@ -270,14 +281,17 @@ def _plant(U: np.ndarray, empty: np.ndarray) -> tuple[Tree, Places]:
         before = np.concatenate([[0], np.cumsum(empty[order])])
         zeros[:nodes] = before[last[:nodes]] > before[first[:nodes]]
         place_of[order] = np.arange(m)
-    return Tree(U[order], order, low, high, first, last, child, alive, zeros), Places(place_of, leaf_of, parent)
+    rows = U[order]
+    columns = np.ascontiguousarray(rows.T)
+    return Tree(rows, columns, order, low, high, first, last, child, alive, zeros), Places(place_of, leaf_of, parent)
 
 
-def _block_jobs(distinct, rows_of, copies, lists) -> Iterator[tuple[Any, ...]]:
-    """Jobs that make the lists of some rows each, from products with all rows."""
+def _block_jobs(all_distinct, left: np.ndarray, rows_of, copies, lists) -> Iterator[tuple[Any, ...]]:
+    """Jobs that make the lists of some of the rows that are left each, from products with all of them."""
+    distinct = all_distinct if left.size == all_distinct.shape[0] else all_distinct[left]
     m, d = distinct.shape
     dense = distinct.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
-    step = max(1, min(512, _BLOCK_NUMBERS // max(m, 1)))
+    step = max(1, min(512, max(64, _BLOCK_NUMBERS // max(m, 1))))
 
     def job_in(precision: type) -> Callable[[int, int], int]:
         rows = distinct.astype(precision)
@@ -288,7 +302,7 @@ def _block_jobs(distinct, rows_of, copies, lists) -> Iterator[tuple[Any, ...]]:
         def fill(start: int, stop: int) -> int:
             block = rows[start:stop]
             products = (block.toarray() @ others) if dense else (block @ others).toarray()
-            return block_lists(products, start, error, rows_of, copies, *lists)
+            return block_lists(products, left[start:stop], left, error, rows_of, copies, *lists)
 
         return fill
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
+from privsvm.numerics.vector_math import maximum
 
 __all__ = [
     "LEAF",
@@ -36,7 +37,9 @@ SCALE = 2.0**46
 UNKNOWN = -(2**62)
 
 # Rows in a leaf of the tree.
-LEAF = 12
+LEAF = 24
+# Products that are looked at together.
+_STRIDE = 32
 # Boxes that wait on the stack of a search, at most.
 _DEPTH = 128
 
@@ -61,8 +64,9 @@ class SparseRows(NamedTuple):
 class Tree(NamedTuple):
     """A k-d tree that rows can be taken out of."""
 
-    # Rows in the tree's order, and their numbers.
+    # Rows in the tree's order, by row and by feature, and their numbers.
     rows: np.ndarray
+    columns: np.ndarray
     order: np.ndarray
     # Of each node: corners of its box, places of its rows, first child (the second comes next) or -1, number of rows
     # with copies left, and whether a row of zeros is among them.
@@ -197,10 +201,9 @@ def _reach(tree, node, q, square, norm):
     low, high = tree.low[node], tree.high[node]
     distance = 0.0
     for k in range(q.shape[0]):
-        if q[k] < low[k]:
-            distance += (low[k] - q[k]) ** 2
-        elif q[k] > high[k]:
-            distance += (q[k] - high[k]) ** 2
+        # Without branches, which no processor would foresee.
+        outside = maximum(maximum(low[k] - q[k], q[k] - high[k]), 0.0)
+        distance += outside * outside
     # Round-off of the rows' norms and of the sums is below a few units for each feature.
     reach = np.int64(math.ceil(0.5 * norm * (square + 1.0 - distance) * SCALE)) + 64 + 8 * q.shape[0]
     return max(reach, 0) if tree.zeros[node] else reach
@@ -234,6 +237,18 @@ def _dot(first, second):
 
 
 @jit_step()
+def _leaf_products(columns, q, start, stop, out):
+    """Products of q with the rows of a leaf: each as `_dot`, several rows at a time."""
+    size = stop - start
+    for p in range(size):
+        out[p] = 0.0
+    for k in range(q.shape[0]):
+        column, value = columns[k, start:stop], q[k]
+        for p in range(size):
+            out[p] += value * column[p]
+
+
+@jit_step()
 def tree_list(tree, copies, i, q, stack, reaches, sims, rows):
     """Find the rows most similar to q, the first copy of i, best first; return their number, and how much was met."""
     left_out = copies.members[copies.head[i]]
@@ -241,18 +256,23 @@ def tree_list(tree, copies, i, q, stack, reaches, sims, rows):
     length = rows.shape[0]
     count, met, depth = 0, 0, 1
     stack[0], reaches[0] = 0, -UNKNOWN
+    products = np.empty(LEAF)
     while depth > 0:
         depth -= 1
         node = stack[depth]
         if count == length and reaches[depth] < sims[count - 1]:
             continue
         if tree.child[node] < 0:
-            for position in range(tree.first[node], tree.last[node]):
-                j = tree.order[position]
-                if copies.head[j] < copies.tail[j]:
-                    found = np.int64(np.rint(_dot(q, tree.rows[position]) * SCALE))
+            for start in range(tree.first[node], tree.last[node], LEAF):
+                stop = min(start + LEAF, tree.last[node])
+                _leaf_products(tree.columns, q, start, stop, products)
+                for position in range(start, stop):
+                    found = np.int64(np.rint(products[position - start] * SCALE))
+                    # Most rows are not near enough: only of others it is looked up whether any copy is left.
                     if count < length or found >= sims[count - 1]:
-                        count = _insert(sims, rows, count, found, copies, j, left_out)
+                        j = tree.order[position]
+                        if copies.head[j] < copies.tail[j]:
+                            count = _insert(sims, rows, count, found, copies, j, left_out)
             met += tree.last[node] - tree.first[node]
         else:
             depth = _push(tree, tree.child[node], q, square, 1.0, stack, reaches, depth)
@@ -282,23 +302,26 @@ def tree_third(tree, copies, one, other, q, stack, reaches, best, third):
     norm, square = _set_direction(one, other, q)
     depth = 1
     stack[0], reaches[0] = 0, -UNKNOWN
+    by_one, by_other = np.empty(LEAF), np.empty(LEAF)
     while depth > 0:
         depth -= 1
         node = stack[depth]
         if third >= 0 and reaches[depth] < best:
             continue
         if tree.child[node] < 0:
-            for position in range(tree.first[node], tree.last[node]):
-                j = tree.order[position]
-                if copies.head[j] < copies.tail[j]:
-                    total_one, total_other = 0.0, 0.0
-                    for k in range(q.shape[0]):
-                        total_one += one[k] * tree.rows[position, k]
-                        total_other += other[k] * tree.rows[position, k]
-                    both = np.int64(np.rint(total_one * SCALE)) + np.int64(np.rint(total_other * SCALE))
-                    row = copies.members[copies.head[j]]
-                    if third < 0 or both > best or (both == best and row < third):
-                        best, third = both, row
+            for start in range(tree.first[node], tree.last[node], LEAF):
+                stop = min(start + LEAF, tree.last[node])
+                _leaf_products(tree.columns, one, start, stop, by_one)
+                _leaf_products(tree.columns, other, start, stop, by_other)
+                for position in range(start, stop):
+                    place = position - start
+                    both = np.int64(np.rint(by_one[place] * SCALE)) + np.int64(np.rint(by_other[place] * SCALE))
+                    if third < 0 or both >= best:
+                        j = tree.order[position]
+                        if copies.head[j] < copies.tail[j]:
+                            row = copies.members[copies.head[j]]
+                            if third < 0 or both > best or row < third:
+                                best, third = both, row
         else:
             depth = _push(tree, tree.child[node], q, square, norm, stack, reaches, depth)
     return third
@@ -328,28 +351,115 @@ def rows_met(tree, copies, sample, sims, rows):
 # --- the blocks -----------------------------------------------------------------------------------------------------
 
 
-@jit()
-def block_lists(products, first_row, error, rows_of, copies, all_sims, all_rows, counts):
-    """Make lists from approximate products of some rows with all; candidates' similarities are computed exactly.
+@jit_step()
+def _reach_any(values, bound):
+    """Whether one of some numbers is at least `bound`."""
+    reached = False
+    for j in range(values.shape[0]):
+        reached |= values[j] >= bound
+    return reached
 
-    Returns how many of them there were.
+
+@jit_step()
+def _four_similarities(rows_of, i, columns, others, out):
+    """Similarities of a row with four rows, none of which has a zero: as `similarity`, four sums at a time."""
+    n_features, indptr, _, data = rows_of
+    one = data[indptr[i] : indptr[i] + n_features]
+    a, b, c, d = others[columns[0]], others[columns[1]], others[columns[2]], others[columns[3]]
+    first, second = data[indptr[a] : indptr[a] + n_features], data[indptr[b] : indptr[b] + n_features]
+    third, fourth = data[indptr[c] : indptr[c] + n_features], data[indptr[d] : indptr[d] + n_features]
+    total_a, total_b, total_c, total_d = 0.0, 0.0, 0.0, 0.0
+    for k in range(n_features):
+        total_a += one[k] * first[k]
+        total_b += one[k] * second[k]
+        total_c += one[k] * third[k]
+        total_d += one[k] * fourth[k]
+    out[0], out[1] = np.int64(np.rint(total_a * SCALE)), np.int64(np.rint(total_b * SCALE))
+    out[2], out[3] = np.int64(np.rint(total_c * SCALE)), np.int64(np.rint(total_d * SCALE))
+
+
+@jit_step()
+def _list_candidates(rows_of, copies, full, i, columns, others, left_out, sims, rows):
+    """Make a list of candidates; return its length."""
+    count, four = 0, np.empty(4, np.int64)
+    for first in range(0, columns.shape[0], 4):
+        n_some = min(4, columns.shape[0] - first)
+        if full and n_some == 4:
+            _four_similarities(rows_of, i, columns[first:], others, four)
+        else:
+            for k in range(n_some):
+                four[k] = similarity(rows_of, i, others[columns[first + k]])
+        for k in range(n_some):
+            count = _insert(sims, rows, count, four[k], copies, others[columns[first + k]], left_out)
+    return count
+
+
+@jit_step()
+def _compress(found, columns, count, wanted, error):
+    """Keep the candidates that may be among the `wanted` best; return how many, and what others must reach."""
+    if count <= wanted:
+        return count, np.float32(-np.inf)
+    bound = np.float32(np.partition(found[:count], count - wanted)[count - wanted] - error)
+    kept = 0
+    for k in range(count):
+        if found[k] >= bound:
+            found[kept], columns[kept] = found[k], columns[k]
+            kept += 1
+    return kept, bound
+
+
+@jit()
+def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_rows, counts):
+    """Make lists from approximate products of the distinct rows `mine` with `others`; similarities are exact.
+
+    A product is off by `error` at most. Only rows whose product comes near to those of the list's last are candidates,
+    for which the similarity is computed. Returns how many there were beyond those that any list needs.
     """
-    length, computed = all_rows.shape[1], 0
+    length, n_others, beyond = all_rows.shape[1], products.shape[1], 0
+    # One of the best may be the row itself. Two products whose order is wrong differ by twice the error, and round-off.
+    wanted, apart = length + 1, 2.0 * error + 1e-6
+    # Where so many come near, the others are looked at one by one.
+    room = 4 * wanted
+    found, columns = np.empty(room, products.dtype), np.empty(room, np.int64)
+    full = rows_of.data.shape[0] == rows_of.n_features * (rows_of.indptr.shape[0] - 1)
     for r in range(products.shape[0]):
-        i = first_row + r
+        i = mine[r]
         if rows_of.indptr[i + 1] == rows_of.indptr[i]:
             continue
+        row, kept, bound, near = products[r], 0, np.float32(-np.inf), True
+        for start in range(0, n_others, _STRIDE):
+            stop = min(start + _STRIDE, n_others)
+            if not _reach_any(row[start:stop], bound):
+                continue
+            for j in range(start, stop):
+                if row[j] >= bound:
+                    if kept == room:
+                        kept, bound = _compress(found, columns, kept, wanted, apart)
+                        if kept == room:
+                            near = False
+                            break
+                    if row[j] >= bound:
+                        found[kept], columns[kept] = row[j], j
+                        kept += 1
+            if not near:
+                break
         sims, rows, count = all_sims[i], all_rows[i], 0
         left_out = copies.members[copies.head[i]]
-        least = -np.inf
-        for j in range(products.shape[1]):
-            if products[r, j] >= least:
-                computed += 1
-                count = _insert(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
-                if count == length:
-                    least = sims[count - 1] / SCALE - error
+        if near:
+            kept, bound = _compress(found, columns, kept, wanted, apart)
+            count = _list_candidates(rows_of, copies, full, i, columns[:kept], others, left_out, sims, rows)
+            beyond += max(0, kept - 2 * wanted)
+        else:
+            least = -np.inf
+            for k in range(n_others):
+                if row[k] >= least:
+                    beyond += 1
+                    j = others[k]
+                    count = _insert(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
+                    if count == length:
+                        least = sims[count - 1] / SCALE - error
         counts[i] = count
-    return computed
+    return beyond
 
 
 @jit_step()

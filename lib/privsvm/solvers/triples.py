@@ -7,7 +7,9 @@ and is made anew.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,9 +70,14 @@ class _State(NamedTuple):
     other: np.ndarray
 
 
-# Places in `_State.counters`: rows of the heap, of `remaining`, distinct rows that are left, and a row number below
-# which all have been visited.
-_SIZE, _N_REMAINING, _N_DISTINCT, _SMALLEST = range(4)
+# Places in `_State.counters`: rows of the heap, of `remaining`, distinct rows that are left, a row number below which
+# all have been visited, groups that are made, and rows that are left.
+_SIZE, _N_REMAINING, _N_DISTINCT, _SMALLEST, _MADE, _N_LEFT = range(6)
+
+# All lists are made anew when no more than this share of the rows is left that there were the last time, but not for
+# fewer rows: a search for each list that has run out takes longer, and so does one for each third row that no list
+# tells for certain.
+_RENEWED_SHARE, _RENEWED_ROWS = 0.5, 256
 
 
 @jit_step()
@@ -108,7 +115,7 @@ def _bound(lists, i):
     return lists.sims[i, length - 1] if lists.counts[i] == length else UNKNOWN
 
 
-@jit_step()
+@jit()
 def _fill_heap(copies, lists, state):
     """Set what each row can offer, and order the heap."""
     m = lists.counts.shape[0]
@@ -240,12 +247,13 @@ def _leave(copies, state, distinct):
 
 
 @jit()
-def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, groups):
-    """Fill in the groups, one after the other."""
+def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, groups, least):
+    """Fill in the groups, one after the other, while there are `least` distinct rows; return whether all are made."""
     head, tail, heap = copies.head, copies.tail, state.heap
-    _fill_heap(copies, lists, state)
-    made, n_alive = 0, distinct_of.shape[0]
+    made, n_alive = state.counters[_MADE], state.counters[_N_LEFT]
     while n_alive >= 3:
+        if state.counters[_N_DISTINCT] < least:
+            break
         i = heap[0]
         if head[i] == tail[i]:
             state.counters[_SIZE] -= 1
@@ -279,7 +287,21 @@ def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, grou
             _take_out(by_tree, tree, places, copies, state, c)
         if not by_tree and 2 * state.counters[_N_DISTINCT] < state.counters[_N_REMAINING]:
             _drop_exhausted(copies, state)
-    return made
+    state.counters[_MADE], state.counters[_N_LEFT] = made, n_alive
+    return n_alive < 3
+
+
+def _renew_all(copies: Copies, lists: Lists, state: _State, renew: Any) -> None:
+    """Make the lists of all rows that are left anew."""
+    left = np.flatnonzero(copies.head < copies.tail)
+    state.remaining[: left.size] = left
+    state.counters[_N_REMAINING] = left.size
+    renew(left)
+    # Rows of zeros have no list.
+    listed = left[lists.counts[left] > 0]
+    state.pointers[listed] = 0
+    length = lists.rows.shape[1]
+    state.bounds[listed] = np.where(lists.counts[listed] == length, lists.sims[listed, length - 1], UNKNOWN)
 
 
 def form_triples(
@@ -290,6 +312,7 @@ def form_triples(
     copies: Copies,
     distinct_of: np.ndarray,
     lists: Lists,
+    renew: Callable[[np.ndarray], None] | None = None,
 ) -> np.ndarray:
     """Form the triples.
 
@@ -309,6 +332,8 @@ def form_triples(
         Distinct row of every row.
     lists : Lists
         Of every distinct row but those of zeros. Are overwritten.
+    renew : callable or None, default=None
+        Makes the lists of some distinct rows anew, from these rows alone. None: lists are made anew one by one.
 
     Returns
     -------
@@ -325,7 +350,7 @@ def form_triples(
         fronts=np.empty(m, dtype=np.int64),
         heap=np.arange(m),
         remaining=np.arange(m),
-        counters=np.array([m, m, m, 0]),
+        counters=np.array([m, m, m, 0, 0, n]),
         stack=np.empty(128, dtype=np.int64),
         reaches=np.empty(128, dtype=np.int64),
         direction=np.empty(tree.rows.shape[1]),
@@ -333,7 +358,14 @@ def form_triples(
         other=np.zeros(n_dense),
     )
     groups = np.full(((n + 2) // 3, 3), -1)
-    made = _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, groups)
+    _fill_heap(copies, lists, state)
+    while True:
+        n_distinct = int(state.counters[_N_DISTINCT])
+        least = math.ceil(_RENEWED_SHARE * n_distinct) if renew and n_distinct > _RENEWED_ROWS else 0
+        if _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, groups, least):
+            break
+        _renew_all(copies, lists, state, renew)
+    made = int(state.counters[_MADE])
     rest = np.flatnonzero(~state.visited)
     if rest.size:
         groups[made, : rest.size] = rest
