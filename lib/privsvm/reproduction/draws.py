@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import importlib
 import os
 import platform
 import sys
@@ -180,7 +181,7 @@ def run_draws(
         module, function = draws.run.split(":")
         code = closure_digest(module, "privsvm.reproduction.context")
         context = Context(f"{draws.experiment}_draws", folder, code)
-        run = getattr(__import__(module, fromlist=[function]), function)
+        run = getattr(importlib.import_module(module), function)
         pieces: list[Mapping[str, Sequence[Any]]] = []
         for piece in range(draws.pieces):
             key = {"name": draws.name, "parameters": draws.parameters, "piece": piece}
