@@ -84,10 +84,15 @@ def test_the_folder_holds_no_row_and_no_seed(hospital):
     rows = table(hospital / "patients.csv")
     for row in rows:
         assert row["patient"].encode() not in data
-    private = np.unique(X[:, [name in ("visit", "age", "pressure") for name in Encoder(schema).feature_names]])
-    private = private[(private != 0) & (np.abs(private) < 1)]
-    for width in (np.float64, np.float32, np.float16):
-        assert not np.isin(numbers.astype(width), private.astype(width)).any() or width is np.float16
+    columns = X[:, [name in ("visit", "age", "pressure") for name in Encoder(schema).feature_names]]
+    usable = (columns != 0) & (np.abs(columns) < 1)
+    private = np.unique(columns[usable])
+    assert not np.isin(numbers, private).any()
+    # Of the model's 1,700 numbers and 5,300 private ones 0.1 are equal by chance when rounded to 24 bits: five are with
+    # a probability near 1e-7, and all three of one row with one below that.
+    rounded = numbers.astype(np.float32)
+    assert np.isin(private.astype(np.float32), rounded).sum() < 5
+    assert not np.isin(columns[usable.all(axis=1)].astype(np.float32), rounded).all(axis=1).any()
     for value in private[:: max(1, len(private) // 300)]:
         assert np.float64(value).tobytes() not in data
     words = json.loads((hospital / "model" / "model.json").read_text())
