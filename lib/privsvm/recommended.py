@@ -30,6 +30,7 @@ from privsvm.base.scaled_descent import (
     rows_to_train,
     train,
 )
+from privsvm.base.second_moments import share_of_centre
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
 from privsvm.constraints import COUNT, Constraint, one_of, optional
 from privsvm.numerics.noise_source import NoiseSource
@@ -114,9 +115,9 @@ def choose_recipe(
         length = 0.5 if fourier else 0.3
     why.append(f"{n_steps} steps")
     recipe = Recipe(
-        mean_share=_between(1.5 * math.sqrt(n_features) / size, 0.02, 0.25),
+        mean_share=share_of_centre(n_features, size),
         n_frequencies=n_frequencies,
-        feature_mean_share=_between(1.5 * math.sqrt(width) / size, 0.02, 0.1) if fourier else 0.0,
+        feature_mean_share=share_of_centre(width, size, 0.1) if fourier else 0.0,
         moment_share=moment_share,
         lift=0.5 if fourier else 1.0,
         n_steps=n_steps,
@@ -124,10 +125,6 @@ def choose_recipe(
         schedule="cosine" if rich else "constant",
     )
     return recipe, "; ".join(why)
-
-
-def _between(value: float, low: float, high: float) -> float:
-    return min(max(value, low), high)
 
 
 class PrivateLinearClassifier(PrivateClassifier):

@@ -120,15 +120,6 @@ def test_the_audit_refutes_nothing(relation):
         assert 0.2 * guarantee.epsilon_proved < guarantee.witness.epsilon <= guarantee.epsilon_proved
 
 
-def test_the_number_of_rows_is_public_or_nothing_is_proved():
-    X, y = scaled(load_wine)
-    with pytest.raises(ValueError, match="n_rows=None"):
-        model_for(3, neighbours="add_remove").fit(X, y)
-    guarantee = model_for(3, neighbours="add_remove", allow_unsound=True).fit(X, y).guarantee_
-    assert guarantee.status == "claimed"
-    assert "number of rows was counted" in guarantee.reason
-
-
 def test_data_without_anything_to_learn_is_answered():
     for X, y in (
         ([[0.3, 0.1]], [2]),

@@ -14,6 +14,7 @@ from privsvm.base.second_moments import (
     exact_moments,
     simplex_codes,
 )
+from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier
 from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier, filtered_weights
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import relation_factor
@@ -143,11 +144,13 @@ def test_the_audit_comes_close_and_refutes_nothing(relation):
         assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved
 
 
-def test_the_number_of_rows_is_public_or_nothing_is_proved():
+@pytest.mark.parametrize("method", [DPLeastSquaresClassifier, DPFeatureCovarianceClassifier])
+def test_the_number_of_rows_is_public_or_nothing_is_proved(method):
     X, y = scaled(load_wine)
+    model = method(classes=[0, 1, 2], neighbours="add_remove", random_state=0)
     with pytest.raises(ValueError, match="n_rows=None"):
-        model_for(3, neighbours="add_remove").fit(X, y)
-    guarantee = model_for(3, neighbours="add_remove", allow_unsound=True).fit(X, y).guarantee_
+        model.fit(X, y)
+    guarantee = model.set_params(allow_unsound=True).fit(X, y).guarantee_
     assert guarantee.status == "claimed"
     assert "number of rows was counted" in guarantee.reason
 

@@ -86,7 +86,7 @@ def rows_per_noise(n_rows: int, epsilon: float, delta: float, neighbours: Neighb
     return n_rows / (relation_factor(neighbours) * gaussian_noise_multiplier(epsilon, delta))
 
 
-def share_of_centre(n_features: int, rows: float) -> float:
+def share_of_centre(n_features: int, rows: float, largest: float = _LARGEST_SHARE) -> float:
     """Choose the share of the budget that buys the centre, from public numbers.
 
     Parameters
@@ -95,13 +95,15 @@ def share_of_centre(n_features: int, rows: float) -> float:
         Number of features.
     rows : float
         See `rows_per_noise`.
+    largest : float, default=0.25
+        The most that it may be.
 
     Returns
     -------
     float
-        Enough for a noise of two thirds of a row on the mean, but no less than 2 % and no more than 25 %.
+        Enough for a noise of two thirds of a row on the mean, but no less than 2 % and no more than `largest`.
     """
-    return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), _LARGEST_SHARE)
+    return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), largest)
 
 
 def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
