@@ -13,11 +13,11 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test mutants fuzz test-faults kills wheel audit coverage docs status ui sync track bench utility reproduce draws pages lint \
+.PHONY: help run test test-slurm test-s3 mutants fuzz test-faults kills wheel audit coverage docs status ui sync track bench utility reproduce draws pages lint \
 	lock check forget clean
 
 help:  ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # uv comes from the same lock, by its hash; where it does not run, pip does the same more slowly.
 $(VENV)/ready: requirements.lock pyproject.toml
@@ -41,6 +41,20 @@ run: $(VENV)/ready  ## Run the benchmark: reports/index.html, mlflow.db, dvc.loc
 
 test: $(VENV)/ready  ## Run all tests
 	pytest
+
+# Environments of their own: the plugins, where they are installed, slow every start or ask for older packages.
+test-slurm: $(VENV)/ready  ## Run a benchmark through a real Slurm, and take that apart meanwhile (SLURM_OPTIONS="--default")
+	@PYTHONPATH=. python -m tests.cluster.slurm_daemons
+	@uv venv --quiet --allow-existing --python $(VENV)/bin/python .cache/venvs/slurm
+	@uv pip install --quiet --python .cache/venvs/slurm/bin/python --require-hashes -r requirements.lock -r profiles/slurm/requirements.lock
+	PYTHONPATH=$(CURDIR):$(CURDIR)/lib .cache/venvs/slurm/bin/python -P -m tests.cluster.run_slurm $(SLURM_OPTIONS)
+
+test-s3: $(VENV)/ready  ## Keep data, models and a workflow's files in an S3 store, a server on this machine
+	@uv venv --quiet --allow-existing --python $(VENV)/bin/python .cache/venvs/s3
+	@uv pip install --quiet --python .cache/venvs/s3/bin/python --require-hashes -r tests/cluster/s3.lock
+	@uv venv --quiet --allow-existing --python $(VENV)/bin/python .cache/venvs/moto
+	@uv pip install --quiet --python .cache/venvs/moto/bin/python --require-hashes -r tests/cluster/moto.lock
+	PYTHONPATH=$(CURDIR):$(CURDIR)/lib .cache/venvs/s3/bin/python -P -m tests.cluster.run_s3 --moto .cache/venvs/moto/bin/moto_server
 
 mutants: $(VENV)/ready  ## Plant bugs, and see which privacy tests find them: docs/mutants.md
 	python tests/mutants/run.py
@@ -136,6 +150,12 @@ lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lo
 		--generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra bench --constraints requirements.lock \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o bench/requirements.lock
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra slurm --constraints requirements.lock \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o profiles/slurm/requirements.lock
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra dev --extra slurm --extra s3 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o tests/cluster/s3.lock
+	echo 'moto[server]>=5.1' | uv pip compile - --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o tests/cluster/moto.lock
 
 check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane and recorded
 	python stages/check.py

@@ -18,6 +18,15 @@ include: "stages/report.smk"
 include: "stages/record.smk"
 
 
+# On a cluster these run where Snakemake does: they need the network, Git or the database, and take seconds.
+localrules:
+    all,
+    download,
+    track,
+    report,
+    record,
+
+
 rule all:
     default_target: True
     input:

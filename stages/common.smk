@@ -39,8 +39,9 @@ from privsvm.pipeline.params import (
 )
 from privsvm.pipeline.params_file import load_params
 from privsvm.pipeline.progress import show_progress
+from privsvm.pipeline.slurm import be_patient
 from privsvm.pipeline.stage import die_with_parent
-from privsvm.pipeline.start import start_server
+from privsvm.pipeline.start import start_server, start_server_of_job
 from privsvm.pipeline.workflow import (
     argument_file,
     check_writable,
@@ -57,10 +58,14 @@ IN_DVC = runs_inside_dvc()
 if IN_DVC:
     # A killed `dvc repro` must not leave behind a Snakemake that still writes into its folders.
     die_with_parent()
-WORKFLOW_LOCK = clear_stale_locks()
-show_progress(workflow, logger)
+# Snakemake runs a job on a cluster by reading this file again, there.
+IS_JOB = workflow.remote_exec
+WORKFLOW_LOCK = clear_stale_locks(is_job=IS_JOB)
+if not IS_JOB:
+    show_progress(workflow, logger)
 
 try:
+    be_patient(workflow)
     # Not Snakemake's own reading, which is that of YAML 1.1 and runs the code that a file may hold.
     PARAMS, PLACES = load_params("params.yaml")
     update_config(PARAMS, config)
@@ -73,6 +78,8 @@ except PrivSVMError as error:
 # Before anything is written.
 close_folders(PARAMS)
 NUMBA_KEY = set_environment(workflow.basedir, PARAMS)
+if IS_JOB:
+    start_server_of_job()
 METHODS = list(PARAMS["methods"])
 DATASETS = list(PARAMS["datasets"])
 JOBS = train_jobs(PARAMS)
@@ -106,7 +113,9 @@ wildcard_constraints:
 
 onstart:
     stop_needless_looks_for_jobs(workflow)
-    start_server()
+    # A job elsewhere has a server of its own; one here would start it outside of what the scheduler gave to it.
+    if workflow.local_exec:
+        start_server()
 
 
 onsuccess:

@@ -19,7 +19,14 @@ from tests.wheel.check import call, oldest_versions, pythons
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
-BENCH_LOCK = (REPOSITORY / "bench/requirements.lock").read_text()
+# Extras that most people do not want: locked apart, the last one with other versions.
+OTHER_LOCKS = {
+    extra: (REPOSITORY / name).read_text()
+    for extra, name in [
+        ("bench", "bench/requirements.lock"), ("slurm", "profiles/slurm/requirements.lock"),
+        ("s3", "tests/cluster/s3.lock"),
+    ]
+}  # fmt: skip
 
 
 def locked(lock: str = LOCK) -> dict[str, list[Requirement]]:
@@ -54,33 +61,31 @@ def test_the_wheel_holds_the_library_alone(monkeypatch):
 
 
 def test_every_requirement_is_locked_at_an_allowed_version():
-    wanted = [
-        *PROJECT["dependencies"],
-        *(
-            item
-            for name, extra in PROJECT["optional-dependencies"].items()
-            if name not in ("bench", "dask")
-            for item in extra
-        ),
-    ]
-    pins = locked()
-    for requirement in map(Requirement, wanted):
-        found = pins.get(canonicalize_name(requirement.name))
-        assert found, f"{requirement.name} is missing in requirements.lock; run `make lock`"
+    wanted = [(item, LOCK) for item in PROJECT["dependencies"]]
+    for name, extra in PROJECT["optional-dependencies"].items():
+        # A few machines' own, which brings its versions along.
+        if name == "dask":
+            continue
+        wanted += [(item, OTHER_LOCKS.get(name, LOCK)) for item in extra]
+    for item, lock in wanted:
+        requirement = Requirement(item)
+        found = locked(lock).get(canonicalize_name(requirement.name))
+        assert found, f"{requirement.name} is missing in its lock; run `make lock`"
         for pin in found:
             (version,) = pin.specifier
             assert requirement.specifier.contains(version.version), f"{requirement} against {pin}; run `make lock`"
 
 
-def test_the_benchmarks_peers_share_every_pin_with_the_product():
-    pins, peers = locked(), locked(BENCH_LOCK)
-    assert {Requirement(item).name for item in PROJECT["optional-dependencies"]["bench"]} <= set(peers)
+@pytest.mark.parametrize("extra", ["bench", "slurm"])
+def test_extras_that_are_installed_beside_the_product_share_every_pin_with_it(extra):
+    pins, peers = locked(), locked(OTHER_LOCKS[extra])
+    assert {Requirement(item).name for item in PROJECT["optional-dependencies"][extra]} <= set(peers)
     for name, found in peers.items():
         for pin in found:
             assert name not in pins or pin.specifier in [own.specifier for own in pins[name]], f"{pin}; run `make lock`"
 
 
-@pytest.mark.parametrize("lock", [LOCK, BENCH_LOCK], ids=["product", "bench"])
+@pytest.mark.parametrize("lock", [LOCK, *OTHER_LOCKS.values()], ids=["product", *OTHER_LOCKS])
 def test_lock_has_hashes_and_no_address(lock):
     assert "://" not in lock
     assert not re.search(r"--(extra-)?index|--find-links|^-e|^-f", lock, re.MULTILINE)

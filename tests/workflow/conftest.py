@@ -173,8 +173,8 @@ class Workspace:
                         (target / group).touch()
 
 
-def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
-    """Copy the repository as it is now, commit it, and set a small benchmark."""
+def copy_repository(workspace: Workspace, params: dict) -> None:
+    """Copy the repository as it is now, commit it, and set a benchmark."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=REPOSITORY, capture_output=True, text=True, check=True,
@@ -182,17 +182,22 @@ def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
     for name in filter(None, listing.stdout.split("\0")):
         source = REPOSITORY / name
         if source.is_file() and not name.startswith(("tests/", "reports/")) and name != "dvc.lock":
-            target = folder / name
+            target = workspace.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
+    workspace.write_params({**workspace.params(), **params})
+    workspace.git("init", "--quiet", "--initial-branch", "main")
+    workspace.git("add", "--all")
+    workspace.git("commit", "--quiet", "--message", "benchmark")
+
+
+def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
+    """Copy the repository and set a small benchmark, with what is compiled already."""
     workspace = Workspace(folder)
-    workspace.write_params({**workspace.params(), **(params or SMALL)})
+    copy_repository(workspace, params or SMALL)
     # Compiled once for all tests and working copies.
     compile_once(*JIT_MODULES)
     workspace.take_compiled(Workspace(REPOSITORY))
-    workspace.git("init", "--quiet", "--initial-branch", "main")
-    workspace.git("add", "--all")
-    workspace.git("commit", "--quiet", "--message", "small benchmark")
     return workspace
 
 

@@ -7,7 +7,8 @@ The copy gets the caller's arguments, environment, working folder and standard f
 would. The caller waits, passes signals on, and ends as the copy ends.
 
 Without a server the caller becomes a plain ``python stages/<name>.py ...``: on other machines and systems, with another
-Python, or with other values of what packages read when they are imported, such as numbers of threads.
+Python, or with other values of what packages read when they are imported, such as numbers of threads. A job on a
+cluster has a server of its own (`start_server_of_job`).
 
 No job outlives its caller: the server kills the job whose connection ends, and all jobs when Snakemake ends.
 This file also runs by itself, before any path is set, so what callers need of it is in the standard library.
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-__all__ = ["SOCKET", "start_server"]
+__all__ = ["SOCKET", "start_server", "start_server_of_job"]
 
 # Environment variable that names the server's socket.
 SOCKET = "PRIVSVM_START_SOCKET"
@@ -150,6 +151,19 @@ def start_server(folder: str = ".snakemake") -> None:
             os.unlink(address)
 
     atexit.register(stop)
+
+
+def start_server_of_job() -> None:
+    """Start a server within a job that a cluster's scheduler runs: its group of small jobs starts from it.
+
+    Never that of the Snakemake which submitted the job, and whose socket its environment may name: on the same machine
+    that server would run the job outside of the processors and the memory which the scheduler gave to it.
+    """
+    import tempfile
+
+    os.environ.pop(SOCKET, None)
+    # The working folder is shared with other machines, which have processes of the same number.
+    start_server(tempfile.gettempdir())
 
 
 def _read_early(environment: dict[str, str]) -> dict[str, str]:

@@ -154,7 +154,7 @@ def argument_file(name: str, *arguments: str) -> str:
     return f"@{path}"
 
 
-def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] | None:
+def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake", is_job: bool = False) -> IO[str] | None:
     """Remove Snakemake's lock files, and its servers' sockets, when no Snakemake that could have made them is alive.
 
     Every Snakemake of this working folder holds a shared lock on ``privsvm.lock`` for as long as it
@@ -165,12 +165,15 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] 
     ----------
     folder : path-like, default=".snakemake"
         Snakemake's folder in the working directory.
+    is_job : bool, default=False
+        Whether this Snakemake runs a job for another one, on another node perhaps, where a lock may not be seen that is
+        held here. It clears nothing.
 
     Returns
     -------
     file object or None
-        Keep it: the shared lock is held while it is open. None where the folder cannot be written, or files cannot
-        be locked so.
+        Keep it: the shared lock is held while it is open. None where the folder cannot be written, or its file system
+        has no locks; then nothing is cleared, and ``snakemake --unlock`` serves.
     """
     if fcntl is None:
         return None
@@ -181,11 +184,17 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake") -> IO[str] 
     except OSError:
         return None
     try:
+        if is_job:
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            return handle
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         # Somebody else is alive: leave the locks to them.
         fcntl.flock(handle, fcntl.LOCK_SH)
         return handle
+    except OSError:
+        handle.close()
+        return None
     shutil.rmtree(folder / "locks", ignore_errors=True)
     (folder / "locks").mkdir(exist_ok=True)
     for socket in folder.glob("start.*"):
