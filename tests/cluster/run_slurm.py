@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -75,19 +75,18 @@ class Run:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
-    def wait_for_job(self, node: str = "") -> str:
-        """The number of a Slurm job that runs, on a node if one is named."""
+    def wait_for_job(self) -> tuple[str, str]:
+        """The number and the node of a Slurm job that runs."""
         found: list[str] = []
 
         def look() -> bool:
             if self.process.poll() is not None:
                 sys.exit(f"error: Snakemake ended before a job ran:\n{self.log.read_text()[-4000:]}")
-            where = ["--nodelist", node] if node else []
-            found[:] = answer("squeue", "-h", "-t", "running", "-o", "%i", *where).split()
+            found[:] = answer("squeue", "-h", "-t", "running", "-o", "%i %N").split()
             return bool(found)
 
         wait_for("a job of Slurm", look, 300)
-        return found[0]
+        return found[0], found[1]
 
     def end(self, seconds: float = 1200) -> int:
         """Wait until Snakemake ends; its exit code."""
@@ -152,35 +151,39 @@ def times(local: Workspace, remote: Workspace, default: bool) -> None:
         check(compiled(remote) == before, "jobs on nodes use what was compiled before")
 
 
-def disturbed(local: Workspace, remote: Workspace, what: str, disturb: Callable[[Run], None], *arguments: str) -> None:
+def disturbed(slurm: Slurm, local: Workspace, remote: Workspace, what: str) -> None:
     """Train all models again, and do something to Slurm when a job runs."""
-    run = Run(remote, "--forcerun", "train", *arguments)
-    disturb(run)
+    slurm.mend()
+    run = Run(remote, "--forcerun", "train")
+    EVENTS[what](slurm, run)
+    begin = time.monotonic()
     code = run.end()
+    say(f"{what}: {time.monotonic() - begin:.0f} s later the run has ended")
     check(code == 0, f"{what}: the run ends with 0{'' if code == 0 else run.text()[-4000:]}")
     same_bits(local, remote, what)
 
 
-def disturbances(slurm: Slurm, local: Workspace, remote: Workspace) -> None:
-    """Take Slurm apart in several ways."""
+def cancel(slurm: Slurm, run: Run) -> None:
+    """Cancel a job."""
+    job, _ = run.wait_for_job()
+    subprocess.run(["scancel", job], check=True)
 
-    def cancel(run: Run) -> None:
-        subprocess.run(["scancel", run.wait_for_job()], check=True)
 
-    def crash(run: Run) -> None:
-        run.wait_for_job("n1")
-        slurm.crash_node("n1")
+def silence(slurm: Slurm, run: Run) -> None:
+    """Crash the controller, which may forget a job that it has just started, and start it again after 30 s."""
+    run.wait_for_job()
+    slurm.kill_controller()
+    time.sleep(30)
+    slurm.start_controller()
 
-    def stop(run: Run) -> None:
-        run.wait_for_job()
-        slurm.kill_controller()
-        time.sleep(30)
-        slurm.start_controller()
 
-    disturbed(local, remote, "a cancelled job", cancel)
-    disturbed(local, remote, "30 s without controller", stop)
-    disturbed(local, remote, "a crashed node", crash)
-    slurm.start_node("n1")
+def crash(slurm: Slurm, run: Run) -> None:
+    """Crash the node that a job runs on."""
+    _, node = run.wait_for_job()
+    slurm.crash_node(node)
+
+
+EVENTS = {"a cancelled job": cancel, "30 s without controller": silence, "a crashed node": crash}
 
 
 def lost_controller(slurm: Slurm, local: Workspace, remote: Workspace) -> None:
@@ -207,6 +210,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--default", action="store_true", help="the default benchmark, for its time")
     parser.add_argument("--accounts", choices=("without", "with", "both"), default="both", help="slurmdbd")
+    events = [*EVENTS, "a lost controller"]
+    parser.add_argument("--events", nargs="*", choices=events, default=events, help="all without it")
     parser.add_argument("--scratch", type=Path, help="a new folder that is kept")
     options = parser.parse_args()
     accounts = {"without": [False], "with": [True], "both": [False, True]}[options.accounts]
@@ -221,8 +226,12 @@ def main() -> None:
                 with Slurm(scratch, kept) as slurm:
                     if kept is accounts[0]:
                         times(local, remote, options.default)
-                    disturbances(slurm, local, remote)
-                    lost_controller(slurm, local, remote)
+                    for what in EVENTS if kept is accounts[0] else ["30 s without controller"]:
+                        if what in options.events:
+                            disturbed(slurm, local, remote, what)
+                    if "a lost controller" in options.events:
+                        slurm.mend()
+                        lost_controller(slurm, local, remote)
     finally:
         if not options.scratch:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -187,9 +187,7 @@ class Slurm:
         if self.accounts:
             self._start_accounts(names)
         self.start_controller()
-        for node in NODES:
-            self.start_node(node)
-        wait_for("two idle nodes", lambda: answer("sinfo", "-h", "-o", "%D %t").split() == ["2", "idle"])
+        self.mend()
 
     def _start_accounts(self, names: dict) -> None:
         folder = self.scratch / "database"
@@ -241,6 +239,29 @@ class Slurm:
         """Start a node's slurmd."""
         self._daemon(self.scratch / f"slurmd.{node}.pid", "slurmd", "-N", node)
 
+    def mend(self) -> None:
+        """Start the nodes that are down, and take back those that the controller does not trust any more."""
+        for node in NODES:
+            if _has_ended(self._pid(self.scratch / f"slurmd.{node}.pid")):
+                self.start_node(node)
+
+        def are_idle() -> bool:
+            for line in answer("sinfo", "-h", "-N", "-o", "%N %t").splitlines():
+                node, state = line.split()
+                if state.rstrip("*") in ("down", "drain", "drng"):
+                    subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], check=False)
+            return answer("sinfo", "-h", "-o", "%D %t").split() == ["2", "idle"]
+
+        wait_for("two idle nodes", are_idle)
+
+    @staticmethod
+    def _pid(file: Path) -> int:
+        """The process of a pid file; 0 without one."""
+        try:
+            return int(file.read_text())
+        except (FileNotFoundError, ValueError):
+            return 0
+
     def kill_controller(self) -> None:
         """Kill slurmctld as a crash would."""
         self._end(self.scratch / "slurmctld.pid", signal.SIGKILL)
@@ -271,11 +292,10 @@ class Slurm:
     @staticmethod
     def _end(file: Path, number: int) -> None:
         """Send a signal to the process of a pid file, and wait until it has gone."""
-        try:
-            pid = int(file.read_text())
-            os.kill(pid, number)
-        except (FileNotFoundError, ValueError, ProcessLookupError):
+        pid = Slurm._pid(file)
+        if not pid or _has_ended(pid):
             return
+        os.kill(pid, number)
         wait_for(f"end of {file.stem}", lambda: _has_ended(pid), 60)
 
     def stop(self) -> None:
@@ -288,6 +308,8 @@ class Slurm:
 
 def _has_ended(pid: int) -> bool:
     """Whether a process is gone, or waits for its parent to take note."""
+    if not pid:
+        return True
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except OSError:
