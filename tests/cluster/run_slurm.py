@@ -41,6 +41,10 @@ MOST_TIMES = 4
 
 SLURM = ("snakemake", "--workflow-profile", "slurm")
 
+ACCOUNT = (
+    "--default-resources", "runtime=2*attempt", "mem_mb=1000*attempt", "slurm_account=bench", "slurm_partition=main"
+)  # fmt: skip
+
 
 def say(text: str) -> None:
     """Print a line with the time since the start."""
@@ -151,10 +155,10 @@ def times(local: Workspace, remote: Workspace, default: bool) -> None:
         check(compiled(remote) == before, "jobs on nodes use what was compiled before")
 
 
-def disturbed(slurm: Slurm, local: Workspace, remote: Workspace, what: str) -> None:
+def disturbed(slurm: Slurm, local: Workspace, remote: Workspace, what: str, *arguments: str) -> None:
     """Train all models again, and do something to Slurm when a job runs."""
     slurm.mend()
-    run = Run(remote, "--forcerun", "train")
+    run = Run(remote, *arguments, "--forcerun", "train")
     EVENTS[what](slurm, run)
     begin = time.monotonic()
     code = run.end()
@@ -228,7 +232,7 @@ def main() -> None:
                         times(local, remote, options.default)
                     for what in EVENTS if kept is accounts[0] else ["30 s without controller"]:
                         if what in options.events:
-                            disturbed(slurm, local, remote, what)
+                            disturbed(slurm, local, remote, what, *(ACCOUNT if kept else ()))
                     if "a lost controller" in options.events:
                         slurm.mend()
                         lost_controller(slurm, local, remote)

@@ -17,7 +17,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     jobs = [SimpleNamespace(rule=SimpleNamespace(name=name)) for name in ("train",) * 5 + ("all",)]
     workflow = SimpleNamespace(
-        dryrun=False, touch=False, resource_settings=SimpleNamespace(cores=2),
+        dryrun=False, touch=False, local_exec=True, resource_settings=SimpleNamespace(cores=2),
         dag=SimpleNamespace(needrun_jobs=lambda: jobs),
     )  # fmt: skip
     lines, time = [], SimpleNamespace(now=0.0)

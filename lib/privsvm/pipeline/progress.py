@@ -105,7 +105,8 @@ class Progress(logging.Filter):
             self.left = Counter(job.rule.name for job in self.workflow.dag.needrun_jobs())
             self.total = sum(self.left.values())
             self.started = self.now()
-            self._say(f"{self.total} jobs on {self.workflow.resource_settings.cores} cores; details in logs/")
+            cores = f"on {self.workflow.resource_settings.cores} cores"
+            self._say(f"{self.total} jobs {cores if self.workflow.local_exec else 'on a cluster'}; details in logs/")
         job = {
             "rule": fields["rule_name"],
             "title": _title(fields["rule_name"], fields["wildcards"] or {}),
