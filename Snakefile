@@ -16,6 +16,7 @@ include: "stages/audit.smk"
 include: "stages/track.smk"
 include: "stages/report.smk"
 include: "stages/record.smk"
+include: "stages/release.smk"
 
 
 # On a cluster these run where Snakemake does: they need the network, Git or the database, and take seconds.

@@ -29,7 +29,7 @@ from privsvm.pipeline.graph import (
     track_parameters,
     train_parameters,
 )
-from privsvm.pipeline.own_files import close_folders
+from privsvm.pipeline.own_files import close_folders, released_file, take_release
 from privsvm.pipeline.params import (
     audited_methods,
     check_params,
@@ -63,6 +63,9 @@ IS_JOB = workflow.remote_exec
 WORKFLOW_LOCK = clear_stale_locks(is_job=IS_JOB)
 if not IS_JOB:
     show_progress(workflow, logger)
+
+# What `snakemake release` asks for is no choice of the benchmark.
+RELEASE = take_release(config)
 
 try:
     be_patient(workflow)

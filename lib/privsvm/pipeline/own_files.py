@@ -19,7 +19,16 @@ from typing import Any
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 
-__all__ = ["FOLDERS", "close_folders", "forget", "has_own_data", "is_pushed", "set_push"]
+__all__ = [
+    "FOLDERS",
+    "close_folders",
+    "forget",
+    "has_own_data",
+    "is_pushed",
+    "released_file",
+    "set_push",
+    "take_release",
+]
 
 FOLDERS = (
     "private",
@@ -34,6 +43,8 @@ FOLDERS = (
     ".dvc/tmp",
 )
 _OTHERS = ("mlflow.db",)
+# What `snakemake release --config` takes: options of `privsvm release`.
+_RELEASE = ("accuracy", "budget", "dataset", "delta", "epsilon", "ledger", "neighbours", "out", "sign", "yes")
 _PUSH = re.compile(r"^(  - push: &push )(true|false)$", re.MULTILINE)
 
 
@@ -105,6 +116,54 @@ def set_push(pushed: bool, root: str | os.PathLike[str] = ".") -> bool:
     path = Path(root) / "dvc.yaml"
     write_text(path, _PUSH.sub(rf"\g<1>{str(pushed).lower()}", path.read_text(encoding="utf-8")))
     return True
+
+
+def take_release(config: dict[str, Any]) -> dict[str, Any]:
+    """Take the settings of one release out of what `snakemake --config` was given.
+
+    Parameters
+    ----------
+    config : dict
+        Loses them.
+
+    Returns
+    -------
+    dict
+    """
+    return {name: config.pop(name) for name in _RELEASE if name in config}
+
+
+def released_file(params: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return the path of the data set that is to be released.
+
+    Parameters
+    ----------
+    params : mapping
+        Checked params.yaml.
+    settings : mapping
+        As `take_release` returns them.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    PrivSVMError
+        If the settings name no data set of one's own, or lack an epsilon or a folder.
+    """
+    missing = [name for name in ("dataset", "epsilon", "out") if name not in settings]
+    if missing:
+        raise PrivSVMError(
+            f"release: --config lacks {', '.join(missing)}; write `snakemake release --cores 1 --config dataset=name "
+            "epsilon=1 out=private/model`"
+        )
+    entry = params["datasets"].get(settings["dataset"]) or {}
+    if "path" not in entry:
+        raise PrivSVMError(
+            f"release: dataset={settings['dataset']} is no data set of your own with `path` in params.yaml"
+        )
+    return str(entry["path"])
 
 
 def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
