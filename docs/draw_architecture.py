@@ -28,6 +28,7 @@ WHAT = {
     "recommended": "the one to choose",
     "records": "results and models",
     "metrics": "one entry per metric",
+    "palette": "colours of methods",
     "data": "catalogue, splits",
     "methods": "one file per method",
     "model_selection": "searches",

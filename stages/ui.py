@@ -22,9 +22,7 @@ from track import current_commit, with_timings
 
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 50
-_OLDER_RUNS = (
-    "ui: to see runs of earlier parameters too, clear the filter `tags.current = 'yes'` and group by run, not by curve"
-)
+_OLDER_RUNS = "ui: to see runs of earlier parameters too, clear the filter `tags.current = 'yes'`"
 
 
 def configured_tracking_uri(path: Path) -> str:

@@ -25,6 +25,7 @@ from servers import free_port, running_server
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
 from privsvm.metrics import METRICS
+from privsvm.palette import looks_of
 from privsvm.records import sealed
 from privsvm.tracking.mlflow_log import log_results
 from privsvm.tracking.runs import collect_runs
@@ -105,6 +106,10 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(new_uri: str, wine
         "pmsvm_wp_as_published (CLAIMED, does not hold)",
     }
     assert published.data.tags["guarantee"] == "claimed"
+    # Names say how a method was set; a method has the colour of the report.
+    assert run.info.run_name == "pmsvm_wp C=1.0 kernel=linear (proved)"
+    (look,) = looks_of([content["implementation"]])
+    assert run.data.tags["mlflow.runColor"] == look.light
     assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"
 
 

@@ -18,10 +18,10 @@ CHROMIUM, CHROMEDRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver"
 PATIENCE = 900
 PROJECT = Path(__file__).resolve().parents[2]
 CURVES = {
-    "svm": "svm (no privacy)",
-    "majority": "majority (no privacy)",
-    "pmsvm_wp": "pmsvm_wp (proved)",
-    "pmsvm_wp_as_published": "pmsvm_wp_as_published (CLAIMED, does not hold)",
+    "svm": "svm C=1.0 kernel=linear (no privacy)",
+    "majority": "majority C=1.0 kernel=linear (no privacy)",
+    "pmsvm_wp": "pmsvm_wp C=1.0 kernel=linear (proved)",
+    "pmsvm_wp_as_published": "pmsvm_wp_as_published C=1.0 kernel=linear (CLAIMED, does not hold)",
 }
 pytestmark = [
     pytest.mark.browser,
@@ -98,7 +98,7 @@ def test_link_opens_on_accuracy_against_epsilon(
     with running_ui(tmp_path) as links:
         assert list(links) == ["demo/wine"]
         printed = (tmp_path / "ui.log").read_text()
-        assert printed.index("http") < printed.index("clear the filter `tags.current = 'yes'` and group by run")
+        assert printed.index("http") < printed.index("clear the filter `tags.current = 'yes'`")
         browser.get(links["demo/wine"])
 
         def drawn(*titles: str) -> Any:

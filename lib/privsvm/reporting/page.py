@@ -15,6 +15,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from privsvm.errors import PrivSVMError
+from privsvm.palette import Look, looks_of
 from privsvm.privacy.guarantee import STATUSES
 from privsvm.records import (
     Attack,
@@ -39,7 +40,6 @@ from privsvm.reporting.audits import audit_rows, audit_traces, with_audits
 from privsvm.reporting.cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
 from privsvm.reporting.claims import broken_claims, claim_traces, contradictions
 from privsvm.reporting.glossary import glossary
-from privsvm.reporting.palette import Look, looks_of
 from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reporting.svg import CROSSED, MARKS, curve_svg
 from privsvm.reporting.tables import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from privsvm.reporting.palette import Look
+from privsvm.palette import Look
 from privsvm.reporting.text import short_number
 
 __all__ = ["CROSSED", "MARKS", "curve_svg"]

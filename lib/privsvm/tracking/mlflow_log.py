@@ -133,7 +133,7 @@ def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_comm
         "mlflow.source.type": "JOB",
     }
     # The key is written together with the run: there is no moment at which a run exists without it.
-    run = client.create_run(experiment_id, tags=tags, run_name=curve.parameters["curve"])
+    run = client.create_run(experiment_id, tags=tags, run_name=curve.name)
     run_id = str(run.info.run_id)
     parameters = [Param(name, value) for name, value in sorted(curve.parameters.items())]
     for start in range(0, len(parameters), _PARAMETERS_IN_A_BATCH):

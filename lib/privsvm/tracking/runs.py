@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privsvm.digests import canonical_json
+from privsvm.palette import looks_of
 from privsvm.records import Result, Timing, read_results, read_timings
 
 __all__ = ["CurveRun", "MetricPoint", "ResultFiles", "collect_runs"]
@@ -20,7 +21,7 @@ ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 
 # Part of every record key: raise it when this module logs something else for the same result,
 # so that results are logged again and not taken for present.
-_LAYOUT = 3
+_LAYOUT = 4
 
 _PARAMETERS = (
     "method",
@@ -50,6 +51,8 @@ _TIMINGS = ("fit_seconds", "release_seconds", "predict_seconds")
 _LONE_REFERENCE_GRID = (0.01, 100.0)
 
 _LONGEST_PARAMETER = 500
+_LONGEST_SETTINGS = 60
+_GREYS = {"claimed": "#8a8f98", "none": "#46505f"}
 _LONGEST_TAG = 4000
 
 
@@ -74,6 +77,8 @@ class CurveRun:
         SHA-256 of the content; two runs with the same key are the same curve.
     dataset_digest : str
         SHA-256 of the prepared data.
+    name : str
+        The method, how it was set, and what its epsilon is worth: two settings have two names.
     parameters, tags : dict of str to str
         What the run is filed under.
     metrics : tuple of MetricPoint
@@ -87,6 +92,7 @@ class CurveRun:
     method: str
     key: str
     dataset_digest: str
+    name: str
     parameters: dict[str, str]
     tags: dict[str, str]
     metrics: tuple[MetricPoint, ...]
@@ -143,6 +149,8 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         "mechanism": _distinct(guarantee.mechanism for guarantee in guarantees),
         "witness": _distinct(guarantee.witness.description for guarantee in guarantees if guarantee.witness),
         "dataset_digest": result.dataset_digest,
+        # The colour that the report draws the method in: no other experiment's page gives it another one.
+        "mlflow.runColor": _GREYS.get(result.status) or looks_of([result.implementation])[0].light,
     }
     return CurveRun(
         experiment=result.experiment,
@@ -150,6 +158,7 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         method=result.method,
         key=hashlib.sha256(canonical_json(identity).encode()).hexdigest(),
         dataset_digest=result.dataset_digest,
+        name=_name(result),
         parameters=_parameters(result),
         tags={name: value for name, value in tags.items() if value},
         metrics=tuple(_points(result, grid)),
@@ -173,6 +182,16 @@ def _curve(result: Result) -> str:
     proved = "proved for system noise" if result.seeded else "proved"
     worth = {"proved": proved, "claimed": "CLAIMED, does not hold", "none": nothing}[result.status]
     return f"{result.method} ({worth})"
+
+
+def _name(result: Result) -> str:
+    """Put the settings between the method and what its epsilon is worth."""
+    method, worth = result.method, _curve(result).removeprefix(result.method)
+    plain = {name: value for name, value in sorted(result.parameters.items()) if isinstance(value, (int, float, str))}
+    settings = "".join(f" {name}={value}" for name, value in plain.items() if not isinstance(value, bool))
+    if len(settings) > _LONGEST_SETTINGS:
+        settings = f"{settings[: _LONGEST_SETTINGS - 1]}…"
+    return f"{method}{settings}{worth}"
 
 
 def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:

@@ -35,8 +35,10 @@ One run is one curve: a method on this data set, over the grid of epsilons.
 - `none`: no privacy at all. Such methods (`svm`, `majority`) are reference lines: one value, repeated at every epsilon.
 
 **Which runs are shown?** Those with tag `current = yes`: the parameter values of the last run of the pipeline. \
-Runs of earlier values are kept with `current = no`; to compare with them, clear the search field and remove \
-*Group by: curve* (grouping would draw their average).
+Runs of earlier values are kept with `current = no`; to compare with them, clear the search field.
+
+**Two settings side by side?** Their names say what they were set to: tick both and press *Compare*, or run \
+`privsvm compare A B`, which adds intervals.
 
 To keep changes to the charts, save them as a view under another name: the pipeline overwrites this view."""
 
@@ -113,9 +115,10 @@ def view_state() -> dict[str, Any]:
         "viewMaximized": False,
         "runListHidden": False,
         "isAccordionReordered": True,
-        "useGroupedValuesInCharts": True,
+        "useGroupedValuesInCharts": False,
         "hideEmptyCharts": True,
-        "groupBy": {"aggregateFunction": "average", "groupByKeys": [{"mode": "param", "groupByData": "curve"}]},
+        # Grouped, each curve would be two rows, and two settings of a method one line.
+        "groupBy": None,
         "groupsExpanded": {},
         "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
     }
