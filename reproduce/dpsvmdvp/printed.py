@@ -15,7 +15,7 @@ _STAND_IN = "cod-rna.t, the paper's test set, cannot be had here; cod-rna.r stan
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
     dataset, metric = row["dataset"], row["metric"]
-    found: dict[str, Any] = {"family": "text", "rule": metric}
+    found: dict[str, Any] = {"family": "text", "rule": f"text, {dataset}: {metric}"}
     if row["source"] == "Table 1":
         other = "splice" if dataset == "cod-rna" else "cod-rna"
         found = {"family": "Table 1", "rule": "Table 1", "neighbour": cell_id(other, "", "", metric)}
