@@ -146,7 +146,7 @@ lint: $(VENV)/ready  ## Check formatting, style, types, layers, spelling, securi
 	snakemake -s reproduce/Snakefile --lint
 
 lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lock
-	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra sign --extra dev --extra docs \
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra sign --extra dev --extra docs --extra dask \
 		--generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra bench --constraints requirements.lock \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o bench/requirements.lock
