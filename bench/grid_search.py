@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 from svm import RAW
 from threadpoolctl import threadpool_limits
 
-from privsvm.base.kernel_svm import SVMClassifier
+from privsvm.base.svm_classifier import SVMClassifier
 from privsvm.errors import PrivSVMError
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
 from privsvm.reproduction.context import Context

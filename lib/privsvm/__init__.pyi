@@ -2,7 +2,7 @@
 from privsvm.auditing.estimators import audit as audit
 from privsvm.base.budget import Budget as Budget
 from privsvm.base.budget import BudgetExceededError as BudgetExceededError
-from privsvm.base.kernel_svm import SVMClassifier as SVMClassifier
+from privsvm.base.svm_classifier import SVMClassifier as SVMClassifier
 from privsvm.data.public_schema import PublicSchema as PublicSchema
 from privsvm.errors import PrivSVMError as PrivSVMError
 from privsvm.methods.ci_svm import CISVMClassifier as CISVMClassifier

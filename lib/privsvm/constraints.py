@@ -9,7 +9,7 @@ import dataclasses
 import math
 import numbers
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from privsvm.errors import nearest_name
@@ -49,16 +49,21 @@ class Constraint:
         Type for the docs.
     types : tuple of type
         Also allowed: Python objects of these types, which no params.yaml can hold.
+    also : callable or None
+        Also allowed: values for which this is true, which params.yaml does not take.
     """
 
     schema: Mapping[str, Any]
     wish: str
     words: str = ""
     types: tuple[type, ...] = ()
+    also: Callable[[Any], bool] | None = None
 
     def accepts(self, value: Any) -> bool:
         """Whether a parameter may have this value."""
-        return isinstance(value, self.types) or _matches(self.schema, value)
+        if isinstance(value, self.types) or (self.also is not None and self.also(value)):
+            return True
+        return _matches(self.schema, value)
 
     def problem(self, value: Any) -> str:
         """Say what would be right in place of a value that is not accepted."""

@@ -13,6 +13,7 @@ from privsvm.constraints import ANY_NUMBER, COUNT, FLAG, POSITIVE, either, one_o
 from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.solvers.block_smo import solve_prepared
 from privsvm.solvers.c_svc import CSVCSolution
+from privsvm.solvers.gram_rows import PrecomputedRows
 from privsvm.solvers.kernel_rows import KernelRows
 from privsvm.solvers.kernels import KERNELS
 from privsvm.solvers.smo import solve_smo
@@ -127,7 +128,7 @@ def solve_pairs(
     Parameters
     ----------
     X : ndarray or CSR matrix (n, d) of float64
-        All training rows.
+        All training rows; their kernel matrix (n, n) for the kernel "precomputed".
     pairs : sequence of ClassPair
         See `class_pairs`.
     upper : ndarray (n,)
@@ -159,7 +160,10 @@ def solve_pairs(
         return
     with one_blas_thread(), thread_pool(n_threads) as pool:
         # Scaled, centred and converted once for all pairs.
-        rows = KernelRows(X, **parameters, pool=pool, n_threads=n_threads)
+        if kernel == "precomputed":
+            rows: KernelRows = PrecomputedRows(X)
+        else:
+            rows = KernelRows(X, **parameters, pool=pool, n_threads=n_threads)
         for index, pair in present:
             own = rows if len(pair.rows) == rows.n_rows else rows.take(pair.rows)
             yield index, pair, solve_prepared(own, pair.signs, upper[pair.rows], **settings)

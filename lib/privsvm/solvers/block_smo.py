@@ -491,7 +491,10 @@ def solve_prepared(
     if not rows.finite or not _single_is_enough(rows, largest, tol):
         rows = rows.in_double()
     if not rows.finite or not np.isfinite(largest):
-        raise ValueError("kernel values overflow: scale the features, or choose a smaller C, gamma, degree or coef0")
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite: kernel values overflow; scale the features, or choose a "
+            "smaller C, gamma, degree or coef0"
+        )
     # Half for the working set, half for stored rows.
     optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, max_iter, rows.product_cost)
     lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)

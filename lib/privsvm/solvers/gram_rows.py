@@ -1,11 +1,11 @@
-"""Rows of the Gaussian kernel with all their distances in memory: for many solves of one small problem.
+"""Rows whose whole kernel matrix is in memory: for many solves of one small problem, and for kernels of one's own.
 
-The distances of the rows serve every gamma, and the kernel matrix of one gamma serves every C.
+The distances of the rows serve every gamma of the Gaussian kernel, and the kernel matrix of one gamma serves every C.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from privsvm.numerics.jit import jit
 from privsvm.numerics.rows import squared_distances
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2
 from privsvm.solvers.kernel_rows import KernelRows
-from privsvm.solvers.kernels import RBF
+from privsvm.solvers.kernels import LINEAR, RBF
 
-__all__ = ["GramRows", "gaussian_values", "row_distances"]
+__all__ = ["GramRows", "PrecomputedRows", "gaussian_values", "row_distances"]
 
 # Cost of a stored kernel value, as `KernelRows.product_cost` counts it: it sets the size of working sets (measured).
 _STORED_COST = 2.0
@@ -110,6 +110,19 @@ class _Matrices:
         return self._known[dtype]
 
 
+class _Given:
+    """A kernel matrix that was given, in the precisions that were asked for."""
+
+    def __init__(self, matrix: np.ndarray):
+        self._known: dict[np.dtype, np.ndarray] = {np.dtype(np.float64): matrix}
+
+    def get(self, dtype: np.dtype) -> np.ndarray:
+        if dtype not in self._known:
+            with np.errstate(over="ignore"):
+                self._known[dtype] = self._known[np.dtype(np.float64)].astype(dtype)
+        return self._known[dtype]
+
+
 class GramRows(KernelRows):
     """Rows of the Gaussian kernel that read every kernel value from memory.
 
@@ -129,7 +142,7 @@ class GramRows(KernelRows):
         self.typical_error = self.largest_error = 2.0
         self.finite = bool(np.isfinite(distances).all())
         self.product_cost = _STORED_COST
-        self._matrices = _Matrices(distances, float(gamma))
+        self._matrices: _Matrices | _Given = _Matrices(distances, float(gamma))
         self._index = None
 
     @property
@@ -137,7 +150,7 @@ class GramRows(KernelRows):
         """False: there is nothing that a store of rows could add."""
         return False
 
-    def take(self, index: np.ndarray) -> GramRows:
+    def take(self, index: np.ndarray) -> Self:
         """Return the rows of an index array (m,), in its order."""
         part = self._copy()
         part.n_rows = len(index)
@@ -147,7 +160,7 @@ class GramRows(KernelRows):
             part._index = index
         return part
 
-    def in_double(self) -> GramRows:
+    def in_double(self) -> Self:
         """Return the same rows in float64."""
         part = self._copy()
         part.dtype = np.dtype(np.float64)
@@ -181,10 +194,43 @@ class GramRows(KernelRows):
         else:
             _subtract_columns(values, matrix, self._index, columns, coef)
 
-    def _copy(self) -> GramRows:
-        part = object.__new__(GramRows)
+    def _copy(self) -> Self:
+        part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
         return part
+
+
+class PrecomputedRows(GramRows):
+    """Rows of any kernel, of which the matrix was given.
+
+    Parameters
+    ----------
+    matrix : ndarray (n, n) of float64
+        Kernel matrix; symmetric and finite.
+    """
+
+    def __init__(self, matrix: np.ndarray):
+        self.kind, self.dtype = LINEAR, np.dtype(np.float32)
+        self.pool, self.n_threads = None, 1
+        self.n_rows = matrix.shape[0]
+        self._values = np.diagonal(matrix)
+        sizes = np.abs(self._values)
+        # Rounded once.
+        self.typical_error, self.largest_error = float(1.0 + sizes.mean()), float(1.0 + sizes.max(initial=0.0))
+        self._matrices = _Given(matrix)
+        self.finite = bool(np.abs(matrix).max(initial=0.0) <= np.finfo(np.float32).max)
+        self.product_cost = _STORED_COST
+        self._index = None
+
+    def in_double(self) -> Self:
+        """Return the same rows in float64."""
+        part = super().in_double()
+        part.finite = True
+        return part
+
+    def diagonal(self) -> np.ndarray:
+        """Return ``K(x, x)`` of each row, (n,)."""
+        return self._values.copy() if self._index is None else self._values[self._index]
 
 
 def warm_up() -> None:
