@@ -16,6 +16,7 @@ import numpy as np
 import sklearn
 from condense import condense_section
 from crammer_singer import REPETITIONS, crammer_singer_section, seconds
+from drawn import date_seed, drawn_section
 from gradient import gradient_section
 from grid_search import grid_search_section
 from one_norm import one_norm_section
@@ -68,10 +69,13 @@ def main() -> None:
     """Run all comparisons, print the page and write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("docs/benchmarks.md"))
+    parser.add_argument("--seed", type=int, default=date_seed(), help="of the shapes drawn at random")
     options = parser.parse_args()
     libraries = installed_libraries()
+    counts = sorted({1, min(2, os.cpu_count() or 1)})
     # Before anything here starts threads or grows caches: these run in processes of their own.
-    svm = svm_sections(libraries, sorted({1, min(2, os.cpu_count() or 1)}), list(CASES))
+    svm = svm_sections(libraries, counts, list(CASES))
+    drawn = drawn_section(options.seed, counts)
     gradient = gradient_section()
     crammer_singer = crammer_singer_section()
     one_norm = one_norm_section()
@@ -91,6 +95,7 @@ def main() -> None:
             f"{peer_version()}.",
             "",
             *svm,
+            *drawn,
             *crammer_singer,
             *gradient,
             *one_norm,

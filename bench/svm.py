@@ -100,7 +100,7 @@ def exact_objective(model, kernel: str, gamma: float) -> float | None:
 
     coef = model.dual_coef_
     coef = np.asarray(coef.toarray() if scipy.sparse.issparse(coef) else coef).reshape(-1)
-    vectors = model._path.support_vectors if hasattr(model, "_path") else model.support_vectors_
+    vectors = model.support_vectors_
     vectors = vectors.toarray() if scipy.sparse.issparse(vectors) else np.asarray(vectors)
     if len(model.classes_) > 2:
         return None

@@ -18,8 +18,8 @@ import scipy.sparse
 from sklearn.svm import SVC
 
 from privsvm.base.condensation import condense_rows
-from privsvm.base.svm_classifier import SVMClassifier
 from privsvm.base.one_norm_training import count_errors, count_kernel_rows, draw_rows
+from privsvm.base.svm_classifier import SVMClassifier
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
 from privsvm.numerics.rows import squared_distances, squared_norms
 from privsvm.reproduction.context import Context

@@ -85,7 +85,7 @@ def test_objective_is_the_dual_value(selection):
     X, y = scaled(load_breast_cancer)
     C = 0.5
     model = solved_by(selection, kernel="linear", C=C, tol=1e-6).fit(X, y)
-    w = model.dual_coef_[:, 0] @ X[model.support_]
+    w = model.dual_coef_[0] @ X[model.support_]
     sign = np.where(y == 1, 1, -1)
     primal = 0.5 * w @ w + C * np.maximum(0, 1 - sign * (X @ w + model.intercept_[0])).sum()
     assert -model.objective_ == pytest.approx(primal, rel=1e-5)

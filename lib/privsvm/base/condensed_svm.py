@@ -12,10 +12,10 @@ import numpy as np
 
 from privsvm.base.condensation import Condensed
 from privsvm.base.estimators import NoiseStreams, SingleModelClassifier
-from privsvm.base.svm_classifier import SVMClassifier
 from privsvm.base.one_vs_one import KernelSVMParameters
 from privsvm.base.parameters import CLASS_WEIGHT, N_JOBS, parameter
 from privsvm.base.released import KernelPath
+from privsvm.base.svm_classifier import SVMClassifier
 from privsvm.base.validation import check_training_data
 from privsvm.numerics.threads import count_threads
 from privsvm.privacy.guarantee import Guarantee
@@ -84,8 +84,7 @@ class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
                 svm.set_params(class_weight=weights)
             svm.set_params(classes=self.classes_).fit(condensed.rows, self.classes_[condensed.codes])
             path = svm._path
-            # In the order of the model's rows.
-            self.support_ = np.sort(svm.support_)
+            self.support_ = svm.support_
         self._path = dataclasses.replace(path, guarantees=(self.guarantee_,))
         self.dual_coef_ = self._path.pair_coef[0, 0][: self.support_.size]
         self.intercept_ = self._path.intercept[0, 0]

@@ -14,16 +14,16 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from privsvm.base.estimators import SingleModelClassifier
-from privsvm.base.one_vs_one import ClassPair, KernelSVMParameters, class_pairs, solve_pairs
+from privsvm.base.one_vs_one import KernelSVMParameters, solve_pairs
 from privsvm.base.parameters import CLASS_WEIGHT, parameter
 from privsvm.base.released import KernelPath, one_vs_one_scores
 from privsvm.base.validation import check_training_data
 from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
+from privsvm.solvers.pair_smo import ClassSolutions, scatter_pairs
 
-__all__ = ["KernelSVM", "to_svc_layout"]
+__all__ = ["KernelSVM"]
 
 # An infinite C: the first bound that is tried, and by how much it grows while a variable reaches it. The last bound
 # leaves the variables some digits.
@@ -75,7 +75,9 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
     """
 
     C: float = parameter(
-        1.0, INFINITE_C, "Upper bound of a dual variable: weight of one row's hinge loss. Infinity separates the classes."
+        1.0,
+        INFINITE_C,
+        "Upper bound of a dual variable: weight of one row's hinge loss. Infinity separates the classes.",
     )
     class_weight: dict[Any, Any] | str | None = parameter(
         None,
@@ -140,40 +142,24 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             self._check_kept(codes, kept)
             X = X[np.ix_(kept, kept)] if self._given_kernel() else X[kept]
             codes, upper = codes[kept], upper[kept]
-        pairs = class_pairs(codes, len(self.classes_))
-        coef = np.zeros((len(codes), len(pairs)))
-        self.intercept_ = np.zeros(len(pairs))
-        self.n_iter_ = np.zeros(len(pairs), dtype=np.int64)
-        self.objective_ = 0.0
-        converged = True
-        for column, pair in enumerate(pairs):
-            if pair.offset is not None:
-                self.intercept_[column] = pair.offset
-        for column, pair, solution in self._solutions(X, pairs, upper, settings):
-            coef[pair.rows, column] = pair.orientation * pair.signs * solution.alpha
-            self.intercept_[column] = -pair.orientation * solution.rho
-            self.objective_ += solution.objective
-            self.n_iter_[column] = solution.n_iter
-            converged &= solution.converged
-            if self.verbose:
-                print(_line(self.classes_, codes, pair, solution))
-        self.fit_status_ = int(not converged)
-        if not converged:
+        solutions = self._solutions(X, codes, upper, settings)
+        n_classes = len(self.classes_)
+        # For two classes, values are positive for the second.
+        orientation = -1.0 if n_classes == 2 else 1.0
+        self.intercept_ = -orientation * solutions.rho
+        self._set_absent(solutions.starts)
+        self.n_iter_ = solutions.n_iter
+        self.objective_ = float(solutions.objective.sum())
+        self.fit_status_ = int(not solutions.converged.all())
+        if self.verbose:
+            _report(self.classes_, solutions)
+        if self.fit_status_:
             self._warn()
-        used = np.flatnonzero(coef.any(axis=1))
-        self._keep_model(X, codes, used, coef[used])
-        # By class, and by row inside a class.
-        order = np.argsort(codes[used], kind="stable")
-        self.support_ = kept[used[order]]
-        vectors = X[used[order]]
-        if self._given_kernel():
-            vectors = np.empty((0, 0))
-        elif self._trained_with_sparse:
-            vectors = scipy.sparse.csr_matrix(vectors)
-        else:
-            vectors = vectors.toarray() if scipy.sparse.issparse(vectors) else vectors
-        self.support_vectors_ = vectors
-        layout = to_svc_layout(coef[used[order]], codes[used[order]], len(self.classes_))
+        used = np.flatnonzero(solutions.layout.any(axis=0))
+        order = np.argsort(codes, kind="stable")[used]
+        self.support_ = kept[order]
+        layout = orientation * solutions.layout[:, used]
+        self._keep_model(X, codes, order, layout)
         self.dual_coef_ = scipy.sparse.csr_matrix(layout) if self._trained_with_sparse else layout
 
     def _given_kernel(self) -> bool:
@@ -186,22 +172,26 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self.shape_fit_ = tuple(rows.shape)
         return rows, codes, labels
 
-    def _solutions(self, X: Any, pairs: list[ClassPair], upper: np.ndarray, settings: dict[str, Any]) -> Any:
+    def _solutions(self, X: Any, codes: np.ndarray, upper: np.ndarray, settings: dict[str, Any]) -> ClassSolutions:
         """Solve all pairs for this C; an infinite one by growing bounds, until no variable reaches them."""
+        n_classes = len(self.classes_)
         if math.isfinite(self.C):
-            yield from solve_pairs(X, pairs, float(self.C) * upper, **settings)
-            return
-        bound, left = _FIRST_BOUND, list(range(len(pairs)))
-        while left:
-            solved = list(solve_pairs(X, [pairs[column] for column in left], bound * upper, **settings))
-            again = []
-            for place, pair, solution in solved:
-                inside = bool((solution.alpha < bound * upper[pair.rows]).all())
-                if (inside and solution.converged) or bound >= _LAST_BOUND or self.max_iter >= 0:
-                    yield left[place], pair, solution
-                else:
-                    again.append(left[place])
-            left, bound = again, bound * _BOUND_GROWTH
+            return solve_pairs(X, codes, n_classes, float(self.C) * upper, **settings)
+        bound = _FIRST_BOUND
+        while True:
+            solutions = solve_pairs(X, codes, n_classes, bound * upper, **settings)
+            sorted_upper = bound * upper[np.argsort(codes, kind="stable")]
+            inside = bool((np.abs(solutions.layout) < sorted_upper).all())
+            if (inside and solutions.converged.all()) or bound >= _LAST_BOUND or self.max_iter >= 0:
+                return solutions
+            bound *= _BOUND_GROWTH
+
+    def _set_absent(self, starts: np.ndarray) -> None:
+        """Set the values of pairs with a class of the public list that has no row: it wins against no present one."""
+        first, second = np.triu_indices(len(starts) - 1, 1)
+        sizes = np.diff(starts)
+        absent = (sizes[first] == 0) | (sizes[second] == 0)
+        self.intercept_[absent] = np.where(sizes[first[absent]] > 0, 1.0, -1.0)
 
     def _warn(self) -> None:
         """Say that the solver stopped early."""
@@ -214,9 +204,12 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             text = f"stopped before tol={self.tol:g} was reached; scale the features, or raise tol"
         warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
-    def _keep_model(self, X: Any, codes: np.ndarray, used: np.ndarray, coef: np.ndarray) -> None:
-        """Set the released model: the rows of these numbers, and their coefficients."""
-        self.n_support_ = np.bincount(codes[used], minlength=len(self.classes_))
+    def _keep_model(self, X: Any, codes: np.ndarray, used: np.ndarray, layout: np.ndarray) -> None:
+        """Set the released model: the rows of these numbers, by class, and their coefficients."""
+        n_classes = len(self.classes_)
+        self.n_support_ = np.bincount(codes[used], minlength=n_classes)
+        coef = np.zeros((used.size, len(self.intercept_)))
+        scatter_pairs(layout, np.concatenate([[0], np.cumsum(self.n_support_)]), coef)
         self.guarantee_ = Guarantee(
             status="none",
             mechanism="none: exact training",
@@ -224,9 +217,11 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             reference="Cortes and Vapnik (1995); LIBSVM's formulation",
         )
         if self._given_kernel():
-            self._coef_of_rows = coef
+            self._coef_of_rows, self.support_vectors_ = coef, np.empty((0, 0))
             return
         vectors = X[used]
+        dense = np.ascontiguousarray(vectors.toarray() if scipy.sparse.issparse(vectors) else vectors)
+        self.support_vectors_ = scipy.sparse.csr_matrix(vectors) if self._trained_with_sparse else dense
         self._path = KernelPath(
             epsilons=(math.inf,),
             guarantees=(self.guarantee_,),
@@ -234,7 +229,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             objective=self.objective_,
             n_support=int(used.size),
             n_iter=int(self.n_iter_.sum()),
-            support_vectors=np.ascontiguousarray(vectors.toarray() if scipy.sparse.issparse(vectors) else vectors),
+            support_vectors=dense,
             pair_coef=coef[None, None],
             intercept=self.intercept_[None, None],
             kernel_parameters=np.array([KERNELS.index(self.kernel), self._gamma, self.degree, self.coef0]),
@@ -301,7 +296,8 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
 
     def _pair_values(self, X: Any) -> np.ndarray:
         """Decision values (n, p) of the pairs of classes."""
-        values: np.ndarray = self._path.pair_values(self._checked_rows(X), 0)[0]
+        check_is_fitted(self)
+        values: np.ndarray = self._path.pair_values(self._checked_rows(X), 0, self._solver().get("n_threads", 1))[0]
         return values
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -321,7 +317,13 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         values = self._pair_values(X)
         if len(self.classes_) == 2:
             return values[:, 0]
-        return values if self.decision_function_shape == "ovo" else one_vs_one_scores(values, len(self.classes_))[1]
+        return values if self.decision_function_shape == "ovo" else self._confidences(values)
+
+    def _confidences(self, values: np.ndarray) -> np.ndarray:
+        """Votes plus a bounded share of the summed values, (n, c)."""
+        # A tie's vote goes to the first class, as in SVC; in its predictions, to the second.
+        untied = np.where(values == 0.0, np.finfo(np.float64).tiny, values)
+        return one_vs_one_scores(untied, len(self.classes_))[1]
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels (n,) of rows X (n, d)."""
@@ -332,31 +334,17 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         if len(self.classes_) == 2:
             codes = (values[:, 0] > 0).astype(np.int64)
         else:
-            votes, confidences = one_vs_one_scores(values, len(self.classes_))
-            codes = np.argmax(confidences if self.break_ties else votes, axis=1)
+            votes = self._confidences(values) if self.break_ties else one_vs_one_scores(values, len(self.classes_))[0]
+            codes = np.argmax(votes, axis=1)
         labels: np.ndarray = self.classes_[codes]
         return labels
 
 
-def to_svc_layout(coef: np.ndarray, codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Turn coefficients for each pair of classes (m, p) into scikit-learn's layout (c - 1, m)."""
-    if n_classes == 2:
-        return np.ascontiguousarray(coef.T)
-    layout = np.zeros((n_classes - 1, len(codes)))
-    column = 0
-    for first in range(n_classes):
-        for second in range(first + 1, n_classes):
-            own, other = codes == first, codes == second
-            layout[second - 1, own] = coef[own, column]
-            layout[first, other] = coef[other, column]
-            column += 1
-    return layout
-
-
-def _line(labels: np.ndarray, codes: np.ndarray, pair: ClassPair, solution: CSVCSolution) -> str:
-    """Tell of one solved pair."""
-    names = " and ".join(str(labels[code]) for code in np.unique(codes[pair.rows]))
-    return (
-        f"[PrivSVM] {names}: {len(pair.rows)} rows, {solution.n_iter} iterations, objective {solution.objective:.6g}, "
-        f"{np.count_nonzero(solution.alpha)} support vectors"
-    )
+def _report(labels: np.ndarray, solutions: ClassSolutions) -> None:
+    """Print one line for each pair of classes."""
+    for column, (first, second) in enumerate(zip(*np.triu_indices(len(labels), 1), strict=True)):
+        variables = solutions.variables(int(first), int(second))
+        print(
+            f"[PrivSVM] {labels[first]} and {labels[second]}: {len(variables)} rows, {solutions.n_iter[column]} "
+            f"iterations, objective {solutions.objective[column]:.6g}, {np.count_nonzero(variables)} support vectors"
+        )

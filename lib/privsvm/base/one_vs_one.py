@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from privsvm.base.parameters import DeclaredEstimator, parameter
 from privsvm.constraints import ANY_NUMBER, COUNT, FLAG, POSITIVE, either, one_of, whole
 from privsvm.numerics.threads import one_blas_thread, thread_pool
-from privsvm.solvers.block_smo import solve_prepared
+from privsvm.solvers.block_smo import single_is_enough, solve_prepared
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.gram_rows import PrecomputedRows
 from privsvm.solvers.kernel_rows import KernelRows
-from privsvm.solvers.kernels import KERNELS
+from privsvm.solvers.kernels import KERNELS, kernel_matrix
+from privsvm.solvers.pair_smo import ClassSolutions, solve_class_pairs
 from privsvm.solvers.smo import solve_smo
 
 __all__ = ["GAMMA", "ClassPair", "KernelSVMParameters", "class_pairs", "solve_pairs"]
+
+# Two classes of no more rows than this are solved as a pair of many classes is (measured).
+_SMALL_ROWS = 1000
+
+# Kernel values of no more rows than this are computed in double precision, unless the rows are this much wider.
+_EXACT_ROWS, _WIDTH = 256, 16
 
 GAMMA = either('must be a positive finite number, "scale" or "auto"', POSITIVE, one_of("scale", "auto"))
 
@@ -67,7 +74,7 @@ def class_pairs(codes: np.ndarray, n_classes: int) -> list[ClassPair]:
     """
     present = np.unique(codes)
     if present.size < 2:
-        raise ValueError(f"y has one class only (code {present[0]}); an SVM needs at least two classes")
+        raise ValueError(_one_class(present[0]))
     rows_of = [np.flatnonzero(codes == code) for code in range(n_classes)]
     pairs = []
     for first in range(n_classes):
@@ -112,58 +119,149 @@ class KernelSVMParameters(DeclaredEstimator):
 
 def solve_pairs(
     X: Any,
-    pairs: Sequence[ClassPair],
+    codes: np.ndarray,
+    n_classes: int,
     upper: np.ndarray,
     *,
+    columns: np.ndarray | None = None,
     selection: str = "block",
     n_threads: int = 1,
     kernel: str = "rbf",
     gamma: float = 1.0,
     degree: int = 3,
     coef0: float = 0.0,
-    **settings: Any,
-) -> Iterator[tuple[int, ClassPair, CSVCSolution]]:
+    tol: float = 1e-3,
+    max_iter: int = -1,
+    shrinking: bool = True,
+    cache_size: float = 200.0,
+) -> ClassSolutions:
     """Solve the C-SVC dual of every pair of classes that both have rows.
 
     Parameters
     ----------
     X : ndarray or CSR matrix (n, d) of float64
         All training rows; their kernel matrix (n, n) for the kernel "precomputed".
-    pairs : sequence of ClassPair
-        See `class_pairs`.
+    codes : ndarray of int (n,)
+        Class codes 0..c-1.
+    n_classes : int
+        c.
     upper : ndarray (n,)
         Upper bound C of each row's variable.
+    columns : ndarray of int or None
+        Numbers of the pairs to solve; None for all.
     selection : {"block", "wss1", "wss2", "wss3", "wss4"}
-        Working sets of many variables, or one of LIBSVM's rules for two.
+        The fast solvers, or one of LIBSVM's rules for two variables.
     n_threads : int
         Threads of "block".
     kernel, gamma, degree, coef0
         The kernel.
-    **settings
-        ``tol, shrinking, cache_size, max_iter`` of the solver.
+    tol, max_iter, shrinking, cache_size
+        Of the solver; see `privsvm.solvers.block_smo.solve_block_smo`.
 
-    Yields
+    Returns
+    -------
+    ClassSolutions
+        Of the rows sorted by class, in their order inside a class.
+
+    Raises
     ------
-    (int, ClassPair, CSVCSolution)
-        Index of the pair, the pair, its solution.
+    ValueError
+        If fewer than two classes have rows, or kernel values overflow.
     """
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(n_classes + 1))
+    if np.count_nonzero(np.diff(starts)) < 2:
+        raise ValueError(_one_class(codes[0]))
+    n_pairs = n_classes * (n_classes - 1) // 2
+    solutions = ClassSolutions(
+        layout=np.zeros((n_classes - 1, len(codes))),
+        starts=starts,
+        rho=np.zeros(n_pairs),
+        objective=np.zeros(n_pairs),
+        n_iter=np.zeros(n_pairs, dtype=np.int64),
+        converged=np.ones(n_pairs, dtype=bool),
+    )
+    first, second = np.triu_indices(n_classes, 1)
+    sizes = np.diff(starts)
+    columns = np.arange(n_pairs) if columns is None else columns
+    columns = columns[(sizes[first[columns]] > 0) & (sizes[second[columns]] > 0)]
     parameters: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
-    present = [(index, pair) for index, pair in enumerate(pairs) if pair.offset is None]
+    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
+    settings: dict[str, Any] = {**limits, "shrinking": shrinking, "cache_size": cache_size}
+
+    def keep(column: int, rows: np.ndarray, solution: CSVCSolution) -> None:
+        a, b = first[column], second[column]
+        variables = np.empty(len(codes))
+        variables[rows] = np.where(codes[rows] == a, solution.alpha, -solution.alpha)
+        solutions.layout[b - 1, starts[a] : starts[a + 1]] = variables[order[starts[a] : starts[a + 1]]]
+        solutions.layout[a, starts[b] : starts[b + 1]] = variables[order[starts[b] : starts[b + 1]]]
+        solutions.rho[column], solutions.objective[column] = solution.rho, solution.objective
+        solutions.n_iter[column] += solution.n_iter
+        solutions.converged[column] = solution.converged
+
+    def rows_of(column: int) -> tuple[np.ndarray, np.ndarray]:
+        a, b = first[column], second[column]
+        rows = np.sort(np.concatenate([order[starts[a] : starts[a + 1]], order[starts[b] : starts[b + 1]]]))
+        return rows, np.where(codes[rows] == a, 1.0, -1.0)
+
     if selection != "block":
-        for index, pair in present:
-            own = X if len(pair.rows) == len(upper) else X[pair.rows]
-            yield (
-                index,
-                pair,
-                solve_smo(own, pair.signs, upper[pair.rows], selection=selection, **parameters, **settings),
-            )
-        return
+        for column in columns:
+            index, signs = rows_of(column)
+            own = X if len(index) == len(codes) else X[index]
+            keep(column, index, solve_smo(own, signs, upper[index], selection=selection, **parameters, **settings))
+        return solutions
     with one_blas_thread(), thread_pool(n_threads) as pool:
-        # Scaled, centred and converted once for all pairs.
-        if kernel == "precomputed":
-            rows: KernelRows = PrecomputedRows(X)
-        else:
-            rows = KernelRows(X, **parameters, pool=pool, n_threads=n_threads)
-        for index, pair in present:
-            own = rows if len(pair.rows) == rows.n_rows else rows.take(pair.rows)
-            yield index, pair, solve_prepared(own, pair.signs, upper[pair.rows], **settings)
+
+        def prepared(X: Any) -> KernelRows:
+            # Scaled, centred and converted once for all pairs.
+            if kernel == "precomputed":
+                return PrecomputedRows(X)
+            return KernelRows(X, **parameters, pool=pool, n_threads=n_threads)
+
+        largest = np.max(sizes[first[columns]] + sizes[second[columns]], initial=0)
+        if n_pairs > 1 or largest <= _SMALL_ROWS:
+            rows = X[np.ix_(order, order)] if kernel == "precomputed" else X[order]
+            if kernel != "precomputed" and max(rows.shape[0], rows.shape[1] / _WIDTH) <= _EXACT_ROWS:
+                # Of a small problem, rounded once: dense, sparse and given kernels lead to the same bits.
+                rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+                sorted_rows: KernelRows = PrecomputedRows(kernel_matrix(rows, rows, **parameters))
+                with np.errstate(over="ignore"):
+                    sorted_rows.finite &= bool(np.isfinite(np.vdot(rows, rows)))
+            else:
+                sorted_rows = prepared(rows)
+            if sorted_rows.finite and single_is_enough(sorted_rows, int(largest), float(np.max(upper)), tol):
+                bounds = np.ascontiguousarray(upper[order], dtype=np.float64)
+                memory = 0.5e6 * cache_size
+                columns = solve_class_pairs(sorted_rows, bounds, solutions, columns, memory=memory, **limits)
+        if columns.size == 0:
+            return solutions
+        everything = prepared(X)
+        place = np.empty(len(codes), dtype=np.int64)
+        place[order] = np.arange(len(codes))
+        for column in columns:
+            index, signs = rows_of(column)
+            part = everything if len(index) == len(codes) else everything.take(index)
+            start = None
+            if solutions.n_iter[column]:
+                a, b = first[column], second[column]
+                begun = np.where(
+                    codes[index] == a, solutions.layout[b - 1, place[index]], -solutions.layout[a, place[index]]
+                )
+                start = _balanced(begun, signs)
+            keep(column, index, solve_prepared(part, signs, upper[index], start=start, **settings))
+    return solutions
+
+
+def _balanced(alpha: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Scale the larger class down, so that the classes' sums are equal to rounding."""
+    alpha = np.maximum(alpha, 0.0)
+    sums = [float(alpha[signs == label].sum()) for label in (1.0, -1.0)]
+    least = min(sums)
+    for label, total in zip((1.0, -1.0), sums, strict=True):
+        if total > 0:
+            alpha[signs == label] *= least / total
+    return alpha
+
+
+def _one_class(code: Any) -> str:
+    return f"y has one class only (code {code}); an SVM needs at least two classes"

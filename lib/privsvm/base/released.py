@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -37,6 +38,12 @@ __all__ = [
     "path_from_arrays",
     "rows_digest",
 ]
+
+# From so many coefficients on, it pays that most of those for pairs of classes are 0.
+_MANY_COEFFICIENTS = 100_000
+
+# Votes over more values than this are counted by compiled code.
+_MANY_VALUES = 100_000
 
 # Shorter differences to a mean are as good as none.
 _SHORTEST = 1e-6
@@ -419,6 +426,13 @@ def one_vs_one_scores(pair_values: np.ndarray, n_classes: int) -> tuple[np.ndarr
     """
     votes = np.zeros((*pair_values.shape[:-1], n_classes))
     sums = np.zeros_like(votes)
+    if pair_values.size >= _MANY_VALUES:
+        from privsvm.solvers.kernel_rows import count_votes
+
+        flat = (-1, n_classes)
+        values = np.ascontiguousarray(pair_values, dtype=np.float64).reshape(-1, pair_values.shape[-1])
+        count_votes(values, votes.reshape(flat), sums.reshape(flat))
+        return votes, votes + sums / (3 * (np.abs(sums) + 1))
     pair = 0
     for first in range(n_classes):
         for second in range(first + 1, n_classes):
@@ -462,15 +476,45 @@ class KernelPath(ReleasedPath):
     def n_repeats(self) -> int:
         return int(self.pair_coef.shape[1])
 
-    def pair_values(self, X: Any, epsilon_index: int) -> np.ndarray:
-        """Decision values (R, n, p) of the class pairs."""
-        from privsvm.solvers.kernel_rows import kernel_expansion
+    @functools.cached_property
+    def _classes(self) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """The rows of each class and their coefficients for the pairs with another; None where that does not pay.
+
+        A support vector of one class has coefficients for the pairs of that class only.
+        """
+        coef = self.pair_coef[0, 0]
+        if self.pair_coef.size != coef.size or coef.size < _MANY_COEFFICIENTS or not self.kernel_parameters[0]:
+            return None
+        pairs = np.array(np.triu_indices(self.n_classes, 1))
+        if coef.shape[1] != pairs.shape[1]:
+            return None
+        used = coef != 0.0
+        involved = np.array([(pairs == k).any(axis=0) for k in range(self.n_classes)], dtype=np.float32)
+        counts = used.astype(np.float32) @ involved.T
+        own = np.argmax(counts, axis=1)
+        if (counts[np.arange(len(own)), own] < used.sum(axis=1)).any():
+            return None
+        groups = []
+        for k in range(self.n_classes):
+            rows, columns = np.flatnonzero(own == k), np.flatnonzero(involved[k])
+            groups.append((self.support_vectors[rows], np.ascontiguousarray(coef[np.ix_(rows, columns)])))
+        return groups
+
+    def pair_values(self, X: Any, epsilon_index: int, n_threads: int = 1) -> np.ndarray:
+        """Decision values (R, n, p) of the class pairs, by so many threads."""
+        from privsvm.solvers.kernel_rows import kernel_expansion, sum_pairs
         from privsvm.solvers.kernels import KERNELS
 
         index, gamma, degree, coef0 = self.kernel_parameters
+        kernel = (KERNELS[int(index)], gamma, int(degree), coef0, n_threads)
         n_repeats, n_vectors, n_pairs = self.pair_coef.shape[1:]
+        if self._classes is not None:
+            sums = np.stack([kernel_expansion(X, vectors, own, *kernel) for vectors, own in self._classes])
+            values = np.empty((X.shape[0], n_pairs))
+            sum_pairs(sums, self.intercept[0, 0], values)
+            return values[None]
         coef = self.pair_coef[epsilon_index].transpose(1, 0, 2).reshape(n_vectors, n_repeats * n_pairs)
-        values = kernel_expansion(X, self.support_vectors, coef, KERNELS[int(index)], gamma, int(degree), coef0)
+        values = kernel_expansion(X, self.support_vectors, coef, *kernel)
         values = values.reshape(-1, n_repeats, n_pairs) + self.intercept[epsilon_index]
         return np.ascontiguousarray(values.transpose(1, 0, 2))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ _FOLDS = 5
 _KERNEL = Constraint(
     one_of(*KERNELS).schema,
     f'must be one of {", ".join(KERNELS)}, "precomputed" or a function of two sets of rows',
-    f'{", ".join(KERNELS)}, precomputed or callable',
+    f"{', '.join(KERNELS)}, precomputed or callable",
     also=lambda value: value == "precomputed" if isinstance(value, str) else _is_function(value),
 )
 _PROBABILITY = Constraint(
@@ -64,7 +64,7 @@ class SVMClassifier(KernelSVM):
     array(['yes'], dtype='<U3')
     """
 
-    kernel: str | Callable[[Any, Any], Any] = parameter(
+    kernel: Any = parameter(
         "rbf",
         _KERNEL,
         'Kernel function. For "precomputed", X is the kernel matrix; a function of two sets of rows returns it.',
@@ -72,7 +72,7 @@ class SVMClassifier(KernelSVM):
     probability: bool | Literal["deprecated"] = parameter(
         "deprecated",
         _PROBABILITY,
-        "Whether there are probabilities, calibrated in five-fold cross-validation. scikit-learn has deprecated it: use "
+        "Whether there are probabilities, calibrated in five-fold cross-validation. scikit-learn deprecates it: use "
         "``CalibratedClassifierCV(SVMClassifier(), ensemble=False)``.",
         common=True,
     )
@@ -138,7 +138,8 @@ class SVMClassifier(KernelSVM):
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba`."""
-        return np.log(self.predict_proba(X))
+        logarithms: np.ndarray = np.log(self.predict_proba(X))
+        return logarithms
 
     def _given_kernel(self) -> bool:
         return callable(self.kernel) or self.kernel == "precomputed"
@@ -173,8 +174,9 @@ class SVMClassifier(KernelSVM):
 
     def _matrix(self, X: Any) -> np.ndarray:
         """Kernel values of rows with the training rows, by a function."""
-        values = self.kernel(X, self._rows_of_kernel)  # type: ignore[operator]
-        return np.asarray(values.toarray() if scipy.sparse.issparse(values) else values, dtype=np.float64)
+        values = self.kernel(X, self._rows_of_kernel)
+        matrix: np.ndarray = np.asarray(values.toarray() if scipy.sparse.issparse(values) else values, dtype=np.float64)
+        return matrix
 
     def _pair_values(self, X: Any) -> np.ndarray:
         if not self._given_kernel():
@@ -188,7 +190,7 @@ class SVMClassifier(KernelSVM):
             )
         if not callable(self.kernel):
             matrix = self._checked_rows(X)
-        values: np.ndarray = matrix[:, np.sort(self.support_)] @ self._coef_of_rows + self.intercept_
+        values: np.ndarray = matrix[:, self.support_] @ self._coef_of_rows + self.intercept_
         return values
 
     def release_path(self, X: Any, y: Any, *arguments: Any, **options: Any) -> Any:

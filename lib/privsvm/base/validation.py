@@ -173,7 +173,10 @@ def check_training_data(
     except ValueError as error:
         raise _in_plain_words(error) from None
     # Of labels in a declared set it would refuse some, such as 0.5, depending on the other rows.
-    check_classification_targets(y if classes is None else np.array(list(classes)))
+    labels = y if classes is None else np.array(list(classes))
+    if not (labels.dtype.kind in "iub" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all())):
+        # What is a whole number is a class; scikit-learn's own look at it takes longer than a small fit.
+        check_classification_targets(labels)
     if scipy.sparse.issparse(X):
         # Entries stored twice add up, which bounds on the stored numbers would miss. A new matrix is made, since its
         # flags may be older than its entries.

@@ -22,7 +22,7 @@ from privsvm.numerics.vector_math import FAST_MATH, maximum
 from privsvm.solvers.c_svc import CSVCSolution, rho_from_gradient
 from privsvm.solvers.kernel_rows import KernelRows, RowStore
 
-__all__ = ["solve_block_smo", "solve_prepared"]
+__all__ = ["extremes", "single_is_enough", "solve_block_smo", "solve_prepared"]
 
 # Smallest working set, for rows of few features: of more, a kernel matrix costs more. A problem of this share of it is
 # solved as one.
@@ -52,7 +52,7 @@ _MARGIN_WIDTH = 0.02
 # Rows are set aside once that leaves at most this share of those in play.
 _SHRINK_SHARE = 0.7
 
-# Where float32 will do: see `_single_is_enough`. Below this tolerance, working sets are solved in float64 too.
+# Where float32 will do: see `single_is_enough`. Below this tolerance, working sets are solved in float64 too.
 _SINGLE_TOLERANCE = 1e-4
 _SINGLE_SHARE = 3.0
 _ROW_SHARE = 0.1
@@ -185,8 +185,8 @@ def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, ma
 
 
 @jit()
-def _extremes(values, beta, lower, upper):
-    """Largest value that may go up, smallest that may go down."""
+def extremes(values, beta, lower, upper):
+    """Return the largest value that may go up, and the smallest that may go down; all are arrays (n,)."""
     m, M = -np.inf, np.inf
     for t in range(values.shape[0]):
         if beta[t] < upper[t] and values[t] > m:
@@ -249,7 +249,7 @@ class _Problem:
 
     def extremes(self) -> tuple[float, float]:
         """Return m, the largest value that may go up, and M, the smallest that may go down."""
-        return _extremes(self.values, self.beta, self.lower, self.upper)
+        return extremes(self.values, self.beta, self.lower, self.upper)
 
 
 class _Optimiser:
@@ -488,12 +488,12 @@ def solve_prepared(
     largest = float(np.max(upper))
     if start is not None:
         _check_start(start, y, upper)
-    if not rows.finite or not _single_is_enough(rows, largest, tol):
+    if not rows.finite or not single_is_enough(rows, n, largest, tol):
         rows = rows.in_double()
     if not rows.finite or not np.isfinite(largest):
         raise ValueError(
-            "The dual coefficients or intercepts are not finite: kernel values overflow; scale the features, or choose a "
-            "smaller C, gamma, degree or coef0"
+            "The dual coefficients or intercepts are not finite: kernel values overflow; scale the features, or choose "
+            "a smaller C, gamma, degree or coef0"
         )
     # Half for the working set, half for stored rows.
     optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, max_iter, rows.product_cost)
@@ -535,14 +535,14 @@ def _check_start(start: np.ndarray, y: np.ndarray, upper: np.ndarray) -> None:
         raise ValueError(f"start has y'start = {imbalance:g}: must be 0; scale the larger class down")
 
 
-def _single_is_enough(rows: KernelRows, largest_upper: float, tol: float) -> bool:
-    """Whether float32 products move the values by a small share of the tolerance only.
+def single_is_enough(rows: KernelRows, n_rows: int, largest_upper: float, tol: float) -> bool:
+    """Tell whether float32 products move the values of `n_rows` rows by a small share of the tolerance only.
 
     Errors of kernel values add up like a random walk over the rows, in steps of C (measured: 2 % of this bound); those
     of one long row all have one sign.
     """
     unit = np.finfo(np.float32).eps * largest_upper
-    walk = unit * rows.typical_error * np.sqrt(rows.n_rows)
+    walk = unit * rows.typical_error * np.sqrt(n_rows)
     return bool(
         tol >= _SINGLE_TOLERANCE and walk <= _SINGLE_SHARE * tol and unit * rows.largest_error <= _ROW_SHARE * tol
     )

@@ -218,6 +218,7 @@ class PrecomputedRows(GramRows):
         # Rounded once.
         self.typical_error, self.largest_error = float(1.0 + sizes.mean()), float(1.0 + sizes.max(initial=0.0))
         self._matrices = _Given(matrix)
+        self._norms, self._factor, self.coef0, self.degree = sizes, 1.0, np.float32(0.0), 0
         self.finite = bool(np.abs(matrix).max(initial=0.0) <= np.finfo(np.float32).max)
         self.product_cost = _STORED_COST
         self._index = None

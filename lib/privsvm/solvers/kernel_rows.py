@@ -14,11 +14,11 @@ import scipy.sparse
 
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rows import squared_norms
-from privsvm.numerics.threads import one_blas_thread
+from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, set_kernel_values
 
-__all__ = ["KernelRows", "RowStore", "kernel_expansion"]
+__all__ = ["KernelRows", "RowStore", "count_votes", "kernel_expansion", "sum_pairs"]
 
 # Rows of a block, and columns of it: a float32 block of 64 KB. Threads get whole blocks, so that results do not
 # depend on how many there are.
@@ -174,8 +174,43 @@ def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
                 out[t, k] += sums[t - start, k]
 
 
+@jit()
+def sum_pairs(sums, intercept, out):
+    """Values of the pairs of classes (n, p) from the sums over each class's rows (c, n, c - 1)."""
+    n_classes = sums.shape[0]
+    for t in range(out.shape[0]):
+        column = 0
+        for a in range(n_classes):
+            for b in range(a + 1, n_classes):
+                out[t, column] = sums[a, t, b - 1] + sums[b, t, a] + intercept[column]
+                column += 1
+
+
+@jit()
+def count_votes(values, votes, sums):
+    """LIBSVM's vote over the values of the pairs (n, p): votes and summed values of the classes, (n, c)."""
+    n_classes = votes.shape[1]
+    for t in range(values.shape[0]):
+        column = 0
+        for a in range(n_classes):
+            for b in range(a + 1, n_classes):
+                value = values[t, column]
+                # LIBSVM gives a tie to the second class.
+                votes[t, a if value > 0 else b] += 1
+                sums[t, a] += value
+                sums[t, b] -= value
+                column += 1
+
+
 def kernel_expansion(
-    X, Z: np.ndarray, coef: np.ndarray, kernel: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
+    X,
+    Z: np.ndarray,
+    coef: np.ndarray,
+    kernel: str,
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 0.0,
+    n_threads: int = 1,
 ) -> np.ndarray:
     """Kernel expansions at many rows, in float64: ``K(X, Z) @ coef`` without the matrix.
 
@@ -189,6 +224,8 @@ def kernel_expansion(
         Their coefficients.
     kernel, gamma, degree, coef0
         As in `privsvm.solvers.kernels.kernel_matrix`.
+    n_threads : int, default=1
+        Threads. The result does not depend on it.
 
     Returns
     -------
@@ -197,6 +234,16 @@ def kernel_expansion(
     kind = KERNELS.index(kernel)
     if kind == LINEAR:
         return np.asarray(X @ (Z.T @ coef))
+    # Whole blocks of rows, of which every thread has some.
+    part = -(-X.shape[0] // (n_threads * _BLOCK_ROWS)) * _BLOCK_ROWS
+    if n_threads > 1 and X.shape[0] * Z.shape[0] >= _PARALLEL_VALUES and part < X.shape[0]:
+        settings = (Z, coef, kernel, gamma, degree, coef0)
+        with thread_pool(n_threads) as pool:
+            jobs = [
+                pool.submit(kernel_expansion, X[first : first + part], *settings)  # type: ignore[union-attr]
+                for first in range(0, X.shape[0], part)
+            ]
+            return np.concatenate([job.result() for job in jobs])
     exponent = float(gamma) * LOG2_E
     factor = 2.0 * exponent if kind == RBF else float(gamma)
     out = np.zeros((X.shape[0], coef.shape[1]))
@@ -404,6 +451,22 @@ class KernelRows:
         """Whether the rows are kept as dense ones."""
         return self._csr is None
 
+    @property
+    def dense_rows(self) -> np.ndarray:
+        """The rows that are kept as dense ones, (n, d); moved to their mean for rbf."""
+        rows: np.ndarray = self._dense
+        return rows
+
+    @property
+    def norms(self) -> np.ndarray:
+        """Squared norms (n,), times `factor` / 2 for rbf."""
+        return self._norms
+
+    @property
+    def factor(self) -> float:
+        """What products of two rows are multiplied by before they become kernel values."""
+        return self._factor
+
     def fill(self, out: np.ndarray, index: np.ndarray) -> None:
         """Write whole rows of the kernel matrix of dense rows, (m, n), for row numbers (m,)."""
         scaled = self.dtype.type(self._factor) * self._dense[index]
@@ -504,6 +567,8 @@ def warm_up(sparse: bool = False) -> None:
     """Compile predictions, and kernel values of dense rows, or of sparse ones, in single precision, the default."""
     for n_sums in (1, 2):
         kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), "rbf")
+    sum_pairs(np.zeros((3, 1, 2)), np.zeros(3), np.zeros((1, 3)))
+    count_votes(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 3)))
     eye = np.eye(8)
     rows = KernelRows(scipy.sparse.csr_array(eye) if sparse else np.ones((8, 8)) + eye, "poly")
     rows.gram(np.empty(64, np.float32))

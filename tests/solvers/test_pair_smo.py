@@ -1,0 +1,83 @@
+"""All pairs of classes in one call: feasible, optimal to tol by values from scratch, and the same with more threads."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from privsvm.base import one_vs_one
+from privsvm.base.one_vs_one import solve_pairs
+from privsvm.solvers import pair_smo
+from privsvm.solvers.c_svc import optimality_gap
+from privsvm.solvers.kernels import kernel_matrix
+
+
+def rows_of_classes(n, d, n_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(n_classes, d))[codes]
+    return X, codes
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "C", "kernel", "sparse"),
+    [
+        (700, 6, 5.0, "rbf", False),
+        (300, 3, 100.0, "rbf", False),
+        (1500, 4, 5.0, "poly", False),
+        (900, 90, 5.0, "rbf", False),
+        (900, 40, 1.0, "linear", True),
+        (120, 5, 1.0, "sigmoid", False),
+    ],
+)
+def test_every_pair_is_optimal(n, d, C, kernel, sparse):
+    X, codes = rows_of_classes(n, d, 3)
+    if sparse:
+        X[np.random.default_rng(1).random(X.shape) < 0.8] = 0.0
+    upper = C * np.random.default_rng(2).uniform(0.5, 2.0, n)
+    parameters = {"kernel": kernel, "gamma": 0.3 / d, "degree": 2, "coef0": -0.5 if kernel == "sigmoid" else 1.0}
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    found = solve_pairs(rows, codes, 3, upper, tol=1e-3, **parameters)
+    assert found.converged.all()
+    order = np.argsort(codes, kind="stable")
+    column = 0
+    for first in range(3):
+        for second in range(first + 1, 3):
+            index = np.concatenate([order[codes[order] == first], order[codes[order] == second]])
+            y = np.where(codes[index] == first, 1.0, -1.0)
+            beta = found.variables(first, second)
+            alpha = y * beta
+            assert (alpha >= 0).all()
+            assert (alpha <= upper[index]).all()
+            assert abs(beta.sum()) <= 1e-9 * upper.sum()
+            gradient = y * (kernel_matrix(X[index], X[index], **parameters) @ beta) - 1.0
+            assert optimality_gap(alpha, gradient, y, upper[index]) <= 1.2e-3
+            assert found.objective[column] == pytest.approx(alpha @ (gradient - 1.0) / 2.0, rel=1e-5)
+            column += 1
+
+
+def test_threads_change_no_bit():
+    X, codes = rows_of_classes(900, 5, 5)
+    one, two = (solve_pairs(X, codes, 5, np.ones(900), gamma=0.2, n_threads=k) for k in (1, 2))
+    assert np.array_equal(one.layout, two.layout)
+    assert np.array_equal(one.rho, two.rho)
+
+
+def test_hard_pairs_are_handed_on(monkeypatch):
+    """A pair of too many steps is left to the other solver, which goes on from its variables."""
+    X, codes = rows_of_classes(600, 3, 3)
+    whole = solve_pairs(X, codes, 3, np.full(600, 5.0), gamma=0.5)
+    starts = []
+    solve = one_vs_one.solve_prepared
+
+    def watched(*arguments, start=None, **options):
+        starts.append(start)
+        return solve(*arguments, start=start, **options)
+
+    monkeypatch.setattr(one_vs_one, "solve_prepared", watched)
+    monkeypatch.setattr(pair_smo, "_STEPS", 0)
+    monkeypatch.setattr(pair_smo, "_LEAST_STEPS", 20)
+    found = solve_pairs(X, codes, 3, np.full(600, 5.0), gamma=0.5)
+    assert len(starts) == 3
+    assert all(start is not None and start.any() for start in starts)
+    assert found.converged.all()
+    assert found.objective == pytest.approx(whole.objective, rel=1e-5)
