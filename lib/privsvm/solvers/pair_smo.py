@@ -508,7 +508,7 @@ def solve_class_pairs(
         ended=np.full(first.size, LEFT),
     )
     n_threads = min(rows.n_threads, mine.size)
-    settings = (pairs, source, tol, max_iter, _STEPS, _LEAST_STEPS)
+    settings: tuple[Any, ...] = (pairs, source, tol, max_iter, _STEPS, _LEAST_STEPS)
     if rows.pool is None or n_threads == 1:
         _solve_some(mine, *settings)
     else:
