@@ -19,6 +19,7 @@ from privsvm.base.parameters import CLASS_WEIGHT, parameter
 from privsvm.base.released import KernelPath, one_vs_one_scores
 from privsvm.base.validation import check_training_data
 from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of
+from privsvm.numerics.row_blocks import RowBlocks
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
 from privsvm.solvers.pair_smo import ClassSolutions, scatter_pairs
@@ -330,6 +331,9 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if isinstance(X, RowBlocks) and not self.break_ties and not self._given_kernel():
+            blocks: np.ndarray = super().predict(X)
+            return blocks
         values = self._pair_values(X)
         if len(self.classes_) == 2:
             codes = (values[:, 0] > 0).astype(np.int64)
