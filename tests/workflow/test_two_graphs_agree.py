@@ -36,6 +36,7 @@ BOOKKEEPING = {"inputs", "jobs"}
 # public names, and the engine of reproductions.
 NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/forget.py", "stages/record.py", "stages/dvc_stage.py",
             "stages/status.py", "stages/release.py", "lib/privsvm/pipeline/progress.py",
+            "lib/privsvm/tracking/comparison.py", "lib/privsvm/pipeline/slurm.py",
             "stages/compile.py",
             "lib/privsvm/pipeline/start.py", "lib/privsvm/pipeline/workflow.py",
             "lib/privsvm/pipeline/versions.py", "lib/privsvm/pipeline/graph.py",
