@@ -35,7 +35,7 @@ BOOKKEEPING = {"inputs", "jobs"}
 # Scripts and modules that no job's result depends on: what starts, checks and shows the benchmark, what only compiles,
 # public names, and the engine of reproductions.
 NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/forget.py", "stages/record.py", "stages/dvc_stage.py",
-            "stages/status.py", "stages/release.py", "lib/privsvm/pipeline/progress.py",
+            "stages/status.py", "stages/release.py", "stages/release.smk", "lib/privsvm/pipeline/progress.py",
             "lib/privsvm/tracking/comparison.py", "lib/privsvm/pipeline/slurm.py",
             "stages/compile.py",
             "lib/privsvm/pipeline/start.py", "lib/privsvm/pipeline/workflow.py",
