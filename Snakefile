@@ -25,6 +25,7 @@ localrules:
     download,
     track,
     report,
+    release,
     record,
 
 

@@ -1,6 +1,6 @@
 """No parameter is without effect: whatever the choices are, any other changes the model, its record, or raises.
 
-SVC's own (`gamma`, `degree`, `coef0`) are for some kernels only, as everybody knows them.
+SVC's own (`gamma`, `degree`, `coef0`, `break_ties`) are for some kernels only, as everybody knows them.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from privsvm.base.parameters import EPSILON, LABELS, DeclaredEstimator, Paramete
 from privsvm.constraints import COUNT, POSITIVE, Constraint, either, one_of, optional, real
 from privsvm.pipeline.methods import estimator_class, implementations
 
-SVC_OWN = {"gamma", "degree", "coef0"}
+SVC_OWN = {"gamma", "degree", "coef0", "break_ties"}
 
 rng = np.random.default_rng(0)
 Y = np.repeat([0, 1, 2], 16)
@@ -65,7 +65,7 @@ def _others(schema, value):
 
 
 def outcome(method, values):
-    """What a fit gives away: arrays and record of the released model, or the error."""
+    """What a fit gives away: arrays and record of the released model and its answers, or the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -74,14 +74,18 @@ def outcome(method, values):
             return f"refused: {error}"
     path = getattr(model, "_path", None)
     arrays = [] if path is None else [array.tobytes() for array in path.arrays().values()]
-    return b"".join(arrays), json.dumps(dataclasses.asdict(model.guarantee_), default=str)
+    # Where a parameter changes nothing but answers, they are computed.
+    answers = any(item.effect == "answers" for item in method.declared.values())
+    values = model.decision_function(X).tolist() if answers else []
+    told = (values, hasattr(model, "predict_proba"))
+    return b"".join(arrays), json.dumps([dataclasses.asdict(model.guarantee_), *told], default=str)
 
 
 def choices(method):
     """Every value of every choice, with all else as it is."""
     yield {}
     for name, item in method.declared.items():
-        if item.effect == "model" and item.constraint.schema.get("type", "boolean") == "boolean":
+        if item.effect in ("model", "answers") and item.constraint.schema.get("type", "boolean") == "boolean":
             for other in (True, False, None, *_words(item.constraint.schema)):
                 if item.constraint.accepts(other) and other != item.default:
                     yield {name: other}
@@ -109,7 +113,7 @@ def without_effect(method):
             # A choice that needs another one with it raises: that is no effect left out.
             continue
         for name, item in method.declared.items():
-            if item.effect != "model" or name in choice or name in SVC_OWN or name == "classes":
+            if item.effect not in ("model", "answers") or name in choice or name in SVC_OWN or name == "classes":
                 continue
             value = chosen.get(name, item.default)
             others = alternatives(name, item, value)

@@ -29,7 +29,8 @@ from privsvm.pipeline.params import (
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # Handed to every method by the workflow, not by its entry.
-COMMON = {"allow_composition", "n_jobs", "n_rows", "epsilon", "delta", "neighbours", "classes", "random_state"}
+COMMON = {"allow_composition", "n_jobs", "n_rows", "epsilon", "delta", "neighbours", "classes", "random_state",
+          "break_ties", "decision_function_shape", "probability", "verbose"}  # fmt: skip
 
 
 def default():
@@ -185,7 +186,7 @@ def test_methods_are_checked_without_importing_them():
         ("methods.new", {"implementation": 3}, "must be a file of"),
         ("methods.new", 3, "must be a mapping"),
         ("methods.new", {"implementation": "svm", "datasets": ["wine", "wine"]}, "different datasets"),
-        ("methods.new", {"implementation": "svm", "C": "1.0"}, "positive finite number"),
+        ("methods.new", {"implementation": "svm", "C": "1.0"}, "must be a positive number"),
         ("methods.new", {"implementation": "svm", "epsilon": 1.0}, "not a known key"),
         ("privacy.epsilons", [1, 1.0], "different epsilons"),
         ("privacy.epsilons", 1, "must be a list"),

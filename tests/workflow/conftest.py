@@ -181,7 +181,9 @@ def copy_repository(workspace: Workspace, params: dict) -> None:
     )  # fmt: skip
     for name in filter(None, listing.stdout.split("\0")):
         source = REPOSITORY / name
-        if source.is_file() and not name.startswith(("tests/", "reports/")) and name != "dvc.lock":
+        # What a run makes is left out; a table of measurements is what a generated file is made from.
+        made = name.startswith(("tests/", "reports/")) and not name.startswith("reports/utility/")
+        if source.is_file() and not made and name != "dvc.lock":
             target = workspace.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)

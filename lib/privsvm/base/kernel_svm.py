@@ -90,12 +90,14 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         one_of("ovr", "ovo"),
         'Decision values for more than two classes: "ovr" has one for each class, votes plus a bounded share of the '
         'summed values; "ovo" has those of the pairs of classes.',
+        effect="answers",
         common=True,
     )
     break_ties: bool = parameter(
         False,
         FLAG,
         "Whether the class of most votes is chosen among equals by the decision values; else it is the first.",
+        effect="answers",
         common=True,
     )
     verbose: bool = parameter(

@@ -46,8 +46,9 @@ __all__ = [
 _WIDTH = 116
 _SECTIONS = ("Parameters", "Attributes", "Notes", "References", "Examples")
 
-# What a parameter changes: the model or its record; the time that it takes; what is agreed to; which draw it is.
-Effect = Literal["model", "time", "consent", "draw"]
+# What a parameter changes: the model or its record; what a model answers; the time that it takes; what is agreed to;
+# which draw it is.
+Effect = Literal["model", "answers", "time", "consent", "draw"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Parameter:
         The allowed values.
     doc : str
         What it means.
-    effect : {"model", "time", "consent", "draw"}
+    effect : {"model", "answers", "time", "consent", "draw"}
         What it changes.
     common : bool
         Whether the workflow sets it for all methods, so that an entry of params.yaml does not.

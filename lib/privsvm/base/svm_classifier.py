@@ -74,6 +74,7 @@ class SVMClassifier(KernelSVM):
         _PROBABILITY,
         "Whether there are probabilities, calibrated in five-fold cross-validation. scikit-learn deprecates it: use "
         "``CalibratedClassifierCV(SVMClassifier(), ensemble=False)``.",
+        effect="answers",
         common=True,
     )
     random_state: int | np.random.Generator | None = parameter(
