@@ -36,6 +36,7 @@ _WORST: Mapping[str, Any] = {
     "learning_rate": 1e-9,
     "loss_weight": 4.0,
     "radius": 1e-3,
+    "features": "linear",
     "n_components": 1,
     "n_landmarks": 1,
 }
