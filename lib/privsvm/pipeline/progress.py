@@ -22,6 +22,9 @@ STATUS_FILE = Path("logs/status.json")
 # After so many seconds without a line, a word on what is running.
 _SILENCE = 30.0
 
+# An estimate of the time that is left needs so large a share of the jobs: the first ones wait for the compiler.
+_SHARE_KNOWN = 0.25
+
 # What Snakemake says of every job, and of itself. Its own log file keeps all of it.
 _OWN_EVENTS = {
     "job_info",
@@ -138,7 +141,7 @@ class Progress(logging.Filter):
         """Estimate the seconds that are left: each rule's mean, by how many jobs have run beside each other."""
         known = [second for seconds in self.seconds.values() for second in seconds]
         elapsed = self.now() - self.started
-        if self.left is None or len(known) < 3 or elapsed <= 0:
+        if self.left is None or len(known) < max(3, _SHARE_KNOWN * self.total) or elapsed <= 0:
             return None
         mean = sum(known) / len(known)
         work = sum(
