@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import importlib
 import os
 from pathlib import Path
@@ -12,11 +13,14 @@ from privsvm.pipeline.stage import die_with_parent, pin_threads, run
 
 # The modules of each paper that say what to draw.
 MODULES = {
-    "dpwss": ("draws", "exact", "readings", "chosen"),
-    "pmsvm": ("draws", "exact"),
+    "dpwss": ("draws", "exact", "readings", "chosen", "sigma"),
+    "pmsvm": ("draws", "exact", "noise"),
     "ppsvm": ("draws",),
-    "dpsvmdvp": ("draws", "exact"),
+    "dpsvmdvp": ("draws", "panels", "exact"),
 }
+
+# A p-value below which a printed number lies outside.
+OUTSIDE = 0.05
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -24,9 +28,19 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("papers", nargs="*", default=list(MODULES), metavar="PAPER", help=", ".join(MODULES))
     parser.add_argument("--datasets", nargs="+", metavar="NAME", help="draw only on these datasets")
-    parser.add_argument("--names", nargs="+", metavar="TEXT", help="draw only what has one of these texts in its name")
+    parser.add_argument("--names", nargs="+", metavar="TEXT", help="draw only what has one of these in its name")
     parser.add_argument("--seconds", type=float, help="start nothing new after so many seconds")
     parser.add_argument("--share", type=float, default=1.0, help="of the pieces of each setting")
+    parser.add_argument(
+        "--further", type=int, metavar="RUNS", help="draw on where a printed number lies outside the central 95 %%"
+    )
+    parser.add_argument(
+        "--cheap",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="of processor time that --further may take a setting",
+    )
     parser.add_argument("--data", default="data/reproduce", metavar="FOLDER", help="where pieces are kept")
     parser.add_argument(
         "--reports", default="reports/reproduce/distributions", metavar="FOLDER", help="where distributions go"
@@ -36,15 +50,33 @@ def main(argv: list[str] | None = None) -> None:
     pin_threads()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(".cache/numba").resolve() / compiled_code_key()))
 
-    from privsvm.reproduction.draws import run_draws
+    from privsvm.reproduction.draws import Further, run_draws
 
     modules = [f"reproduce.{paper}.{name}" for paper in options.papers for name in MODULES[paper]]
     chosen = [draws for module in modules for draws in importlib.import_module(module).DRAWS]
     if options.datasets:
         chosen = [draws for draws in chosen if draws.dataset in options.datasets]
     if options.names:
-        chosen = [draws for draws in chosen if any(text in draws.name for text in options.names)]
-    run_draws(chosen, options.data, options.reports, options.seconds, options.share)
+        # The experiment tells settings of one name apart.
+        named = [(draws, f"{draws.experiment} {draws.name}") for draws in chosen]
+        chosen = [draws for draws, name in named if any(text in name for text in options.names)]
+    further = None
+    if options.further:
+        cells = frozenset(
+            row["id"].removesuffix(" SD")
+            for paper in options.papers
+            for row in _rows(Path(__file__).parents[1] / "reports/reproduce/printed" / f"{paper}.csv")
+            if row["p"] and float(row["p"]) < OUTSIDE
+        )
+        further = Further(cells=cells, runs=options.further, seconds=options.cheap)
+    run_draws(chosen, options.data, options.reports, options.seconds, options.share, further=further)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from typing import Any
 
 from privsvm.reproduction.distributions import Distribution
 from privsvm.reproduction.judging import TIMES, Judgement, Printed
-from privsvm.reproduction.printed import Claim, Comparison, Paper, all_medians, cell_id, interval, numbers_of
+from privsvm.reproduction.printed import Claim, Comparison, Paper, cell_id, interval, numbers_of
+from privsvm.reproduction.trends import slope, trend
+from reproduce.dpsvmdvp.trends import panels, trend_claims
 
 _STAND_IN = "cod-rna.t, the paper's test set, cannot be had here; cod-rna.r stands in for it"
 
@@ -71,9 +73,9 @@ def claims(
     """Check the statements on lines of the figures."""
     ours = {name: item.median for name, item in distributions.items()}
 
-    def line(dataset: str, key: str, values: Sequence[int]) -> list[float]:
+    def line(dataset: str, key: str, values: Sequence[int]) -> list[Distribution]:
         cells = [cell_id(dataset, "DPSVMDVP", f"epsilon=0.1;{key}={value}", "accuracy") for value in values]
-        return all_medians(distributions, cells)
+        return [distributions[cell] for cell in cells] if all(cell in distributions for cell in cells) else []
 
     found = []
     for name, source, text, dataset, key, values in (
@@ -86,13 +88,17 @@ def claims(
         ("features-splice", "Figure 6(a)", "accuracy rises clearly with the number of features on splice", "splice",
          "n_features", (55, 56, 57, 58, 59, 60)),
     ):  # fmt: skip
-        row = line(dataset, key, values)
+        items = line(dataset, key, values)
         verdict, said = "not judged yet", ""
-        if row:
-            verdict = "agrees" if row[-1] > row[0] else "refuted"
+        if items:
+            found_slope = slope([value / values[-1] for value in values], items)
+            row = [item.median for item in items]
             steady = all(second >= first for first, second in itertools.pairwise(row))
+            verdict = trend(found_slope)
             said = ", ".join(f"{value:.3f}" for value in row) + ("" if steady else "; not steadily")
+            said += f"; slope {found_slope}"
         found.append(Claim(id=name, source=source, text=text, verdict=verdict, ours=said))
+    found += trend_claims(distributions)
     for dataset in ("splice", "cod-rna"):
         exact = ours.get(f"{dataset}/LIBSVM's own gradient/epsilon=0.1/log10 of the median scale")
         mixed = ours.get(f"{dataset}/trained single, f double/epsilon=0.1/log10 of the median scale")
@@ -164,8 +170,10 @@ PAPER = Paper(
     reading=reading,
     claims=claims,
     comparisons=comparisons,
+    panels=panels,
     experiments=(
         "dpsvmdvp_exact", "dpsvmdvp_budget", "dpsvmdvp_size", "dpsvmdvp_features", "dpsvmdvp_readings",
+        "dpsvmdvp_panels",
     ),
     notes=(
         "Accuracies are printed as means of three draws of noise around one trained model, and judged by such means.",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
+from privsvm.digests import canonical_json
 from privsvm.reproduction.context import ClassRows, Context
 from privsvm.reproduction.draws import Draws
 from reproduce.pmsvm.experiments import (
@@ -20,8 +23,15 @@ from reproduce.pmsvm.experiments import (
     lr_decay_jobs,
     table2_jobs,
 )
-from reproduce.pmsvm.runs.gradient import scores_of, train_released
-from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows
+from reproduce.pmsvm.runs.gradient import (
+    NO_CLIPPING,
+    Adam,
+    batches_per_epoch,
+    noise_multiplier,
+    scores_of,
+    train_released,
+)
+from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows, without
 from reproduce.pmsvm.runs.weight import _OPERA, _PMSVM
 
 # Draws of noise for each split.
@@ -100,16 +110,123 @@ def weight(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     }
 
 
-def gradient(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
-    """Accuracies of several noisy trainings on one split.
+def train_many(
+    X: np.ndarray | scipy.sparse.csr_array,
+    codes: np.ndarray,
+    n_classes: int,
+    training: Mapping[str, Any],
+    multiplier: float,
+    streams: Sequence[np.random.Generator],
+) -> list[np.ndarray]:
+    """Train as `released_softmax` does, once for each stream, in single precision as PyTorch does.
+
+    Sparse rows stay sparse.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array (n, d)
+        Training rows.
+    codes, n_classes, training, multiplier
+        As for `reproduce.pmsvm.runs.gradient.released_softmax`.
+    streams : sequence of numpy.random.Generator
+        One for each training.
+
+    Returns
+    -------
+    list of ndarray (c, d + 1)
+        Weights, and offsets in the last column.
+    """
+    n, d = X.shape
+    sparse = scipy.sparse.issparse(X)
+    if sparse:
+        rows: Any = scipy.sparse.hstack([X, np.ones((n, 1))]).tocsr().astype(np.float32)
+        norms = np.sqrt(rows.multiply(rows).sum(axis=1)).astype(np.float32).ravel()
+    else:
+        rows = np.hstack([X, np.ones((n, 1))]).astype(np.float32)
+        norms = np.linalg.norm(rows, axis=1)
+    per_epoch = batches_per_epoch(n, training["batch"])
+    rate, expected = 1.0 / per_epoch, max(int(n / per_epoch), 1)
+    weight = np.float32(1.0 / n_classes if training["loss_weight"] is None else training["loss_weight"])
+    clip, noise = (training["clip"], multiplier * training["clip"]) if multiplier else (NO_CLIPPING, 0.0)
+    # Single precision has no larger number.
+    limit = np.float32(min(clip, 1e30))
+    found = []
+    for stream in streams:
+        coef = (stream.uniform(-1.0, 1.0, (n_classes, d + 1)) / math.sqrt(d)).astype(np.float32)
+        # Normal numbers are most of the work, and twice as fast from this generator.
+        rng = np.random.Generator(np.random.SFC64([int(word) for word in stream.integers(2**32, size=4)]))
+        adam = Adam(coef.shape, np.float32) if training["optimizer"] == "adam" else None
+        for step in range(training["epochs"] * per_epoch):
+            drawn = slice(None) if per_epoch == 1 else np.flatnonzero(rng.random(n, dtype=np.float32) < rate)
+            batch, own = rows[drawn] if sparse or per_epoch == 1 else rows.take(drawn, axis=0), codes[drawn]
+            slopes = batch @ coef.T
+            slopes -= slopes.max(axis=1, keepdims=True, initial=-np.inf)
+            np.exp(slopes, out=slopes)
+            slopes /= slopes.sum(axis=1, keepdims=True)
+            slopes[np.arange(own.size), own] -= 1.0
+            slopes *= weight
+            lengths = np.sqrt(np.einsum("ij,ij->i", slopes, slopes)) * norms[drawn] + np.float32(1e-6)
+            slopes *= np.minimum(np.float32(1.0), limit / lengths)[:, None]
+            gradient = (batch.T @ slopes).T if sparse else slopes.T @ batch
+            if noise:
+                gradient = gradient + np.float32(noise) * rng.standard_normal(coef.shape, dtype=np.float32)
+            gradient /= np.float32(expected)
+            fallen = 1.0 - (step // per_epoch) / training["epochs"] if training["schedule"] == "linear" else 1.0
+            move = gradient if adam is None else adam.direction(gradient)
+            coef -= np.float32(training["learning_rate"] * fallen) * move
+        found.append(coef)
+    return found
+
+
+def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> list[list[float]]:
+    """Accuracies of several noisy trainings on one split, for each epsilon; methods of equal training share them.
 
     Parameters
     ----------
     parameters : mapping
-        ``dataset, source, method, suffix`` (of the setting), ``training`` (see `train_released`), ``delta, test_size,
-        split, epsilons, runs, seed``.
+        ``dataset, source, training, delta, test_size, split, epsilons, runs, seed``.
     context : Context
         Data, streams.
+    piece : int
+        Which trainings.
+
+    Returns
+    -------
+    list of list of float
+    """
+    rows, training = context.class_rows(*parameters["source"]), parameters["training"]
+    kept_sparse = training["scaling"] == "none" and training["start"] == "random" and scipy.sparse.issparse(rows.X)
+    X = rows.X if kept_sparse else scaled(rows.X, training["scaling"])
+    train, test, y_train, y_test = split_rows(X, rows.codes, parameters["test_size"], parameters["split"])
+    n_classes = int(rows.codes.max()) + 1
+    found = []
+    for epsilon in parameters["epsilons"]:
+        streams = [
+            context.stream(parameters["seed"], parameters["dataset"], canonical_json(training), epsilon, piece, run)
+            for run in range(parameters["runs"])
+        ]
+        if training["start"] == "random":
+            plan = (len(y_train), training["batch"], training["epochs"])
+            multiplier = noise_multiplier(epsilon, parameters["delta"], *plan)
+            models = train_many(train, y_train, n_classes, training, multiplier, streams)
+        else:
+            models = [
+                train_released(train, y_train, n_classes, training, epsilon, parameters["delta"], stream)
+                for stream in streams
+            ]
+        found.append([accuracy_of(scores_of(test, coef), y_test) for coef in models])
+    return found
+
+
+def gradient(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Accuracies of several noisy trainings by cell; see `trainings`.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Those of `trainings`, ``method, suffix`` (of the setting).
+    context : Context
+        Data, streams, partial results.
     piece : int
         Which trainings.
 
@@ -118,29 +235,14 @@ def gradient(parameters: Mapping[str, Any], context: Context, piece: int) -> dic
     dict
         Cell to accuracies.
     """
-    rows, training = context.class_rows(*parameters["source"]), parameters["training"]
-    X = scaled(rows.X, training["scaling"])
-    train, test, y_train, y_test = split_rows(X, rows.codes, parameters["test_size"], parameters["split"])
-    n_classes = int(rows.codes.max()) + 1
-    found = {}
-    for epsilon in parameters["epsilons"]:
-        values = []
-        for run in range(parameters["runs"]):
-            stream = context.stream(
-                parameters["seed"],
-                parameters["dataset"],
-                parameters["method"],
-                parameters["suffix"],
-                epsilon,
-                piece,
-                run,
-            )
-            coef = train_released(train, y_train, n_classes, training, epsilon, parameters["delta"], stream)
-            values.append(accuracy_of(scores_of(test, coef), y_test))
-        found[f"{parameters['dataset']}/{parameters['method']}/epsilon={epsilon}{parameters['suffix']}/accuracy"] = (
-            values
-        )
-    return found
+    shared = Context("pmsvm_trainings", context.folder, context.code)
+    own = without(parameters, "method", "suffix")
+    found = shared.part({**own, "piece": piece}, functools.partial(trainings, own, shared, piece))
+    place = f"{parameters['dataset']}/{parameters['method']}"
+    return {
+        f"{place}/epsilon={epsilon}{parameters['suffix']}/accuracy": values
+        for epsilon, values in zip(parameters["epsilons"], found, strict=True)
+    }
 
 
 def _weight_draws() -> list[Draws]:

@@ -10,6 +10,7 @@ from privsvm.reproduction.distributions import Distribution
 from privsvm.reproduction.judging import TIMES, Judgement, Printed
 from privsvm.reproduction.printed import Claim, Paper, all_medians, cell_id, difference, numbers_of
 from reproduce.pmsvm.experiments import DATASETS
+from reproduce.pmsvm.trends import trend_claims
 
 COLUMNS = ("PrivateSVM", "OPERA", "PMSVM-WP", "GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")
 CLIPS, BATCHES = ("0.01", "0.1", "1", "10"), ("32", "64", "128", "256", "512", "full")
@@ -140,7 +141,7 @@ def claims(
             Claim(id=name, source="Section 5.2", text=text, verdict=verdict,
                   ours=f"medians higher in {won} of {cells} cells" if cells else "")
         )  # fmt: skip
-    return found
+    return [*found, *trend_claims(texts, distributions)]
 
 
 PAPER = Paper(
@@ -150,7 +151,7 @@ PAPER = Paper(
     reading=reading,
     derive=derive,
     claims=claims,
-    experiments=("pmsvm_exact", "pmsvm_table2", "pmsvm_lr_decay", "pmsvm_clip", "pmsvm_batch"),
+    experiments=("pmsvm_exact", "pmsvm_table2", "pmsvm_lr_decay", "pmsvm_clip", "pmsvm_batch", "pmsvm_noise"),
     notes=(
         "Weight perturbation: a printed number is a mean over 20 splits, whose seeds the released notebook names; we "
         "train once for each split and draw the noise again and again. Gradient perturbation: a mean of five trainings "

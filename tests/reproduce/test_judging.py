@@ -20,11 +20,13 @@ from privsvm.reproduction.distributions import (
     of_whole,
     read_distributions,
 )
-from privsvm.reproduction.draws import Draws, run_draws
-from privsvm.reproduction.judging import VERDICTS, Printed, judge, percentile
+from privsvm.reproduction.draws import Draws, Further, run_draws
+from privsvm.reproduction.judging import VERDICTS, Printed, judge, percentile, two_sided
+from privsvm.reproduction.panels import Line, Panel, panel_svg
 from privsvm.reproduction.paper_page import anchor
-from privsvm.reproduction.printed import judge_paper, printed_csv
+from privsvm.reproduction.printed import NOT_JUDGED, judge_paper, printed_csv
 from privsvm.reproduction.rerun import beside
+from privsvm.reproduction.trends import ratio, slope, trend
 
 REPOSITORY = Path(__file__).parents[2]
 PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
@@ -148,6 +150,34 @@ def test_partial_draws_leave_every_other_cell_as_it_was(tmp_path):
     assert merge_distributions({}, again.values()) == distributions_csv(again.values())
 
 
+def test_cells_that_lie_outside_are_drawn_on(tmp_path):
+    def draws(dataset):
+        return Draws(
+            experiment="toy", name=dataset, dataset=dataset, run=f"{__name__}:_toy", pieces=2, combine="mean",
+            size=5, unit=lambda cell: 0.01, parameters={"dataset": dataset, "seed": 1},
+        )  # fmt: skip
+
+    both = [draws("a"), draws("b")]
+    further = Further(cells=frozenset({"b/m//x"}), runs=300, seconds=60.0)
+    run_draws(both, tmp_path / "data", tmp_path, say=lambda text: None, further=further)
+    found = read_distributions(tmp_path / "toy.csv")
+    # Ten of them are kept apart.
+    assert (found["a/m//x"].runs, found["b/m//x"].runs) == (50, 290)
+    # Too slow to be drawn on.
+    assert dataclasses.replace(further, seconds=1.0).pieces({"b/m//x": [0.0] * 30}, 0.2) == 0
+
+
+def test_a_tail_is_nowhere_lighter_than_the_runs():
+    rng = np.random.default_rng(6)
+    for values in (rng.normal(size=4000), rng.standard_t(3, size=4000), rng.gamma(0.5, size=4000)):
+        item = _distribution(runs=4000, quantiles=of_whole(values.tolist()), statistic="mean of 5 runs")
+        for level in (0.975, 0.995, 0.999):
+            assert item.tail(item.quantiles[LEVELS.index(level)]) >= 0.999 * (1.0 - level)
+    # Fitted at one point alone, heavy tails would be far too light.
+    heavy = _distribution(runs=4000, quantiles=of_whole(rng.standard_t(3, size=4000).tolist()))
+    assert max(heavy.tail_fits()) < 1e-4
+
+
 def test_every_printed_number_has_one_row(judged):
     for name, own in judged.items():
         ids = [judgement.printed.id for judgement in own.judgements] + [f"claim/{claim.id}" for claim in own.claims]
@@ -236,3 +266,59 @@ def test_a_rerun_beside_the_committed_cells():
     assert reading(off).startswith("round-off")
     assert reading(wrong).startswith("differs in printed digits")
     assert beside(committed, {"x": first}) == []
+
+
+def test_every_sentence_on_results_is_judged_by_rows_that_exist(judged):
+    for name, own in judged.items():
+        claims = {claim.id for claim in own.claims}
+        ids = [judgement.printed.id for judgement in own.judgements]
+        tables = {part for item in own.judgements for part in (item.printed.source, item.printed.family)}
+        assert own.passages, name
+        named = {row for passage in own.passages for row in passage.rows}
+        for row in named - claims - tables - set(NOT_JUDGED):
+            assert any(item.startswith(row) for item in ids), (name, row)
+        # Ratios of single datasets stand for one sentence.
+        left = {row for row in claims - named if not row.startswith(("wp-over-opera", "grpua-over-gp"))}
+        assert not left, (name, left)
+
+
+def test_trends_and_ratios_have_the_sign_of_what_they_are_drawn_from():
+    rising = [_distribution(f"r{number}", centre=10.0 * number) for number in range(5)]
+    flat = [_distribution(f"f{number}", centre=3.0) for number in range(5)]
+    assert trend(slope(range(5), rising)) == "agrees"
+    assert trend(slope(range(5), rising), rises=False) == "refuted"
+    assert trend(slope(range(5), flat)) == "cannot discriminate"
+    growing = [_distribution(f"g{number}", centre=100.0 * number**2) for number in range(1, 6)]
+    assert slope(range(1, 6), growing, exponent=True).middle == pytest.approx(2.0, abs=0.05)
+    found = ratio([_distribution(centre=80.0)], [_distribution(centre=40.0)])
+    assert found.low < 2.0 < found.high
+    assert found.high - found.low < 0.3
+
+
+def test_one_more_draw_of_a_number_lies_outside_as_often_as_it_should():
+    rng = np.random.default_rng(8)
+    outside, cases = 0, 4000
+    for _ in range(cases):
+        values = rng.normal(size=39)
+        item = _distribution(statistic="one value", runs=39, quantiles=of_whole(values.tolist()))
+        outside += two_sided(float(rng.normal()), 1e-6, item) < 0.05
+    # Fails by chance once in a million for shares from 4 to 6 %; taken as they are, the quantiles give 9 %.
+    low, high = scipy.stats.binom.ppf(5e-7, cases, 0.04), scipy.stats.binom.isf(5e-7, cases, 0.06)
+    assert low <= outside <= high
+
+
+def test_too_few_runs_refute_nothing():
+    item = _distribution(statistic="one value", runs=9, quantiles=of_whole([0.1 * number for number in range(9)]))
+    assert two_sided(50.0, 0.01, item) >= 0.2
+
+
+def test_panels_are_drawn_with_what_is_printed():
+    line = Line("ours", [1.0, 2.0, 4.0], [(0.4, 0.5, 0.6)] * 3)
+    panel = Panel(title="a < b", x="rows", y="accuracy", lines=[line], marks=[(2.0, "knee")], points=[(4.0, 0.9)],
+                  log_x=True)  # fmt: skip
+    drawn = panel_svg(panel)
+    assert "a &lt; b" in drawn
+    assert "<title>knee: 2</title>" in drawn
+    assert "<title>printed 0.9 at 4</title>" in drawn
+    assert drawn.count("<path") >= 6
+    assert Panel(title="", x="", y="", lines=[Line("ours", [], [])]).empty

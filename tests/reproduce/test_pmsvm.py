@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import os
 from collections import Counter
@@ -16,7 +17,9 @@ from privsvm.reproduction import context as engine
 from privsvm.reproduction import jobs
 from privsvm.reproduction.comparison import read_published
 from reproduce.pmsvm import experiments
+from reproduce.pmsvm.draws import train_many
 from reproduce.pmsvm.runs import released as released_runs
+from reproduce.pmsvm.runs import sound as sound_runs
 from reproduce.pmsvm.runs.gradient import batches_per_epoch, released_softmax
 from reproduce.pmsvm.runs.shared import split_rows
 from reproduce.pmsvm.runs.sound import data_facts, public_scaling
@@ -312,6 +315,26 @@ def test_files_that_were_scaled_by_their_own_rows_are_not_proved():
     assert fallen == {"ISOLET": 44, "Vehicle": 32, "HHAR": 44}
 
 
+def test_a_run_on_a_file_that_was_scaled_by_its_own_rows_says_so(tmp_path, monkeypatch):
+    """The records themselves: they used to say proved of whatever the file had gone through."""
+    settings = {
+        **experiments.SOUND_SETTINGS,
+        **PMSVM,
+        "methods": {name: PMSVM["methods"][name] for name in ("PMSVM-WP", "PMSVM-GP")},
+        "splits": [42],
+        "paper_runs": 1,
+    }
+    entry = resolve("wine")
+    for prescaled, status in ((True, "claimed"), (False, "proved")):
+        own = dataclasses.replace(entry, prescaled=prescaled)
+        monkeypatch.setattr(sound_runs, "resolve", lambda name, own=own: own)
+        context = engine.Context("pmsvm_table2_sound", tmp_path / status, "code")
+        for parameters in experiments.sound_jobs(settings).values():
+            records = sound_runs.run(parameters, context)["records"]
+            assert [record["status"] for record in records] == [status] * len(settings["epsilons"])
+            assert prescaled == any("scaled by statistics" in (record["reason"] or "") for record in records)
+
+
 def test_gaps_come_from_table2(finished):
     gaps = {(row.method, row.setting): row.ours for row in finished.rows("pmsvm_gap") if row.table == "gaps"}
     for row in finished.rows("pmsvm_table2"):
@@ -358,3 +381,35 @@ def test_published_weight_perturbation(bench, dataset, epsilon):
     assert [row.verdict for row in cells] == ["agrees"] * 4
     true = next(row for row in rows if row.metric == "true epsilon")
     assert (true.verdict, true.ours) == ("differs", pytest.approx(epsilon, rel=0.02))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_draws_in_single_precision_train_as_the_experiment_does(optimizer, sparse):
+    rng = np.random.default_rng(4)
+    X, codes = rng.normal(size=(60, 7)) * (rng.random((60, 7)) < 0.5), rng.integers(3, size=60)
+    training = {"batch": None, "loss_weight": None, "clip": 0.05, "optimizer": optimizer, "schedule": "linear",
+                "epochs": 8, "learning_rate": 0.3}  # fmt: skip
+    # So little noise that the two streams of noise make no difference.
+    expected, _ = released_softmax(X, codes, 3, training, 1e-7, np.random.default_rng(9))
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    (found,) = train_many(rows, codes, 3, training, 1e-7, [np.random.default_rng(9)])
+    np.testing.assert_allclose(found, expected, atol=2e-4 if optimizer == "adam" else 2e-5)
+
+
+def test_draws_in_single_precision_have_the_experiments_distribution():
+    rng = np.random.default_rng(5)
+    X, codes = rng.normal(size=(200, 3)), rng.integers(2, size=200)
+    X[:, 0] += 2.0 * codes
+    training = {"batch": 20, "loss_weight": None, "clip": 1.0, "optimizer": "sgd", "schedule": "constant",
+                "epochs": 1, "learning_rate": 0.5}  # fmt: skip
+    runs = 400
+    ours = np.array(
+        train_many(X, codes, 2, training, 2.0, [np.random.default_rng([1, run]) for run in range(runs)])
+    ).reshape(runs, -1)  # fmt: skip
+    theirs = np.array(
+        [released_softmax(X, codes, 2, training, 2.0, np.random.default_rng([2, run]))[0] for run in range(runs)]
+    ).reshape(runs, -1)
+    for one, other in zip(ours.T, theirs.T, strict=True):
+        # Eight comparisons with an error of 1e-7 each; the seeds are fixed.
+        assert scipy.stats.ks_2samp(one, other).pvalue > 1e-7

@@ -14,6 +14,7 @@ import scipy.stats
 
 __all__ = [
     "LEVELS",
+    "ONE_VALUE",
     "Distribution",
     "decimals_of",
     "distributions_csv",
@@ -32,10 +33,16 @@ LEVELS = (
 _MIDDLE = LEVELS.index(0.5)
 _COLUMNS = ("cell", "statistic", "runs", "origin", "unit", "fresh", "median", *(f"q{level:g}" for level in LEVELS))
 
+# What a printed number is where its distribution is that of the runs themselves.
+ONE_VALUE = "one value"
+# Where a tail must not be lighter than the runs; the first level is the one that it is fitted to.
+_TAIL_LEVELS = (0.975, 0.995, 0.999)
 # Draws of a statistic that stand for its distribution.
 _SAMPLES = 4000
 # With fewer runs the mean is taken to be normal, and what the runs do not know of it is Student's.
 _FEW = 100
+# With more runs what they leave unknown no longer counts.
+_MANY = 2000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,19 +88,49 @@ class Distribution:
             return 0.0 if place == 0 else 1.0
         low, high = edges[place - 1], edges[place]
         share = (value - low) / (high - low) if high > low else 1.0
-        return float(LEVELS[place - 1] + share * (LEVELS[place] - LEVELS[place - 1]))
+        level = LEVELS[place - 1] + share * (LEVELS[place] - LEVELS[place - 1])
+        if self.statistic == ONE_VALUE:
+            # One more draw lies between any two of n neighbouring ones with probability 1 / (n + 1).
+            level = (1.0 + (self.runs - 1) * level) / (self.runs + 1)
+        return float(level)
+
+    @property
+    def edge(self) -> float:
+        """Least probability that the runs themselves can show."""
+        return max(0.005, 1.0 / (self.runs + 1)) if self.statistic == ONE_VALUE else 0.005
 
     def tail(self, value: float) -> float:
         """Probability of a value at least as far out on the same side, by a tail of Student's form.
 
-        Its scale is that of the outer part of the same side, so a skew one keeps its skew.
+        Its scale is that of the outer part of the same side, so a skew one keeps its skew; it is nowhere lighter than
+        the outermost quantiles.
         """
         upper = value > self.median
-        level = 0.975 if upper else 0.025
-        scale = abs(self.quantiles[LEVELS.index(level)] - self.median) / scipy.stats.norm.ppf(0.975)
+        freedom = self._freedom
+        scale = max(self._scale(level, upper) for level in _TAIL_LEVELS)
         if scale == 0.0:
             return 1.0 / (self.runs + 1) if value != self.median else 0.5
-        return float(scipy.stats.t.sf(abs(value - self.median) / scale, max(min(self.runs, 60) - 1, 1)))
+        return float(scipy.stats.t.sf(abs(value - self.median) / scale, freedom))
+
+    def tail_fits(self) -> tuple[float, ...]:
+        """Give what a tail that is fitted to the 97.5 % points says at both 99.9 % points, where 0.001 is right."""
+        found = []
+        for upper in (False, True):
+            scale = self._scale(_TAIL_LEVELS[0], upper)
+            edge = abs(self.quantiles[LEVELS.index(0.999 if upper else 0.001)] - self.median)
+            if scale > 0.0:
+                found.append(float(scipy.stats.t.sf(edge / scale, self._freedom)))
+        return tuple(found)
+
+    @property
+    def _freedom(self) -> int:
+        return max(min(self.runs, 60) - 1, 1)
+
+    def _scale(self, level: float, upper: bool) -> float:
+        """Scale by which Student's quantile of a level is ours."""
+        place = level if upper else round(1.0 - level, 6)
+        distance = abs(self.quantiles[LEVELS.index(place)] - self.median)
+        return float(distance / scipy.stats.t.ppf(level, self._freedom))
 
 
 def decimals_of(printed: str) -> int:
@@ -134,6 +171,9 @@ def of_mean(
         At `LEVELS`.
     """
     values = np.asarray(singles, dtype=np.float64)
+    if values.size >= _MANY:
+        drawn = values[rng.integers(values.size, size=(5 * samples, size))]
+        return _quantiles(drawn.mean(axis=1) if spread is None else drawn.std(axis=1, ddof=spread))
     if values.size >= _FEW:
         # Polya's urn: further runs as the seen ones leave them.
         weights = rng.exponential(size=(samples, values.size))

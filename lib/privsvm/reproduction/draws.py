@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import importlib
+import importlib.metadata
+import itertools
+import math
 import os
 import platform
 import sys
@@ -22,6 +24,7 @@ from privsvm.numerics.streams import seeded_stream
 from privsvm.pipeline.sources import closure_digest
 from privsvm.reproduction.context import Context, MissingError
 from privsvm.reproduction.distributions import (
+    ONE_VALUE,
     Distribution,
     lines_by_cell,
     merge_distributions,
@@ -30,7 +33,7 @@ from privsvm.reproduction.distributions import (
     of_whole,
 )
 
-__all__ = ["Draws", "origin_of_here", "run_draws"]
+__all__ = ["Draws", "Further", "origin_of_here", "run_draws"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,8 +54,8 @@ class Draws:
     pieces : int
         How many pieces there are by default.
     combine : str
-        What is printed: "mean" (of `size` runs), "parts" (mean over the parts), "whole" (the value itself) or
-        "exact" (the same in every run).
+        What is printed: "mean" (of `size` runs; of one, a number that is nearly normal), "parts" (mean over the
+        parts), "whole" (the value itself) or "exact" (the same in every run).
     size : int
         Runs, or parts, behind a printed number.
     spread : int or None
@@ -76,16 +79,41 @@ class Draws:
     def statistic(self) -> str:
         """What is printed, in words."""
         return {
-            "mean": f"mean of {self.size} runs",
+            "mean": f"mean of {self.size} runs" if self.size > 1 else "one run",
             "parts": f"mean of {self.size} splits",
-            "whole": "one value",
+            "whole": ONE_VALUE,
             "exact": "exact",
         }[self.combine]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Further:
+    """Cells that are drawn on because the printed number lies outside.
+
+    Attributes
+    ----------
+    cells : set of str
+        The cells.
+    runs : int
+        Up to how many runs.
+    seconds : float
+        Of processor time for all runs of a setting; slower ones are not drawn on.
+    """
+
+    cells: frozenset[str]
+    runs: int
+    seconds: float
+
+    def pieces(self, piece: Mapping[str, Sequence[Any]], spent: float) -> int:
+        """Pieces of a setting whose first piece gave these cells and whose slowest one took so many seconds."""
+        if self.cells.isdisjoint(piece):
+            return 0
+        wanted = math.ceil(self.runs / max(1, min(len(values) for values in piece.values())))
+        return wanted if wanted * spent <= self.seconds else 0
+
+
 def origin_of_here(code: str, seed: int) -> dict[str, str]:
     """Say where numbers come from: the machine, its libraries, and the code."""
-    import numba
     import scipy
     import sklearn
     from threadpoolctl import threadpool_info
@@ -105,7 +133,8 @@ def origin_of_here(code: str, seed: int) -> dict[str, str]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
-        "numba": numba.__version__,
+        # Not imported: modules that import Numba are taken for compiled ones.
+        "numba": importlib.metadata.version("numba"),
         "code": code,
         "seed": str(seed),
     }
@@ -118,7 +147,9 @@ def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str) -> list[D
     apart = {"mean": 2 * size, "parts": min(2, len(values) // 10), "whole": min(10, len(values) // 10), "exact": 0}[
         draws.combine
     ]
-    if draws.combine == "mean" and len(values) < 6 * size:
+    if draws.combine == "mean" and size == 1:
+        apart = min(10, len(values) // 10)
+    elif draws.combine == "mean" and len(values) < 6 * size:
         apart = size if len(values) >= 3 * size else 0
     held, kept = values[:apart], values[apart:]
     found = []
@@ -157,6 +188,7 @@ def run_draws(
     seconds: float | None = None,
     share: float = 1.0,
     say: Callable[[str], None] | None = None,
+    further: Further | None = None,
 ) -> None:
     """Make the pieces that are not there yet, and write what all of them give.
 
@@ -174,6 +206,8 @@ def run_draws(
         Of the pieces of each; what is stored counts in any case.
     say : callable or None
         Takes a line on progress; None prints it to standard error.
+    further : Further or None
+        Cells that are drawn on.
     """
     say = functools.partial(print, file=sys.stderr, flush=True) if say is None else say
     started = time.monotonic()
@@ -183,16 +217,22 @@ def run_draws(
         context = Context(f"{draws.experiment}_draws", folder, code)
         run = getattr(importlib.import_module(module), function)
         pieces: list[Mapping[str, Sequence[Any]]] = []
-        for piece in range(draws.pieces):
+        spent = 0.0
+        for piece in itertools.count():
             key = {"name": draws.name, "parameters": draws.parameters, "piece": piece}
             late = seconds is not None and time.monotonic() - started > seconds
-            if (late or piece >= max(1, round(share * draws.pieces))) and not context.has(key):
+            wanted = max(1, round(share * draws.pieces))
+            if further is not None and pieces:
+                wanted = max(wanted, further.pieces(pieces[0], spent))
+            if (late or piece >= wanted) and not context.has(key):
                 break
+            began = time.process_time()
             try:
                 pieces.append(context.part(key, functools.partial(run, draws.parameters, context, piece)))
             except MissingError as error:
                 say(f"{draws.experiment} {draws.name}: {error}")
                 break
+            spent = max(spent, time.process_time() - began)
         if not pieces:
             continue
         origin = origin_of_here(code[:16], int(draws.parameters["seed"]))

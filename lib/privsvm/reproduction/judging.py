@@ -198,12 +198,13 @@ def two_sided(value: float, unit: float, distribution: Distribution) -> float:
     if distribution.statistic == "exact":
         return 1.0 if _exact(value, unit, distribution) else 0.0
     own = percentile(value, unit, distribution)
-    edge = 0.005
+    edge = distribution.edge
     if edge < own < 1.0 - edge:
         return 2.0 * min(own, 1.0 - own)
     nearer = value - math.copysign(min(0.5 * unit, abs(value - distribution.median)), value - distribution.median)
-    # Not more than what the quantiles say.
-    return min(2.0 * distribution.tail(nearer), 2.0 * edge)
+    far = 2.0 * distribution.tail(nearer)
+    # Not more than what the quantiles say; and runs too few to say anything at this level do not.
+    return max(far, 2.0 * edge) if 2.0 * edge > 1.0 - CENTRAL else min(far, 2.0 * edge)
 
 
 def log_density(value: float, distribution: Distribution) -> float:

@@ -6,12 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import scipy.stats
+
 from privsvm.reporting.page import short_number
+from privsvm.reproduction.distributions import ONE_VALUE
 from privsvm.reproduction.judging import FALSE_DISCOVERIES, MOST_PASSES, VERDICTS, Judgement, TableCheck
-from privsvm.reproduction.printed import PrintedPaper, count, interval, reading_of
+from privsvm.reproduction.panels import legend, panel_svg
+from privsvm.reproduction.printed import NOT_JUDGED, Passage, PrintedPaper, count, interval, reading_of
 from privsvm.reproduction.rendering import environment
 
-__all__ = ["anchor", "maps", "one_sided", "paper_page", "summary"]
+__all__ = ["anchor", "calibration", "maps", "one_sided", "paper_page", "summary", "tails"]
 
 # Tables of at most so many numbers are open from the start.
 _SMALL = 60
@@ -75,6 +80,52 @@ def maps(judged: PrintedPaper) -> list[dict[str, Any]]:
     return [{"name": name, "lines": lines, "counts": count(counts[name])} for name, lines in found.items()]
 
 
+def _passage_rows(judged: PrintedPaper, passage: Passage) -> list[tuple[str, str, str]]:
+    """Anchor, name and verdict of the rows that judge a sentence; numbers of one table are counted together."""
+    found = []
+    claims = {claim.id: claim for claim in judged.claims}
+    for row in passage.rows:
+        if row in NOT_JUDGED:
+            found.append(("", NOT_JUDGED[row], ""))
+        elif row in claims:
+            found.append((anchor(f"claim/{row}"), claims[row].text, claims[row].verdict))
+        else:
+            own = [item for item in judged.judgements if row in (item.printed.source, item.printed.family)]
+            own = own or [item for item in judged.judgements if item.printed.id.startswith(row)]
+            words = ", ".join(
+                f"{number} {word}" for word, number in count([item.verdict for item in own]).items() if number
+            )
+            verdict = own[0].verdict if len(own) == 1 else ""
+            found.append(
+                (anchor(own[0].printed.id) if own else "", row if len(own) == 1 else f"{row}: {words}", verdict)
+            )
+    return found
+
+
+def calibration(judged: PrintedPaper) -> tuple[float, float]:
+    """Exact 95 % interval of the share of fresh draws outside the central 95 %."""
+    fresh, outside = (sum(getattr(rule, key) for rule in judged.rules) for key in ("fresh", "fresh_outside"))
+    if not fresh:
+        return 0.0, 1.0
+    found = scipy.stats.binomtest(outside, fresh).proportion_ci(0.95)
+    return float(found.low), float(found.high)
+
+
+def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
+    """Check the form of the tails: sides, and what a tail says of one in a thousand: 5 %, median and 95 % of them."""
+    fits = [
+        value
+        for own in judged.judgements
+        # The outermost quantiles of fewer runs are those of the form itself, or of a handful of values.
+        if own.distribution and own.distribution.runs >= 100 and own.distribution.statistic not in ("exact", ONE_VALUE)
+        for value in own.distribution.tail_fits()
+    ]
+    if len(fits) < 20:
+        return None
+    low, middle, high = np.quantile(fits, [0.05, 0.5, 0.95])
+    return len(fits), float(low), float(middle), float(high)
+
+
 def summary(judged: PrintedPaper) -> dict[str, Any]:
     """Sum up a paper in one line."""
     counts = count(judged.verdicts)
@@ -108,6 +159,7 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
         family = families.setdefault(judgement.printed.family, {"groups": {}, "verdicts": []})
         family["groups"].setdefault(judgement.printed.dataset or "all", []).append(_row(judged, judgement))
         family["verdicts"].append(judgement.verdict)
+    drawn = [panel for panel in judged.panels if not panel.empty]
     used = {own.distribution.origin for own in judged.judgements if own.distribution}
     return (
         environment()
@@ -119,6 +171,12 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
             rules=judged.rules,
             sides=judged.sides,
             comparisons=judged.comparisons,
+            panels=[(panel.title, panel_svg(panel)) for panel in drawn],
+            missing_panels=[panel.title for panel in judged.panels if panel.empty],
+            legend=legend(drawn[0]) if drawn else [],
+            passages=[(passage, _passage_rows(judged, passage)) for passage in judged.passages],
+            interval=calibration(judged),
+            tails=tails(judged),
             used=sum(rule.used for rule in judged.rules),
             fresh=sum(rule.fresh for rule in judged.rules),
             fresh_outside=sum(rule.fresh_outside for rule in judged.rules),

@@ -9,19 +9,22 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privsvm.reproduction.comparison import Row, read_rows
 from privsvm.reproduction.distributions import LEVELS, Distribution, of_whole, read_distributions
 from privsvm.reproduction.judging import VERDICTS, Judgement, Printed, RuleCheck, TableCheck, judge
+from privsvm.reproduction.panels import Panel
 
 __all__ = [
+    "NOT_JUDGED",
     "PRINTED_COLUMNS",
     "Claim",
     "Comparison",
     "Paper",
+    "Passage",
     "PrintedPaper",
     "all_medians",
     "cell_id",
@@ -32,6 +35,7 @@ __all__ = [
     "numbers_of",
     "printed_csv",
     "read_claims",
+    "read_passages",
     "reading_of",
 ]
 
@@ -60,6 +64,32 @@ class Claim:
     verdict: str
     ours: str
     experiment: str = ""
+
+
+class Passage(NamedTuple):
+    """A sentence of a paper that says something of its results, and where it is judged.
+
+    Attributes
+    ----------
+    place : str
+        Section and paragraph.
+    statement : str
+        What it says, in our words.
+    rows : tuple of str
+        Identifiers of statements, or beginnings of those of numbers; or one of `NOT_JUDGED`.
+    """
+
+    place: str
+    statement: str
+    rows: tuple[str, ...]
+
+
+# Sentences without a row of their own, and why.
+NOT_JUDGED = {
+    "setting": "how the experiment is done; we do the same",
+    "reason": "an explanation that the paper does not test",
+    "theory": "a proof or a formula, not an experiment",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,6 +130,8 @@ class Paper:
         ``(numbers as printed by id, judgements by id, distributions) -> list of Claim`` beyond those of claims.csv.
     comparisons : callable
         ``(numbers as printed by id, distributions) -> list of Comparison``.
+    panels : callable
+        ``(numbers as printed by id, distributions) -> list of Panel``: the paper's figures.
     notes : tuple of str
         What the page says first.
     experiments : tuple of str
@@ -117,6 +149,7 @@ class Paper:
     comparisons: Callable[[Mapping[str, str], Mapping[str, Distribution]], list[Comparison]] = (
         lambda published, distributions: []
     )
+    panels: Callable[[Mapping[str, str], Mapping[str, Distribution]], list[Panel]] = lambda published, distributions: []
     notes: tuple[str, ...] = ()
     experiments: tuple[str, ...] = ()
 
@@ -131,6 +164,8 @@ class PrintedPaper:
     rules: list[RuleCheck]
     sides: list[TableCheck]
     comparisons: list[Comparison] = dataclasses.field(default_factory=list)
+    panels: list[Panel] = dataclasses.field(default_factory=list)
+    passages: list[Passage] = dataclasses.field(default_factory=list)
 
     @property
     def verdicts(self) -> list[str]:
@@ -180,7 +215,7 @@ def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
     path : path-like
         ``claims.csv``: ``id, source, claim, experiment, table, method, metric, said, need``; ``need`` says
         of how many of the table's rows a statement must hold, "all" or "most", or "zero": numbers within two standard
-        errors of 0, or "between" two numbers.
+        errors of 0, "between" two numbers, or within a "range" of a width.
         An empty method, metric or text that the table has (``said``) means any.
     reports : path-like
         Folder of the experiments' tables.
@@ -214,7 +249,7 @@ def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
                 verdict = "agrees" if enough else "refuted"
                 spread = f"{min(values):.3g} to {max(values):.3g}" if len(values) > 1 else f"{values[0]:.3g}"
                 ours = f"{record['metric'] or 'value'}: {spread}"
-                if holds + fails > 1 and record["need"] != "zero":
+                if holds + fails > 1 and not record["need"].startswith(("zero", "range")):
                     ours = f"holds in {holds} of {holds + fails}; {ours}"
             found.append(
                 Claim(id=record["id"], source=record["source"], text=record["claim"], verdict=verdict, ours=ours,
@@ -235,7 +270,10 @@ def _stands(row: Row, need: str) -> str:
 
 
 def _holds(need: str, holds: int, fails: int, rows: Sequence[Row]) -> bool:
-    """Whether enough rows agree; "zero" looks at their numbers and standard errors."""
+    """Whether enough rows agree; "zero" looks at their numbers and standard errors, "range" at how far they spread."""
+    if need.startswith("range"):
+        values = [row.ours for row in rows if row.ours is not None]
+        return max(values) - min(values) <= float(need.partition(" ")[2])
     if need == "zero":
         errors = [re.search(r"se ([0-9.]*[0-9])", row.explanation) for row in rows]
         return all(
@@ -243,6 +281,17 @@ def _holds(need: str, holds: int, fails: int, rows: Sequence[Row]) -> bool:
             for row, error in zip(rows, errors, strict=True)
         )
     return holds > fails if need == "most" else fails == 0
+
+
+def read_passages(path: str | Path) -> list[Passage]:
+    """Read which sentence of a paper is judged by which rows: ``place, statement, rows`` with rows parted by bars."""
+    if not Path(path).exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as handle:
+        return [
+            Passage(record["place"], record["statement"], tuple(record["rows"].split(" | ")))
+            for record in csv.DictReader(handle)
+        ]
 
 
 def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedPaper:
@@ -278,6 +327,8 @@ def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedP
         rules=rules,
         sides=sides,
         comparisons=paper.comparisons(texts, distributions),
+        panels=paper.panels(texts, distributions),
+        passages=read_passages(Path(root) / "passages.csv"),
     )
 
 

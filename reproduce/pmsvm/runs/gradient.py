@@ -79,7 +79,7 @@ def released_softmax(
     clip, noise = (training["clip"], multiplier * training["clip"]) if multiplier else (NO_CLIPPING, 0.0)
     # The starting values of PyTorch's linear layer.
     coef = rng.uniform(-1.0, 1.0, (n_classes, d + 1)) / math.sqrt(d)
-    adam = _Adam(coef.shape) if training["optimizer"] == "adam" else None
+    adam = Adam(coef.shape) if training["optimizer"] == "adam" else None
     records = []
     for step in range(training["epochs"] * per_epoch):
         drawn = np.flatnonzero(rng.random(n) < rate)
@@ -108,11 +108,11 @@ def _clipped_sum(
     return slopes.T @ rows
 
 
-class _Adam:
+class Adam:
     """Moving averages of gradients and of their squares, with PyTorch's constants."""
 
-    def __init__(self, shape: tuple[int, ...]):
-        self.first, self.second, self.steps = np.zeros(shape), np.zeros(shape), 0
+    def __init__(self, shape: tuple[int, ...], dtype: Any = np.float64):
+        self.first, self.second, self.steps = np.zeros(shape, dtype), np.zeros(shape, dtype), 0
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """Take in a gradient; return what the weights move against."""

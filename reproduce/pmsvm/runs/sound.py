@@ -15,6 +15,7 @@ from privsvm.data.catalogue import resolve
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows import row_norms
 from privsvm.pipeline.methods import estimator_class
+from privsvm.privacy.facts import DROPPED
 from privsvm.privacy.gate import restated
 from privsvm.reproduction.context import Context, MissingError
 from reproduce.pmsvm.runs.shared import scaled, split_rows, without
@@ -71,9 +72,8 @@ def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) 
     known = [part.n_rows for part in parts if part.n_rows is not None]
     total = sum(known) if len(known) == len(parts) and entry.missing != "drop_rows" else None
     counted = any(part.format == "libsvm" and part.n_features is None for part in parts)
-    dropped = "columns dropped" if entry.missing == "drop_columns" else "untouched"
     facts = {
-        "preparation": "prescaled" if entry.prescaled else dropped,
+        "preparation": "prescaled" if entry.prescaled else DROPPED.get(entry.missing, "untouched"),
         "condensing": "none",
         "split": "label-blind",
         "scaling": "declared" if "bounds" in scaling else "none",

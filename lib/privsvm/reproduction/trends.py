@@ -1,0 +1,73 @@
+"""Trends and ratios that a paper states in words, with the interval that our own runs give them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from privsvm.reproduction.distributions import LEVELS, Distribution
+
+__all__ = ["Estimate", "ratio", "slope", "trend"]
+
+_SAMPLES = 2000
+
+
+class Estimate(NamedTuple):
+    """A number that is computed from printed numbers, and the central 95 % of what it would be in our runs."""
+
+    middle: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.middle:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def _drawn(items: Sequence[Distribution]) -> np.ndarray:
+    """Draws (n, k) of independent printed numbers."""
+    rng = np.random.Generator(np.random.Philox(key=[20260, len(items)]))
+    return np.column_stack([np.interp(rng.random(_SAMPLES), LEVELS, item.quantiles) for item in items])
+
+
+def _estimate(values: np.ndarray) -> Estimate:
+    low, middle, high = np.quantile(values, [0.025, 0.5, 0.975])
+    return Estimate(float(middle), float(low), float(high))
+
+
+def slope(positions: Sequence[float], items: Sequence[Distribution], exponent: bool = False) -> Estimate:
+    """Estimate the slope of a least-squares line through printed numbers.
+
+    Parameters
+    ----------
+    positions : sequence of float
+        Where the numbers stand on the other axis.
+    items : sequence of Distribution
+        Of each number.
+    exponent : bool, default=False
+        Take logarithms on both axes: 1 is growth in proportion.
+
+    Returns
+    -------
+    Estimate
+    """
+    x, y = np.asarray(positions, dtype=np.float64), _drawn(items)
+    if exponent:
+        x, y = np.log(x), np.log(np.maximum(y, 1e-12))
+    centred = x - x.mean()
+    return _estimate(y @ centred / (centred @ centred))
+
+
+def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Estimate:
+    """Estimate the ratio of two numbers, its geometric mean over several settings."""
+    one, other = _drawn([*first, *second]).T.reshape(2, len(first), _SAMPLES)
+    return _estimate(np.exp(np.mean(np.log(np.maximum(one, 1e-12) / np.maximum(other, 1e-12)), axis=0)))
+
+
+def trend(found: Estimate, rises: bool = True, level: float = 0.0) -> str:
+    """Judge a statement on the sign of a trend: an interval on both sides of the level decides nothing."""
+    if math.isnan(found.middle) or found.low <= level <= found.high:
+        return "cannot discriminate"
+    return "agrees" if (found.low > level) == rises else "refuted"

@@ -1,0 +1,243 @@
+"""Points of all 18 panels of Figures 1 to 6: accuracies of means of three draws, and processor times on one machine.
+
+Accuracies are those of `reproduce.dpsvmdvp.draws`; an exact solution is found once for each training set.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.methods.dpsvmdvp import laplace_scales
+from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier
+from privsvm.reproduction.context import Context
+from privsvm.reproduction.draws import Draws
+from privsvm.solvers.kernels import kernel_matrix
+from privsvm.solvers.smo import solve_smo
+from reproduce.dpsvmdvp.draws import N_TEST, READINGS, RUNS, SIZE, _errors, _noisy_accuracies, _Trained
+from reproduce.dpsvmdvp.experiments import (
+    BUDGET_SETTINGS,
+    EPSILONS,
+    FEATURES_SETTINGS,
+    SIZE_SETTINGS,
+    budget_jobs,
+    features_jobs,
+    size_jobs,
+)
+from reproduce.dpsvmdvp.report import knees
+from reproduce.dpsvmdvp.runs import _accuracy, _data
+
+METHODS = ("SVM", "DPSVMDVP", "PrivateSVM")
+TIMES = ("training seconds", "prediction seconds")
+# Draws of PrivateSVM, and repeats of the times, where a training takes less than a second.
+PRIVATE_RUNS = 60
+REPEATS = {"splice": 24, "cod-rna": 1}
+_BLOCK = 4_000_000
+
+
+def unit(cell: str) -> float:
+    """Return the unit of the last digit that the paper's text prints, or of a small time."""
+    if cell.endswith("seconds"):
+        return 1e-5
+    return 1e-4 if cell.endswith("knee") or "n_features" in cell else 1e-2
+
+
+def _scores(Z: np.ndarray, vectors: np.ndarray, coef: np.ndarray, gamma: float) -> np.ndarray:
+    found = np.empty(Z.shape[0])
+    block = max(1, _BLOCK // max(1, len(vectors)))
+    for start in range(0, Z.shape[0], block):
+        part = slice(start, start + block)
+        found[part] = kernel_matrix(Z[part], vectors, "rbf", gamma, 3, 0.0) @ coef
+    return found
+
+
+def _once(
+    parameters: Mapping[str, Any], data: tuple[np.ndarray, ...], epsilon: float, stream: np.random.Generator
+) -> tuple[_Trained, dict[str, float]]:
+    """Train and predict with all three methods, each step timed."""
+    X, signs, Z, Z_signs = data
+    gamma, C = parameters["gamma"] or 1.0 / X.shape[1], float(parameters["C"])
+    seconds = {}
+    began = time.process_time()
+    solution = solve_smo(X, signs, np.full(signs.size, C), gamma=gamma, tol=parameters["tol"], cache_size=600.0)
+    seconds["SVM/training seconds"] = time.process_time() - began
+    support = np.flatnonzero(solution.alpha > 0)
+    alpha, own = solution.alpha[support], signs[support]
+    free, vectors, coef = alpha < C, X[support], alpha * own
+    errors = _errors(lambda part: kernel_matrix(vectors[part], vectors, "rbf", gamma, 3, 0.0), coef, own, free)
+    scales = laplace_scales(errors[READINGS[0]], C, 1.0, "signed") / epsilon
+    noisy = coef.copy()
+    noisy[free] += own[free] * scales * stream.laplace(size=scales.size)
+    seconds["DPSVMDVP/training seconds"] = time.process_time() - began
+    began = time.process_time()
+    scores = _scores(Z, vectors, coef, gamma) - solution.rho
+    seconds["SVM/prediction seconds"] = time.process_time() - began
+    began = time.process_time()
+    _scores(Z, vectors, noisy, gamma)
+    seconds["DPSVMDVP/prediction seconds"] = time.process_time() - began
+    private = PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
+    began = time.process_time()
+    path = private.release_path(X, (signs > 0).astype(int), [epsilon], 1, lambda own_epsilon, repeat: stream)
+    seconds["PrivateSVM/training seconds"] = time.process_time() - began
+    began = time.process_time()
+    path.scores(Z, 0)
+    seconds["PrivateSVM/prediction seconds"] = time.process_time() - began
+    kernel = kernel_matrix(Z, vectors[free], "rbf", gamma, 3, 0.0).astype(np.float32)
+    return _Trained(scores, kernel, own[free], Z_signs, errors), seconds
+
+
+def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Accuracies and times of one training set.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Of a job of Figures 1 to 6, with ``epsilons, runs, private_runs, repeats``.
+    context : Context
+        Data, streams.
+
+    Returns
+    -------
+    dict
+        ``SVM``: its accuracy; ``DPSVMDVP`` and ``PrivateSVM``: accuracies of single draws at each epsilon;
+        ``seconds``: times by method and step.
+    """
+    data = _data(parameters, context)
+    X, signs, Z, Z_signs = data
+    place = (parameters["seed"], parameters["dataset"], parameters["n_train"] or 0, parameters["n_features"] or 0)
+
+    def stream(*purpose: str | int | float) -> np.random.Generator:
+        return context.stream(*place, *purpose)
+
+    epsilons = parameters["epsilons"]
+    seconds: dict[str, list[float]] = {f"{method}/{step}": [] for method in METHODS for step in TIMES}
+    by_epsilon: dict[str, list[list[float]]] = {step: [[] for _ in epsilons] for step in TIMES}
+    # The first run of several pays for what is loaded and compiled.
+    first = -1 if parameters["repeats"] > 1 else 0
+    for repeat in range(first, parameters["repeats"]):
+        number = max(repeat, 0) % len(epsilons)
+        trained, found = _once(parameters, data, epsilons[number], stream("times", repeat))
+        if repeat < 0:
+            continue
+        for key, value in found.items():
+            seconds[key].append(value)
+        for step in TIMES:
+            by_epsilon[step][number].append(found[f"DPSVMDVP/{step}"])
+    scales = laplace_scales(trained.errors[READINGS[0]], parameters["C"], 1.0, "signed")
+    private = PrivateSVMRBFLaplaceClassifier(
+        gamma=parameters["gamma"] or 1.0 / X.shape[1], classes=[0, 1], **parameters["private_svm"]
+    )
+    path = private.release_path(
+        X, (signs > 0).astype(int), epsilons, parameters["private_runs"],
+        lambda epsilon, repeat: stream("PrivateSVM", epsilon, repeat),
+    )  # fmt: skip
+    return {
+        "SVM": float(np.mean((trained.scores > 0) == (Z_signs > 0))),
+        "DPSVMDVP": [
+            _noisy_accuracies(trained, scales, epsilon, parameters["runs"], stream("noise", epsilon)).tolist()
+            for epsilon in epsilons
+        ],
+        "PrivateSVM": [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(epsilons))],
+        "seconds": seconds,
+        "by epsilon": by_epsilon,
+    }
+
+
+def _measured(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    own = {key: value for key, value in parameters.items() if key not in ("figure", "printed")}
+    shared = Context("dpsvmdvp_panels", context.folder, context.code)
+    return shared.part(own, functools.partial(measure, own, shared))
+
+
+def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Points of the panels that one training set has, and the printed accuracies that are among them.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Those of `measure`; ``figure``: "budget", "n_train" or "n_features"; ``printed``: epsilon as text to cells.
+    context : Context
+        Data, streams, partial results.
+    piece : int
+        Always 0.
+
+    Returns
+    -------
+    dict
+        ``panel/<dataset>/<what varies>=<value>/<method>/<metric>`` to values of single runs.
+    """
+    measured, figure = _measured(parameters, context), parameters["figure"]
+    found: dict[str, list[float]] = {}
+    for number, epsilon in enumerate(parameters["epsilons"]):
+        value = f"epsilon={epsilon:g}" if figure == "budget" else f"{figure}={parameters[figure]}"
+        place = f"panel/{parameters['dataset']}/{value}"
+        found[f"{place}/SVM/accuracy"] = [measured["SVM"]] * parameters["runs"]
+        found[f"{place}/DPSVMDVP/accuracy"] = measured["DPSVMDVP"][number]
+        found[f"{place}/PrivateSVM/accuracy"] = measured["PrivateSVM"][number]
+        for cell in parameters["printed"].get(f"{epsilon:g}", []):
+            found[cell] = measured["DPSVMDVP"][number]
+        if parameters["repeats"] < SIZE:
+            continue
+        for method in METHODS:
+            for step in TIMES:
+                own = measured["seconds"][f"{method}/{step}"]
+                if figure == "budget" and method == "DPSVMDVP":
+                    own = measured["by epsilon"][step][number]
+                found[f"{place}/{method}/{step}"] = own
+    if figure == "budget":
+        found[f"{parameters['dataset']}/SVM//accuracy"] = [measured["SVM"]] * parameters["runs"]
+    return found
+
+
+def curve_knees(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Knees of curves of means of three draws; see `panels`."""
+    measured, epsilons = _measured(parameters, context), parameters["epsilons"]
+    means = np.asarray(measured["DPSVMDVP"]).reshape(len(epsilons), -1, SIZE).mean(axis=2)
+    pairs = [knees(epsilons, column, measured["SVM"]) for column in means.T]
+    found = {}
+    for index, name in enumerate(("lower knee", "upper knee")):
+        # Without a knee on the grid it lies below, or above.
+        beyond = float((epsilons[0] / 2, 2 * epsilons[-1])[index])
+        found[f"{parameters['dataset']}/DPSVMDVP//{name}"] = [
+            beyond if (own := pair[index]) is None else own for pair in pairs
+        ]
+    return found
+
+
+def _one(name: str, job: Mapping[str, Any], figure: str, run: str = "panels", **changes: Any) -> Draws:
+    keep = (
+        "dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order",
+        "private_svm",
+    )  # fmt: skip
+    parameters = {
+        **{key: job[key] for key in keep}, "n_test": N_TEST, "runs": RUNS, "private_runs": PRIVATE_RUNS,
+        "repeats": REPEATS[job["dataset"]], "figure": figure, "printed": {}, **changes,
+    }  # fmt: skip
+    return Draws(
+        experiment="dpsvmdvp_panels", name=name, dataset=job["dataset"], run=f"reproduce.dpsvmdvp.panels:{run}",
+        parameters=parameters, pieces=1, combine="whole" if run == "curve_knees" else "mean",
+        size=1 if run == "curve_knees" else SIZE, unit=unit,
+    )  # fmt: skip
+
+
+def _draws() -> list[Draws]:
+    found = []
+    jobs = budget_jobs(BUDGET_SETTINGS)
+    for dataset in ("splice", "cod-rna"):
+        job = jobs[f"{dataset}.none.C-1"]
+        printed = {"0.001": [f"{dataset}/DPSVMDVP/epsilon<=0.001/accuracy"]} if dataset == "cod-rna" else {}
+        found.append(_one(f"{dataset}.budget", job, "budget", epsilons=EPSILONS, printed=printed))
+        found.append(_one(f"{dataset}.knees", job, "budget", "curve_knees", epsilons=EPSILONS))
+    for jobs, key in ((size_jobs(SIZE_SETTINGS), "n_train"), (features_jobs(FEATURES_SETTINGS), "n_features")):
+        for name, job in jobs.items():
+            if job["order"] == "file":
+                cells = {"0.1": [f"{job['dataset']}/DPSVMDVP/epsilon=0.1;{key}={job[key]}/accuracy"]}
+                found.append(_one(f"{key}.{name}", job, key, epsilons=[0.1], printed=cells))
+    return sorted(found, key=lambda own: own.dataset != "splice")
+
+
+DRAWS: Sequence[Draws] = _draws()
