@@ -1,53 +1,43 @@
-"""Write docs/utility.md and its pictures from reports/utility/*.csv: ``python bench/utility/page.py``."""
+"""Write docs/utility.md and its pictures from reports/utility: ``python bench/utility/page.py``."""
 
 from __future__ import annotations
 
+import json
 import math
-from pathlib import Path
+import textwrap
+from collections import Counter
+from collections.abc import Iterable
+from statistics import mean
+from typing import Any
 
-import matplotlib as mpl
-import numpy as np
 import pandas as pd
-from scipy.stats import rankdata, studentized_range
+from verdicts import (
+    HELD_OUT,
+    OWN,
+    PEER_EPSILONS,
+    ROOT,
+    TABLES,
+    TITLES,
+    Verdict,
+    medians,
+    paired,
+    ranks,
+    ranks_picture,
+    read,
+    short_title,
+    verdicts,
+)
 
 from privsvm.files import write_text
 
-mpl.use("svg")
-from matplotlib import pyplot as plt
-
-ROOT = Path(__file__).resolve().parents[2]
-TABLES, PAGE, IMAGES = ROOT / "reports" / "utility", ROOT / "docs" / "utility.md", ROOT / "docs" / "images"
-OWN = "recommended"
-# Names as readers know them.
-TITLES = {
-    "recommended": "**recommended**",
-    "recommended_balanced": "recommended, balanced",
-    "recommended_linear": "recommended, linear",
-    "dp_least_squares": "dp_least_squares",
-    "pmsvm_gp_centre": "pmsvm_gp, centre",
-    "objective_perturbation": "objective_perturbation",
-    "ovr_joint_gaussian": "ovr_joint_gaussian",
-    "diffprivlib_lr": "diffprivlib, logistic",
-    "diffprivlib_forest": "diffprivlib, forest",
-    "dp_ebm": "DP-EBM",
-    "opacus_linear": "Opacus, linear",
-    "opacus_hidden_layer": "Opacus, hidden layer",
-    "mst_svm": "MST + SVM",
-}
-PEER_EPSILONS = (0.5, 1.0, 4.0)
-plt.rcParams.update({"svg.hashsalt": "utility", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+PAGE, README = ROOT / "docs" / "utility.md", ROOT / "README.md"
+# What stands between these in the README is written here.
+_START, _END = "<!-- written by bench/utility/page.py -->", "<!-- end of what is written -->"
 
 
-def read() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Our cells, those of peers, and what knows no privacy."""
-    ours = pd.read_csv(TABLES / "ours.csv")
-    peers = pd.read_csv(TABLES / "peers.csv")
-    return ours[ours.epsilon.notna()], peers, ours[ours.epsilon.isna()]
-
-
-def medians(cells: pd.DataFrame, by: list[str], score: str = "accuracy") -> pd.Series:
-    """Medians over splits."""
-    return cells.groupby(by)[score].median()
+def read_choices() -> tuple[dict[str, Any], pd.DataFrame]:
+    """Constants chosen without each set, and searches over C."""
+    return json.loads((TABLES / "held_out.json").read_text()), pd.read_csv(TABLES / "search.csv")
 
 
 def _number(value: float) -> str:
@@ -65,22 +55,13 @@ def accuracy_table(ours: pd.DataFrame, reference: pd.DataFrame, epsilon: float) 
     cells = ours[(ours.epsilon == epsilon) & (ours.neighbours == "replace_one")]
     values = medians(cells, ["set", "method"]).unstack()
     known = medians(reference, ["set", "method"]).unstack()
-    methods = [name for name in TITLES if name in values and name != "recommended_balanced"]
+    methods = [name for name in TITLES if name in values and name not in ("recommended_balanced", HELD_OUT)]
     rows = []
     for name in values.index:
         own = values.loc[name, methods]
         marked = [f"**{_number(v)}**" if v >= own.max() - 5e-4 else _number(v) for v in own]
         rows.append([name, *(_number(known.loc[name, m]) for m in ("majority", "svm")), *marked])
     return table(["set", "majority", "SVM without privacy", *(TITLES[m] for m in methods)], rows)
-
-
-def paired(ours: pd.DataFrame, peers: pd.DataFrame) -> pd.DataFrame:
-    """Cells of the peers, and of the recommended estimator on the same splits under the same relation."""
-    keys = ["set", "epsilon", "neighbours", "split"]
-    own = ours[ours.method == OWN].set_index(keys)
-    have = peers[peers.status == "ok"]
-    scores = own[["accuracy", "balanced_accuracy", "auc"]].add_suffix("_ours")
-    return have.join(scores, on=keys, how="inner")
 
 
 def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
@@ -100,129 +81,6 @@ def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
                 row.append(status.get((data, name), "not run").replace("ok", "not compared"))
         rows.append(row)
     return table(["set", *(TITLES[name] for name in names)], rows)
-
-
-def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> tuple[pd.Series, int]:
-    """Mean ranks over the sets, ours under add_remove, and the number of sets.
-
-    A peer without an answer on a set comes last there; one without an answer on half of them is left out.
-    """
-    have = peers[(peers.epsilon == epsilon) & (peers.status == "ok")]
-    own = ours[(ours.method == OWN) & (ours.epsilon == epsilon) & (ours.neighbours == "add_remove")]
-    values = medians(have, ["set", "peer"]).unstack()
-    values = values[values.columns[values.notna().sum() >= 0.5 * len(values)]]
-    values[OWN] = medians(own[own.split.isin(have.split)], ["set"])
-    values = values.dropna(subset=[OWN])
-    placed = np.array([rankdata(-row) for row in values.fillna(-1.0).to_numpy()])
-    return pd.Series(placed.mean(axis=0), index=values.columns).sort_values(), len(values)
-
-
-def critical_difference(ranking: pd.Series, n_sets: int, epsilon: float) -> None:
-    """Draw mean ranks and the least difference that the Nemenyi test at 5 % calls one."""
-    k = len(ranking)
-    least = studentized_range.ppf(0.95, k, 1e6) / math.sqrt(2.0) * math.sqrt(k * (k + 1) / (6.0 * n_sets))
-    figure, axes = plt.subplots(figsize=(7, 0.32 * k + 1.0))
-    for height, (name, rank) in enumerate(ranking.items()):
-        strong = name == OWN
-        axes.plot([rank], [-height], "o", color="#0b57d0" if strong else "#6b7280", zorder=3)
-        axes.annotate(
-            TITLES[name].strip("*"),
-            (rank, -height),
-            (8, -3),
-            textcoords="offset points",
-            weight="bold" if strong else "normal",
-        )
-    best = ranking.iloc[0]
-    axes.plot([best, best + least], [0.6, 0.6], color="#111", lw=2)
-    axes.annotate(f"critical difference {least:.2f}", (best, 0.75))
-    axes.set(
-        xlim=(0.8, k + 1.2),
-        ylim=(-k + 0.4, 1.4),
-        xlabel=f"mean rank of accuracy over {n_sets} sets, epsilon {epsilon:g}",
-        yticks=[],
-    )
-    axes.spines["left"].set_visible(False)
-    _save(figure, _ranks_picture(epsilon))
-
-
-def gap_picture(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> None:
-    """Draw one small multiple a set: accuracy against epsilon, between the majority class and the SVM."""
-    known = medians(reference, ["set", "method"]).unstack()
-    names = sorted(set(ours["set"]))
-    columns = 4
-    lines = math.ceil(len(names) / columns)
-    figure, grid = plt.subplots(lines, columns, figsize=(11, 2.1 * lines), sharex=True, squeeze=False)
-    for axes, name in zip(grid.flat, names, strict=False):
-        own = ours[(ours["set"] == name) & (ours.method == OWN)]
-        for relation, style in (("replace_one", "-"), ("add_remove", "--")):
-            curve = medians(own[own.neighbours == relation], ["epsilon"])
-            axes.plot(curve.index, curve, style, color="#0b57d0", marker=".", lw=1.4, label=f"recommended, {relation}")
-        for number, peer in enumerate(sorted(set(peers.peer))):
-            curve = medians(peers[(peers["set"] == name) & (peers.peer == peer) & (peers.status == "ok")], ["epsilon"])
-            if len(curve):
-                axes.plot(
-                    curve.index,
-                    curve,
-                    ls="",
-                    marker="x+^sv*"[number % 6],
-                    ms=5,
-                    color="#9a6700",
-                    alpha=0.8,
-                    label=TITLES[peer],
-                )
-        axes.axhline(known.loc[name, "svm"], color="#111", lw=0.8, label="SVM without privacy")
-        axes.axhline(known.loc[name, "majority"], color="#b42318", lw=0.8, ls=":", label="majority class")
-        axes.set(xscale="log", title=name)
-        axes.set_xticks([0.1, 1, 8], ["0.1", "1", "8"])
-        axes.minorticks_off()
-    for axes in grid.flat[len(names) :]:
-        axes.set_visible(False)
-    handles: dict[str, object] = {}
-    for axes in grid.flat:
-        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=4, frameon=False, fontsize=8)
-    figure.tight_layout(rect=(0, 0.06, 1, 1))
-    _save(figure, "utility_sets.svg")
-
-
-def _save(figure: plt.Figure, name: str) -> None:
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    figure.savefig(IMAGES / name, metadata={"Date": None}, bbox_inches="tight")
-    plt.close(figure)
-
-
-def shares(both: pd.DataFrame, ours: pd.DataFrame, reference: pd.DataFrame) -> list[str]:
-    """Sum up the tables in sentences."""
-    cells = both.groupby(["set", "epsilon", "neighbours", "peer"])[["accuracy", "accuracy_ours"]].median()
-    best = cells.groupby(["set", "epsilon", "neighbours"]).max()
-    worse = best[best.accuracy_ours < best.accuracy - 0.005]
-    own = ours[ours.neighbours == "replace_one"]
-    values = medians(own[~own.method.str.startswith("recommended_")], ["set", "epsilon", "method"]).unstack()
-    several = values.dropna(thresh=2)
-    behind = several[several[OWN] < several.max(axis=1) - 0.015]
-    known = medians(reference, ["set", "method"]).unstack()
-    means = own[(own.method == OWN) & (own.epsilon >= 0.5)].groupby(["set", "epsilon"]).accuracy.mean()
-    below = [at for at, value in means.items() if value < known.loc[at[0], "majority"] - 0.01]
-
-    def listed(items: list[str]) -> str:
-        return "; ".join(items) or "none"
-
-    against = [
-        f"{name}, epsilon {epsilon:g}, {relation} ({row.accuracy_ours:.3f} against {row.accuracy:.3f})"
-        for (name, epsilon, relation), row in worse.iterrows()
-    ]
-    own_best = [
-        f"{name}, epsilon {epsilon:g} ({row[OWN]:.3f} against {row.max():.3f})"
-        for (name, epsilon), row in behind.iterrows()
-    ]
-    return [
-        f"Against the best peer, under the same relation and on the same splits: at most half a point worse in "
-        f"{len(best) - len(worse)} of {len(best)} cells. The others: {listed(against)}.",
-        f"Against the best of our own methods chosen with hindsight: at most 1.5 points worse in "
-        f"{len(several) - len(behind)} of {len(several)} cells. The others: {listed(own_best)}.",
-        f"More than a point below the majority class, in the mean, at epsilon .5 and above: "
-        f"{listed([f'{name}, epsilon {epsilon:g}' for name, epsilon in below])}.",
-    ]
 
 
 def balanced_table(ours: pd.DataFrame, both: pd.DataFrame, epsilon: float) -> str:
@@ -252,32 +110,175 @@ def balanced_table(ours: pd.DataFrame, both: pd.DataFrame, epsilon: float) -> st
     return table(header, rows)
 
 
-def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> str:
+def in_short(found: Iterable[Verdict]) -> list[str]:
+    """Verdicts as a list, and an empty line."""
+    return [*(f"- {verdict}" for verdict in found), ""]
+
+
+def splits_of_sets(ours: pd.DataFrame, method: str = OWN) -> str:
+    """Say on how many splits each set was measured."""
+    own = ours[(ours.method == method) & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
+    names: dict[int, list[str]] = {}
+    for name, count in own.groupby("set").split.nunique().items():
+        names.setdefault(int(count), []).append(str(name))
+    most = max(names)
+    fewer = "; ".join(f"{count} of {', '.join(names[count])}" for count in sorted(names, reverse=True) if count < most)
+    return f"{most} splits" + (f" ({fewer})" if fewer else "")
+
+
+def held_out_part(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
+    """Say what the constants are when they are chosen without each set, and what that costs."""
+    folds, regrets = chosen["folds"], chosen["regret"]
+    names = list(next(iter(folds.values())))
+    constant = [
+        [
+            f"`{name}`",
+            f"{chosen['shipped'][name]:g}",
+            f"{chosen['all'][name]:g}",
+            ", ".join(
+                f"{value:g} ({count})" for value, count in Counter(fold[name] for fold in folds.values()).most_common()
+            ),
+        ]
+        for name in names
+    ]
+    steady = sum(len({fold[name] for fold in folds.values()}) == 1 for name in names)
+    points = {kind: 100.0 * mean(row[kind] for row in regrets.values()) for kind in ("shipped", "all", "held_out")}
+    unseen = sorted(set(folds) - set(regrets))
+    return [
+        "The rule has constants, and they were chosen on real sets, these among them. So they are chosen again for "
+        "each set, on the other sets alone, by the least mean regret: how much less accurate the chosen recipe is than "
+        "the best of all recipes that the grids allow, at epsilon .5, 1 and 4 under replace_one "
+        "(`bench/utility/refit.py`). What this leaves out: the form of the rule and the grids were thought of with "
+        "these sets at hand."
+        + (f" {', '.join(unseen)}: judged by what the other sets choose, and choose nothing." if unseen else ""),
+        "",
+        f"Of {len(names)} constants {steady} are the same in all {len(folds)} choices, and of {chosen['cells']} cells "
+        f"{chosen['same']} get the recipe of the library either way. The mean regret is {points['shipped']:.2f} points "
+        f"with the constants of the library, {points['all']:.2f} with those chosen on all sets, and "
+        f"{points['held_out']:.2f} on the set that was left out.",
+        "",
+        table(["constant", "in the library", "chosen on all sets", "without one set (how often)"], constant),
+        f"With these constants, each on the set that they do not know, on {splits_of_sets(ours, HELD_OUT)}:",
+        "",
+    ]
+
+
+def search_part(rows: pd.DataFrame) -> list[str]:
+    """Compare private searches over C with public values of C."""
+    fixed, searches = rows[rows.C.notna()], rows[rows.C.isna()]
+    table_rows = []
+    names = list(dict.fromkeys(rows["set"]))
+    for epsilon, cells in fixed.groupby("run_epsilon", sort=False):
+        best = [cells[cells["set"] == name].sort_values("accuracy").iloc[-1] for name in names]
+        label = f"best of {cells.C.nunique()} public C in hindsight, epsilon {epsilon:g}"
+        table_rows.append([label, "", "", *(f"{_number(row.accuracy)} (C {row.C:g})" for row in best)])
+    for (runs, shape, share), cells in searches.groupby(["mean_runs", "shape", "score_share"], sort=False):
+        of = cells.set_index("set")
+        law = "Poisson" if math.isinf(shape) else f"shape {shape:g}"
+        label = f"search, {runs:g} runs ({law}), share {share:g}"
+        noise = f"{100 * of.score_noise.min():.1f} to {100 * of.score_noise.max():.1f} %"
+        table_rows.append(
+            [label, f"{of.run_epsilon.iloc[0]:.2f}", noise, *(_number(of.accuracy[name]) for name in names)]
+        )
+    gaps = []
+    for name in names:
+        best, found = (part[part["set"] == name].sort_values("accuracy").iloc[-1] for part in (fixed, searches))
+        gaps.append(
+            f"{100 * (best.accuracy - found.accuracy):.1f} points on {name} ({found.mean_runs:g} runs; "
+            f"C {best.C:g} has {_number(best.accuracy)})"
+        )
+    return [
+        "Objective perturbation at epsilon 1, delta 1e-5, replace_one: mean accuracy over splits (standard errors up "
+        f"to {rows.error.max():.3f}; `bench/utility/search.py`). A run of a search has to do with less than the whole "
+        "budget, and what tells runs apart is a noisy count of rows that they get right, whose noise is given as a "
+        "share of all rows. A smaller share for the score makes runs hard to tell apart, a larger one takes from the "
+        f"training, and fewer runs leave less to choose from. The best search is behind the best C by "
+        f"{', by '.join(gaps)}: the C that is best in hindsight is what no search knows.",
+        "",
+        table(["", "epsilon of a run", "noise of the score", *names], table_rows),
+    ]
+
+
+def summary(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> str:
+    """Sum up the table in a sentence, for the README."""
+    ranking, n_sets = ranks(ours, peers, 1.0)
+    own = ours[(ours.method == OWN) & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
+    gaps = (medians(reference[reference.method == "svm"], ["set"]) - medians(own, ["set"])).dropna()
+    place = list(ranking.index).index(OWN) + 1
+    others = ranking.drop(OWN)
+    place_in_words = "first" if place == 1 else f"number {place}"
+    return (
+        f"At epsilon 1 on {len(gaps)} real sets its accuracy lies {100 * gaps.median():.1f} points (median) below that "
+        f"of a linear SVM without privacy. Among {len(ranking)} private classifiers on {n_sets} sets it is "
+        f"{place_in_words} by mean rank ({ranking[OWN]:.2f}); the best other one has {others.iloc[0]:.2f} "
+        f"({short_title(others.index[0])})."
+    )
+
+
+def with_summary(readme: str, sentence: str) -> str:
+    """Write the sentence where the README keeps it."""
+    before, rest = readme.split(_START)
+    after = rest.split(_END)[1]
+    return f"{before}{_START}\n{textwrap.fill(sentence, 128)}\n{_END}{after}"
+
+
+def repeats_part() -> list[str]:
+    """Say what one draw of noise a split leaves to chance, and whether another recipe would do better."""
+    if not (TABLES / "repeats.csv").exists():
+        return []
+    parts = []
+    for name, cells in pd.read_csv(TABLES / "repeats.csv").groupby("set", sort=False):
+        own, others = (cells[cells.recipe == recipe] for recipe in ("recommended", "other"))
+        row, best = own.iloc[0], others.loc[others["mean"].idxmax()]
+        parts.append(
+            f"on {name} it is {row['mean']:.3f} on average over {row.draws} draws, with a standard deviation of "
+            f"{row.deviation:.3f}, and {best['mean']:.3f} with the best of {len(others)} other numbers and lengths of "
+            "steps"
+        )
+    return [
+        "What a median over splits is at epsilon 1, replace_one, depends on the one draw of noise for each split: "
+        f"{'; '.join(parts)} (`bench/utility/repeats.py`).",
+        "",
+    ]
+
+
+def page_text(
+    ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, chosen: dict[str, Any], searches: pd.DataFrame
+) -> str:
     """Write the page without its pictures."""
     both = paired(ours, peers)
     parts = [
         "# What accuracy a proved epsilon buys",
         "",
-        "<!-- written by bench/utility/page.py from reports/utility/*.csv -->",
+        "<!-- written by bench/utility/page.py from reports/utility -->",
         "",
         f"`PrivateLinearClassifier` on {ours['set'].nunique()} real sets, beside our other methods, other libraries, "
         "an SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over "
-        f"label-blind splits with a fifth of the rows for testing: up to {int(ours.split.max()) + 1} splits of ours, "
+        f"label-blind splits with a fifth of the rows for testing: {splits_of_sets(ours)} of ours, "
         f"{int(peers.split.max()) + 1} of peers. Every method is told the same public bounds. `make utility` runs what "
         "is missing.",
+        "",
+        "![Points below the SVM without privacy against epsilon](images/utility_gap.svg)",
         "",
         "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",
         "",
         "## In short",
         "",
-        *(f"- {sentence}" for sentence in shares(both, ours, reference)),
+        *in_short(verdicts(ours, peers, reference)),
+        *repeats_part(),
+        "## Constants chosen without the set",
         "",
+        *held_out_part(chosen, ours),
+        *in_short(verdicts(ours, peers, reference, HELD_OUT)),
         "## Our methods, epsilon 1, replace_one",
         "",
         accuracy_table(ours, reference, 1.0),
         "## Rare classes: balanced accuracy, epsilon 1, replace_one",
         "",
         balanced_table(ours, both, 1.0),
+        "## A private search over C",
+        "",
+        *search_part(searches),
         "## Other libraries",
         "",
         "Each with its defaults, or settings that its documentation suggests, the same for all sets "
@@ -289,7 +290,7 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) 
     ]
     for epsilon in PEER_EPSILONS:
         parts += [f"### Epsilon {epsilon:g}", "", peer_table(both, peers, epsilon)]
-        parts += [f"![Mean ranks at epsilon {epsilon:g}](images/{_ranks_picture(epsilon)})", ""]
+        parts += [f"![Mean ranks at epsilon {epsilon:g}](images/{ranks_picture(epsilon)})", ""]
     parts += [
         "Ranks are of ours under add_remove. A peer without an answer on a set (not offered, did not finish, not run "
         "yet) comes last there, and is left out where it has answers on fewer than half of the sets. Mean ranks "
@@ -300,17 +301,15 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) 
     return "\n".join(parts) + "\n"
 
 
-def _ranks_picture(epsilon: float) -> str:
-    return f"utility_ranks_{100 * epsilon:03.0f}.svg"
-
-
 def main() -> None:
-    """Write the page and its pictures."""
-    ours, peers, reference = read()
-    gap_picture(ours, peers, reference)
-    for epsilon in PEER_EPSILONS:
-        critical_difference(*ranks(ours, peers, epsilon), epsilon)
-    write_text(PAGE, page_text(ours, peers, reference))
+    """Write the page, its pictures, and the README's sentence."""
+    # Needed for pictures alone.
+    from pictures import draw
+
+    cells = read()
+    draw(*cells)
+    write_text(PAGE, page_text(*cells, *read_choices()))
+    write_text(README, with_summary(README.read_text(), summary(*cells)))
 
 
 if __name__ == "__main__":

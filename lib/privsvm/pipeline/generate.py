@@ -76,10 +76,11 @@ def _page() -> str:
 
 def _stub() -> str:
     """Write the public names for type checkers: a few, and the classes that the method files list."""
-    homes = dict(importlib.import_module("privsvm")._OTHERS)
+    package = importlib.import_module("privsvm")
+    homes = dict(package._OTHERS)
     for implementation in implementations():
         module = importlib.import_module(module_name(implementation))
-        classes = [name for name in module.__all__ if isinstance(getattr(module, name), type) and not name.isupper()]
+        classes = [name for name in module.__all__ if name in package.__all__]
         homes |= {name: getattr(module, name).__module__ for name in classes}
     lines = [f"# {_NOTE}"]
     lines += [
@@ -93,12 +94,13 @@ def _utility() -> str:
     from privsvm.data.catalogue import load_catalogue
 
     found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    with open(_REPOSITORY / "reports" / "utility" / "ours.csv", newline="", encoding="utf-8") as handle:
-        for row in csv.DictReader(handle):
-            released = row["method"] == "recommended_balanced" and row["neighbours"] == "replace_one"
-            if released or row["method"] == "svm":
-                measured = (float(row["auc"]), float(row["balanced_accuracy"]))
-                found[row["set"]][f"{float(row['epsilon']):g}" if released else "inf"].append(measured)
+    for path in sorted((_REPOSITORY / "reports" / "utility" / "ours").glob("*.csv")):
+        with open(path, newline="", encoding="utf-8") as handle:
+            for row in csv.DictReader(handle):
+                released = row["method"] == "recommended_balanced" and row["neighbours"] == "replace_one"
+                if released or row["method"] == "svm":
+                    measured = (float(row["auc"]), float(row["balanced_accuracy"]))
+                    found[row["set"]][f"{float(row['epsilon']):g}" if released else "inf"].append(measured)
     catalogue, sets = load_catalogue(), {}
     for name, epsilons in sorted(found.items()):
         entry = catalogue[name]
@@ -116,7 +118,7 @@ def _utility() -> str:
                 for epsilon, pairs in sorted(epsilons.items(), key=lambda item: float(item[0]))
             },
         }
-    whole = {"$comment": _NOTE.replace("the estimators' declarations", "reports/utility/ours.csv"), "sets": sets}
+    whole = {"$comment": _NOTE.replace("the estimators' declarations", "reports/utility/ours"), "sets": sets}
     return json.dumps(whole) + "\n"
 
 

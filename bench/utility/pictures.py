@@ -1,0 +1,139 @@
+"""Pictures of docs/utility.md: the same cells that `verdicts` judges."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib as mpl
+import pandas as pd
+from scipy.stats import studentized_range
+from verdicts import OWN, PEER_EPSILONS, ROOT, TITLES, medians, ranks, ranks_picture, short_title
+
+mpl.use("svg")
+from matplotlib import pyplot as plt
+
+__all__ = ["draw"]
+
+IMAGES = ROOT / "docs" / "images"
+_BLUE, _GREY, _OCHRE, _RED = "#0b57d0", "#6b7280", "#9a6700", "#b42318"
+_MARKS = "x+^sv*"
+plt.rcParams.update({"svg.hashsalt": "utility", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+
+
+def draw(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> None:
+    """Draw all pictures."""
+    small_multiples(ours, peers, reference)
+    gap_picture(ours, peers, reference)
+    for epsilon in PEER_EPSILONS:
+        critical_difference(*ranks(ours, peers, epsilon), epsilon)
+
+
+def critical_difference(ranking: pd.Series, n_sets: int, epsilon: float) -> None:
+    """Draw mean ranks and the least difference that the Nemenyi test at 5 % calls one."""
+    k = len(ranking)
+    least = studentized_range.ppf(0.95, k, 1e6) / math.sqrt(2.0) * math.sqrt(k * (k + 1) / (6.0 * n_sets))
+    figure, axes = plt.subplots(figsize=(7, 0.32 * k + 1.0))
+    for height, (name, rank) in enumerate(ranking.items()):
+        strong = name == OWN
+        axes.plot([rank], [-height], "o", color=_BLUE if strong else _GREY, zorder=3)
+        axes.annotate(
+            short_title(str(name)),
+            (rank, -height),
+            (8, -3),
+            textcoords="offset points",
+            weight="bold" if strong else "normal",
+        )
+    best = ranking.iloc[0]
+    axes.plot([best, best + least], [0.6, 0.6], color="#111", lw=2)
+    axes.annotate(f"critical difference {least:.2f}", (best, 0.75))
+    axes.set(
+        xlim=(0.8, k + 1.2),
+        ylim=(-k + 0.4, 1.4),
+        xlabel=f"mean rank of accuracy over {n_sets} sets, epsilon {epsilon:g}",
+        yticks=[],
+    )
+    axes.spines["left"].set_visible(False)
+    _save(figure, ranks_picture(epsilon))
+
+
+def _complete(values: pd.DataFrame) -> pd.DataFrame:
+    """Epsilons at which nearly all sets were measured, and sets that were at all of these."""
+    return values[values.columns[values.notna().mean() >= 0.9]].dropna()
+
+
+def gap_picture(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> None:
+    """Draw how far below the SVM without privacy the recommended estimator and peers lie, over the sets."""
+    best = medians(reference[reference.method == "svm"], ["set"])
+    figure, axes = plt.subplots(figsize=(7, 3.6))
+    own = ours[ours.method == OWN]
+    for relation, style in (("replace_one", "-"), ("add_remove", "--")):
+        values = _complete(medians(own[own.neighbours == relation], ["epsilon", "set"]).unstack("epsilon"))
+        gaps = 100.0 * values.rsub(best.reindex(values.index), axis=0)
+        axes.plot(gaps.columns, gaps.median(), style, color=_BLUE, marker=".", label=f"recommended, {relation}")
+        if relation == "replace_one":
+            low, high = gaps.quantile(0.25), gaps.quantile(0.75)
+            label = f"middle half of {len(gaps)} sets"
+            axes.fill_between(gaps.columns, low, high, color=_BLUE, alpha=0.12, lw=0, label=label)
+    have = peers[peers.status == "ok"]
+    names = sorted(set(peers.peer))
+    for number, peer in enumerate(names):
+        values = _complete(medians(have[have.peer == peer], ["epsilon", "set"]).unstack("epsilon"))
+        if len(values) < 0.5 * len(best):
+            continue
+        gaps = 100.0 * values.rsub(best.reindex(values.index), axis=0).median()
+        shift = 1.0 + 0.03 * (number - len(names) / 2)
+        label = f"{TITLES[peer]} ({len(values)} sets)"
+        axes.plot(gaps.index * shift, gaps, _MARKS[number % 6], color=_OCHRE, alpha=0.8, label=label)
+    axes.axhline(0.0, color="#111", lw=0.8)
+    axes.set(xscale="log", xlabel="epsilon", ylabel="points below the SVM (median over sets)")
+    ticks = sorted(set(own.epsilon))
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _save(figure, "utility_gap.svg")
+
+
+def small_multiples(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> None:
+    """Draw one small multiple a set: accuracy against epsilon, between the majority class and the SVM."""
+    known = medians(reference, ["set", "method"]).unstack()
+    names = sorted(set(ours["set"]))
+    columns = 4
+    lines = math.ceil(len(names) / columns)
+    figure, grid = plt.subplots(lines, columns, figsize=(11, 2.1 * lines), sharex=True, squeeze=False)
+    for axes, name in zip(grid.flat, names, strict=False):
+        own = ours[(ours["set"] == name) & (ours.method == OWN)]
+        for relation, style in (("replace_one", "-"), ("add_remove", "--")):
+            curve = medians(own[own.neighbours == relation], ["epsilon"])
+            axes.plot(curve.index, curve, style, color=_BLUE, marker=".", lw=1.4, label=f"recommended, {relation}")
+        for number, peer in enumerate(sorted(set(peers.peer))):
+            curve = medians(peers[(peers["set"] == name) & (peers.peer == peer) & (peers.status == "ok")], ["epsilon"])
+            if len(curve):
+                axes.plot(
+                    curve.index,
+                    curve,
+                    ls="",
+                    marker=_MARKS[number % 6],
+                    ms=5,
+                    color=_OCHRE,
+                    alpha=0.8,
+                    label=TITLES[peer],
+                )
+        axes.axhline(known.loc[name, "svm"], color="#111", lw=0.8, label="SVM without privacy")
+        axes.axhline(known.loc[name, "majority"], color=_RED, lw=0.8, ls=":", label="majority class")
+        axes.set(xscale="log", title=name)
+        axes.set_xticks([0.1, 1, 8], ["0.1", "1", "8"])
+        axes.minorticks_off()
+    for axes in grid.flat[len(names) :]:
+        axes.set_visible(False)
+    handles: dict[str, object] = {}
+    for axes in grid.flat:
+        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=4, frameon=False, fontsize=8)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    _save(figure, "utility_sets.svg")
+
+
+def _save(figure: plt.Figure, name: str) -> None:
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(IMAGES / name, metadata={"Date": None}, bbox_inches="tight")
+    plt.close(figure)

@@ -1,0 +1,259 @@
+"""Choose the rule's constants anew without each set: ``python bench/utility/refit.py``.
+
+The rule of `privsvm.recommended` is a function of public numbers and of a few constants (`Rule`). For every set,
+epsilon and split, all recipes that any constants of `GRIDS` may choose are trained once, and stand in
+``reports/utility/recipes.csv``; a recipe that stands there with the digest of the present sources is not trained again.
+For every set the constants are then chosen on the other sets alone: those with the least mean regret, which is how much
+less accurate the chosen recipe is than the best one in hindsight. ``reports/utility/held_out.json`` has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import functools
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from run_ours import CHOSEN, CONFIRMED, DELTA, METHODS, SLOW, columns
+from scores import score_row
+from sets import SETS, SPLITS, UtilitySet, load
+
+from privsvm.base.scaled_descent import Budget, Recipe
+from privsvm.files import write_text
+from privsvm.pipeline.sources import closure_digest
+from privsvm.recommended import RULE, Rule, choose_recipe
+
+TABLES = Path(__file__).resolve().parents[2] / "reports" / "utility"
+TABLE = TABLES / "recipes.csv"
+EPSILONS = (0.5, 1.0, 4.0)
+_FIELDS = ("set", "epsilon", "recipe", "split", "accuracy", "sources")
+# What each constant may be. `fourier_widest` stays: one set alone lies near it.
+_LENGTHS = (0.2, 0.3, 0.4, 0.6, 0.9)
+GRIDS: dict[str, tuple[float, ...]] = {
+    "fourier_rows": (225.0, 450.0, 900.0),
+    "fourier_rows_per_class": (30.0, 60.0, 120.0),
+    "rich": (750.0, 1500.0, 3000.0),
+    "evened_two": (0.05, 0.1, 0.2),
+    "evened_more": (0.175, 0.35, 0.7),
+    "short": (12.5, 25.0, 50.0),
+    "few_two": (150.0, 300.0, 600.0),
+    "length_few": _LENGTHS,
+    "length_two": _LENGTHS,
+    "length_plain": _LENGTHS,
+    "length_evened": _LENGTHS,
+    "length_many": _LENGTHS,
+    "length_fourier": _LENGTHS,
+}
+# Sets of more rows are measured on fewer splits: the more rows for testing, the less the split counts.
+_SPLITS_BY_ROWS = ((2000, SPLITS), (8000, 3), (math.inf, 1))
+# What a step away from the middle of a grid must gain.
+_STEP = 2e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What the rule reads of a set, and an epsilon."""
+
+    name: str
+    epsilon: float
+    n_rows: int
+    n_features: int
+    n_classes: int
+
+    @classmethod
+    def of(cls, data: UtilitySet, epsilon: float) -> Cell:
+        return cls(data.name, epsilon, len(data.splits[0][0]), data.X.shape[1], data.n_classes)
+
+    @functools.cache  # noqa: B019 - cells are few and live as long as the run
+    def recipe(self, rule: Rule) -> Recipe:
+        """Recipe of the rule with these constants."""
+        budget = Budget(epsilon=self.epsilon, delta=DELTA, neighbours="replace_one")
+        return choose_recipe(self.n_rows, self.n_features, self.n_classes, budget, rule=rule)[0]
+
+    def recipes(self) -> dict[Recipe, Rule]:
+        """All recipes that constants of the grids choose, and constants that do."""
+        lengths = [name for name in GRIDS if name.startswith("length_")]
+        found = {self.recipe(RULE): RULE}
+        for values in itertools.product(*(GRIDS[name] for name in GRIDS if name not in lengths)):
+            rule = Rule(**dict(zip([name for name in GRIDS if name not in lengths], values, strict=True)))
+            found.setdefault(self.recipe(rule), rule)
+        for rule in list(found.values()):
+            for name in lengths:
+                for value in GRIDS[name]:
+                    longer = dataclasses.replace(rule, **{name: value})
+                    found.setdefault(self.recipe(longer), longer)
+        return found
+
+
+def words(recipe: Recipe) -> str:
+    """Write what the rule chooses of a recipe in a few words."""
+    return (
+        f"{recipe.n_frequencies} frequencies {'evened' if recipe.moment_share else 'plain'} "
+        f"{recipe.n_steps} steps of {recipe.length:g} {recipe.schedule}"
+    )
+
+
+def accuracy(data: UtilitySet, epsilon: float, split: int, rule: Rule) -> float:
+    """Accuracy of the recommended estimator with other constants."""
+    train, test = data.splits[split]
+    estimator, X = METHODS["recommended"](
+        data, epsilon=epsilon, classes=list(range(data.n_classes)), random_state=split
+    )
+    estimator._rule = rule
+    estimator.fit(X[train], data.y[train])
+    return score_row(data.y[test], columns(estimator.decision_function(X[test])))["accuracy"]
+
+
+def _same(row: dict[str, str]) -> bool:
+    """Whether a recipe comes out as it stands in the table."""
+    data, epsilon = load(row["set"]), float(row["epsilon"])
+    rules = {words(recipe): rule for recipe, rule in Cell.of(data, epsilon).recipes().items()}
+    return str(accuracy(data, epsilon, int(row["split"]), rules[row["recipe"]])) == row["accuracy"]
+
+
+def measure(names: list[str], confirm: bool) -> None:
+    """Train the recipes that are missing."""
+    # Not of the rule: how well a recipe does has nothing to do with who chooses it.
+    sources = closure_digest("privsvm.base.scaled_descent")[:12]
+    kept: list[dict[str, str]] = []
+    if TABLE.exists():
+        with TABLE.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        kept = [row for row in rows if row["sources"] == sources]
+        stale = [row for row in rows if row["sources"] != sources]
+        cheap = [row for row in stale if row["set"] not in SLOW]
+        if confirm and cheap and all(map(_same, cheap[:: max(1, len(cheap) // CONFIRMED)])):
+            kept += [row | {"sources": sources} for row in stale]
+    done = {(row["set"], row["epsilon"], row["recipe"], row["split"]) for row in kept}
+    lines = [",".join(_FIELDS), *(",".join(row[name] for name in _FIELDS) for row in kept)]
+    write_text(TABLE, "\n".join(lines) + "\n")
+    for name in names:
+        data = load(name)
+        for split in range(next(splits for most, splits in _SPLITS_BY_ROWS if len(data.y) < most)):
+            for epsilon in EPSILONS:
+                for recipe, rule in Cell.of(data, epsilon).recipes().items():
+                    key = (name, f"{epsilon:g}", words(recipe), str(split))
+                    if key in done:
+                        continue
+                    done.add(key)
+                    with TABLE.open("a", newline="") as file:
+                        csv.writer(file).writerow([*key, accuracy(data, epsilon, split, rule), sources])
+
+
+def measured() -> pd.Series:
+    """Mean accuracy over splits, by set, epsilon and recipe."""
+    found: pd.Series = pd.read_csv(TABLE).groupby(["set", "epsilon", "recipe"]).accuracy.mean()
+    return found
+
+
+class Regrets:
+    """How much less accurate a rule's recipes are than the best ones in hindsight."""
+
+    def __init__(self, values: pd.Series, cells: list[Cell]) -> None:
+        self.cells = cells
+        self.values = values.to_dict()
+        self.best = {
+            cell: max(self.values[cell.name, cell.epsilon, words(recipe)] for recipe in cell.recipes())
+            for cell in cells
+        }
+
+    def accuracy(self, cell: Cell, rule: Rule) -> float:
+        """Mean accuracy of a rule in a cell."""
+        return float(self.values[cell.name, cell.epsilon, words(cell.recipe(rule))])
+
+    @functools.cache  # noqa: B019 - one object a run
+    def by_set(self, rule: Rule) -> dict[str, float]:
+        """Mean regret over the epsilons of every set."""
+        regrets: dict[str, list[float]] = {}
+        for cell in self.cells:
+            regrets.setdefault(cell.name, []).append(self.best[cell] - self.accuracy(cell, rule))
+        return {name: float(np.mean(found)) for name, found in regrets.items()}
+
+    def mean(self, rule: Rule, without: str | None) -> float:
+        """Mean regret over all sets but one."""
+        return float(np.mean([regret for name, regret in self.by_set(rule).items() if name != without]))
+
+
+def _steps_from_middle(rule: Rule) -> int:
+    return sum(abs(grid.index(getattr(rule, name)) - len(grid) // 2) for name, grid in GRIDS.items())
+
+
+def chosen(regrets: Regrets, without: str | None) -> Rule:
+    """Choose constants on all sets but one, one at a time, from several starts until nothing gets better.
+
+    A step away from the middle of a grid must gain `_STEP`: noise alone should not move a constant.
+    """
+
+    def costs(rule: Rule) -> float:
+        return regrets.mean(rule, without) + _STEP * _steps_from_middle(rule)
+
+    found = []
+    for start in range(3):
+        rule = Rule(**{name: grid[start * (len(grid) - 1) // 2] for name, grid in GRIDS.items()})
+        before = None
+        while rule != before:
+            before = rule
+            for name, grid in GRIDS.items():
+                rule = min((dataclasses.replace(rule, **{name: value}) for value in grid), key=costs)
+        found.append(rule)
+    return min(found, key=costs)
+
+
+def choose() -> dict[str, Any]:
+    """Choose constants on all sets, and without each; see ``held_out.json``."""
+    values = measured()
+    cells = [Cell.of(load(name), epsilon) for name in SETS for epsilon in EPSILONS]
+    # A set that is measured in part chooses nothing, and is judged by what the others choose.
+    missing = {
+        cell.name
+        for cell in cells
+        if any((cell.name, cell.epsilon, words(recipe)) not in values.index for recipe in cell.recipes())
+    }
+    regrets = Regrets(values, [cell for cell in cells if cell.name not in missing])
+    everywhere = chosen(regrets, None)
+    folds = {name: everywhere if name in missing else chosen(regrets, name) for name in SETS}
+    return {
+        "shipped": _constants(RULE),
+        "all": _constants(everywhere),
+        "folds": {name: _constants(rule) for name, rule in folds.items()},
+        "regret": {
+            name: {
+                "shipped": round(regrets.by_set(RULE)[name], 5),
+                "all": round(regrets.by_set(everywhere)[name], 5),
+                "held_out": round(regrets.by_set(rule)[name], 5),
+            }
+            for name, rule in folds.items()
+            if name not in missing
+        },
+        "cells": len(cells),
+        "same": sum(cell.recipe(RULE) == cell.recipe(folds[cell.name]) for cell in cells),
+    }
+
+
+def _constants(rule: Rule) -> dict[str, float]:
+    return {name: getattr(rule, name) for name in GRIDS}
+
+
+def main() -> None:
+    """Measure, and choose."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--only-measure", action="store_true", help="train recipes, and choose nothing")
+    parser.add_argument(
+        "--confirm", action="store_true", help="keep rows of other sources where a sample of them comes out the same"
+    )
+    arguments = parser.parse_args()
+    measure(arguments.sets, arguments.confirm)
+    if not arguments.only_measure:
+        write_text(CHOSEN, json.dumps(choose(), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

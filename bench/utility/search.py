@@ -1,0 +1,105 @@
+"""What a private search over C costs and brings beside one public C: ``python bench/utility/search.py``.
+
+Objective perturbation on small sets, where the choice of C counts most, at epsilon 1. A search trains its runs with
+less than the whole budget, and tells them apart by a noisy count of rows: ``reports/utility/search.csv`` has the mean
+accuracy of both over splits, what a run of a search may cost, and the noise on its score as a share of the rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from run_ours import DELTA, scaled
+from sets import UtilitySet, load
+
+from privsvm import ObjectivePerturbationClassifier, PrivateSearch
+from privsvm.files import write_text
+from privsvm.pipeline.sources import closure_digest
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+
+TABLE = Path(__file__).resolve().parents[2] / "reports" / "utility" / "search.csv"
+EPSILON = 1.0
+NAMES = ("breast_cancer", "pima_uci")
+CANDIDATES = (0.01, 0.05, 0.25, 1.25)
+# Mean number of runs, shape of its distribution, share of the score.
+SEARCHES = ((40.0, 0.0, 0.1), (5.0, 0.0, 0.1), (3.0, math.inf, 0.1), (5.0, math.inf, 0.02), (5.0, math.inf, 0.3))
+_FIELDS = (
+    "set",
+    "C",
+    "mean_runs",
+    "shape",
+    "score_share",
+    "run_epsilon",
+    "score_noise",
+    "accuracy",
+    "error",
+    "sources",
+)
+
+
+class PlannedOnce(PrivateSearch):
+    """A search that takes its plan from an earlier one of the same settings and number of rows: plans take long."""
+
+    plans: ClassVar[dict[tuple[Any, ...], Any]] = {}
+
+    def _plan(self, n_features: int, n_rows: int) -> Any:
+        key = self.mean_runs, self.shape, self.score_share, n_features, n_rows
+        if key not in self.plans:
+            self.plans[key] = super()._plan(n_features, n_rows)
+        return self.plans[key]
+
+
+def measured(data: UtilitySet, make: Callable[[list[int], int], Any]) -> dict[str, Any]:
+    """Mean accuracy over splits, its standard error, and the budget of a run."""
+    X, found, budget = scaled(data), [], EPSILON
+    for split, (train, test) in enumerate(data.splits):
+        model = make(list(range(data.n_classes)), split).fit(X[train], data.y[train])
+        found.append(np.mean(model.predict(X[test]) == data.y[test]))
+        budget = getattr(model, "run_epsilon_", EPSILON)
+    error = np.std(found, ddof=1) / math.sqrt(len(found))
+    return {"accuracy": f"{np.mean(found):.4f}", "error": f"{error:.4f}", "run_epsilon": f"{budget:.3f}"}
+
+
+def fixed(C: float, classes: list[int], seed: int) -> ObjectivePerturbationClassifier:
+    """Objective perturbation with the whole budget."""
+    return ObjectivePerturbationClassifier(C=C, epsilon=EPSILON, delta=DELTA, classes=classes, random_state=seed)
+
+
+def search(settings: tuple[float, float, float], classes: list[int], seed: int) -> PrivateSearch:
+    """Search over C with the same budget."""
+    mean, shape, share = settings
+    model, grid = ObjectivePerturbationClassifier(classes=classes), {"C": list(CANDIDATES)}
+    return PlannedOnce(
+        model, grid, epsilon=EPSILON, delta=DELTA, mean_runs=mean, shape=shape, score_share=share, random_state=seed
+    )
+
+
+def main() -> None:
+    """Measure."""
+    digest = closure_digest(PrivateSearch.__module__)[:12]
+    text = io.StringIO()
+    table = csv.DictWriter(text, _FIELDS, lineterminator="\n")
+    table.writeheader()
+    for name in NAMES:
+        data = load(name)
+        for C in CANDIDATES:
+            table.writerow({"set": name, "C": C, "sources": digest, **measured(data, functools.partial(fixed, C))})
+        for settings in SEARCHES:
+            row = measured(data, functools.partial(search, settings))
+            mean, shape, share = settings
+            sigma = gaussian_noise_multiplier(float(row["run_epsilon"]), DELTA) * math.sqrt((1.0 - share) / share)
+            noise = f"{sigma / len(data.splits[0][0]):.4f}"
+            own = {"mean_runs": f"{mean:g}", "shape": f"{shape:g}", "score_share": f"{share:g}", "score_noise": noise}
+            table.writerow({"set": name, "sources": digest, **own, **row})
+        write_text(TABLE, text.getvalue())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""What the cells of the utility table say: medians, ranks, and every sentence that judges them.
+
+Tables have one row a cell, as those of ``reports/utility`` do. Nothing here draws or writes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata, ttest_1samp
+
+__all__ = [
+    "HELD_OUT",
+    "OWN",
+    "PEER_EPSILONS",
+    "ROOT",
+    "TABLES",
+    "TITLES",
+    "Verdict",
+    "above_majority",
+    "balanced",
+    "beside_own_methods",
+    "beside_peers",
+    "first_by_rank",
+    "medians",
+    "medians_at_one",
+    "paired",
+    "ranks",
+    "ranks_picture",
+    "read",
+    "rising",
+    "short_title",
+    "verdicts",
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES = ROOT / "reports" / "utility"
+OURS = TABLES / "ours"
+# The recommended estimator, and the same with constants that were chosen without the set.
+OWN, HELD_OUT = "recommended", "recommended_held_out"
+# Names as readers know them.
+TITLES = {
+    "recommended": "**recommended**",
+    "recommended_held_out": "recommended, constants chosen without the set",
+    "recommended_balanced": "recommended, balanced",
+    "recommended_linear": "recommended, linear",
+    "dp_feature_covariance": "dp_feature_covariance",
+    "dp_least_squares": "dp_least_squares",
+    "pmsvm_gp_centre": "pmsvm_gp, centre",
+    "objective_perturbation": "objective_perturbation",
+    "ovr_joint_gaussian": "ovr_joint_gaussian",
+    "diffprivlib_lr": "diffprivlib, logistic",
+    "diffprivlib_forest": "diffprivlib, forest",
+    "dp_ebm": "DP-EBM",
+    "opacus_linear": "Opacus, linear",
+    "opacus_hidden_layer": "Opacus, hidden layer",
+    "mst_svm": "MST + SVM",
+}
+PEER_EPSILONS = (0.5, 1.0, 4.0)
+# What the median accuracy at epsilon 1 under replace_one should reach, and balanced accuracy with balanced weights.
+TARGETS = {
+    "a9a": 0.845,
+    "ijcnn1": 0.955,
+    "w8a": 0.978,
+    "cod-rna": 0.943,
+    "usps": 0.90,
+    "satimage.scale": 0.85,
+    "breast_cancer": 0.955,
+    "wine": 0.89,
+    "digits": 0.88,
+}
+BALANCED_TARGETS = {"a9a": 0.81, "ijcnn1": 0.91}
+# Chance of calling any step of any set a fall that is none.
+_FALSE_ALARM = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A sentence, and in how many cells it is true.
+
+    Attributes
+    ----------
+    claim : str
+        The sentence, without a full stop.
+    cells : int
+        Number of cells that it is about.
+    short : tuple of str
+        Those in which it is not true, in words.
+    goal : float
+        Share of the cells in which it should be.
+    """
+
+    claim: str
+    cells: int
+    short: tuple[str, ...]
+    goal: float = 1.0
+
+    @property
+    def held(self) -> int:
+        """Number of cells in which it is true."""
+        return self.cells - len(self.short)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is true in as many cells as it should be."""
+        return self.cells > 0 and self.held >= self.goal * self.cells
+
+    def __str__(self) -> str:
+        goal = (
+            "" if self.goal == 1.0 else f" ({100 * self.held / max(self.cells, 1):.0f} %; goal {100 * self.goal:g} %)"
+        )
+        short = f" Not: {'; '.join(self.short)}." if self.short else ""
+        return f"{'Yes' if self.holds else '**No**'}: {self.claim}: {self.held} of {self.cells}{goal}.{short}"
+
+
+def read() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Our cells, those of peers, and what knows no privacy."""
+    ours = pd.concat([pd.read_csv(path) for path in sorted(OURS.glob("*.csv"))], ignore_index=True)
+    peers = pd.read_csv(TABLES / "peers.csv")
+    return ours[ours.epsilon.notna()], peers, ours[ours.epsilon.isna()]
+
+
+def medians(cells: pd.DataFrame, by: list[str], score: str = "accuracy") -> pd.Series:
+    """Medians over splits."""
+    return cells.groupby(by)[score].median()
+
+
+def ranks_picture(epsilon: float) -> str:
+    """File name of the picture of mean ranks."""
+    return f"utility_ranks_{100 * epsilon:03.0f}.svg"
+
+
+def short_title(method: str) -> str:
+    """Name of a method without emphasis."""
+    return TITLES[method].strip("*")
+
+
+def paired(ours: pd.DataFrame, peers: pd.DataFrame, own: str = OWN) -> pd.DataFrame:
+    """Cells of the peers, and of the recommended estimator on the same splits under the same relation."""
+    keys = ["set", "epsilon", "neighbours", "split"]
+    scores = ours[ours.method == own].set_index(keys)[["accuracy", "balanced_accuracy", "auc"]].add_suffix("_ours")
+    return peers[peers.status == "ok"].join(scores, on=keys, how="inner")
+
+
+def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float, own: str = OWN) -> tuple[pd.Series, int]:
+    """Mean ranks over the sets, ours under add_remove, and the number of sets.
+
+    A peer without an answer on a set comes last there; one without an answer on half of them is left out.
+    """
+    have = peers[(peers.epsilon == epsilon) & (peers.status == "ok")]
+    cells = ours[(ours.method == own) & (ours.epsilon == epsilon) & (ours.neighbours == "add_remove")]
+    values = medians(have, ["set", "peer"]).unstack()
+    values = values[values.columns[values.notna().sum() >= 0.5 * len(values)]]
+    values[own] = medians(cells[cells.split.isin(have.split)], ["set"])
+    values = values.dropna(subset=[own])
+    placed = np.array([rankdata(-row) for row in values.fillna(-1.0).to_numpy()])
+    return pd.Series(placed.mean(axis=0), index=values.columns).sort_values(), len(values)
+
+
+def rising(ours: pd.DataFrame, own: str = OWN) -> Verdict:
+    """Judge whether accuracy falls from one epsilon to the next by more than noise, by paired t-tests over splits."""
+    falls, steps = [], 0
+    for (name, relation), cells in ours[ours.method == own].groupby(["set", "neighbours"]):
+        by_split = cells.pivot_table(index="split", columns="epsilon", values="accuracy")
+        for low, high in zip(by_split.columns, by_split.columns[1:], strict=False):
+            moved = (by_split[high] - by_split[low]).dropna().to_numpy()
+            if len(moved) < 2:
+                continue
+            steps += 1
+            if moved.mean() < 0.0:
+                chance = 0.0 if np.ptp(moved) == 0.0 else ttest_1samp(moved, 0.0, alternative="less").pvalue
+                words = f"{name}, {relation}, {low:g} to {high:g} ({100 * moved.mean():.1f} points)"
+                falls.append((moved.mean(), chance, words))
+    short = tuple(words for _, chance, words in falls if chance < _FALSE_ALARM / steps)
+    largest = f"; the largest fall of a mean is {min(falls)[2]}" if falls else ""
+    claim = (
+        "accuracy does not fall from an epsilon to the next, beyond noise (paired t-tests over splits, 5 % for all"
+        f"{largest})"
+    )
+    return Verdict(claim, steps, short)
+
+
+def above_majority(ours: pd.DataFrame, reference: pd.DataFrame, own: str = OWN) -> Verdict:
+    """Judge whether mean accuracy is more than a point below the majority class, at epsilon .5 and above."""
+    known = reference[reference.method == "majority"].groupby("set").accuracy.mean()
+    means = ours[(ours.method == own) & (ours.epsilon >= 0.5)].groupby(["set", "neighbours", "epsilon"]).accuracy.mean()
+    short = tuple(
+        f"{name}, {relation}, epsilon {epsilon:g} ({value:.3f} against {known[name]:.3f})"
+        for (name, relation, epsilon), value in means.items()
+        if value < known[name] - 0.01
+    )
+    claim = "at epsilon .5 and above, mean accuracy is nowhere more than a point below that of the majority class"
+    return Verdict(claim, len(means), short)
+
+
+def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame, own: str = OWN) -> Verdict:
+    """Judge whether it is within half a point of the best peer, under the peer's relation and on its splits."""
+    claim, goal = "at least the best peer's median accuracy less half a point", 0.95
+    both = paired(ours, peers, own)
+    if both.empty:
+        return Verdict(claim, 0, (), goal)
+    cells = both.groupby(["set", "epsilon", "neighbours", "peer"])[["accuracy", "accuracy_ours"]].median()
+    best = cells.groupby(["set", "epsilon", "neighbours"]).max()
+    short = tuple(
+        f"{name}, epsilon {epsilon:g}, {relation} ({row.accuracy_ours:.3f} against {row.accuracy:.3f})"
+        for (name, epsilon, relation), row in best.iterrows()
+        if row.accuracy_ours < row.accuracy - 0.005
+    )
+    return Verdict(claim, len(best), short, goal)
+
+
+def beside_own_methods(ours: pd.DataFrame, own: str = OWN) -> Verdict:
+    """Judge whether it is within 1.5 points of the best of our methods chosen with hindsight."""
+    here = ours[ours.neighbours == "replace_one"]
+    judged = here[here.method == own]
+    keys = ["set", "epsilon", "split"]
+    others = here[~here.method.str.startswith("recommended_")]
+    # On the same splits.
+    others = others.merge(judged[keys], on=keys)
+    values = medians(others, ["set", "epsilon", "method"]).unstack().dropna(thresh=2)
+    mine = medians(judged, ["set", "epsilon"]).reindex(values.index).dropna()
+    best = values.max(axis=1)
+    short = tuple(
+        f"{name}, epsilon {epsilon:g} ({value:.3f} against {best[name, epsilon]:.3f})"
+        for (name, epsilon), value in mine.items()
+        if value < best[name, epsilon] - 0.015
+    )
+    return Verdict("within 1.5 points of the best of our own methods chosen with hindsight", len(mine), short, 0.85)
+
+
+def first_by_rank(ours: pd.DataFrame, peers: pd.DataFrame, own: str = OWN) -> Verdict:
+    """Judge whether it is first by mean rank among all peers."""
+    placed = {epsilon: ranks(ours, peers, epsilon, own)[0] for epsilon in PEER_EPSILONS}
+    short = tuple(
+        f"epsilon {epsilon:g} ({short_title(ranking.index[0])})"
+        for epsilon, ranking in placed.items()
+        if ranking.index[0] != own
+    )
+    found = "; ".join(
+        f"epsilon {epsilon:g}: {ranking[own]:.2f}, next {ranking.drop(own).min():.2f}"
+        for epsilon, ranking in placed.items()
+    )
+    return Verdict(f"first by mean rank among all peers ({found})", len(placed), short)
+
+
+def _reached(found: pd.Series, targets: dict[str, float]) -> tuple[str, ...]:
+    """Name the targets that are missed, or not measured."""
+    values = found.reindex(list(targets))
+    return tuple(
+        f"{name} ({'not measured' if math.isnan(value) else f'{value:.3f}'} for {targets[name]:g})"
+        for name, value in values.items()
+        if not value >= targets[name]
+    )
+
+
+def medians_at_one(ours: pd.DataFrame, own: str = OWN) -> Verdict:
+    """Judge medians of accuracy at epsilon 1 under replace_one by what was aimed at."""
+    at_one = ours[(ours.method == own) & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
+    goals = ", ".join(f"{name} {value:g}" for name, value in TARGETS.items())
+    claim = f"median accuracy at epsilon 1, replace_one, is at least {goals}"
+    return Verdict(claim, len(TARGETS), _reached(medians(at_one, ["set"]), TARGETS))
+
+
+def balanced(ours: pd.DataFrame, peers: pd.DataFrame) -> Verdict:
+    """Judge balanced accuracy with balanced class weights at epsilon 1 by what was aimed at, and by every peer."""
+    cells = ours[(ours.method == "recommended_balanced") & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
+    found = medians(cells, ["set"], "balanced_accuracy")
+    have = peers[(peers.epsilon == 1.0) & (peers.status == "ok")]
+    best = medians(have, ["set", "peer"], "balanced_accuracy").groupby("set").max().reindex(list(BALANCED_TARGETS))
+    goals = {name: max(target, best.fillna(0.0)[name]) for name, target in BALANCED_TARGETS.items()}
+    claim = "balanced accuracy with balanced weights at epsilon 1 is above every peer's and at least " + ", ".join(
+        f"{name} {value:g}" for name, value in BALANCED_TARGETS.items()
+    )
+    return Verdict(claim, len(goals), _reached(found, goals))
+
+
+def verdicts(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, own: str = OWN) -> Iterable[Verdict]:
+    """All of them."""
+    yield first_by_rank(ours, peers, own)
+    yield beside_peers(ours, peers, own)
+    yield beside_own_methods(ours, own)
+    yield medians_at_one(ours, own)
+    yield above_majority(ours, reference, own)
+    if own == OWN:
+        yield rising(ours)
+        yield balanced(ours, peers)

@@ -1,0 +1,164 @@
+"""The page on accuracy is that of its tables, and every sentence that judges them can fail."""
+
+import dataclasses
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsvm.recommended import RULE, Rule
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RELATIONS = ("replace_one", "add_remove")
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """Modules of bench/utility, which is no package, by name."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("verdicts", "page"):
+            spec = importlib.util.spec_from_file_location(name, REPOSITORY / "bench" / "utility" / f"{name}.py")
+            found[name] = importlib.util.module_from_spec(spec)
+            patch.setitem(sys.modules, name, found[name])
+            spec.loader.exec_module(found[name])
+        yield found
+
+
+@pytest.fixture(scope="module")
+def judge(bench):
+    return bench["verdicts"]
+
+
+def ours(values, method="recommended", relations=RELATIONS, score="accuracy"):
+    """Cells on ten splits, which differ by a tenth of a point, from values by set and epsilon."""
+    return pd.DataFrame(
+        [
+            {
+                "method": method,
+                "set": name,
+                "epsilon": epsilon,
+                "neighbours": relation,
+                "split": split,
+                **dict.fromkeys(("accuracy", "balanced_accuracy", "auc"), 0.5),
+                score: value + 0.001 * (split - 4.5),
+            }
+            for (name, epsilon), value in values.items()
+            for relation in relations
+            for split in range(10)
+        ]
+    )
+
+
+def peers(values, score="accuracy", **changes):
+    """Cells of peers, from values by peer, set and epsilon."""
+    tables = [
+        ours({(name, epsilon): value}, None, ("add_remove",), score).assign(peer=peer)
+        for (peer, name, epsilon), value in values.items()
+    ]
+    return pd.concat(tables, ignore_index=True).drop(columns="method").assign(**{"status": "ok", **changes})
+
+
+def majority(values):
+    return pd.DataFrame([{"method": "majority", "set": name, "accuracy": value} for name, value in values.items()])
+
+
+def test_a_fall_of_accuracy_is_named_and_noise_is_not(judge):
+    assert judge.rising(ours({("wine", 0.5): 0.8, ("wine", 1.0): 0.9, ("wine", 4.0): 0.9})).holds
+    fallen = judge.rising(ours({("wine", 0.5): 0.8, ("wine", 1.0): 0.9, ("wine", 4.0): 0.88}, relations=RELATIONS[:1]))
+    assert not fallen.holds
+    assert (fallen.cells, fallen.short) == (2, ("wine, replace_one, 1 to 4 (-2.0 points)",))
+    noise = ours({("wine", 1.0): 0.9, ("wine", 4.0): 0.899})
+    noise.loc[noise.epsilon == 4.0, "accuracy"] += np.tile([0.03, -0.03], 10)
+    assert judge.rising(noise).holds
+
+
+def test_more_than_a_point_below_the_majority_is_named(judge):
+    known = majority({"a9a": 0.76})
+    assert judge.above_majority(ours({("a9a", 0.5): 0.751, ("a9a", 0.1): 0.3}), known).holds
+    found = judge.above_majority(ours({("a9a", 0.5): 0.749, ("a9a", 1.0): 0.8}), known)
+    assert (found.cells, found.held, found.holds) == (4, 2, False)
+    assert found.short[0] == "a9a, add_remove, epsilon 0.5 (0.749 against 0.760)"
+
+
+def test_the_best_peer_is_beaten_less_half_a_point_in_most_cells(judge):
+    own = ours({(f"s{i}", 1.0): 0.8 for i in range(20)})
+    close = {("a", f"s{i}", 1.0): 0.804 for i in range(20)}
+    assert judge.beside_peers(own, peers(close)).holds
+    # The best of several counts; one of twenty may be better, two may not.
+    found = judge.beside_peers(own, peers(close | {("b", "s0", 1.0): 0.9}))
+    assert found.holds
+    assert found.short == ("s0, epsilon 1, add_remove (0.800 against 0.900)",)
+    assert not judge.beside_peers(own, peers(close | {("b", "s0", 1.0): 0.9, ("b", "s1", 1.0): 0.9})).holds
+    # What did not finish, and other splits, are not compared.
+    assert judge.beside_peers(own, peers(close, status="did not finish")).cells == 0
+
+
+def test_the_best_of_our_own_methods_in_hindsight(judge):
+    own = ours({("a", 1.0): 0.8, ("b", 1.0): 0.8})
+    other = ours({("a", 1.0): 0.814, ("b", 1.0): 0.816}, "dp_least_squares", ("replace_one",))
+    found = judge.beside_own_methods(pd.concat([own, other]))
+    assert (found.cells, found.short) == (2, ("b, epsilon 1 (0.800 against 0.816)",))
+    assert not found.holds
+    held = ours({("a", 1.0): 0.9, ("b", 1.0): 0.7}, "recommended_held_out")
+    again = judge.beside_own_methods(pd.concat([own, other, held]), "recommended_held_out")
+    assert again.short == ("b, epsilon 1 (0.700 against 0.816)",)
+
+
+def test_the_first_by_mean_rank(judge):
+    cells = {(name, epsilon): 0.8 for name in "ab" for epsilon in judge.PEER_EPSILONS}
+    behind = {("dp_ebm", name, epsilon): 0.7 for name, epsilon in cells}
+    found = judge.first_by_rank(ours(cells), peers(behind))
+    assert found.holds
+    assert "1: 1.00, next 2.00" in found.claim
+    ahead = behind | {("dp_ebm", name, 4.0): 0.9 for name in "ab"}
+    assert judge.first_by_rank(ours(cells), peers(ahead)).short == ("epsilon 4 (DP-EBM)",)
+
+
+def test_medians_at_epsilon_one_reach_what_is_stated(judge):
+    assert judge.TARGETS["digits"] == 0.88
+    values = {(name, 1.0): target + 0.01 for name, target in judge.TARGETS.items()}
+    assert judge.medians_at_one(ours(values)).holds
+    del values["a9a", 1.0]
+    found = judge.medians_at_one(ours(values | {("digits", 1.0): 0.87}))
+    assert found.short == ("a9a (not measured for 0.845)", "digits (0.870 for 0.88)")
+
+
+def test_balanced_accuracy_is_above_every_peer(judge):
+    method, score = "recommended_balanced", "balanced_accuracy"
+    own = ours({("a9a", 1.0): 0.82, ("ijcnn1", 1.0): 0.92}, method, score=score)
+    behind = {("dp_ebm", "a9a", 1.0): 0.7, ("dp_ebm", "ijcnn1", 1.0): 0.7}
+    assert judge.balanced(own, peers(behind, score)).holds
+    ahead = judge.balanced(own, peers(behind | {("dp_ebm", "a9a", 1.0): 0.83}, score))
+    assert ahead.short == ("a9a (0.820 for 0.83)",)
+
+
+def test_a_verdict_in_words(judge):
+    found = judge.Verdict("all is well", 20, ("a (1)", "b (2)"), 0.95)
+    assert str(found) == "**No**: all is well: 18 of 20 (90 %; goal 95 %). Not: a (1); b (2)."
+    assert str(judge.Verdict("all is well", 2, ())) == "Yes: all is well: 2 of 2."
+    assert not judge.Verdict("nothing was measured", 0, ()).holds
+
+
+def test_the_page_and_the_readme_are_those_of_the_tables(bench):
+    page = bench["page"]
+    cells = page.read()
+    assert page.page_text(*cells, *page.read_choices()) == page.PAGE.read_text(), "run python bench/utility/page.py"
+    readme = page.README.read_text()
+    assert page.with_summary(readme, page.summary(*cells)) == readme, "run python bench/utility/page.py"
+    # And a changed cell would be seen.
+    ours, peers, reference = cells
+    worse = ours.assign(accuracy=ours.accuracy - 0.01)
+    assert page.page_text(worse, peers, reference, *page.read_choices()) != page.PAGE.read_text()
+    assert page.summary(worse, peers, reference) not in readme
+
+
+def test_the_page_has_the_constants_of_the_library(bench):
+    chosen, _ = bench["page"].read_choices()
+    assert {name: getattr(RULE, name) for name in chosen["shipped"]} == chosen["shipped"], "run bench/utility/refit.py"
+    fields = {field.name for field in dataclasses.fields(Rule)}
+    assert {name for fold in chosen["folds"].values() for name in fold} == fields - {"fourier_widest"}
+    assert set(chosen["regret"]) <= set(chosen["folds"])
