@@ -241,7 +241,7 @@ def _runs(events):
     """The same with equal neighbours added up."""
     found: list[list] = []
     for event, count in events:
-        if found and _same(found[-1][0], event):
+        if found and _same(found[-1][0], event, 1e-11):
             found[-1][1] += count
         else:
             found.append([event, count])

@@ -15,7 +15,7 @@ from privsvm.base.scaled_descent import Budget
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.privacy.events import Gaussian, leaves
-from privsvm.recommended import choose_recipe
+from privsvm.recommended import Rule, choose_recipe
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
 
@@ -62,6 +62,22 @@ def test_the_released_model_reads_rows_as_training_did(features, bounds):
     )  # fmt: skip
     for index in range(2):
         assert np.allclose(many.scores(X, index)[:2], few.scores(X, index), atol=1e-9)
+
+
+def test_other_constants_choose_other_recipes():
+    case = 5000, 22, 2, budget()
+    assert choose_recipe(*case)[0] == choose_recipe(*case, rule=Rule())[0]
+    assert choose_recipe(*case, rule=Rule(fourier_rows=1e6))[0].n_frequencies == 0
+    assert choose_recipe(*case, rule=Rule(length_two=0.9))[0].length == 0.9
+    model = classifier(classes=[0, 1, 2]).fit(rows(900, 22), np.arange(900) % 3)
+    other = classifier(classes=[0, 1, 2])
+    other._rule = Rule(short=1e6)
+    other.fit(rows(900, 22), np.arange(900) % 3)
+    assert "40 steps" in model.recipe_
+    assert "12 steps" in other.recipe_
+    # What is proved is proved of what was done.
+    assert other.recipe_ in other.guarantee_.mechanism
+    assert other.guarantee_.event != model.guarantee_.event
 
 
 def test_the_rule_says_what_it_chose():

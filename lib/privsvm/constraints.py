@@ -23,6 +23,7 @@ __all__ = [
     "NOT_NEGATIVE",
     "POSITIVE",
     "REPEATS",
+    "ROWS",
     "SHARE",
     "SHARE_KEPT",
     "Constraint",
@@ -181,6 +182,8 @@ SHARE_KEPT = real("must be at least 0 and below 1", least=0, below=1)
 # Far enough from the ends of float64 for the square.
 BOUND = real("must lie between 1e-100 and 1e+100", least=1e-100, most=1e100)
 COUNT = whole(1)
+# Of rows: what float64 counts.
+ROWS = whole(1, 2**53)
 # Every repeat, fold and split is in the files of results.
 REPEATS = whole(1, 100_000)
 FOLDS = whole(2, 100_000)

@@ -12,14 +12,14 @@ import functools
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
 from privsvm.base.parameters import CLASS_WEIGHT, DELTA, N_JOBS, parameter
 from privsvm.base.perturbation import REFUSED_DATA
-from privsvm.base.released import ScaledLinearPath, bounded_rows
+from privsvm.base.released import ScaledLinearPath, bounded_rows, keeps_zeros
 from privsvm.base.scaled_descent import (
     Budget,
     Recipe,
@@ -32,16 +32,16 @@ from privsvm.base.scaled_descent import (
 )
 from privsvm.base.second_moments import share_of_centre
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
-from privsvm.constraints import COUNT, Constraint, one_of, optional
+from privsvm.constraints import ROWS, Constraint, one_of, optional
 from privsvm.numerics.noise_source import NoiseSource
-from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, dense_bytes, mapped
+from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, mapped
 from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 
-__all__ = ["FEATURES", "PrivateLinearClassifier", "choose_recipe"]
+__all__ = ["FEATURES", "PrivateLinearClassifier", "Rule", "choose_recipe"]
 
 FEATURES = ("auto", "linear", "fourier")
 
@@ -64,8 +64,52 @@ class _Choice:
     why: str
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Constants of the rule; rows are counted in units of the noise, ``s = n signal``.
+
+    Attributes
+    ----------
+    fourier_rows, fourier_rows_per_class : float
+        Random features are used from so many rows on, and so many for each class.
+    fourier_widest : int
+        They are used for so many features at most.
+    rich : float
+        From so many rows on the random features are more, and evened out, and the steps get smaller toward the end.
+    evened_two, evened_more : float
+        Features of two classes, or of more, are evened out from so many rows on, over ``d^1.5 / sqrt(.1)``.
+    short : float
+        Below so many rows for a class, there are few steps.
+    few_two : float
+        Below so many rows two classes get `length_few`.
+    length_few, length_two : float
+        All steps together, for two classes.
+    length_plain, length_evened, length_many, length_fourier : float
+        The same for more classes: features as they are, evened out, evened out with more than twenty classes, and
+        random features that are not evened out.
+    """
+
+    fourier_rows: float = 450.0
+    fourier_rows_per_class: float = 60.0
+    fourier_widest: int = 40
+    rich: float = 1500.0
+    evened_two: float = 0.1
+    evened_more: float = 0.35
+    short: float = 25.0
+    few_two: float = 300.0
+    length_few: float = 0.4
+    length_two: float = 0.6
+    length_plain: float = 0.3
+    length_evened: float = 0.4
+    length_many: float = 0.6
+    length_fourier: float = 0.5
+
+
+RULE = Rule()
+
+
 def choose_recipe(
-    n_rows: float, n_features: int, n_classes: int, budget: Budget, features: str = "auto"
+    n_rows: float, n_features: int, n_classes: int, budget: Budget, features: str = "auto", rule: Rule = RULE
 ) -> tuple[Recipe, str]:
     """Choose how to train, from public numbers or released ones.
 
@@ -79,6 +123,8 @@ def choose_recipe(
         Epsilon, delta and the relation.
     features : {"auto", "linear", "fourier"}, default="auto"
         Whether to use random Fourier features; ``auto`` leaves it to the rule.
+    rule : Rule, default=RULE
+        Its constants.
 
     Returns
     -------
@@ -88,8 +134,9 @@ def choose_recipe(
     """
     size = max(n_rows * budget.signal, 1e-3)
     per_class = size / n_classes
-    fourier = features == "fourier" or (features == "auto" and size >= 450.0 and per_class >= 60.0 and n_features <= 40)
-    rich = size >= 1500.0
+    many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
+    fourier = features == "fourier" or (features == "auto" and many and n_features <= rule.fourier_widest)
+    rich = size >= rule.rich
     why = [f"{size:.3g} rows for one unit of noise ({n_classes} classes, {n_features} features)"]
     n_frequencies = (128 if rich else 100) if fourier else 0
     width = 2 * n_frequencies if fourier else n_features
@@ -98,7 +145,7 @@ def choose_recipe(
         chosen = "by request" if features == "fourier" else "rows are many and features few"
         why.append(f"{n_frequencies} random Fourier frequencies: {chosen}")
     else:
-        enough = 0.1 if n_classes == 2 else 0.35
+        enough = rule.evened_two if n_classes == 2 else rule.evened_more
         moment_share = 0.1 if size * math.sqrt(0.1) / n_features**1.5 >= enough else 0.0
         why.append("features as they are" + (": by request" if features == "linear" else ""))
     why.append(
@@ -106,13 +153,13 @@ def choose_recipe(
         if moment_share
         else f"no second moment: too few rows for {width} features"
     )
-    n_steps = 12 if per_class < 25.0 else 40
+    n_steps = 12 if per_class < rule.short else 40
     if n_classes == 2:
-        length = 0.4 if size < 300.0 else 0.6
+        length = rule.length_few if size < rule.few_two else rule.length_two
     elif moment_share:
-        length = 0.6 if n_classes > 20 else 0.4
+        length = rule.length_many if n_classes > 20 else rule.length_evened
     else:
-        length = 0.5 if fourier else 0.3
+        length = rule.length_fourier if fourier else rule.length_plain
     why.append(f"{n_steps} steps")
     recipe = Recipe(
         mean_share=share_of_centre(n_features, size),
@@ -169,11 +216,12 @@ class PrivateLinearClassifier(PrivateClassifier):
     reads_blocks = True
     class_memory = "model"
     pays_for_counts = True
+    _rule: ClassVar[Rule] = RULE
 
     delta: float = DELTA
     n_rows: int | None = parameter(
         None,
-        optional(COUNT),
+        optional(ROWS),
         "Public number of rows, which the rule reads. None counts them under ``replace_one``, where neighbours have as "
         "many, and pays for a noisy count under ``add_remove``.",
         common=True,
@@ -257,8 +305,9 @@ class PrivateLinearClassifier(PrivateClassifier):
         weights = self._public_weights()
         started = time.perf_counter()
         by_block = isinstance(X, RowBlocks) or dense_bytes(X, max(X.shape[1], _WIDEST)) > _LARGEST_TABLE
-        dense = RowsByBlock.of(X, n_threads) if by_block else X if isinstance(X, np.ndarray) else X.toarray()
-        rows = rows_to_train(mapped(dense, bounded_rows, lower, upper))
+        sparse = keeps_zeros(lower, upper)
+        given = RowsByBlock.of(X, n_threads, sparse=sparse) if by_block else dense_rows(X)
+        rows = rows_to_train(mapped(given, bounded_rows, lower, upper))
         budgets = [Budget(epsilon=epsilon, delta=delta, neighbours=self.neighbours) for epsilon in epsilons]
         run = functools.partial(self._train, rows, codes, weights)
         jobs = [(budget, streams(budget.epsilon, repeat)) for budget in budgets for repeat in range(repeats)]
@@ -289,7 +338,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             n_rows = float(noisy_count(codes, 1, budget, _COUNT_SHARE, source.part("count"))[0])
         if self.class_weight == "balanced":
             weights = class_weights_from(noisy_count(codes, n_classes, budget, _CLASS_SHARE, source.part("classes")))
-        recipe, why = choose_recipe(n_rows, rows.shape[1], n_classes, budget, self.features)
+        recipe, why = choose_recipe(n_rows, rows.shape[1], n_classes, budget, self.features, self._rule)
         model = train(
             rows,
             codes,
@@ -314,7 +363,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             event: Event = Composed((*counts, Gaussian(budget.multiplier(share))))
             how, noise = "as its rule says for a noisy number of rows", None
         else:
-            recipe, why = choose_recipe(n_rows, n_features, len(self.classes_), budget, self.features)
+            recipe, why = choose_recipe(n_rows, n_features, len(self.classes_), budget, self.features, self._rule)
             event = Composed((*counts, recipe.event(budget, share)))
             how, noise = why, budget.multiplier(share * recipe.step_share)
         return grant(

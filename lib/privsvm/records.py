@@ -256,6 +256,10 @@ class AuditCell(_Record):
         Releases of both together.
     bounds : tuple of AuditBound
         By counts of an event; of Gaussian noise also by its trade-off curve, by normal samples and by one run.
+    looks_at : str
+        What of the releases the bounds are about.
+    reachable : float
+        Largest epsilon that any number of draws of this pair can show; infinite where that is not known.
     refuted : bool
         Whether a bound that a whole run can build on, and fresh draws too, lie above what is proved or stated.
     """
@@ -269,6 +273,8 @@ class AuditCell(_Record):
     pair: Name
     draws: Positive
     bounds: Annotated[tuple[AuditBound, ...], MinLen(1)]
+    looks_at: Name = "the released model"
+    reachable: ExtendedFloat = math.inf
     refuted: bool
 
     @property

@@ -219,8 +219,8 @@ def test_nothing_of_the_rows_stays_on_the_model():
     model = gradient(random_state=0).fit(X, y)
     kept = {name: value for name, value in vars(model).items() if name not in model.get_params()}
     assert set(kept) == {
-        "_path", "classes_", "coef_", "guarantee_", "intercept_", "n_features_in_", "n_steps_", "noise_multiplier_",
-        "privacy_", "sample_rate_",
+        "_path", "_recipe", "classes_", "coef_", "guarantee_", "intercept_", "n_features_in_", "n_steps_",
+        "noise_multiplier_", "privacy_", "sample_rate_",
     }  # fmt: skip
     assert model._path.release_seconds == 0.0
 

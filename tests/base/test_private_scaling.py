@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 from sklearn.datasets import load_wine
 from tests.adversarial import KINDS, Silence, neighbours
+from tests.replay import Recorder
 
 from privsvm import PMSVMAGPClassifier, PMSVMGPClassifier, SoftmaxDPSGDClassifier
 from privsvm.base import private_scaling
 from privsvm.base.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale
+from privsvm.base.second_moments import Moments, MomentsMechanism, exact_moments
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.numerics.rows import unit_rows
 from privsvm.privacy.accounting import gaussian_epsilon
+from privsvm.privacy.events import relation_factor
 
 
 def scale_rows(X, scaling, *arguments):
@@ -61,19 +64,20 @@ class Script:
             self.sums.append((whole.sum(axis=0, initial=0), Fraction(bound)))
             return self.rng.normal(size=cells.shape[1]) * 10 * bound
 
-        def noisy_moment(cells, multiplier, source):
+        def release(mechanism, cells, codes, source):
             whole = whole_numbers(cells)
             moment = whole.T @ whole
-            assert np.array_equal(private_scaling._moment(cells), moment)
-            self.sums.append((moment, Fraction(2**40)))
-            shift = private_scaling._moment_shift(cells.shape[1])
+            assert np.array_equal(exact_moments(cells, codes), moment)
+            # What one row may move it, or half of what a replaced one may: less than what one row may.
+            factor = Fraction(relation_factor(mechanism.neighbours))
+            self.sums.append((moment, Fraction(mechanism._exact_sensitivity * (1 + 1e-15) * 2.0**40) / factor))
             # With the cost of rounding, on the grid of the noise.
-            self.sums.append(((moment + (1 << shift >> 1)) >> shift, Fraction(2 ** (40 - shift) + cells.shape[1])))
+            self.sums.append((mechanism.rounded(moment), Fraction(mechanism._cells_sensitivity) / factor))
             noise = self.rng.normal(size=(cells.shape[1],) * 2)
-            return noise @ noise.T
+            return Moments(noise @ noise.T, np.zeros((cells.shape[1], 0)))
 
         monkeypatch.setattr(private_scaling, "_noisy_sum", noisy_sum)
-        monkeypatch.setattr(private_scaling, "_noisy_moment", noisy_moment)
+        monkeypatch.setattr(MomentsMechanism, "release", release)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.sampled_from(PAID), st.integers(2, 12),
@@ -89,7 +93,7 @@ def test_no_release_moves_more_than_its_sensitivity(seed, kind, scaling, n, size
     for rows, _ in (first, second):
         with pytest.MonkeyPatch.context() as patch:
             script = Script(patch, seed)
-            scaled = scale_rows(rows, scaling, 10, (1.0,) * 4, Silence(), offsets)
+            scaled = scale_rows(rows, scaling, 10, (1.0,) * 4, Silence(), relation, offsets)
             recorded.append(script.sums)
         assert scaled.rows.shape[1] == 3 + offsets
         cells = whole_numbers(scaled.rows * 2.0**20)
@@ -112,7 +116,7 @@ def test_a_scaled_row_depends_on_that_row_and_on_releases_alone(scaling, size, o
     def scaled(rows):
         with pytest.MonkeyPatch.context() as patch:
             Script(patch, 1)
-            return scale_rows(rows, scaling, 203, (1.0,) * 4, Silence(), offsets).rows
+            return scale_rows(rows, scaling, 203, (1.0,) * 4, Silence(), "replace_one", offsets).rows
 
     whole = scaled(X)
     assert whole.any()
@@ -145,14 +149,6 @@ def test_noise_of_the_releases():
     none, key = np.zeros((0, 5)), bytes(range(32))
     found = private_scaling._noisy_sum(none, 2.0**20, 3.0, NoiseSource(key))
     assert np.array_equal(found, NoiseSource(key).rounded_normals(3.0 * 2.0**20 * (1 + 2.0**-50), 5))
-    moment = private_scaling._noisy_moment(none, 3.0, NoiseSource(key))
-    assert np.array_equal(moment, moment.T)
-    shift, source = private_scaling._moment_shift(5), NoiseSource(key)
-    assert 2.0**shift * 5 <= 2e-6 * 2.0**40
-    sigma = 3.0 * (2.0 ** (40 - shift) + 5) * (1 + 2.0**-50)
-    assert np.array_equal(np.diag(moment) * 2.0 ** (40 - shift), source.rounded_normals(sigma, 5))
-    others = source.rounded_normals(sigma / math.sqrt(2.0) * (1 + 2.0**-50), 10)
-    assert np.array_equal(moment[np.triu_indices(5, 1)] * 2.0 ** (40 - shift), others)
 
 
 def test_size_of_the_noise_of_the_releases():
@@ -160,24 +156,28 @@ def test_size_of_the_noise_of_the_releases():
     source, none = NoiseSource(bytes(32)), np.zeros((0, 300))
     sums = np.concatenate([private_scaling._noisy_sum(none, 2.0, 3e6, source) for _ in range(300)])
     assert kstest(sums / 6e6, "norm").pvalue > 1e-7
-    moment = private_scaling._noisy_moment(none, 3.0, source)
-    assert kstest(np.diag(moment) / 3.0, "norm").pvalue > 1e-7
-    assert kstest(moment[np.triu_indices(300, 1)] * math.sqrt(2) / 3.0, "norm").pvalue > 1e-7
 
 
-def test_many_products_are_added_up_exactly():
-    rng = np.random.default_rng(3)
-    cells = np.rint(rng.uniform(-1, 1, size=(20_000, 4)) * 2**19)
-    whole = cells.astype(np.int64)
-    assert np.array_equal(private_scaling._moment(cells), whole.T @ whole)
-    same = np.full((9000, 1), 2.0**20)
-    assert private_scaling._moment(same)[0, 0] == 9000 * 2**40
-    # Sums beyond int64 wrap around, and so does what is released.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(private_scaling, "_moment", lambda cells: np.array([[-(2**63) + 2**22]]))
-        released = private_scaling._noisy_moment(same, 1.0, Silence())
-    shift = private_scaling._moment_shift(1)
-    assert released[0, 0] == ((-(2**63) + 2**22 + 2 ** (shift - 1)) >> shift) * 2.0 ** (shift - 40)
+def test_logarithms_are_accurate_and_those_of_each_number_alone():
+    rng = np.random.default_rng(5)
+    numbers = np.concatenate([10.0 ** rng.uniform(-300, 308, 5000), 1.0 + rng.uniform(-0.4, 0.6, 5000), [1.0, 1.7e308]])
+    found = private_scaling._log(numbers)
+    exact = np.array([math.log(number) for number in numbers.tolist()])
+    assert (np.abs(found - exact) <= 1e-15 + 4e-15 * np.abs(exact)).all()
+    for some in (numbers[3::7], numbers[::-1][:5], np.repeat(numbers[11], 3)):
+        assert np.array_equal(private_scaling._log(some), [private_scaling._log(np.array([own]))[0] for own in some])
+
+
+@pytest.mark.parametrize(("relation", "distance"), [("replace_one", math.sqrt(2)), ("add_remove", 1.0)])
+def test_second_moments_are_charged_for_what_a_row_moves_them(relation, distance):
+    """They used to be charged 2 where a replaced row moves them by the root of 2."""
+    recorder = Recorder(bytes(32))
+    multipliers = release_multipliers("whiten", 1.0, 1e-5, relation)
+    scale_rows(np.abs(rows_of_all_sizes()), "whiten", 200, multipliers, recorder, relation)
+    diagonal, _ = recorder.calls[-2:]
+    moments = MomentsMechanism(n_features=8, n_codes=0, neighbours=relation, multiplier=multipliers[3])
+    grid = 2.0 ** (moments.shift - 40)
+    assert diagonal.scale * grid == pytest.approx(multipliers[3] / relation_factor(relation) * distance, rel=1e-5)
 
 
 def test_centring_without_noise_is_exact():
@@ -187,14 +187,18 @@ def test_centring_without_noise_is_exact():
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     # The grid's steps are 2^-20, of rows and of their differences to the mean, which are shorter.
     shortest = np.linalg.norm(unit - unit.mean(axis=0), axis=1).min()
-    assert np.allclose(scale_rows(X, "centre", len(X), (1.0,), Silence()).rows, expected, atol=8 * 2**-20 / shortest)
+    assert np.allclose(
+        scale_rows(X, "centre", len(X), (1.0,), Silence(), "replace_one").rows, expected, atol=8 * 2**-20 / shortest
+    )
 
 
 def test_whitening_decorrelates_and_forgets_units():
     rng = np.random.default_rng(2)
     mixed = rng.normal(size=(4000, 4)) @ rng.normal(size=(4, 4)) * 0.1 + 2.0
     for sizes in ([1.0, 1.0, 1.0, 1.0], [1.0, 1e2, 1e3, 1e4]):
-        scaled = scale_rows(np.abs(mixed) * sizes, "whiten", 4000, (1e-6,) * 4, NoiseSource(bytes(32))).rows
+        scaled = scale_rows(
+            np.abs(mixed) * sizes, "whiten", 4000, (1e-6,) * 4, NoiseSource(bytes(32)), "replace_one"
+        ).rows
         covariance = np.cov(scaled.T)
         assert np.abs(covariance / np.diag(covariance).mean() - np.eye(4)).max() < 0.25
 
@@ -209,7 +213,7 @@ def test_released_model_reads_rows_as_they_are(scaling, method):
     sparse = scipy.sparse.csr_array(X)
     assert np.array_equal(model.predict(sparse), model.predict(X))
     rng = np.random.default_rng(0)
-    scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, NoiseSource(bytes(32)))
+    scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, NoiseSource(bytes(32)), "replace_one")
     weights = rng.normal(size=(3, 13))
     coef, intercept, *_ = scaled.model(weights)
     if scaling == "centre":
@@ -236,7 +240,7 @@ def test_scaled_rows_have_room_for_offsets(scaling):
     """Scores are those of the rows that training saw, a constant among their features."""
     X, _ = load_wine(return_X_y=True)
     rng = np.random.default_rng(0)
-    scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, NoiseSource(bytes(32)), True)
+    scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, NoiseSource(bytes(32)), "replace_one", True)
     assert np.abs(np.linalg.norm(scaled.rows, axis=1) - 1.0).max() < 1e-4
     weights = rng.normal(size=(3, 14))
     coef, intercept, *rest = scaled.model(weights)

@@ -8,14 +8,17 @@ from privsvm import (
     DPFeatureCovarianceClassifier,
     DPLeastSquaresClassifier,
     GRPUAClassifier,
+    LandmarkDualClassifier,
     PMSVMAGPClassifier,
     PMSVMGPClassifier,
     PrivateLinearClassifier,
     PrivateSVMClassifier,
+    PrivateSVMRBFClassifier,
     SoftmaxDPSGDClassifier,
     open_rows,
+    recommended,
 )
-from privsvm.base import centred_training, noisy_training
+from privsvm.base import centred_training, noisy_training, scaled_descent
 from privsvm.base.validation import check_class_memory
 from privsvm.errors import PrivSVMError
 from privsvm.numerics import row_blocks
@@ -57,7 +60,7 @@ def numbers(model):
 
 
 def fitted(case, X, y, **changed):
-    kind, parameters = CASES[case]
+    kind, parameters = (CASES | SPARSE)[case]
     common = {"epsilon": 8.0, "classes": list(range(C)), "random_state": 3}
     return kind(**{**common, **parameters, **changed}).fit(X, y)
 
@@ -76,14 +79,28 @@ def test_the_bits_are_those_of_rows_in_memory(case, data, files):
         assert np.array_equal(found.predict(rows), expected.predict(X))
 
 
-@pytest.mark.parametrize("case", ["centred", "centred, offsets", "least squares", "second moment", "recommended"])
+# Every path of the recommended estimator: with and without random features and a second moment.
+SPARSE = {
+    "recommended, linear": (PrivateLinearClassifier, {"features": "linear", "epsilon": 0.05}),
+    "recommended, indicators": (
+        PrivateLinearClassifier,
+        {"bounds": ([-3, 0, -2, 0, 1, -3], [3, 1, 2, 1, 1, 3]), "features": "linear"},
+    ),
+    "recommended, features": (PrivateLinearClassifier, {"features": "fourier", "bounds": (-3.0, 3.0)}),
+    "recommended, dense": (PrivateLinearClassifier, {"features": "linear", "bounds": (-3.0, 2.0)}),
+}
+
+
+@pytest.mark.parametrize(
+    "case", ["centred", "centred, offsets", "least squares", "second moment", "recommended", *SPARSE]
+)
 def test_large_tables_in_memory_have_the_same_bits_by_block(case, data, monkeypatch):
     """Sparse rows too, of which no dense table is made; with room for what the steps make of some rows only."""
     X, y = data
     X = np.where(np.abs(X) < 0.7, 0.0, X)
     expected = numbers(fitted(case, X, y))
     monkeypatch.setattr(row_blocks, "_KEPT_BYTES", 30_000)
-    for module in (centred_training, noisy_training, __import__("privsvm.recommended").recommended):
+    for module in (centred_training, noisy_training, recommended):
         monkeypatch.setattr(module, "_LARGEST_TABLE", 1000)
     read = []
     monkeypatch.setattr(
@@ -188,3 +205,29 @@ def test_more_classes_than_fit_into_memory_are_refused_in_one_line(kind, monkeyp
         ValueError, match=rf"^classes: {n_classes} classes, 60000 rows .* GB of this machine; use [^\n]+$"
     ):
         check_class_memory(kind, 60_000, 10, n_classes)
+
+
+@pytest.mark.parametrize("kind", [LandmarkDualClassifier, PrivateSVMRBFClassifier])
+def test_more_kernel_features_than_fit_into_memory_are_refused_in_one_line(kind, data, monkeypatch):
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 200}
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
+    with pytest.raises(ValueError, match=rf"^X: \d+ kernel features of {N} rows would take .* GB, of [^\n]+$"):
+        kind(epsilon=8.0, classes=list(range(C)), random_state=0).fit(*data)
+
+
+def test_bounds_that_keep_zeros_make_no_dense_table(data, monkeypatch):
+    """Other bounds do, block by block."""
+    X = scipy.sparse.csr_array(np.where(np.abs(data[0]) < 0.7, 0.0, data[0]))
+    seen = []
+
+    def look(rows):
+        seen.append(type(rows))
+        return scaled_descent.unit_cells(rows)[0]
+
+    monkeypatch.setattr(scaled_descent, "_unit", look)
+    monkeypatch.setattr(recommended, "_LARGEST_TABLE", 1000)
+    for bounds, kind in ((None, scipy.sparse.csr_array), ((-3.0, 3.0), scipy.sparse.csr_array), ((-3, 2), np.ndarray)):
+        seen.clear()
+        fitted("recommended, few rows", X, data[1], bounds=bounds)
+        # What comes later are random features, or rows that a second moment has evened out.
+        assert seen[0] is kind

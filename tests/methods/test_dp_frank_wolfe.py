@@ -261,6 +261,19 @@ def test_huge_rows_do_not_stop_the_training():
     assert np.isfinite(model_for(3, random_state=0).fit(X, y).decision_function(X[1:])).all()
 
 
+@pytest.mark.parametrize("epsilon", [1e308, 1e13, 5e-324])
+def test_budgets_that_no_step_can_use_are_refused(epsilon):
+    X, y = scaled(load_wine)
+    with pytest.raises(ValueError, match=r"^epsilon=[^\n]+: must be at (most|least) [^\n]+$"):
+        DPFrankWolfeClassifier(epsilon=epsilon, classes=[0, 1, 2]).fit(X, y)
+
+
+def test_the_largest_budget_ends():
+    X, y = scaled(load_wine)
+    model = DPFrankWolfeClassifier(epsilon=1e12, classes=[0, 1, 2], n_steps=5, allow_unsound=True, random_state=0)
+    assert np.isfinite(model.fit(X, y).coef_).all()
+
+
 def test_the_guarantee_says_where_the_noise_came_from():
     X, y = scaled(load_wine)
     assert model_for(3).fit(X, y).guarantee_.randomness == "system"

@@ -178,3 +178,18 @@ def test_weston_watkins_offsets_are_an_option():
     assert np.abs(with_offsets.intercept_).min() > 0.01
     with pytest.raises(ValueError, match="fit_intercept='yes'"):
         WestonWatkinsClassifier(fit_intercept="yes").fit(X, y)
+
+
+@pytest.mark.parametrize("C", [1e-300, 1e-303, 5e-324, 1e308])
+@pytest.mark.parametrize("size", [1e-150, 1.0, 1e150])
+def test_no_weight_keeps_crammer_singer_from_its_end(C, size):
+    """It ends with its certificate, or says at once that float64 cannot tell solutions apart."""
+    X, y = scaled(load_wine)
+    model = CrammerSingerClassifier(C=C)
+    if 1e-4 * C * len(y) < 2.0**-1022:
+        with pytest.raises(ValueError, match=r"^C=4.94066e-324, gap=0.0001: [^\n]*use a larger C$"):
+            model.fit(X[::6] * size, y[::6])
+        return
+    model.fit(X[::6] * size, y[::6])
+    assert np.isfinite(model.coef_).all()
+    assert model.gap_ <= 1e-4 * model.objective_

@@ -58,6 +58,13 @@ def test_the_sensitivity_does_not_depend_on_the_number_of_rows(method, relation)
     assert "power of two" not in " | ".join(first.assumptions)
 
 
+def test_rounding_allows_as_many_rows_as_the_page_says():
+    scales = [10.0**log_C for log_C in range(-12, 13)]
+    assert min(rounded_rows(1e-10 * C**2, classes, C, 1.0) for C in scales for classes in range(2, 12)) == 10**9
+    assert min(rounded_rows(1e-10 * C**2, 12, C, 1.0) for C in scales) == 10**8
+    assert min(rounded_rows(public_gap(None, C, 1.0), 10, C, 1.0) for C in scales) == 10**12
+
+
 @pytest.mark.parametrize("method", [*METHODS, ObjectivePerturbationClassifier])
 def test_more_rows_than_rounding_allows_are_refused(method, monkeypatch):
     """Before anything is solved, by a public number that the record states: the exact ascent's weights are rounded."""

@@ -50,8 +50,9 @@ def test_the_fast_solver_has_the_objectives_and_accuracies_of_dpwss_table_3(name
     X, y = table_3_rows(name, tmp_path)
     model = SVMClassifier(kernel="linear").fit(X, y)
     assert model.objective_ == pytest.approx(expected["objective"], rel=1e-4)
-    # Both solutions are optimal to 1e-3 only: a row on the border (one, in a5a) may fall to either side.
-    assert np.mean(model.predict(X) == y) == pytest.approx(expected["accuracy"], abs=5.1e-5 + 1 / y.size)
+    # Both solutions are optimal to 1e-3 only: up to two rows so near the border (two, in a5a) may fall to either side.
+    border = min(np.count_nonzero(np.abs(model.decision_function(X)) < 1e-3), 2)
+    assert np.mean(model.predict(X) == y) == pytest.approx(expected["accuracy"], abs=5.1e-5 + border / y.size)
 
 
 def test_memory_of_a_large_fit(tmp_path):

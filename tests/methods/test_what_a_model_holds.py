@@ -1,13 +1,18 @@
 """What a fitted private model holds, attribute by attribute and byte by byte: released numbers, and public ones."""
 
 import dataclasses
+import json
 import pickle
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer
 from tests.adversarial import Silence
+from tests.proved import CASES as EVERY_CHOICE
 
+from privsvm import PrivateSearch, make_private_pipeline
 from privsvm.base.released import ReleasedPath
 from privsvm.pipeline.methods import estimator_class, implementations
 
@@ -18,6 +23,8 @@ RELEASED = {
     "coef", "intercept", "pair_coef", "centre", "spread", "mean", "feature_mean",
 }  # fmt: skip
 N_ROWS, N_FEATURES = 83, 4
+# Of a search: the noisy count of the model that is kept.
+RELEASED |= {"best_score_"}
 RNG = np.random.default_rng(5)
 # Inside every bound, so that no step changes their bits; no number occurs twice, and none is round.
 X = RNG.uniform(0.01, 0.4, size=(N_ROWS, N_FEATURES))
@@ -120,3 +127,79 @@ def test_no_byte_is_of_the_rows_or_of_the_weights_before_noise(method, neighbour
     if neighbours == "add_remove":
         assert N_ROWS not in numbers
         assert not [text for _, text in leaves(model) if isinstance(text, str) and f"{N_ROWS}" in text.split("=")]
+
+
+SEARCHED = {
+    "DPFeatureCovarianceClassifier", "DPFrankWolfeClassifier", "DPLeastSquaresClassifier", "GRPUAClassifier",
+    "GivenLandmarkDualClassifier", "LandmarkDualClassifier", "OPERAClassifier", "ObjectivePerturbationClassifier",
+    "OvRJointGaussianClassifier", "PMSVMAGPClassifier", "PMSVMGPClassifier", "PMSVMWPClassifier",
+    "PrivateLinearClassifier", "PrivateSVMClassifier", "PrivateSVMRBFClassifier", "SoftmaxDPAdamClassifier",
+    "SoftmaxDPSGDClassifier",
+}  # fmt: skip
+
+
+def choices():
+    """Every choice of words with every relation, alone and as the last step of a pipeline; and searches."""
+    for case in EVERY_CHOICE:
+        yield pytest.param(case.relation, case.n_classes, case.model, id=str(case))
+    for case in EVERY_CHOICE:
+        if case.chosen or case.relation != "replace_one":
+            continue
+        yield pytest.param(
+            case.relation,
+            case.n_classes,
+            lambda case=case: make_private_pipeline(Normalizer(), case.model()),
+            id=f"Pipeline-{case}",
+        )
+        # Others sell no part of their budget, or have no account for so small a one.
+        if case.method.__name__ in SEARCHED:
+            yield pytest.param(
+                case.relation,
+                case.n_classes,
+                lambda case=case: PrivateSearch(
+                    case.model(), [{}], epsilon=6.0, delta=1e-5, mean_runs=1.5, shape=1.0, random_state=None
+                ),
+                id=f"PrivateSearch-{case}",
+            )
+
+
+def check_files(first, second, rows, folder):
+    """The files of a model hold released arrays, none of the rows' numbers, and else the same as a neighbour's."""
+    told = []
+    for name, model in (("first", first), ("second", second)):
+        model = getattr(model, "best_estimator_", model)
+        if isinstance(model, Pipeline):
+            # Steps but a public schema are refused.
+            return
+        model.save(folder / name)
+        record = json.loads((folder / name / "model.json").read_text())
+        told.append({key: value for key, value in record.items() if key not in ("arrays", "digest")})
+        with np.load(folder / name / "model.npz") as stored:
+            arrays = {key: stored[key] for key in stored.files}
+        assert arrays.keys() == set(model._path.array_names)
+        everything = b"".join(array.tobytes() for array in arrays.values())
+        assert not [secret for secret in rows.ravel() if np.float64(secret).tobytes() in everything]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(("relation", "n_classes", "model"), list(choices()))
+def test_whatever_is_chosen_all_but_the_released_numbers_is_public(relation, n_classes, model, tmp_path):
+    rows, labels = X[:, :2], Y % n_classes
+    others = [(np.vstack([rows[1:], np.full((1, 2), 0.33)]), np.append(labels[1:], 0))]
+    if relation == "add_remove":
+        others += [(rows[:40], labels[:40])]
+    first = model().fit(rows, labels)
+    # Where a noisy number of rows is paid for, a recipe tells it.
+    paid = {".recipe_", "._why"} if relation == "add_remove" and getattr(first, "pays_for_counts", False) else set()
+    assert first.guarantee_.status == "proved"
+    for place, (other_rows, other_labels) in enumerate(others):
+        second = model().fit(other_rows, other_labels)
+        one, other = (public_part(own) | dict.fromkeys(paid) for own in (first, second))
+        assert one == other
+        check_files(first, second, rows, tmp_path / str(place))
+    stored = pickle.dumps(first)
+    for secret in rows.ravel():
+        assert np.float64(secret).tobytes() not in stored
+        assert np.float64(secret).astype(">f8").tobytes() not in stored
+    if relation == "add_remove":
+        assert N_ROWS not in {value for _, value in leaves(first) if isinstance(value, (int, float))}

@@ -2,15 +2,17 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 from dp_accounting.rdp import rdp_privacy_accountant as library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsvm.numerics.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
-from privsvm.privacy.accountants import account, verified_account
+from privsvm.privacy.accountants import _gaussian_delta, account, verified_account
 from privsvm.privacy.events import (
     BestOfNegativeBinomial,
     BestOfPoisson,
@@ -145,6 +147,73 @@ def test_poisson_runs_cost_what_dp_accounting_says_but_for_no_run(mean):
     assert poisson_parameter(mean / (1 - none)) == pytest.approx(mean, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_no_bound_lies_below_its_formula_in_many_digits(seed):
+    """Where the mean is 1 but for the last digits, its logarithm used to be too small; gamma is tiny and near 1."""
+    rng = np.random.default_rng(seed)
+    shape = [0.0, rng.uniform(-0.99, 5.0), 10.0 ** rng.uniform(-18, 0), -(10.0 ** rng.uniform(-18, -0.01))][seed % 4]
+    gamma = [10.0 ** rng.uniform(-290, -1), 1.0 - 10.0 ** rng.uniform(-15, -1)][seed % 2]
+    signal, parameter = 10.0 ** rng.uniform(-6, 2), 10.0 ** rng.uniform(-15, 4)
+    orders = 1.0 + np.array([1e-2, rng.uniform(0.1, 5.0), 10.0 ** rng.uniform(1, 9)])
+    curve = lambda at: at * (signal**2 / 2)  # noqa: E731
+    found = best_of_negative_binomial(curve, orders, shape, gamma)
+    poisson_found = best_of_poisson(
+        curve, orders, parameter, lambda epsilons: np.array([_gaussian_delta(float(own), signal) for own in epsilons])
+    )
+    with mpmath.workdps(60):
+        eta, rest, half = mpmath.mpf(shape), mpmath.mpf(gamma), mpmath.mpf(signal**2 / 2)
+        share = mpmath.log(1 / rest) if shape == 0.0 else (1 - rest**eta) / eta
+        order = max(mpmath.sqrt(mpmath.log(1 / rest) / half), mpmath.mpf(1))
+        cost = (1 + eta) * ((order - 1) * half + mpmath.log(1 / rest) / order)
+        mu, wide = mpmath.mpf(parameter), mpmath.mpf(signal)
+        for value, other, at in zip(found, poisson_found, map(mpmath.mpf, orders.tolist()), strict=True):
+            exact = at * half + cost + mpmath.log((1 - rest) / (rest * share)) / (at - 1)
+            assert -1e-9 <= (value - exact) / exact <= 1e-2 or 0 <= value - exact < 1e-9
+            epsilon = mpmath.log(at / (at - 1))
+            delta = mpmath.ncdf(wide / 2 - epsilon / wide) - mpmath.exp(epsilon) * mpmath.ncdf(
+                -wide / 2 - epsilon / wide
+            )
+            exact = at * half + mu * delta + mpmath.log(mu / (1 - mpmath.exp(-mu))) / (at - 1)
+            assert -1e-9 <= (other - exact) / exact <= 1e-5 or 0 <= other - exact < 1e-9
+
+
+def test_numbers_beyond_floating_point_are_bounded_by_nothing():
+    """They used to end in errors of arithmetic."""
+    for event in (Gaussian(1e-200), BestOfNegativeBinomial(-0.99, 5e-324, Gaussian(1.0)), Gaussian(1e200),
+                  BestOfNegativeBinomial(1e6, 5e-324, Gaussian(1.0))):  # fmt: skip
+        assert account(event, 1e-5, "add_remove").epsilon == math.inf
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_best_of_noisy_numbers_keeps_to_the_account(seed):
+    """The number itself is the score: both densities are known, and so is delta at the epsilon of the account."""
+    rng = np.random.default_rng(seed)
+    signal, delta = 10.0 ** rng.uniform(-3, 0.8), 10.0 ** rng.uniform(-14, -0.5)
+    shape, parameter = rng.choice([0.0, rng.uniform(-0.95, 5.0)]), 10.0 ** rng.uniform(-6, 4)
+    gamma = [10.0 ** rng.uniform(-8, -0.01), 1.0 - 10.0 ** rng.uniform(-12, -1)][seed % 2]
+    places = np.linspace(-60, 60, 60001)
+
+    def log_density(at, poisson_runs):
+        above = scipy.special.log_ndtr(at - places)
+        own = scipy.stats.norm.logpdf(places, at)
+        if poisson_runs:
+            return own + math.log(parameter) - parameter * np.exp(above) - math.log(-math.expm1(-parameter))
+        share = -math.log(gamma) if shape == 0.0 else math.expm1(-shape * math.log(gamma)) / shape
+        left = np.logaddexp(math.log(gamma), math.log1p(-gamma) + above)
+        return own - math.log(share) + math.log1p(-gamma) - (1.0 + shape) * left
+
+    for event in (
+        BestOfNegativeBinomial(shape, gamma, Gaussian(1 / signal)),
+        BestOfPoisson(parameter, Gaussian(1 / signal)),
+    ):
+        epsilon = account(event, delta, "add_remove").epsilon
+        for first, second in ((0.0, signal), (signal, 0.0)):
+            one, other = (log_density(at, isinstance(event, BestOfPoisson)) for at in (first, second))
+            assert np.exp(one).sum() * (places[1] - places[0]) == pytest.approx(1.0, abs=1e-6)
+            excess = np.exp(one) - np.exp(np.minimum(other + epsilon, one))
+            assert excess.sum() * (places[1] - places[0]) <= delta * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("shape", [0.0, 1.0])
 def test_the_second_opinion_is_that_of_dp_accounting(neighbours, shape):
@@ -157,13 +226,20 @@ def test_the_second_opinion_is_that_of_dp_accounting(neighbours, shape):
 def test_one_of_several_costs_what_the_worst_costs_and_runs_cost_more():
     near, far = Gaussian(3.0), Gaussian(9.0)
     worst = account(OneOf((near, far)), 1e-5, "replace_one").epsilon
-    # The same by Renyi divergences, which cost a little more than the closed form.
-    assert account(near, 1e-5, "replace_one").epsilon < worst < 1.1 * account(near, 1e-5, "replace_one").epsilon
+    # (epsilon, delta) that hold for each hold for their mixture; alone, that is exact.
+    assert worst == account(near, 1e-5, "replace_one").epsilon
+    # With others, the same by Renyi divergences, which cost a little more than the closed form.
+    others = account(Composed((OneOf((near, far)), Gaussian(9.0))), 1e-5, "replace_one").epsilon
+    closed = account(Composed((near, Gaussian(9.0))), 1e-5, "replace_one").epsilon
+    assert closed < others < 1.1 * closed
     for several in (BestOfNegativeBinomial(0.0, 0.3, far), BestOfPoisson(2.0, far)):
         assert account(several, 1e-5, "replace_one").epsilon > account(far, 1e-5, "replace_one").epsilon
     for unknown in (PoissonSampled(0.1, near), EpsilonDelta(1.0, 1e-6)):
-        for event in (OneOf((near, unknown)), BestOfNegativeBinomial(0.0, 0.3, unknown), BestOfPoisson(2.0, unknown)):
-            assert account(event, 1e-5, "replace_one").epsilon == math.inf
+        either = OneOf((near, unknown))
+        for event in (either, BestOfNegativeBinomial(0.0, 0.3, unknown), BestOfPoisson(2.0, unknown)):
+            # Alone, either part has an accountant of its own.
+            own = max(account(part, 1e-5, "replace_one").epsilon for part in (near, unknown))
+            assert account(event, 1e-5, "replace_one").epsilon == (own if event is either else math.inf)
             assert account(Composed((event, near)), 1e-5, "replace_one").epsilon == math.inf
 
 

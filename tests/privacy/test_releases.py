@@ -326,7 +326,7 @@ def test_selections_have_the_chances_of_the_record(case):
 def test_the_statistics_of_centring_get_the_noise_of_the_record(relation):
     cells = rows_to_scale(ROWS, "centre")
     (multiplier,) = release_multipliers("centre", 1.0, 1e-5, relation)
-    means = np.stack([scale_rows(cells, "centre", 8, (multiplier,), key_of(i)).mean for i in range(N)])
+    means = np.stack([scale_rows(cells, "centre", 8, (multiplier,), key_of(i), relation).mean for i in range(N)])
     unit = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
     # Rows are of whole numbers of 2^-20.
     noise = (means - unit.mean(axis=0)) / (multiplier / 8)
@@ -343,8 +343,8 @@ def test_the_statistics_of_whitening_get_the_noise_of_the_record():
     found = []
     for number in range(N):
         recorder = Recorder(number.to_bytes(32, "big"))
-        scaled = scale_rows(rows, "whiten", 8, (3.0, 4.0, 5.0, 6.0), recorder)
-        plain = scale_rows(rows, "whiten", 8, (3.0, 4.0, 5.0, 6.0), key_of(number))
+        scaled = scale_rows(rows, "whiten", 8, (3.0, 4.0, 5.0, 6.0), recorder, "add_remove")
+        plain = scale_rows(rows, "whiten", 8, (3.0, 4.0, 5.0, 6.0), key_of(number), "add_remove")
         assert all(np.array_equal(a, b) for a, b in zip(scaled.features, plain.features, strict=True))
         assert np.array_equal(scaled.matrix, plain.matrix)
         found.append([(call.released - call.given) / call.scale for call in recorder.calls])

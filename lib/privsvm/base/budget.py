@@ -1,27 +1,38 @@
 """A budget for several fits on the same rows: composed by one accountant, refused where it would be exceeded.
 
-A fit tells its guarantee to the budget of its process, which is a file that processes share under a lock. A search of
-scikit-learn fits many models on the same rows without a word: outside a budget it is refused.
+A fit tells its guarantee to the budget that is open where it begins: a folder named by the process that opened it, with
+a file that processes share under a lock. Who fits looks for the folders of its own process and of all those that it
+descends from, so that workers count which are older than the budget, and in an environment variable, for processes that
+outlive their parents. A search of scikit-learn fits many models on the same rows without a word: outside a budget it is
+refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NoReturn, Self
 
 from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Stored, compose
 from privsvm.privacy.guarantee import Guarantee
 
-__all__ = ["Budget", "BudgetExceededError", "check_search", "refuse_in_budget", "spend"]
+__all__ = ["Budget", "BudgetExceededError", "check_search", "counted", "refuse_in_budget", "refuse_uncounted", "spend"]
 
 _VARIABLE = "PRIVSVM_BUDGET"
 _LONGEST_WAIT = 60.0
+
+# Of each thread: the budget that was open when its fit began.
+_fit = threading.local()
 
 
 class BudgetExceededError(ValueError):
@@ -31,8 +42,8 @@ class BudgetExceededError(ValueError):
 class Budget:
     """What all fits of private models inside a ``with`` block may cost together.
 
-    Clones and the fits of scikit-learn's searches count, and so do fits in processes that are started inside the block;
-    joblib's are started anew.
+    Clones and the fits of scikit-learn's searches count, and so do fits in other threads and in processes that descend
+    from this one, whenever they were started. A budget may be entered again: what was spent stays spent.
 
     Parameters
     ----------
@@ -44,12 +55,13 @@ class Budget:
     Attributes
     ----------
     spent : Guarantee or None
-        The guarantee of all fits so far together; None before the first.
+        The guarantee of all fits so far together, as of the last time that the block was left; None before the first.
 
     Raises
     ------
     BudgetExceededError
-        By the fit that would exceed it.
+        By the fit that would exceed it, by one that ends when the block was left, and by a second one with seeded
+        noise, which may be the noise of the first.
 
     Examples
     --------
@@ -66,38 +78,98 @@ class Budget:
             raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: epsilon must be positive, and delta from 0 to 1")
         self.epsilon, self.delta, self.verbose = float(epsilon), float(delta), verbose
         self.spent: Guarantee | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._fits: tuple[Guarantee, ...] = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Budget cannot be copied or pickled: each copy could be spent")
 
     def __enter__(self) -> Self:
-        if _VARIABLE in os.environ:
+        folder = _folder(os.getpid())
+        # One that processes above this one have opened counts, too.
+        if _open_file() is not None:
             raise ValueError("a Budget is open already: fits cannot count for two; leave it first")
-        # Readable for its owner alone, as temporary folders are.
-        self._folder = tempfile.TemporaryDirectory(prefix="privsvm-budget-")
-        file = Path(self._folder.name) / "fits.jsonl"
-        file.write_text(canonical_json({"epsilon": self.epsilon, "delta": self.delta}) + "\n", encoding="utf-8")
+        # Readable for its owner alone; of two threads one makes it.
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            raise ValueError("a Budget is open already: fits cannot count for two; leave it first") from None
+        file, draft = folder / "fits.jsonl", folder / "draft"
+        limit = canonical_json({"epsilon": self.epsilon, "delta": self.delta})
+        draft.write_text("\n".join([limit, *map(canonical_json, self._fits)]) + "\n", encoding="utf-8")
+        draft.rename(file)
         os.environ[_VARIABLE] = str(file)
-        _restart_workers()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        file = Path(os.environ.pop(_VARIABLE))
+        file = Path(os.environ.pop(_VARIABLE, str(_folder(os.getpid()) / "fits.jsonl")))
+        if file.parent != _folder(os.getpid()):
+            # A copy of the process that opened it, by fork; there it is still open.
+            return
+        with _locked(file):
+            _, fits = _read(file)
+            file.unlink()
+        shutil.rmtree(file.parent)
         _restart_workers()
-        assert self._folder is not None
-        _, fits = _read(file)
+        self._fits = tuple(fits)
         self.spent = compose(fits, self.delta) if fits else None
-        self._folder.cleanup()
         if self.verbose:
             total = 0.0 if self.spent is None else self.spent.epsilon_proved
             print(f"{len(fits)} fits: epsilon {total:.4g} of {self.epsilon:g} at delta {self.delta:g}")
 
 
+def _stat(pid: int) -> tuple[int, str]:
+    """Parent of a process, and when it started, so that no other one with its number is taken for it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return int(fields[1]), fields[19]
+    except (OSError, IndexError, ValueError):
+        return 0, ""
+
+
+def _user() -> int:
+    # Not every system has numbers of users, or of processes in /proc: there, the environment alone tells of budgets.
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _folder(pid: int) -> Path:
+    """Folder of the budget that a process opens."""
+    return Path(tempfile.gettempdir()) / f"privsvm-budget-{_user()}-{pid}-{_stat(pid)[1]}"
+
+
+def _processes() -> Iterator[int]:
+    """List this process and those that it descends from; a fork server's children descend from who asked for them."""
+    parent = multiprocessing.parent_process()
+    for pid in (os.getpid(), 0 if parent is None or parent.pid is None else parent.pid):
+        while pid > 0:
+            yield pid
+            pid = _stat(pid)[0]
+
+
+def _open_file() -> Path | None:
+    """Find the file of the budget that is open for this process."""
+    if _VARIABLE in os.environ:
+        return Path(os.environ[_VARIABLE])
+    for pid in _processes():
+        file = _folder(pid) / "fits.jsonl"
+        with contextlib.suppress(OSError):
+            if file.stat().st_uid == _user():
+                return file
+    return None
+
+
 def _restart_workers() -> None:
-    """Stop joblib's idle processes: they have the environment of their start, and would not know of the budget."""
+    """Stop joblib's idle processes: those that were started inside have an environment that names the budget."""
     loky = sys.modules.get("joblib.externals.loky")
     if loky is not None and getattr(loky.reusable_executor, "_executor", None) is not None:
         loky.get_reusable_executor().shutdown(wait=True)
+
+
+def _locked(file: Path) -> contextlib.AbstractContextManager[Any]:
+    import filelock
+
+    return filelock.FileLock(f"{file}.lock", timeout=_LONGEST_WAIT)
 
 
 def _read(file: Path) -> tuple[dict[str, float], list[Guarantee]]:
@@ -108,14 +180,31 @@ def _read(file: Path) -> tuple[dict[str, float], list[Guarantee]]:
     return json.loads(first), [adapter.validate_json(line) for line in lines]
 
 
+@contextlib.contextmanager
+def counted() -> Iterator[None]:
+    """Make what is inside one fit, which `spend` counts for the budget that was open when it began."""
+    before = getattr(_fit, "file", None), getattr(_fit, "runs", False)
+    _fit.file, _fit.runs = _open_file(), True
+    try:
+        yield
+    finally:
+        _fit.file, _fit.runs = before
+
+
+def refuse_uncounted() -> None:
+    """Raise BudgetExceededError for a release outside `counted` if a budget is open: nothing would pay for it."""
+    if not getattr(_fit, "runs", False) and _open_file() is not None:
+        raise BudgetExceededError("a budget counts fits alone: call fit, or release_path outside of it")
+
+
 def refuse_in_budget(reason: str | None) -> None:
     """Raise BudgetExceededError, with the reason, for a model of which nothing is proved, if a budget is open."""
-    if _VARIABLE in os.environ:
+    if _open_file() is not None:
         raise BudgetExceededError(f"a budget takes proved models alone, and this one is not: {reason}")
 
 
 def spend(guarantee: Guarantee) -> None:
-    """Count a fit for the budget that is open, if there is one.
+    """Count a fit for the budget that was open when it began or is open now, if there is one.
 
     Parameters
     ----------
@@ -125,17 +214,29 @@ def spend(guarantee: Guarantee) -> None:
     Raises
     ------
     BudgetExceededError
-        If all fits together would cost more, or nothing is proved of this one.
+        If all fits together would cost more, nothing is proved of this one, or nobody counts it any more.
     """
-    if _VARIABLE not in os.environ:
+    file = getattr(_fit, "file", None) or _open_file()
+    if file is None:
         return
     if guarantee.status != "proved":
         refuse_in_budget(guarantee.reason)
-    import filelock
-
-    file = Path(os.environ[_VARIABLE])
-    with filelock.FileLock(f"{file}.lock", timeout=_LONGEST_WAIT):
-        limit, fits = _read(file)
+    left = BudgetExceededError(
+        "the budget was left before this fit had ended, so that nothing counts it: wait for the fits inside it, and "
+        "start worker processes anew outside"
+    )
+    if not file.exists():
+        raise left
+    with _locked(file):
+        try:
+            limit, fits = _read(file)
+        except FileNotFoundError:
+            raise left from None
+        if guarantee.randomness == "seeded" and any(fit.randomness == "seeded" for fit in fits):
+            raise BudgetExceededError(
+                "random_state is set for two fits: the noise of both may be the same, and then they cost more than is "
+                "counted; use random_state=None"
+            )
         epsilon = compose([*fits, guarantee], limit["delta"]).epsilon_proved
         if epsilon > limit["epsilon"] * (1.0 + 1e-9):
             raise BudgetExceededError(
@@ -169,18 +270,18 @@ def check_search(allow_composition: bool) -> None:
     ValueError
         If neither is the case; and in a budget for bootstrapped rows, which may be in one fit several times.
     """
-    counted = _VARIABLE in os.environ
-    if allow_composition and not counted:
+    inside = _open_file() is not None
+    if allow_composition and not inside:
         return
     frame = sys._getframe(1)
     while frame is not None:
         module = f"{frame.f_globals.get('__name__', '')}."
-        if counted and module == "sklearn.ensemble._bagging." and frame.f_locals.get("bootstrap", False):
+        if inside and module == "sklearn.ensemble._bagging." and frame.f_locals.get("bootstrap", False):
             raise ValueError(
                 "bootstrap=True: a row may be drawn several times for one fit, which costs more than a budget counts "
                 "for it; use bootstrap=False"
             )
-        if not counted and module.startswith(_SEVERAL):
+        if not inside and module.startswith(_SEVERAL):
             raise ValueError(
                 "allow_composition=False: a search, cross-validation or ensemble fits many private models on the same "
                 "rows, and their budgets add up; put it into `with privsvm.Budget(epsilon=..., delta=...)`, which "

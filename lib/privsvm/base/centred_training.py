@@ -29,7 +29,7 @@ from privsvm.base.second_moments import (
     share_of_centre,
 )
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
-from privsvm.constraints import COUNT, optional
+from privsvm.constraints import ROWS, optional
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.numerics.threads import one_blas_thread
@@ -94,7 +94,7 @@ class CentredRowsClassifier(PrivateClassifier):
     delta: float = DELTA
     n_rows: int | None = parameter(
         None,
-        optional(COUNT),
+        optional(ROWS),
         "Public number of training rows, by which the noisy sum of rows is divided. None counts the rows, which is the "
         "same for neighbours under ``replace_one``; under ``add_remove`` this needs ``allow_unsound=True``, and the "
         "status becomes ``claimed``.",
@@ -140,7 +140,7 @@ class CentredRowsClassifier(PrivateClassifier):
         n_rows = X.shape[0] if self.n_rows is None else int(self.n_rows)
         started = time.perf_counter()
         by_block = isinstance(X, RowBlocks) or dense_bytes(X) > _LARGEST_TABLE
-        cells = rows_to_scale(RowsByBlock.of(X) if by_block else X, "centre")
+        cells = rows_to_scale(RowsByBlock.of(X, sparse=True) if by_block else X, "centre")
         guarantees, models = [], []
         with one_blas_thread():
             for epsilon in epsilons:

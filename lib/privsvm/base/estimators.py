@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.base.budget import check_search, spend
+from privsvm.base.budget import check_search, counted, refuse_in_budget, refuse_uncounted, spend
 from privsvm.base.parameters import (
     ALLOW_COMPOSITION,
     ALLOW_UNSOUND,
@@ -48,6 +48,7 @@ __all__ = [
     "disclose_noise",
     "noise_generators",
     "noise_streams",
+    "other_code",
     "plain_parameters",
     "randomness_of",
 ]
@@ -78,7 +79,13 @@ def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimato
     Returns
     -------
     callable
+
+    Raises
+    ------
+    BudgetExceededError
+        Inside a budget, where this is no part of a fit that it counts.
     """
+    refuse_uncounted()
     if callable(rng):
         return lambda epsilon, repeat: as_source(rng(epsilon, repeat))
     if rng is None:
@@ -98,7 +105,13 @@ def noise_generators(
     """Give every (epsilon, repeat) a generator of NumPy's, for methods that prove nothing; see `noise_streams`.
 
     A generator that a callable returns is used as it is.
+
+    Raises
+    ------
+    BudgetExceededError
+        Inside a budget.
     """
+    refuse_in_budget(f"nothing is proved of {type(estimator).__name__}")
     if rng is None:
         return lambda epsilon, repeat: system_stream()
     if callable(rng):
@@ -136,14 +149,33 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Put an estimator's attributes back if a fit fails: nothing of a model that is not paid for stays on it."""
+    """Count a fit; put the estimator's attributes back if it fails: nothing stays of a model that is not paid for."""
     before = dict(estimator.__dict__)
     try:
-        yield
+        with counted():
+            yield
     except BaseException:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
+
+
+# What subclasses may have of their own: it reads a released model, or is set by Python and scikit-learn.
+_HARMLESS = frozenset(
+    ("declared", "_own_parameters", "_abc_impl", "predict", "predict_proba", "decision_function", "score")
+)
+
+
+def other_code(estimator: Any) -> str | None:
+    """Say what a class of somebody else puts in the place of a method's code, of which nothing is known; or None."""
+    lines = type(estimator).__mro__
+    first = next(place for place, kind in enumerate(lines) if kind.__module__.partition(".")[0] == "privsvm")
+    for kind in lines[:first]:
+        for name in vars(kind):
+            known = name in _HARMLESS or name.startswith("__") or name.endswith("_request")
+            if not known and any(hasattr(base, name) for base in lines[first:]):
+                return f"nothing is known of {kind.__name__}.{name}, which stands in the place of the method's own"
+    return None
 
 
 def _scores_are_linear(estimator: Any) -> bool:
@@ -167,6 +199,7 @@ class ReleasedClassifier:
     n_features_in_: int
     guarantee_: Guarantee
     _path: Any
+    _recipe: dict[str, Any]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values.
@@ -212,14 +245,15 @@ class ReleasedClassifier:
         from privsvm.base.model_file import write_model
 
         check_is_fitted(self)
-        parameters = {name: value for name, value in vars(self).items() if name in getattr(self, "declared", {})}
+        if not hasattr(self, "_recipe"):
+            self._keep_recipe()
         write_model(
             path,
             self._path,
             classes=list(self.classes_),
             n_features=self.n_features_in_,
             guarantee=self.guarantee_,
-            recipe={"method": type(self).__name__, "parameters": plain_parameters(parameters)},
+            recipe=self._recipe,
             table=table,
         )
 
@@ -248,6 +282,11 @@ class ReleasedClassifier:
             return np.column_stack([expit(-values), expit(values)])
         probabilities: np.ndarray = softmax(values, axis=1)
         return probabilities
+
+    def _keep_recipe(self) -> None:
+        """Remember what the model was trained with: parameters may be set anew afterwards."""
+        parameters = {name: value for name, value in vars(self).items() if name in getattr(self, "declared", {})}
+        self._recipe = {"method": type(self).__name__, "parameters": plain_parameters(parameters)}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the seed of a fitted model out of what is stored: whoever has it can subtract the noise."""
@@ -290,6 +329,7 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
             For rows that are not finite, one class only, or a parameter out of range.
         """
         self._train(X, y, getattr(self, "random_state", None))
+        self._keep_recipe()
         return self
 
     def release_path(
@@ -360,10 +400,15 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         with all_or_nothing(self):
             path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
             guarantee = path.guarantees[0]
+            if unknown := other_code(self):
+                guarantee = guarantee.with_broken_assumption(unknown)
+                path = dataclasses.replace(path, guarantees=(guarantee,))
             if guarantee.status == "claimed":
                 check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
             spend(guarantee)
-        self._keep(path)
+            # Inside, so that no interruption leaves a model under the record of the one before.
+            self._keep(path)
+            self._keep_recipe()
         return self
 
     def break_guarantee(self, reason: str) -> None:

@@ -20,7 +20,13 @@ from privsvm.base.perturbation import (
     release_one_vs_rest,
 )
 from privsvm.base.released import ReleasedPath
-from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
+from privsvm.base.validation import (
+    check_budgets,
+    check_public_classes,
+    check_training_data,
+    facts_of_call,
+    memory_of_machine,
+)
 from privsvm.constraints import one_of
 from privsvm.numerics.grid_rows import LARGEST_BITS, grid_rows
 from privsvm.privacy.guarantee import Guarantee
@@ -90,7 +96,16 @@ def rows_before_features(gamma: float) -> tuple[Callable[[Any], Any], str]:
 
 
 def features_by_block(rows: Any, compute: Callable[[Any], Any], n_features: int) -> np.ndarray:
-    """Compute features (n, m) of some rows at a time: in the memory of the result, and little more."""
+    """Compute features (n, m) of some rows at a time: in the memory of the result, and little more.
+
+    Raises ValueError where that is more than the machine has.
+    """
+    needed, most = 8 * rows.shape[0] * n_features, memory_of_machine()
+    if needed > most:
+        raise ValueError(
+            f"X: {n_features} kernel features of {rows.shape[0]} rows would take {needed / 1e9:.0f} GB, of "
+            f"{most / 1e9:.0f} GB of this machine; use fewer (n_components, n_landmarks), or a linear method"
+        )
     features = np.empty((rows.shape[0], n_features))
     step = max(1, _BLOCK_NUMBERS // n_features)
     for start in range(0, rows.shape[0], step):

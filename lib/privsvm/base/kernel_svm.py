@@ -161,7 +161,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         used = np.flatnonzero(solutions.layout.any(axis=0))
         order = np.argsort(codes, kind="stable")[used]
         self.support_ = kept[order]
-        layout = orientation * solutions.layout[:, used]
+        layout = np.ascontiguousarray(orientation * solutions.layout[:, used])
         self._keep_model(X, codes, order, layout)
         self.dual_coef_ = scipy.sparse.csr_matrix(layout) if self._trained_with_sparse else layout
 

@@ -22,6 +22,7 @@ from privsvm.constraints import (
     FLAG,
     NOT_NEGATIVE,
     POSITIVE,
+    ROWS,
     SHARE_KEPT,
     either,
     one_of,
@@ -68,7 +69,7 @@ class NoisyGradientClassifier(PrivateClassifier):
     )
     n_rows: int | None = parameter(
         None,
-        optional(COUNT),
+        optional(ROWS),
         "Public number of training rows, from which sample rate and number of steps follow. None counts the rows, "
         "which is the same for neighbours under ``replace_one``; under ``add_remove`` this needs "
         "``allow_unsound=True``, and the status becomes ``claimed``.",

@@ -334,7 +334,7 @@ def release_noisy_gradient(
     if isinstance(rows, RowBlocks) or (
         scaling != "none" and not is_by_block(rows) and dense_bytes(rows) > _LARGEST_TABLE
     ):
-        rows = RowsByBlock.of(rows, n_threads)
+        rows = RowsByBlock.of(rows, n_threads, sparse=scaling == "centre")
     by_block = is_by_block(rows)
     to_scale: Any = (
         rows_to_scale(rows, scaling) if scaling != "none" else rows if by_block else prepare_rows(rows, steps)
@@ -352,7 +352,8 @@ def release_noisy_gradient(
             run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
         if scaling != "none":
             noise = stream.part("scaling")
-            scaled = scale_rows(to_scale, scaling, plan.n_rows, mechanisms[index].releases, noise, steps.fit_intercept)
+            releases = mechanisms[index].releases
+            scaled = scale_rows(to_scale, scaling, plan.n_rows, releases, noise, neighbours, steps.fit_intercept)
             trained = run(scaled.rows, codes, n_vectors)
             return scaled.model(trained.coef)
         models = [run(to_scale, own, vectors) for own, vectors in problems]

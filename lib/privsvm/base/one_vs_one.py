@@ -229,7 +229,10 @@ def solve_pairs(
                     sorted_rows.finite &= bool(np.isfinite(np.vdot(rows, rows)))
             else:
                 sorted_rows = prepared(rows)
-            if sorted_rows.finite and single_is_enough(sorted_rows, int(largest), float(np.max(upper)), tol):
+            if sorted_rows.finite and not single_is_enough(sorted_rows, int(largest), float(np.max(upper)), tol):
+                sorted_rows = sorted_rows.in_double()
+            # What overflows is refused below.
+            if sorted_rows.finite:
                 bounds = np.ascontiguousarray(upper[order], dtype=np.float64)
                 memory = 0.5e6 * cache_size
                 columns = solve_class_pairs(sorted_rows, bounds, solutions, columns, memory=memory, **limits)

@@ -12,7 +12,8 @@ the scales, which then is of no use): two noisy steps towards the logarithms of 
 centres and one towards their spreads standardise the features, and a noisy second moment then decorrelates them. Four
 tenths of the budget. It pays where the squared number of features is well below the number of rows.
 
-Sparse rows become dense, block by block where the table would be large. Every row that is added up is on a public grid,
+Sparse rows become dense, block by block where the table would be large; for ``centre`` they are kept as what is not
+zero and a few numbers a row (`privsvm.numerics.centred_cells`). Every row that is added up is on a public grid,
 its norm checked in whole numbers, and what becomes of it depends on that row and on earlier releases alone, bit for
 bit: NumPy's arithmetic on single numbers, and kernels of our own with a fixed order for the rest. Sums are exact, and
 their noise is too (`docs/proofs/noisy_gradients.md`).
@@ -27,15 +28,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from privsvm.base.second_moments import MomentsMechanism
+from privsvm.numerics.centred_cells import CentredCells
 from privsvm.numerics.grid_rows import grid_rows, grid_spacing
 from privsvm.numerics.noise_source import NoiseSource, Stated
 from privsvm.numerics.row_blocks import is_by_block, mapped
+from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.guarantee import Neighbours
@@ -64,11 +68,8 @@ _LIFT = 0.4
 # Value of the constant feature for offsets, beside a scaled row of about norm 1.
 _OFFSET = 0.2 / math.sqrt(0.96)
 
-# Bits of the grid of rows that are not unit rows, and rows whose products are exact in float64.
+# Bits of the grid of rows that are not unit rows.
 _SIZE_BITS = 20
-_EXACT_ROWS = 2**12
-# Rounding the second moment costs this share of its sensitivity at most.
-_MOMENT_BITS = 20
 # A standard deviation in cells is off by less.
 _ROUND_UP = 1.0 + 2.0**-50
 
@@ -141,12 +142,6 @@ def feature_bound(n_features: int) -> float:
     return _FURTHEST / math.sqrt(n_features)
 
 
-def _wrapped(cells: np.ndarray, shift: int) -> np.ndarray:
-    """Reduce noisy sums, rounded to 2^shift, by the same modulus as the sums before them: see `_noisy_moment`."""
-    wrapped: np.ndarray = (cells << shift) >> shift
-    return wrapped
-
-
 def _noisy_sum(cells: Any, bound: float, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Noisy sum of rows of whole numbers and of norm at most `bound`. Sums that do not fit into int64 wrap around."""
     total = cells.sum(axis=0, dtype=np.int64)
@@ -154,51 +149,22 @@ def _noisy_sum(cells: Any, bound: float, multiplier: float, source: NoiseSource)
     return noisy.astype(np.float64)
 
 
-def _moment_shift(n_features: int) -> int:
-    """Choose the grid of the second moment: whole numbers of products, times this power of two."""
-    return max(0, 40 - _MOMENT_BITS - math.ceil(math.log2(n_features)))
+def _log(numbers: np.ndarray) -> np.ndarray:
+    """Logarithms of positive numbers, off by 1e-14 at most, from sums and products of each number by itself.
 
-
-def _moment_of_block(cells: np.ndarray, first: int) -> np.ndarray:
-    return _moment(cells)
-
-
-def _moment(cells: Any) -> np.ndarray:
-    """Exact sum of outer products of rows of whole numbers below 2^20 with themselves; wraps around."""
-    if is_by_block(cells):
-        found: np.ndarray = cells.total(_moment_of_block)
-        return found
-    total = np.zeros((cells.shape[1], cells.shape[1]), dtype=np.int64)
-    for start in range(0, cells.shape[0], _EXACT_ROWS):
-        part = cells[start : start + _EXACT_ROWS]
-        # Below 2^52: exact whatever the order.
-        total += (part.T @ part).astype(np.int64)
-    return total
-
-
-def _noisy_moment(cells: Any, multiplier: float, source: NoiseSource) -> np.ndarray:
-    """Noisy sum of the outer products of unit rows, as whole numbers of 2^-20, with themselves; symmetric."""
-    n_features = cells.shape[1]
-    shift = _moment_shift(n_features)
-    half = (1 << shift) >> 1
-    rounded = (_moment(cells) + half) >> shift
-    # The upper triangle, with the numbers off the diagonal times the root of 2, has the row's squared norm, 2^40 at
-    # most. Rounding moves two such vectors apart by n_features grid steps at most.
-    bound = 2.0 ** (40 - shift) + n_features
-    sigma, part = multiplier * bound * _ROUND_UP, math.sqrt(0.5)
-    diagonal, upper = np.diag_indices(n_features), np.triu_indices(n_features, 1)
-    stated = Stated(bound, per_row=True, more=True)
-    rounded[diagonal] = source.add_rounded_normals(rounded[diagonal], sigma, stated)
-    stated = Stated(bound * part, per_row=True)
-    rounded[upper] = source.add_rounded_normals(rounded[upper], sigma * part * _ROUND_UP, stated)
-    rounded[upper[::-1]] = rounded[upper]
-    return _wrapped(rounded, shift) * 2.0 ** (shift - 40)
-
-
-def _by_number(function: Callable[[float], float], values: np.ndarray) -> np.ndarray:
-    """Call a function on each number by itself: NumPy has several ways to logarithms, and picks one by the array."""
-    numbers = map(function, values.ravel().tolist())
-    return np.fromiter(numbers, dtype=np.float64, count=values.size).reshape(values.shape)
+    NumPy has several ways to logarithms, and picks one by the array: they round differently.
+    """
+    part, exponent = np.frexp(numbers)
+    low = part < math.sqrt(0.5)
+    part, exponent = np.where(low, 2.0 * part, part), exponent - low
+    ratio = (part - 1.0) / (part + 1.0)
+    square = ratio * ratio
+    # 2 artanh(ratio), with |ratio| below 0.172.
+    series = np.full(part.shape, 1.0 / 17.0)
+    for power in range(15, 0, -2):
+        series = series * square + 1.0 / power
+    logarithms: np.ndarray = exponent * math.log(2.0) + 2.0 * ratio * series
+    return logarithms
 
 
 def _times_matrix(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -209,9 +175,8 @@ def _times_matrix(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return out
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
-    cells: np.ndarray = unit_cells(rows)[0]
-    return cells
+def _unit(rows: Any) -> Any:
+    return unit_cells(rows)[0]
 
 
 def rows_to_scale(X: Any, scaling: str) -> Any:
@@ -223,8 +188,11 @@ def rows_to_scale(X: Any, scaling: str) -> Any:
     return rows
 
 
-def _with_constant(rows: np.ndarray, constant: float) -> np.ndarray:
-    """Divide dense rows, with a constant if there is one, by their norms; truncate them to the grid of unit rows."""
+def _with_constant(rows: Any, constant: float) -> Any:
+    """Divide rows, with a constant if there is one, by their norms; truncate them to the grid of unit rows."""
+    if isinstance(rows, CentredCells):
+        centred, constants, _ = rows.unit(constant)
+        return centred.with_column(constants)
     if constant == 0.0:
         return unit_rows_on_grid(rows)
     cells, constants, _ = unit_cells(rows, constant)
@@ -232,7 +200,13 @@ def _with_constant(rows: np.ndarray, constant: float) -> np.ndarray:
 
 
 def scale_rows(
-    X: Any, scaling: str, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool = False
+    X: Any,
+    scaling: str,
+    n_rows: int,
+    multipliers: Sequence[float],
+    source: NoiseSource,
+    neighbours: Neighbours,
+    offsets: bool = False,
 ) -> ScaledRows:
     """Scale training rows by noisy statistics of them.
 
@@ -248,6 +222,8 @@ def scale_rows(
         See `release_multipliers`.
     source : NoiseSource
         Of the noise.
+    neighbours : {"replace_one", "add_remove"}
+        The relation: a replaced row moves second moments by less than twice what one row adds.
     offsets : bool, default=False
         Whether rows get a constant feature.
 
@@ -255,11 +231,13 @@ def scale_rows(
     -------
     ScaledRows
     """
-    return (_centre if scaling == "centre" else _whiten)(X, n_rows, multipliers, source, offsets)
+    if scaling == "centre":
+        return _centre(X, n_rows, multipliers, source, offsets)
+    return _whiten(X, n_rows, multipliers, source, neighbours, offsets)
 
 
-def _without_mean(cells: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    return unit_rows_on_grid(cells / CELLS - mean)
+def _without_mean(cells: Any, mean: np.ndarray) -> Any:
+    return CentredCells.of(cells, mean) if is_sparse(cells) else unit_rows_on_grid(cells / CELLS - mean)
 
 
 def _centre(cells: Any, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool) -> ScaledRows:
@@ -272,7 +250,7 @@ def _centre(cells: Any, n_rows: int, multipliers: Sequence[float], source: Noise
 
 
 def _logarithms(rows: np.ndarray) -> np.ndarray:
-    return _by_number(math.log1p, np.maximum(rows, 0.0))
+    return _log(1.0 + np.maximum(rows, 0.0))
 
 
 def _near_cells(logarithms: np.ndarray, location: np.ndarray) -> np.ndarray:
@@ -282,7 +260,7 @@ def _near_cells(logarithms: np.ndarray, location: np.ndarray) -> np.ndarray:
 
 
 def _size_cells(logarithms: np.ndarray, location: np.ndarray, bound: float) -> np.ndarray:
-    sizes = _by_number(math.log, np.maximum(np.abs(logarithms - location), 1e-9))
+    sizes = _log(np.maximum(np.abs(logarithms - location), 1e-9))
     sizes = np.clip(sizes, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM) + 2.0
     cells: np.ndarray = grid_rows(sizes, bound, _SIZE_BITS) / grid_spacing(bound, _SIZE_BITS)
     return cells
@@ -300,11 +278,18 @@ def _moment_cells(features: np.ndarray) -> np.ndarray:
     return np.column_stack([cells, constants])
 
 
-def _whitened(features: np.ndarray, mean: np.ndarray, matrix: np.ndarray, constant: float) -> np.ndarray:
+def _whitened(features: np.ndarray, mean: np.ndarray, matrix: np.ndarray, constant: float) -> Any:
     return _with_constant(_times_matrix(features - mean, matrix), constant)
 
 
-def _whiten(X: Any, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool) -> ScaledRows:
+def _whiten(
+    X: Any,
+    n_rows: int,
+    multipliers: Sequence[float],
+    source: NoiseSource,
+    neighbours: Neighbours,
+    offsets: bool,
+) -> ScaledRows:
     n_features = X.shape[1]
     location = np.full(n_features, math.log(_TYPICAL_SIZE))
     logarithms = mapped(X, _logarithms)
@@ -323,14 +308,15 @@ def _whiten(X: Any, n_rows: int, multipliers: Sequence[float], source: NoiseSour
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
     features = mapped(X, _standardised, centre, spread)
     cells = mapped(features, _moment_cells, n_features=n_features + 1)
-    moment = _noisy_moment(cells, multipliers[3], source) / n_rows
+    mechanism = MomentsMechanism(n_features=n_features + 1, n_codes=0, neighbours=neighbours, multiplier=multipliers[3])
+    moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source).gram / n_rows
     weight = max(moment[-1, -1], 0.02)
     mean = moment[:-1, -1] * _CONSTANT / weight
     covariance = moment[:-1, :-1] * _CONSTANT**2 / weight - np.outer(mean, mean)
     size = max(float(np.trace(covariance)), 1e-3 * n_features)
     covariance /= size
     spectrum, directions = np.linalg.eigh(covariance)
-    spectrum = np.maximum(spectrum, 0.0) + _LIFT * multipliers[3] * math.sqrt(n_features) / n_rows
+    spectrum = np.maximum(spectrum, 0.0) + _LIFT * mechanism.noise_scale * math.sqrt(n_features) / n_rows
     matrix = (directions * spectrum**-0.5) @ directions.T
     # About the length of a row.
     constant = _OFFSET * math.sqrt(size * n_features) if offsets else 0.0

@@ -34,6 +34,8 @@ __all__ = [
     "StandardizedLinearPath",
     "UnitLinearPath",
     "bounded_rows",
+    "codes_one_by_one",
+    "keeps_zeros",
     "one_vs_one_scores",
     "path_from_arrays",
     "rows_digest",
@@ -44,6 +46,9 @@ _MANY_COEFFICIENTS = 100_000
 
 # Votes over more values than this are counted by compiled code.
 _MANY_VALUES = 100_000
+
+# Rows that are unpacked at a time, to be predicted one by one.
+_ALONE = 4096
 
 # Shorter differences to a mean are as good as none.
 _SHORTEST = 1e-6
@@ -287,13 +292,26 @@ class ScaledLinearPath(LinearPath):
         return np.concatenate(found)
 
 
-def bounded_rows(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Cut dense rows to bounds and map them to [-1, 1], number by number; without bounds, leave them.
+def keeps_zeros(lower: np.ndarray, upper: np.ndarray) -> bool:
+    """Tell whether `bounded_rows` makes 0 of 0 in every feature, so that sparse rows stay sparse."""
+    return bool(np.all(((lower == 0.0) & (upper == 1.0)) | (lower == -upper) | (lower == upper)))
 
-    A feature with bounds 0 and 1, such as an indicator, is cut and stays. One with equal bounds becomes 0.
+
+def bounded_rows(rows: Any, lower: np.ndarray, upper: np.ndarray) -> Any:
+    """Cut rows to bounds and map them to [-1, 1], number by number; without bounds, leave them.
+
+    A feature with bounds 0 and 1, such as an indicator, is cut and stays. One with equal bounds becomes 0. CSR rows are
+    for bounds that `keeps_zeros` holds of.
     """
     if lower.size == 0:
         return rows
+    if not isinstance(rows, np.ndarray):
+        values = _bounded_numbers(rows.data, lower[rows.indices], upper[rows.indices])
+        return type(rows)((values, rows.indices, rows.indptr), shape=rows.shape)
+    return _bounded_numbers(rows, lower, upper)
+
+
+def _bounded_numbers(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     stays = (lower == 0.0) & (upper == 1.0)
     # So that halves of tiny bounds are exact.
     tiny = np.where(np.maximum(np.abs(lower), np.abs(upper)) < 2.0**-500, 2.0**500, 1.0)
@@ -562,6 +580,31 @@ class OneVsRestKernelPath(KernelPath):
 
     def codes(self, scores: np.ndarray) -> np.ndarray:
         return ReleasedPath.codes(self, scores)
+
+
+def codes_one_by_one(path: ReleasedPath, X: Any) -> np.ndarray:
+    """Predict rows so that no answer depends on the other rows.
+
+    Parameters
+    ----------
+    path : ReleasedPath
+        One model.
+    X : ndarray or CSR matrix (n, d)
+        Rows.
+
+    Returns
+    -------
+    ndarray of int64 (n,)
+        Class codes. Each row is predicted by itself, from a copy in the same place: a product of many rows at once may
+        round a row's score in another way where other rows are gone.
+    """
+    row, found = np.empty((1, X.shape[1])), np.empty(X.shape[0], dtype=np.int64)
+    for start in range(0, X.shape[0], _ALONE):
+        block = X[start : start + _ALONE]
+        for place, values in enumerate(block.toarray() if hasattr(block, "indptr") else block):
+            row[0] = values
+            found[start + place] = path.codes(path.scores(row, 0))[0, 0]
+    return found
 
 
 def rows_digest(X: Any) -> np.ndarray:

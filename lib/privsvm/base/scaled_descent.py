@@ -18,11 +18,11 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from privsvm.base.second_moments import MomentsMechanism, centred_rows, constant_feature, noisy_centre
+from privsvm.numerics.centred_cells import CentredCells
 from privsvm.numerics.noise_source import NoiseSource, Stated
-from privsvm.numerics.row_blocks import is_by_block, mapped
+from privsvm.numerics.row_blocks import dense_rows, is_by_block, mapped
 from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.unit_cells import CELLS, unit_cells
 from privsvm.privacy.accounting import gaussian_noise_multiplier
@@ -196,16 +196,16 @@ def _centred(cells: Any, share: float, n_rows: float, budget: Budget, source: No
     return centred_rows(cells, mean), mean
 
 
-def _over_cells(cells: np.ndarray) -> np.ndarray:
-    return cells / CELLS
+def _over_cells(cells: Any) -> np.ndarray:
+    return dense_rows(cells) / CELLS
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
-    cells: np.ndarray = unit_cells(rows)[0]
-    return cells
+def _unit(rows: Any) -> Any:
+    return unit_cells(rows)[0]
 
 
-def _fourier(rows: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+def _fourier(rows: Any, frequencies: np.ndarray) -> Any:
+    rows = _over_cells(rows) if isinstance(rows, CentredCells) else rows
     return _unit(fourier_row_features(rows, frequencies))
 
 
@@ -292,5 +292,5 @@ def train(
 
 
 def rows_to_train(X: Any) -> Any:
-    """Divide rows by their norms; return dense rows (n, d) as whole numbers."""
-    return mapped(X.toarray() if scipy.sparse.issparse(X) else X, _unit)
+    """Divide rows (n, d) by their norms; return them as whole numbers: dense, unless they come block by block."""
+    return mapped(X if is_by_block(X) else dense_rows(X), _unit)

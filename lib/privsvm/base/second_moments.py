@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privsvm.numerics.centred_cells import CentredCells
 from privsvm.numerics.noise_source import NoiseSource, Stated
 from privsvm.numerics.row_blocks import is_by_block, mapped
+from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
@@ -138,7 +140,7 @@ def centred_rows(cells: Any, centre: np.ndarray) -> Any:
     """Subtract a released centre from rows (n, d) of whole numbers of 2^-20, and divide by their norms, row by row."""
     if is_by_block(cells):
         return mapped(cells, centred_rows, centre)
-    return unit_rows_on_grid(cells / CELLS - centre)
+    return CentredCells.of(cells, centre) if is_sparse(cells) else unit_rows_on_grid(cells / CELLS - centre)
 
 
 def constant_feature(rows: Any) -> tuple[Any, float, float]:
@@ -160,7 +162,10 @@ def constant_feature(rows: Any) -> tuple[Any, float, float]:
     return mapped(rows, _with_constant, n_features=rows.shape[1] + 1), scale, _CONSTANT * scale
 
 
-def _with_constant(rows: np.ndarray) -> np.ndarray:
+def _with_constant(rows: Any) -> Any:
+    if isinstance(rows, CentredCells):
+        centred, constants, _ = rows.unit(_CONSTANT)
+        return centred.with_column(constants)
     cells, constants, _ = unit_cells(rows, _CONSTANT)
     return np.column_stack([cells, constants])
 
@@ -187,9 +192,9 @@ def exact_moments(cells: Any, codes: Any) -> np.ndarray:
     total = np.zeros((n_features, n_features + codes.shape[1]), dtype=np.int64)
     for start in range(0, cells.shape[0], _EXACT_ROWS):
         part = cells[start : start + _EXACT_ROWS]
-        both = np.hstack([part, codes[start : start + _EXACT_ROWS]])
-        # At most 2^52: exact whatever the order.
-        total += (part.T @ both).astype(np.int64)
+        # At most 2^52: exact whatever the order. Of a matrix with itself, BLAS computes one half.
+        total[:, :n_features] += (part.T @ part).astype(np.int64)
+        total[:, n_features:] += (part.T @ codes[start : start + _EXACT_ROWS]).astype(np.int64)
     return total
 
 

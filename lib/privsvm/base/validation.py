@@ -30,6 +30,7 @@ __all__ = [
     "common_tags",
     "facts_of_call",
     "is_number",
+    "memory_of_machine",
 ]
 
 
@@ -116,13 +117,15 @@ def facts_of_call(
     Facts
     """
     word: Any = n_rows if isinstance(n_rows, str) else "counted" if n_rows is None else "declared"
+    declared = not isinstance(n_rows, str) and n_rows is not None
     return Facts(
         **AS_GIVEN,
         classes="private labels" if classes is None else "declared",
         n_rows=word,
         features=features,
         solution=solution,
-        declared_rows=int(n_rows) if isinstance(n_rows, (int, np.integer)) else None,
+        # Whole numbers of any kind, 8.0 too.
+        declared_rows=int(n_rows) if declared else None,  # type: ignore[arg-type]
     )
 
 
@@ -168,12 +171,13 @@ def check_training_data(
     if isinstance(X, RowBlocks):
         return X, *_codes_of_source(estimator, X, y, classes)
     refuse_masked("y", y)
+    declared = None if classes is None else known_classes(classes)
     try:
         X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
     except ValueError as error:
         raise _in_plain_words(error) from None
     # Of labels in a declared set it would refuse some, such as 0.5, depending on the other rows.
-    labels = y if classes is None else np.array(list(classes))
+    labels = y if declared is None else declared
     if not (labels.dtype.kind in "iub" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all())):
         # What is a whole number is a class; scikit-learn's own look at it takes longer than a small fit.
         check_classification_targets(labels)
@@ -187,15 +191,19 @@ def check_training_data(
     else:
         # Sums must not depend on the memory layout of the caller's rows.
         X = np.ascontiguousarray(X)
-    if classes is None:
-        known, codes = np.unique(y, return_inverse=True)
+    if declared is not None:
+        known, codes = declared, codes_of(y, declared)
     else:
-        known = known_classes(classes)
-        codes = codes_of(y, known)
-    if known.size < 2:
-        raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
+        known, codes = np.unique(y, return_inverse=True)
+        if known.size < 2:
+            raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
     check_class_memory(type(estimator), X.shape[0], X.shape[1], known.size)
     return X, codes.astype(np.int64), known
+
+
+def memory_of_machine() -> float:
+    """Bytes of this machine's memory; infinity where the system does not say."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else math.inf
 
 
 def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int) -> None:
@@ -211,7 +219,7 @@ def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int)
     """
     per_class = {"rows": n_rows, "classes": 3 * n_classes, "model": 0}[getattr(kind, "class_memory", "rows")]
     needed = 8 * n_classes * (per_class + _MODELS * n_features)
-    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
+    most = memory_of_machine()
     if needed > most:
         raise ValueError(
             f"classes: {n_classes} classes, {n_rows} rows and {n_features} features would take {needed / 1e9:.0f} GB "
@@ -221,10 +229,18 @@ def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int)
 
 
 def known_classes(classes: Sequence[Any]) -> np.ndarray:
-    """Labels of a public class set, in code order; raise ValueError if they are no list of different labels."""
+    """Labels of a public class set, in code order; raise ValueError if they are no list of two or more labels."""
     known = np.asarray(classes)
+    if (
+        known.ndim == 1
+        and known.dtype.kind in ("f", "O")
+        and any(label is None or label != label for label in known.tolist())
+    ):
+        raise ValueError(f"classes={classes!r}: holds a missing label; give numbers or texts")
     if known.ndim != 1 or np.unique(known).size != known.size:
         raise ValueError(f"classes={classes!r}: must be a list of different labels")
+    if known.size < 2:
+        raise ValueError(f"classes={classes!r}: has one class or none; a classifier needs at least two classes")
     return known
 
 
@@ -257,8 +273,6 @@ def _codes_of_source(
     if y.shape != X.shape[:1]:
         raise ValueError(f"y has shape {y.shape} for {X.shape[0]} rows")
     known = known_classes(classes)
-    if known.size < 2:
-        raise ValueError(f"classes={classes!r}: a classifier needs at least two classes")
     check_class_memory(type(estimator), 0, X.shape[1], known.size)
     codes = np.empty(y.shape[0], dtype=np.min_scalar_type(known.size - 1))
     for start, stop in X.blocks():

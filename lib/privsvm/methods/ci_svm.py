@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import OneToOneFeatureMixin
 
 from privsvm.base.condensation import SCALES, Condensed, condense_rows
 from privsvm.base.condensed_svm import CondensedClassifier
 from privsvm.base.parameters import N_JOBS, DeclaredEstimator, parameter
+from privsvm.base.resampled import labels_like, plain_labels, rows_like, sampler_tags
 from privsvm.base.validation import check_training_data, common_tags
 from privsvm.constraints import one_of
 from privsvm.numerics.threads import count_threads
@@ -17,7 +19,7 @@ from privsvm.privacy.guarantee import Guarantee
 __all__ = ["ESTIMATOR", "CISVMClassifier", "CondensedInformation"]
 
 
-class CondensedInformation(DeclaredEstimator):
+class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
     """Replace rows by the means of triples of similar rows, as CI-SVM does. Not private.
 
     Features are weighted by their coefficients of variation. Again and again the most similar pair of the rows that are
@@ -39,6 +41,8 @@ class CondensedInformation(DeclaredEstimator):
         Share of the rows whose label is that of their condensed row.
     classes_ : ndarray (c,)
         Labels.
+    sampling_strategy_ : dict
+        Number of condensed rows of each label, under the name that imbalanced-learn's samplers give it.
     n_features_in_ : int
         Number of features d.
 
@@ -51,7 +55,7 @@ class CondensedInformation(DeclaredEstimator):
     >>> from privsvm import CondensedInformation
     >>> rows = [[0.1, 1.0], [1.0, 0.1], [0.2, 2.0], [2.0, 0.2], [0.3, 3.0], [3.0, 0.3]]
     >>> CondensedInformation().fit_resample(rows, ["up", "right"] * 3)[1]
-    array(['up', 'right'], dtype='<U5')
+    ['up', 'right']
     """
 
     scale: str = parameter(
@@ -76,14 +80,14 @@ class CondensedInformation(DeclaredEstimator):
         ----------
         X : array-like or sparse matrix (n, d)
             Rows; finite.
-        y : array-like (n,)
-            Labels, of two classes or more.
+        y : array-like (n,), (n, 1) or (n, c)
+            Labels, of two classes or more; or a column of 0 and 1 for each of c classes.
 
         Returns
         -------
-        X : ndarray or CSR matrix (M, d)
-            ``M = ceil(n / 3)`` means.
-        y : ndarray (M,)
+        X : ndarray, CSR matrix, list or DataFrame (M, d)
+            ``M = ceil(n / 3)`` means, in what the rows came in.
+        y : ndarray, list, Series or DataFrame of M rows
             Their labels: the majority's; of three different ones, that of the row nearest to the mean. A class may be
             lost.
 
@@ -94,13 +98,16 @@ class CondensedInformation(DeclaredEstimator):
         """
         self.check_declared()
         n_threads = count_threads(self.n_jobs)
-        X, codes, self.classes_ = check_training_data(self, X, y, None)
+        labels, columns = plain_labels(y)
+        rows, codes, self.classes_ = check_training_data(self, X, labels, None)
         condensed = condense_rows(
-            "ci", X, codes, len(self.classes_), n_threads=n_threads, scale=self.scale, engine=self.engine
+            "ci", rows, codes, len(self.classes_), n_threads=n_threads, scale=self.scale, engine=self.engine
         )
         self.groups_, self.group_of_, self.weights_ = condensed.groups, condensed.group_of, condensed.weights
         self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
-        return condensed.rows, self.classes_[condensed.codes]
+        counts = np.bincount(condensed.codes, minlength=len(self.classes_))
+        self.sampling_strategy_ = dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
+        return rows_like(X, condensed.rows), labels_like(y, self.classes_[condensed.codes], columns)
 
     def fit(self, X, y) -> Self:
         """Condense rows and labels, and keep only how: the attributes above.
@@ -121,7 +128,7 @@ class CondensedInformation(DeclaredEstimator):
         return self
 
     def __sklearn_tags__(self):
-        return common_tags(super().__sklearn_tags__())
+        return sampler_tags(common_tags(super().__sklearn_tags__()))
 
 
 class CISVMClassifier(CondensedClassifier):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import warnings
 from typing import Any
 
@@ -90,6 +91,10 @@ class CrammerSingerClassifier(LinearReference):
         """Solve with falling targets until the gap is small beside the objective; returns all passes too."""
         C, share, n_classes = float(self.C), float(self.gap), len(self.classes_)
         smallest = _ALLOWANCES * round_off_allowance(X.shape[0], X.shape[1], n_classes, C, float(row_norms(X).max()))
+        if share * C * X.shape[0] < sys.float_info.min:
+            raise ValueError(
+                f"C={C:g}, gap={share:g}: solutions that good cannot be told from others in float64; use a larger C"
+            )
         target = max(share, _FIRST_SHARE) * C * X.shape[0]
         n_epochs, left = 0, self.max_epochs
         while True:

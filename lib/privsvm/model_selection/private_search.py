@@ -14,14 +14,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from privsvm.base.budget import check_search, spend
-from privsvm.base.estimators import PrivateClassifier, all_or_nothing, noise_streams, randomness_of
-from privsvm.base.released import ReleasedPath
+from privsvm.base.estimators import PrivateClassifier, all_or_nothing, noise_streams, other_code, randomness_of
+from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
 from privsvm.numerics.noise_source import NoiseSource, Stated
 from privsvm.numerics.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
@@ -49,7 +48,6 @@ __all__ = ["PrivateSearch", "count_right_rows"]
 # A run gets at least this share of the epsilon of the whole, and its epsilon is found to this accuracy.
 _LEAST_SHARE, _ACCURACY = 2.0**-8, 1e-3
 _ROUND_UP = 1.0 + 1e-12
-_BLOCK = 4096
 
 
 def count_right_rows(path: ReleasedPath, X: Any, codes: np.ndarray) -> int:
@@ -67,18 +65,9 @@ def count_right_rows(path: ReleasedPath, X: Any, codes: np.ndarray) -> int:
     Returns
     -------
     int
-        Each row is predicted by itself, from a copy in the same place: a product of many rows at once may round a row's
-        score in another way where other rows are gone.
+        Each row is predicted by itself; see `privsvm.base.released.codes_one_by_one`.
     """
-    row = np.empty((1, X.shape[1]))
-    right = 0
-    for start in range(0, X.shape[0], _BLOCK):
-        block = X[start : start + _BLOCK]
-        block = block.toarray() if scipy.sparse.issparse(block) else block
-        for values, code in zip(block, codes[start : start + _BLOCK].tolist(), strict=True):
-            row[0] = values
-            right += int(path.codes(path.scores(row, 0))[0, 0]) == code
-    return right
+    return int(np.count_nonzero(codes_one_by_one(path, X) == codes))
 
 
 def _one_of(events: Sequence[Event]) -> Event:
@@ -236,6 +225,8 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     best = found
         assert best is not None
         guarantee = self._guarantee(plan, plan.guarantees[0] if best.path is None else best.path.guarantees[0])
+        if unknown := other_code(self.estimator):
+            guarantee = guarantee.with_broken_assumption(unknown)
         if guarantee.status == "claimed":
             check_consent(consent, f"nothing is proved: {guarantee.reason}")
         spend(guarantee)
@@ -410,6 +401,7 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         estimator = best.estimator
         estimator.random_state = None
         estimator._keep(path)
+        estimator._keep_recipe()
         estimator._path = dataclasses.replace(path, epsilons=(float(self.epsilon),), guarantees=(guarantee,))
         for name in {"guarantee_", "privacy_"} & vars(estimator).keys():
             setattr(estimator, name, guarantee)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import abc
 import collections
+import contextlib
 import dataclasses
 import functools
 import math
 import threading
+import tokenize
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -32,6 +34,7 @@ __all__ = [
     "as_blocks",
     "blocks_in_order",
     "dense_bytes",
+    "dense_rows",
     "is_by_block",
     "mapped",
     "open_rows",
@@ -159,11 +162,17 @@ class NpyBlocks(RowBlocks):
         return rows.astype(np.float64, copy=False)
 
 
+def _line(error: Exception) -> str:
+    """Return what a library says of a file, in one line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
 def _mapped_npy(path: Any, kinds: str) -> Any:
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise PrivSVMError(f"{path}: cannot be read as .npy ({error}); write it with numpy.save") from None
+    # NumPy hands the file's head to Python's own parser.
+    except (OSError, ValueError, EOFError, TypeError, OverflowError, SyntaxError, tokenize.TokenError) as error:
+        raise PrivSVMError(f"{path}: cannot be read as .npy ({_line(error)}); write it with numpy.save") from None
     if not isinstance(found, np.memmap) or found.dtype.kind not in kinds:
         raise PrivSVMError(f"{path}: holds {getattr(found, 'dtype', 'no array')}; must be one array of plain values")
     return found
@@ -192,32 +201,35 @@ class ParquetBlocks(RowBlocks):
         names: list[str] = []
         n_rows = 0
         for file in files:
-            try:
+            with _readable(file):
                 found = parquet.ParquetFile(file)
-            except (OSError, ValueError) as error:
-                raise PrivSVMError(f"{file}: cannot be read as Parquet ({error})") from None
             if names and found.schema_arrow.names != names:
                 raise PrivSVMError(f"{file}: its columns are not those of {files[0]}")
             names = found.schema_arrow.names
             _check_columns(file, found.schema_arrow, label)
-            for number in range(found.metadata.num_row_groups):
-                self._groups.append((n_rows, str(file), number))
-                n_rows += found.metadata.row_group(number).num_rows
+            with _readable(file):
+                for number in range(found.metadata.num_row_groups):
+                    self._groups.append((n_rows, str(file), number))
+                    n_rows += found.metadata.row_group(number).num_rows
             found.close()
         self._names = [name for name in names if name != label]
         super().__init__((n_rows, len(self._names)), block_rows)
         # The group that was read last: blocks and groups need not have the same ends.
         self._last: tuple[int, np.ndarray] | None = None
         if label is not None:
+            if not self._groups:
+                raise PrivSVMError(f"{files[0]}: holds no rows")
             self.labels = np.concatenate([self._columns(group, [label])[:, 0] for group in self._groups])
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_last": None}
 
     def _columns(self, group: tuple[int, str, int], names: list[str]) -> np.ndarray:
-        with _parquet().ParquetFile(group[1]) as file:
+        with _readable(group[1]), _parquet().ParquetFile(group[1]) as file:
             table = file.read_row_group(group[2], columns=names, use_threads=False)
-        columns = [table.column(name).to_numpy() for name in names]
+            columns = [table.column(name).to_numpy() for name in names]
+            if table.num_rows != file.metadata.row_group(group[2]).num_rows:
+                raise PrivSVMError(f"{group[1]}: row group {group[2]} ends too early; get the file again")
         return np.stack(columns, axis=1)
 
     def read(self, start: int, stop: int) -> np.ndarray:
@@ -234,6 +246,17 @@ class ParquetBlocks(RowBlocks):
             low, high = max(start, group[0]), min(stop, ends[index])
             rows[low - start : high - start] = part[low - group[0] : high - group[0]]
         return rows
+
+
+@contextlib.contextmanager
+def _readable(file: Any) -> Iterator[None]:
+    """Name the file in what Arrow says of one that it cannot read."""
+    import pyarrow
+
+    try:
+        yield
+    except (OSError, ValueError, KeyError, pyarrow.ArrowException, MemoryError) as error:
+        raise PrivSVMError(f"{file}: cannot be read as Parquet ({_line(error)}); get the file again") from None
 
 
 def _check_columns(file: Any, schema: Any, label: str | None) -> None:
@@ -332,6 +355,11 @@ def _taken(rows: Any, steps: tuple[Callable[[Any], Any], ...]) -> Any:
     return rows
 
 
+def _ready(rows: Any) -> Any:
+    """Rows as functions take them: dense. What steps make of rows and more than rows stays."""
+    return rows if isinstance(rows, tuple) else dense_rows(rows)
+
+
 def _pieces(start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
     size = max(1, _WORK_NUMBERS // max(width, 1) // _MULTIPLE) * _MULTIPLE
     for low in range(start, stop, size):
@@ -344,7 +372,7 @@ def _sum_of_block(
     """Sum over the rows of a block, piece by piece; `aligned` belongs to the block."""
     total = None
     for low, high in _pieces(0, rows.shape[0], width):
-        made = _taken(_checked(rows[low:high]), steps)
+        made = _ready(_taken(_checked(rows[low:high]), steps))
         total = _added(total, function(made, *(_widened(own[low:high]) for own in aligned), *arguments, start + low))
     return total
 
@@ -360,14 +388,16 @@ def _single(array: Any) -> Any:
     """Whole numbers of rows in single precision, where they are the same; other arrays as they are."""
     if isinstance(array, tuple):
         return tuple(_single(part) for part in array)
-    if array.ndim != 2:
+    if not isinstance(array, np.ndarray) or array.ndim != 2:
         return array
     single = array.astype(np.float32)
     return single if np.array_equal(single, array) else array
 
 
 def _double(array: Any) -> Any:
-    return tuple(_double(part) for part in array) if isinstance(array, tuple) else array.astype(np.float64, copy=False)
+    if isinstance(array, tuple):
+        return tuple(_double(part) for part in array)
+    return array.astype(np.float64, copy=False) if isinstance(array, np.ndarray) else array
 
 
 def _bytes(array: Any) -> int:
@@ -405,10 +435,10 @@ class RowsByBlock:
     kept_steps: int = 0
 
     @classmethod
-    def of(cls, X: Any, n_threads: int = 1) -> RowsByBlock:
-        """Rows in memory or of a source, dense piece by piece."""
+    def of(cls, X: Any, n_threads: int = 1, sparse: bool = False) -> RowsByBlock:
+        """Rows in memory or of a source, dense piece by piece; if `sparse`, sparse rows reach the steps as they are."""
         source = as_blocks(X)
-        return cls(source, source.shape, (_dense,), source.shape[1], n_threads)
+        return cls(source, source.shape, () if sparse else (dense_rows,), source.shape[1], n_threads)
 
     def then(self, step: Callable[[Any], Any], n_features: int | None = None) -> RowsByBlock:
         """Rows after one more step, with so many features; None: as many as before."""
@@ -468,7 +498,7 @@ class RowsByBlock:
             Sums that do not fit into int64 wrap around.
         """
         if self.shape[0] == 0:
-            empty = _taken(np.empty((0, self.source.shape[1])), self.steps)
+            empty = _ready(_taken(np.empty((0, self.source.shape[1])), self.steps))
             return function(empty, *(_widened(own[0:0]) for own in aligned), *arguments, 0)
         if self.source.client is not None:
             return self._by_workers(function, aligned, arguments)
@@ -486,7 +516,7 @@ class RowsByBlock:
                 made = _taken(_checked(self.source.read(low, high)), self.steps)
             else:
                 made = _taken(_double(made), self.steps[self.kept_steps :])
-            return function(made, *(_widened(own[low:high]) for own in aligned), *arguments, low)
+            return function(_ready(made), *(_widened(own[low:high]) for own in aligned), *arguments, low)
 
         pieces = list(_pieces(0, self.shape[0], self.width))
         if self.n_threads == 1 or len(pieces) == 1:
@@ -587,7 +617,8 @@ def _sum_of_rows(rows: np.ndarray, first: int) -> np.ndarray:
     return total
 
 
-def _dense(rows: Any) -> np.ndarray:
+def dense_rows(rows: Any) -> np.ndarray:
+    """Return rows as an array: sparse ones, and those that are held in a form of their own."""
     found: np.ndarray = rows if isinstance(rows, np.ndarray) else rows.toarray()
     return found
 

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from privsvm.numerics.jit import jit
 
-__all__ = ["CELLS", "LONGEST", "unit_cells", "unit_rows_on_grid"]
+__all__ = ["CELLS", "LONGEST", "unit_cells", "unit_cells_and_factors", "unit_rows_on_grid"]
 
 # Of a length of 1.
 CELLS = 2.0**20
@@ -26,15 +26,15 @@ _LARGEST_SQUARE = 2**40
 
 
 @jit()
-def _set_unit_cells(values, starts, constant, cells, constants, norms):
-    """Set cells, those of the constant feature, and norms of rows ``values[starts[i]:starts[i + 1]]``."""
+def _set_unit_cells(values, starts, constant, cells, constants, norms, factors):
+    """Set cells, those of the constant feature, norms and factors of rows ``values[starts[i]:starts[i + 1]]``."""
     for i in range(norms.shape[0]):
         first, end = starts[i], starts[i + 1]
         largest = constant
         for j in range(first, end):
             largest = max(largest, abs(values[j]))
         if largest == 0.0:
-            constants[i], norms[i] = 0.0, 0.0
+            constants[i], norms[i], factors[i] = 0.0, 0.0, 0.0
             for j in range(first, end):
                 cells[j] = 0.0
             continue
@@ -49,7 +49,7 @@ def _set_unit_cells(values, starts, constant, cells, constants, norms):
             total += scaled * scaled
         if not total < np.inf:
             # No row, whatever made it: a number that is none has no whole number either.
-            constants[i], norms[i] = 0.0, 0.0
+            constants[i], norms[i], factors[i] = 0.0, 0.0, 0.0
             for j in range(first, end):
                 cells[j] = 0.0
             continue
@@ -67,6 +67,7 @@ def _set_unit_cells(values, starts, constant, cells, constants, norms):
             if square <= _LARGEST_SQUARE:
                 break
             factor *= _SHRINK
+        factors[i, 0], factors[i, 1], factors[i, 2] = once, again, factor
 
 
 def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -90,15 +91,24 @@ def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarr
     norms : ndarray (n,)
         Norms of the rows with that feature, to a few units in the last place; at most `LONGEST`.
     """
+    return unit_cells_and_factors(X, constant)[:3]
+
+
+def unit_cells_and_factors(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """Return what `unit_cells` does, and the three numbers (n, 3) that each row is multiplied by, one after the other.
+
+    They are 0 for rows that become rows of zeros.
+    """
     sparse = scipy.sparse.issparse(X)
     values = np.require(X.data if sparse else X, dtype=np.float64, requirements=["C", "W"]).reshape(-1)
     starts = X.indptr.astype(np.int64) if sparse else np.arange(X.shape[0] + 1, dtype=np.int64) * X.shape[1]
     cells, constants, norms = np.empty(values.size), np.empty(X.shape[0]), np.empty(X.shape[0])
-    _set_unit_cells(values, starts, float(constant), cells, constants, norms)
+    factors = np.empty((X.shape[0], 3))
+    _set_unit_cells(values, starts, float(constant), cells, constants, norms, factors)
     if sparse:
         rows = scipy.sparse.csr_array((cells, X.indices, X.indptr), shape=X.shape)
-        return rows, constants, norms
-    return cells.reshape(X.shape), constants, norms
+        return rows, constants, norms, factors
+    return cells.reshape(X.shape), constants, norms, factors
 
 
 def unit_rows_on_grid(X: np.ndarray) -> np.ndarray:

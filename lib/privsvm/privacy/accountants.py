@@ -344,6 +344,8 @@ def _by_adding(parts: _Parts, delta: float, neighbours: Neighbours) -> Account:
 def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Neighbours) -> Account:
     if any(isinstance(event, NonPrivate) for event, _ in parts):
         return Account(math.inf, delta, _NOTHING)
+    if (either := _alternatives(parts)) is not None:
+        return _worst([_account(tuple(leaves(part)), delta, neighbours) for part in either])
     found = _closed_account(parts, delta, neighbours)
     exact = all(isinstance(event, (Gaussian, Laplace)) for event, _ in parts) and bool(found)
     plain = all(isinstance(event, EpsilonDelta) for event, _ in parts)
@@ -373,6 +375,17 @@ def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Nei
     return min(found, key=lambda account: account.epsilon)
 
 
+def _alternatives(parts: _Parts) -> tuple[Event, ...] | None:
+    """Return what may happen, where one of several events is all that does; else None."""
+    (event, count), *others = parts
+    return event.events if isinstance(event, OneOf) and count == 1 and not others else None
+
+
+def _worst(accounts: Sequence[Account]) -> Account:
+    """Account of one of several events: (epsilon, delta) that hold for each hold for their mixture, being linear."""
+    return max(accounts, key=lambda found: found.epsilon)
+
+
 def account(event: Event, delta: float, neighbours: Neighbours) -> Account:
     """Account for an event.
 
@@ -391,7 +404,11 @@ def account(event: Event, delta: float, neighbours: Neighbours) -> Account:
         The smallest epsilon of the accountants that know all parts: closed forms, Renyi divergences, privacy loss
         distributions. Where none knows all, budgets of parts are added. Infinite where nothing bounds it.
     """
-    return _account(tuple(leaves(event)), float(delta), neighbours)
+    try:
+        return _account(tuple(leaves(event)), float(delta), neighbours)
+    except (OverflowError, ZeroDivisionError):
+        # Of a multiplier of 1e-200, say: beyond what float64 can account for.
+        return Account(math.inf, float(delta), _NOTHING)
 
 
 def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Account:
@@ -412,6 +429,8 @@ def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Acco
     parts = leaves(event)
     if any(isinstance(part, NonPrivate) for part, _ in parts):
         return Account(math.inf, delta, _NOTHING)
+    if (either := _alternatives(parts)) is not None:
+        return _worst([verified_account(part, delta, neighbours) for part in either])
     pure = [_pure_epsilon(part, neighbours) for part, _ in parts]
     added = math.inf
     if all(epsilon is not None for epsilon in pure):

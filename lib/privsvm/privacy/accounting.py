@@ -6,6 +6,7 @@ import functools
 import importlib.metadata
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ __all__ = [
     "delta_of_minima",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "loss_distribution",
     "loss_distribution_epsilon",
     "objective_perturbation_divergence",
     "renyi_epsilon",
@@ -53,6 +55,8 @@ _ROUND_OFF_SLACK = 1e-9
 _SMALLEST_EPSILON = 1e-6
 # Calibrations overflow far above it.
 _LARGEST_EPSILON = 1e12
+# Below, float64 has few digits left for it, or for what several releases get of it.
+_SMALLEST_DELTA = 1e-300
 
 # Logarithms (base 2) of Renyi orders less 1, around the one that is best for a Gaussian release: first from afar, then
 # five times closer around the best. The conversion loses its accuracy closer to 1.
@@ -89,7 +93,7 @@ def check_budget(epsilon: float, delta: float) -> None:
     epsilon : float
         Must be at least 1e-6 (the calibration's accuracy) and at most 1e12.
     delta : float
-        Must lie strictly between 0 and 1.
+        Must be at least 1e-300 (float64's accuracy) and below 1.
 
     Raises
     ------
@@ -106,6 +110,8 @@ def check_budget(epsilon: float, delta: float) -> None:
         raise ValueError(f"epsilon={epsilon!r}: must be at most {_LARGEST_EPSILON:g}; more protects nobody")
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta!r}: must lie strictly between 0 and 1")
+    if delta < _SMALLEST_DELTA:
+        raise ValueError(f"delta={delta!r}: must be at least {_SMALLEST_DELTA:g}, the accuracy of the accountants")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -487,6 +493,20 @@ def loss_distribution_epsilon(
     group, a step draws a binomial number of rows, which are all alike in the worst case: a mixture of Gaussians (Ganesh
     2024, Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians mechanisms).
     """
+    total = loss_distribution(parts, neighbours, points, group)
+    most = max(count for event, count in [*parts, (None, 1)] if not isinstance(event, Gaussian))
+    return float(total.get_epsilon_for_delta(delta - _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)))
+
+
+def loss_distribution(
+    parts: Sequence[tuple[Event, int]], neighbours: Neighbours, points: float = _FINE_POINTS, group: int = 1
+) -> Any:
+    """Compose privacy loss distributions, rounded up; see `loss_distribution_epsilon`.
+
+    Returns
+    -------
+    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+    """
     import dp_accounting
     from dp_accounting.pld import common, privacy_loss_distribution
 
@@ -531,8 +551,7 @@ def loss_distribution_epsilon(
                 neighboring_relation=relation,
             )
         total = total.compose(part if count == 1 else part.self_compose(count))
-    most = max(count for _, count in parts)
-    return float(total.get_epsilon_for_delta(delta - _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)))
+    return total
 
 
 @functools.lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from privsvm.privacy.events import Neighbours
 
-__all__ = ["AS_GIVEN", "BROKEN", "FACTS", "HOLDS", "Facts", "fact_assumptions", "failings"]
+__all__ = ["AS_GIVEN", "BROKEN", "DROPPED", "FACTS", "HOLDS", "Facts", "fact_assumptions", "failings"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +42,10 @@ class Facts:
         The number of rows, where it is declared to be public.
     """
 
-    preparation: Literal["as given", "untouched", "declared", "prescaled", "undeclared", "columns dropped"] | None = (
-        None
-    )
+    preparation: (
+        Literal["as given", "untouched", "declared", "prescaled", "undeclared", "columns dropped", "rows dropped"]
+        | None
+    ) = None
     condensing: Literal["as given", "none", "ci", "fcm"] | None = None
     split: Literal["as given", "of the files", "every row", "label-blind", "stratified"] | None = None
     scaling: Literal["as given", "none", "declared", "training rows", "all rows"] | None = None
@@ -97,7 +98,8 @@ BROKEN: Mapping[str, Mapping[str, str]] = {
         "prescaled": "the published file was scaled by statistics of its own rows",
         "undeclared": "nobody says whether the file was scaled by statistics of its own rows (`prescaled: false` says "
         "that it was not)",
-        "columns dropped": "columns were dropped because of missing values in private rows",
+        "columns dropped": "columns are dropped where private rows have missing values",
+        "rows dropped": "rows with missing values are dropped: one missing value more changes how all rows are split",
     },
     "condensing": {
         kind: f"the rows were condensed ({kind}): one row can change many condensed rows, and no noise is set for that"
@@ -124,6 +126,9 @@ BROKEN: Mapping[str, Mapping[str, str]] = {
     },
     "solution": {"limited": "the solver stops after a given number of passes, whether or not its target is reached"},
 }
+
+# What rules for missing values drop.
+DROPPED: Mapping[str, str] = {"drop_columns": "columns dropped", "drop_rows": "rows dropped"}
 
 _SAME_NUMBER = "neighbours have the same number of rows, which is public"
 

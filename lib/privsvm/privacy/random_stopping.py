@@ -29,6 +29,9 @@ Curve = Callable[[np.ndarray], np.ndarray]
 _ORDERS = 1.0 + np.geomspace(1e-3, 1e7, 241)
 _CLOSER = np.geomspace(1 / 1.12, 1.12, 41)
 
+# Means of the number of runs are computed with a relative error below a tenth of this. It counts where they are near 1.
+_ROUND_UP = 1.0 + 1e-12
+
 
 def negative_binomial_mean(shape: float, gamma: float) -> float:
     """Mean of the number of runs.
@@ -110,7 +113,7 @@ def best_of_negative_binomial(single: Curve, orders: np.ndarray, shape: float, g
     best = float(_ORDERS[np.nanargmin(rough)]) if np.isfinite(rough).any() else 2.0
     cost = min(_least(rough), _least(shared(1.0 + (best - 1.0) * _CLOSER)))
     mean = negative_binomial_mean(shape, gamma)
-    total: np.ndarray = single(orders) + (1.0 + shape) * cost + math.log(mean) / (orders - 1.0)
+    total: np.ndarray = single(orders) + (1.0 + shape) * cost + math.log(mean * _ROUND_UP) / (orders - 1.0)
     return total
 
 
@@ -148,7 +151,7 @@ def best_of_poisson(
     As Papernot and Steinke (2022), Theorem 6, where "no run" is an outcome too; `docs/proofs/private_search.md` has the
     proof for this one.
     """
-    log_mean = math.log(parameter / -math.expm1(-parameter))
+    log_mean = math.log(parameter / -math.expm1(-parameter) * _ROUND_UP)
     cost = parameter * delta(np.log1p(1.0 / (orders - 1.0)))
     total: np.ndarray = single(orders) + cost + log_mean / (orders - 1.0)
     return total

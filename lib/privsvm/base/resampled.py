@@ -1,0 +1,120 @@
+"""Rows and labels of a sampler, handed back in what they came in, as imbalanced-learn's users expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["labels_like", "plain_labels", "rows_like", "sampler_tags"]
+
+
+def plain_labels(y: Any) -> tuple[Any, np.ndarray | None]:
+    """Read labels that may stand in a column, or as one column of 0 and 1 a class.
+
+    Parameters
+    ----------
+    y : array-like (n,), (n, 1) or (n, c)
+        Labels; (n, c) with a single 1 in each row stands for c classes.
+
+    Returns
+    -------
+    y : array-like (n,)
+        Labels; of (n, c) the numbers of the columns.
+    columns : ndarray (c,) or None
+        The numbers of the columns where `y` has several.
+
+    Raises
+    ------
+    ValueError
+        If a row of several columns has not exactly one 1 among zeros.
+    """
+    values = y if hasattr(y, "ndim") else np.asarray(y)
+    if values.ndim != 2:
+        return y, None
+    values = np.asarray(values)
+    if values.shape[1] == 1:
+        return values[:, 0], None
+    if not (((values == 0) | (values == 1)).all() and (values.sum(axis=1) == 1).all()):
+        raise ValueError("y has several columns: each row must hold one 1 among zeros")
+    return values.argmax(axis=1), np.arange(values.shape[1])
+
+
+def rows_like(given: Any, rows: Any) -> Any:
+    """Hand rows back in what they came in.
+
+    Parameters
+    ----------
+    given : array-like, sparse matrix or table (n, d)
+        The rows that were resampled.
+    rows : ndarray or CSR matrix (M, d)
+        What was made of them.
+
+    Returns
+    -------
+    list, ndarray, CSR matrix or pandas.DataFrame (M, d)
+        Single precision where all of `given` has it, otherwise double. Tables other than pandas' become arrays.
+    """
+    if isinstance(given, list):
+        return rows.tolist()
+    if type(given).__module__.partition(".")[0] == "pandas":
+        import pandas as pd
+
+        if not hasattr(rows, "toarray"):
+            return pd.DataFrame(rows, columns=given.columns)
+        return pd.DataFrame.sparse.from_spmatrix(rows, columns=given.columns)
+    return rows.astype(np.float32) if getattr(given, "dtype", None) == np.float32 else rows
+
+
+def labels_like(given: Any, labels: np.ndarray, columns: np.ndarray | None) -> Any:
+    """Hand labels back in what they came in.
+
+    Parameters
+    ----------
+    given : array-like (n,), (n, 1) or (n, c)
+        The labels that were resampled.
+    labels : ndarray (M,)
+        What was made of them.
+    columns : ndarray (c,) or None
+        As `plain_labels` returned it.
+
+    Returns
+    -------
+    list, ndarray, pandas.Series or pandas.DataFrame
+    """
+    values: np.ndarray = labels
+    if columns is not None:
+        values = (labels[:, None] == columns).astype(np.asarray(given).dtype)
+    if isinstance(given, list):
+        return values.tolist()
+    if type(given).__module__.partition(".")[0] == "pandas":
+        import pandas as pd
+
+        if given.ndim == 1:
+            return pd.Series(values, name=given.name, dtype=given.dtype)
+        return pd.DataFrame(values, columns=given.columns)
+    return values
+
+
+def sampler_tags(tags: Any) -> Any:
+    """Add to scikit-learn's tags of an estimator what imbalanced-learn asks of a sampler: it reads tables."""
+    # Made here, since scikit-learn's own classes of tags take no further fields, and are imported late.
+    from dataclasses import dataclass, field, fields
+
+    from sklearn.utils import InputTags, Tags
+
+    @dataclass
+    class SamplerTags:
+        sample_indices: bool = False
+
+    @dataclass
+    class SamplerInputTags(InputTags):  # type: ignore[misc]
+        dataframe: bool = True
+
+    @dataclass
+    class TagsOfSampler(Tags):  # type: ignore[misc]
+        sampler_tags: SamplerTags = field(default_factory=SamplerTags)
+
+    values = {each.name: getattr(tags, each.name) for each in fields(tags)}
+    known = {each.name: getattr(tags.input_tags, each.name) for each in fields(tags.input_tags)}
+    return TagsOfSampler(**{**values, "estimator_type": "sampler", "input_tags": SamplerInputTags(**known)})
