@@ -7,7 +7,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.solvers.kernel_rows import KernelRows, RowStore, kernel_expansion
+from privsvm.solvers.kernel_rows import KernelRows, kernel_expansion
 from privsvm.solvers.kernels import KERNELS, kernel_matrix
 
 PARAMETERS = {"gamma": 0.3, "degree": 3, "coef0": 0.5}
@@ -44,32 +44,6 @@ def test_products_are_those_of_the_kernel_matrix(kernel, kind, dtype, error):
     assert np.allclose(gram, exact[np.ix_(index[:90], index[:90])], rtol=0, atol=size * error)
     assert np.array_equal(gram, gram.T) or kind != "dense"
     assert np.allclose(rows.diagonal(), np.diag(exact), rtol=0, atol=size * error)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_a_store_gives_the_same_and_computes_rows_once(kernel, monkeypatch):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(200, 80))
-    rows = KernelRows(X, kernel, gamma=0.02, degree=2, coef0=1.0, dtype=np.float64)
-    store = RowStore(rows, 1e9)
-    assert store.holds_all
-    computed = []
-    fill = KernelRows.fill
-    monkeypatch.setattr(
-        KernelRows, "fill", lambda self, out, index: (computed.append(len(index)), fill(self, out, index))
-    )
-    for _ in range(3):
-        index, coef = rng.permutation(200)[:60], rng.normal(size=60)
-        values, expected = np.zeros(200), np.zeros(200)
-        store.subtract_expansion(values, index, coef)
-        rows.subtract_expansion(expected, rows.take(index), coef)
-        assert np.allclose(values, expected, atol=1e-10)
-    assert sum(computed) <= 200
-    # Without memory it computes anew.
-    values, expected = np.zeros(200), np.zeros(200)
-    RowStore(rows, 0).subtract_expansion(values, index, coef)
-    rows.subtract_expansion(expected, rows.take(index), coef)
-    assert np.array_equal(values, expected)
 
 
 def test_threads_change_nothing():

@@ -1,5 +1,7 @@
 """All pairs of classes in one call: feasible, optimal to tol by values from scratch, and the same with more threads."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -16,6 +18,14 @@ def rows_of_classes(n, d, n_classes, seed=0):
     codes = rng.integers(0, n_classes, n)
     X = rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(n_classes, d))[codes]
     return X, codes
+
+
+def pairs_of(codes, n_classes):
+    """Two classes, the rows of both in the order of the pair's problem, and their signs, in the columns' order."""
+    order = np.argsort(codes, kind="stable")
+    for first, second in itertools.combinations(range(n_classes), 2):
+        index = np.concatenate([order[codes[order] == first], order[codes[order] == second]])
+        yield first, second, index, np.where(codes[index] == first, 1.0, -1.0)
 
 
 @pytest.mark.parametrize(
@@ -38,21 +48,15 @@ def test_every_pair_is_optimal(n, d, C, kernel, sparse):
     rows = scipy.sparse.csr_array(X) if sparse else X
     found = solve_pairs(rows, codes, 3, upper, tol=1e-3, **parameters)
     assert found.converged.all()
-    order = np.argsort(codes, kind="stable")
-    column = 0
-    for first in range(3):
-        for second in range(first + 1, 3):
-            index = np.concatenate([order[codes[order] == first], order[codes[order] == second]])
-            y = np.where(codes[index] == first, 1.0, -1.0)
-            beta = found.variables(first, second)
-            alpha = y * beta
-            assert (alpha >= 0).all()
-            assert (alpha <= upper[index]).all()
-            assert abs(beta.sum()) <= 1e-9 * upper.sum()
-            gradient = y * (kernel_matrix(X[index], X[index], **parameters) @ beta) - 1.0
-            assert optimality_gap(alpha, gradient, y, upper[index]) <= 1.2e-3
-            assert found.objective[column] == pytest.approx(alpha @ (gradient - 1.0) / 2.0, rel=1e-5)
-            column += 1
+    for column, (first, second, index, y) in enumerate(pairs_of(codes, 3)):
+        beta = found.variables(first, second)
+        alpha = y * beta
+        assert (alpha >= 0).all()
+        assert (alpha <= upper[index]).all()
+        assert abs(beta.sum()) <= 1e-9 * upper.sum()
+        gradient = y * (kernel_matrix(X[index], X[index], **parameters) @ beta) - 1.0
+        assert optimality_gap(alpha, gradient, y, upper[index]) <= 1.2e-3
+        assert found.objective[column] == pytest.approx(alpha @ (gradient - 1.0) / 2.0, rel=1e-5)
 
 
 def test_threads_change_no_bit():
@@ -81,3 +85,29 @@ def test_hard_pairs_are_handed_on(monkeypatch):
     assert all(start is not None and start.any() for start in starts)
     assert found.converged.all()
     assert found.objective == pytest.approx(whole.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "gamma", "C", "tol"), [("rbf", 300.0, 50.0, 1e-3), ("linear", 1.0, 100.0, 1e-3), ("rbf", 0.2, 5.0, 1e-6)]
+)
+@pytest.mark.parametrize("n", [250, 1300])
+def test_where_single_precision_is_not_enough_pairs_have_double(monkeypatch, kernel, gamma, C, tol, n):
+    """Rows of large distances, large bounds, small tolerances: no pair is left to the solver for hard ones."""
+    X, codes = rows_of_classes(n, 6, 4)
+    X[np.random.default_rng(5).random(n) < 0.6] = 0.0
+    X[:3] *= 30.0
+    handed_on = []
+    solve = one_vs_one.solve_prepared
+    monkeypatch.setattr(
+        one_vs_one, "solve_prepared", lambda *rest, **more: (handed_on.append(1), solve(*rest, **more))[1]
+    )
+    monkeypatch.setattr(pair_smo, "_LEAST_STEPS", 10**6)
+    upper = np.full(n, C)
+    found = solve_pairs(X, codes, 4, upper, kernel=kernel, gamma=gamma, tol=tol)
+    assert not handed_on
+    assert found.converged.all()
+    for column, (first, second, index, y) in enumerate(pairs_of(codes, 4)):
+        beta = found.variables(first, second)
+        gradient = y * (kernel_matrix(X[index], X[index], kernel, gamma) @ beta) - 1.0
+        assert optimality_gap(y * beta, gradient, y, upper[index]) <= tol + 1e-9 * C * np.abs(X).max() ** 2
+        assert found.objective[column] == pytest.approx(y * beta @ (gradient - 1.0) / 2.0, rel=1e-7)

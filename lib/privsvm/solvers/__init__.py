@@ -15,7 +15,7 @@ __all__ = ["JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "full_name", "
 JIT_GROUPS = {
     "gradient": ("noisy_gradient",),
     "noise": ("numerics.rounded_normals", "numerics.exact_draws"),
-    "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "block_smo", "pair_smo"),
+    "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "row_store", "block_smo", "pair_smo"),
     "linear_svm": ("crammer_singer", "hinge"),
     "condense": ("condense",),
     "row_features": ("row_features",),
@@ -32,13 +32,16 @@ MARKER = "warm"
 # Modules with jit functions of their own for sparse rows: their ``warm_up(sparse=True)`` compiles those.
 _SPARSE_MODULES = ("kernel_rows", "crammer_singer", "hinge")
 
+# Modules with variants for rows that need double precision: their ``warm_up(precise=True)`` compiles those.
+_PRECISE_MODULES = ("kernel_rows", "row_store", "block_smo", "pair_smo")
+
 
 def full_name(name: str) -> str:
     """Full name of a module of `JIT_MODULES`."""
     return f"privsvm.{name}" if "." in name else f"{__name__}.{name}"
 
 
-def warm_up(group: str, sparse: bool = False) -> None:
+def warm_up(group: str, sparse: bool = False, precise: bool = False) -> None:
     """Compile the jit functions of a group for the argument types that the library mostly calls them with.
 
     Parameters
@@ -47,12 +50,18 @@ def warm_up(group: str, sparse: bool = False) -> None:
         Key of `JIT_GROUPS`.
     sparse : bool, default=False
         Also for sparse rows.
+    precise : bool, default=False
+        Also for rows and bounds that need double precision where single is the default.
     """
     for name in JIT_GROUPS[group]:
         module = importlib.import_module(full_name(name))
         module.warm_up()
         if sparse and name in _SPARSE_MODULES:
             module.warm_up(sparse=True)
+        if precise and name in _PRECISE_MODULES:
+            module.warm_up(precise=True)
+            if sparse and name in _SPARSE_MODULES:
+                module.warm_up(sparse=True, precise=True)
 
 
 def compile_once(*modules: str, sparse: bool = False) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privsvm.numerics.centred_cells import CentredCells
 from privsvm.numerics.exact_draws import sample_block
 from privsvm.numerics.noise_source import NO_TAPE, NoiseSource, as_source
 from privsvm.numerics.rounded_normals import open_rounded_stream
@@ -56,9 +57,8 @@ class _Setup(NamedTuple):
     last: int
 
 
-def _prepared(rows: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    cells, constants, norms = unit_cells(rows, scale)
-    return cells, constants, norms
+def _prepared(rows: Any, scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
+    return rows.unit(scale) if isinstance(rows, CentredCells) else unit_cells(rows, scale)
 
 
 def _stored(cells: np.ndarray, constants: np.ndarray, norms: np.ndarray, codes: np.ndarray) -> StoredRows:
@@ -79,16 +79,21 @@ def _drawn(setup: _Setup, step: int, first: int, n_rows: int) -> np.ndarray:
 
 
 def _gradients_of_block(
-    prepared: tuple[np.ndarray, np.ndarray, np.ndarray], codes: np.ndarray, setup: _Setup, weights: np.ndarray,
+    prepared: tuple[Any, np.ndarray, np.ndarray], codes: np.ndarray, setup: _Setup, weights: np.ndarray,
     step: int, first: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Sum of clipped gradients, without what follows from it, and the regulariser's part in them."""
-    rows, (layout, objective) = _stored(*prepared, codes), setup[:2]
+    layout, objective = setup[:2]
     n_rows, size = codes.shape[0], weights.shape[0]
     batch = _drawn(setup, step, first, n_rows)
     totals, share = np.zeros(size, dtype=np.int64), np.zeros(2, dtype=np.int64)
     if batch.size == 0:
         return totals, share
+    if isinstance(prepared[0], CentredCells):
+        # Only what is drawn becomes dense.
+        cells, constants, norms = prepared if setup.all else (part[batch] for part in prepared)
+        prepared, codes, batch = (cells.toarray(), constants, norms), codes[batch], np.arange(batch.size)
+    rows = _stored(*prepared, codes)
     worked, out = np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
     scale, reduced, regulariser = weight_scale(weights), is_reduced(rows, objective), np.zeros(size)
     part = (0, layout.n_features)
@@ -100,7 +105,7 @@ def _gradients_of_block(
     team, scratch = (1, np.empty(0, dtype=np.int64)), scratch_memory(layout.n_vectors)
     add_batch(
         0, team, rows, batch, batch[:0], worked, layout, objective, view, scratch,
-        blocks_of_one(n_rows, layout.n_vectors), part, out, share, totals,
+        blocks_of_one(batch.size, layout.n_vectors), part, out, share, totals,
     )  # fmt: skip
     return totals, share
 

@@ -20,13 +20,15 @@ from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.numerics.vector_math import FAST_MATH, maximum
 from privsvm.solvers.c_svc import CSVCSolution, rho_from_gradient
-from privsvm.solvers.kernel_rows import KernelRows, RowStore
+from privsvm.solvers.kernel_rows import KernelRows
+from privsvm.solvers.row_store import RowStore, worth_storing
 
 __all__ = ["extremes", "single_is_enough", "solve_block_smo", "solve_prepared"]
 
-# Smallest working set, for rows of few features: of more, a kernel matrix costs more. A problem of this share of it is
-# solved as one.
+# Smallest working set, for rows of few features: of more, a kernel matrix costs more, unless kernel rows are stored,
+# when a larger set costs little more and saves others. A problem of this share of it is solved as one.
 _WORKING_SET = 640
+_STORED_SET = 2048
 _SMALL_SHARE = 0.75
 
 # No memory limit makes a working set smaller than this (half a megabyte): small ones converge slowly.
@@ -41,6 +43,10 @@ _INNER_SHARE = 0.05
 
 # Steps a little longer than the optimal one need fewer iterations on hard problems, and cost nothing on easy ones.
 _STEP = 1.1
+
+# Kernel values that cost this many times what they would for one feature are worth more than the steps that samples
+# save: the solver starts from zero, and computes the rows of variables that move.
+_COSTLY = 6.0
 
 # Each sample is this many times smaller than the next, and is solved to this tolerance.
 _SAMPLE_RATIO = 4
@@ -255,11 +261,12 @@ class _Problem:
 class _Optimiser:
     """What the levels of one solve share: memory, limits and counts."""
 
-    def __init__(self, tol: float, shrinking: bool, cache_bytes: float, max_iter: int, product_cost: float):
+    def __init__(self, tol: float, shrinking: bool, cache_bytes: float, max_iter: int, rows: KernelRows):
         self.tol, self.shrinking, self.cache_bytes, self.max_iter = tol, shrinking, cache_bytes, max_iter
         self.dtype = np.dtype(np.float32 if tol >= _SINGLE_TOLERANCE else np.float64)
         self.n_iter = 0
-        self.smallest_set = max(64, int(_WORKING_SET / np.sqrt(product_cost)))
+        stored = worth_storing(rows)
+        self.smallest_set = _STORED_SET if stored else max(64, int(_WORKING_SET / np.sqrt(rows.product_cost)))
         self.small = int(_SMALL_SHARE * self.smallest_set)
         self._buffer = np.empty(0, dtype=self.dtype)
 
@@ -267,11 +274,10 @@ class _Optimiser:
         self.dtype = np.dtype(np.float64)
         self._buffer = np.empty(0, dtype=self.dtype)
 
-    def gram(self, rows: KernelRows) -> np.ndarray:
-        size = rows.n_rows**2
-        if self._buffer.size < size:
-            self._buffer = np.empty(size, dtype=self.dtype)
-        return rows.gram(self._buffer)
+    def gram(self, store: RowStore, chosen: np.ndarray, rows: KernelRows) -> np.ndarray:
+        if self._buffer.size < chosen.size**2:
+            self._buffer = np.empty(chosen.size**2, dtype=self.dtype)
+        return store.gram(chosen, rows, self._buffer)
 
     def working_set(self, problem: _Problem) -> tuple[np.ndarray, float]:
         """Choose variables: free ones, then those that violate optimality most on either side; with the gap."""
@@ -313,6 +319,8 @@ class _Optimiser:
                     return bool(gap <= tol)
                 problem.beta[active], problem.values[active] = part.beta, part.values
                 _bring_back(problem, aside)
+                if part is not problem:
+                    problem.store = part.store.emptied(problem.rows)
                 active, part, smallest = None, problem, np.inf
                 m, M = problem.extremes()
                 full_gap, returns = (m - M, 0) if m - M < 0.9 * full_gap else (full_gap, returns + 1)
@@ -326,7 +334,9 @@ class _Optimiser:
                         active = np.arange(part.values.size)
                     problem.beta[active], problem.values[active] = part.beta, part.values
                     aside.append((np.delete(active, kept), problem.beta.copy()))
+                    store = part.store
                     active, part = active[kept], part.take(kept)
+                    part.store = store.narrowed(part.rows, kept)
 
     def _improve(self, part: _Problem, chosen: np.ndarray, tol: float) -> int:
         """Solve one working set and bring the values of all rows in play up to date."""
@@ -337,7 +347,7 @@ class _Optimiser:
         limit = 100 * chosen.size + 100_000
         if self.max_iter >= 0:
             limit = min(limit, self.max_iter - self.n_iter)
-        gram = self.gram(work.rows)
+        gram = self.gram(part.store, chosen, work.rows)
         n_iter = _solve_working_set(gram, diagonal, work.beta, work.lower, work.upper, values, tol, limit)
         self.n_iter += n_iter
         change = work.beta - before
@@ -496,13 +506,13 @@ def solve_prepared(
             "a smaller C, gamma, degree or coef0"
         )
     # Half for the working set, half for stored rows.
-    optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, max_iter, rows.product_cost)
+    optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, max_iter, rows)
     lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
     problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, optimiser.cache_bytes))
     if start is not None:
         problem.beta[:] = y * start
         _refresh(problem, y)
-    elif max_iter < 0:
+    elif max_iter < 0 and rows.product_cost < _COSTLY:
         _start_from_samples(problem, y, optimiser)
     converged = optimiser.optimise(problem, tol)
     if not converged and optimiser.dtype == np.float32 and not 0 <= max_iter <= optimiser.n_iter:
@@ -586,6 +596,10 @@ def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser)
         solved, previous = level, sample
 
 
-def warm_up() -> None:
-    """Compile the inner level for the precision of the default tolerance."""
-    solve_block_smo(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), np.ones(2), kernel="linear", tol=1e-3)
+def warm_up(precise: bool = False) -> None:
+    """Compile the inner level for the precision of the default tolerance, or for double, and the choice of sets."""
+    tol = 0.1 * _SINGLE_TOLERANCE if precise else 1e-3
+    solve_block_smo(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), np.ones(2), kernel="linear", tol=tol)
+    zeros, ones = np.zeros(2), np.ones(2)
+    _candidates(zeros, zeros, zeros, ones, 0.0, 0.0)
+    _in_play(zeros, zeros, zeros, ones, 0.0, 0.0)

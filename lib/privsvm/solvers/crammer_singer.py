@@ -135,13 +135,15 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
     The row's own class comes first in `scores` and `block`, then the rivals that may matter.
     """
     # Gradient of the dual with the row's own contribution taken out, but for the margin of the rivals.
-    origin, origin_margin = scores[0] - squared_norm * block[0], 0.0
-    largest = origin
-    work[0] = origin
+    work[0] = scores[0] - squared_norm * block[0]
+    origin = -np.inf
     for m in range(1, count):
         work[m] = scores[m] - squared_norm * block[m]
-        if work[m] + 1.0 > largest:
-            origin, origin_margin, largest = work[m], 1.0, work[m] + 1.0
+        # Without the margin, beside which tiny differences are lost.
+        origin = max(origin, work[m])
+    origin_margin = 1.0
+    if work[0] >= origin + 1.0:
+        origin, origin_margin = work[0], 0.0
     # Only differences count. Beside a row of tiny norm the margin would swallow all their digits, so the largest
     # entry is the origin.
     for m in range(count):

@@ -146,8 +146,13 @@ class GramRows(KernelRows):
         self._index = None
 
     @property
+    def storable(self) -> bool:
+        """False: all values are in memory already."""
+        return False
+
+    @property
     def dense(self) -> bool:
-        """False: there is nothing that a store of rows could add."""
+        """False: there are no features to multiply."""
         return False
 
     def take(self, index: np.ndarray) -> Self:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.numerics.noise_source import NoiseSource, Stated
-from privsvm.numerics.row_blocks import is_by_block, mapped
+from privsvm.numerics.row_blocks import dense_rows, is_by_block, mapped
 from privsvm.numerics.unit_cells import CELLS
 
 __all__ = ["GRADIENT_BITS", "HuberDescent", "descend", "exact_product", "gradient_cells", "step_lengths"]
@@ -107,7 +107,7 @@ def exact_product(cells: Any, matrix: np.ndarray) -> Any:
     if is_by_block(cells):
         return mapped(cells, exact_product, matrix, n_features=matrix.shape[1])
     whole, unit = _rounded(matrix)
-    product: np.ndarray = cells @ whole
+    product: np.ndarray = dense_rows(cells) @ whole
     product *= unit / CELLS
     return product
 

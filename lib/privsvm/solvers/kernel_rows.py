@@ -18,11 +18,14 @@ from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, set_kernel_values
 
-__all__ = ["KernelRows", "RowStore", "count_votes", "kernel_expansion", "sum_pairs"]
+__all__ = ["KernelRows", "count_votes", "kernel_expansion", "sum_pairs"]
 
-# Rows of a block, and columns of it: a float32 block of 64 KB. Threads get whole blocks, so that results do not
-# depend on how many there are.
-_BLOCK_ROWS = 32
+# Rows of a block, and columns of it: a float32 block of 256 KB, half of a usual second-level cache; of fewer rows the
+# product of wide ones is slower (measured: 13 ns a value for 32 rows of 300 features, 8.7 ns for 128). Threads get
+# whole blocks, so that results do not depend on how many there are. Expansions at new rows, in float64, keep to fewer:
+# with others the recorded predictions of the methods would change in their last digits.
+_BLOCK_ROWS = 128
+_NEW_ROWS = 32
 _BLOCK_COLUMNS = 512
 
 # A sparse product costs per nonzero about this many times what a dense one costs per number (measured).
@@ -31,8 +34,11 @@ _SPARSE_COST = 3.0
 # A product of this many features costs what the rest of a kernel value does (measured).
 _COST_FEATURES = 24.0
 
-# Where a kernel value costs this many times what it would for one feature, whole rows of them are worth keeping.
-_STORED_COST = 3.0
+# Columns that are copied together: one cache line of float32.
+_TILE = 16
+
+# Rows of kernel values that are computed together: a float32 block of half a megabyte.
+_FILLED_ROWS = 256
 
 # Bytes of the dense block that a sparse product multiplies with.
 _SPARSE_BLOCK_BYTES = 4_000_000
@@ -62,10 +68,10 @@ def _subtract(values, products, kind, row_norms, other_norms, coef):
 
 
 @jit()
-def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, degree, first, last):
-    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
-    for start in range(first, last, _BLOCK_ROWS):
-        stop = min(start + _BLOCK_ROWS, last)
+def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, degree, n_block, first, last):
+    products = np.empty((n_block, other.shape[1]), data.dtype)
+    for start in range(first, last, n_block):
+        stop = min(start + n_block, last)
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
         if kind > RBF:
@@ -74,31 +80,25 @@ def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, 
 
 
 @jit()
-def _rows_dense(data, norms, others, other_norms, out, kind, coef0, degree):
-    """Kernel values of a few scaled rows with all rows, (m, n)."""
+def _rows_dense(data, norms, others, other_norms, out, slots, kind, coef0, degree, first, last):
+    """Kernel values of a few scaled rows with the rows from `first` to `last`, into the rows `slots` of `out`."""
     memory = np.empty(others.shape[0] * _BLOCK_COLUMNS, data.dtype)
-    for start in range(0, data.shape[0], _BLOCK_COLUMNS):
-        stop = min(start + _BLOCK_COLUMNS, data.shape[0])
+    for start in range(first, last, _BLOCK_COLUMNS):
+        stop = min(start + _BLOCK_COLUMNS, last)
         block = memory[: others.shape[0] * (stop - start)].reshape(others.shape[0], stop - start)
         np.dot(others, data[start:stop].T, block)
-        set_kernel_values(block, out, 0, start, kind, other_norms, norms[start:stop], coef0, degree)
-
-
-@jit(fastmath=FAST_MATH)
-def _subtract_stored(values, stored, slots, coef):
-    """``values -= sum_i coef_i stored[slots_i]``."""
-    for k in range(slots.shape[0]):
-        row, weight = stored[slots[k]], coef[k]
-        for t in range(values.shape[0]):
-            values[t] -= weight * row[t]
+        set_kernel_values(block, block, 0, 0, kind, other_norms, norms[start:stop], coef0, degree)
+        for i in range(others.shape[0]):
+            out[slots[i], start:stop] = block[i]
 
 
 @jit_step()
 def _mirror(out, start, stop):
-    """Copy a block of rows of a symmetric matrix to the columns above it."""
-    for t in range(start, stop):
-        for i in range(t):
-            out[i, t] = out[t, i]
+    """Copy a block of rows of a symmetric matrix to the columns above it, by tiles that stay in the nearest cache."""
+    for begin in range(0, stop, _TILE):
+        for i in range(begin, min(begin + _TILE, stop)):
+            for t in range(max(start, i + 1), stop):
+                out[i, t] = out[t, i]
 
 
 @jit()
@@ -145,6 +145,22 @@ def _subtract_sparse(
 
 
 @jit()
+def _rows_sparse(
+    data, indices, indptr, norms, column_of, other, other_norms, out, slots, kind, coef0, degree, first, last
+):  # fmt: skip
+    """Kernel values of a few rows with the CSR rows from `first` to `last`, into the rows `slots` of `out`."""
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
+    for start in range(first, last, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, last)
+        block = products[: stop - start]
+        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
+        for i in range(other.shape[1]):
+            for t in range(start, stop):
+                out[slots[i], t] = block[t - start, i]
+
+
+@jit()
 def _gram_sparse(
     data, indices, indptr, norms, column_of, other, other_norms, out, first_column, kind, coef0, degree
 ):  # fmt: skip
@@ -161,9 +177,9 @@ def _gram_sparse(
 @jit()
 def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
     """Add kernel expansions to `out`."""
-    products, all_sums = np.empty((_BLOCK_ROWS, other.shape[1])), np.empty((_BLOCK_ROWS, coef.shape[1]))
-    for start in range(0, data.shape[0], _BLOCK_ROWS):
-        stop = min(start + _BLOCK_ROWS, data.shape[0])
+    products, all_sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
+    for start in range(0, data.shape[0], _NEW_ROWS):
+        stop = min(start + _NEW_ROWS, data.shape[0])
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
         set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
@@ -235,7 +251,7 @@ def kernel_expansion(
     if kind == LINEAR:
         return np.asarray(X @ (Z.T @ coef))
     # Whole blocks of rows, of which every thread has some.
-    part = -(-X.shape[0] // (n_threads * _BLOCK_ROWS)) * _BLOCK_ROWS
+    part = -(-X.shape[0] // (n_threads * _NEW_ROWS)) * _NEW_ROWS
     if n_threads > 1 and X.shape[0] * Z.shape[0] >= _PARALLEL_VALUES and part < X.shape[0]:
         settings = (Z, coef, kernel, gamma, degree, coef0)
         with thread_pool(n_threads) as pool:
@@ -253,7 +269,7 @@ def kernel_expansion(
     # Distances do not change, and shorter rows lose less to cancellation.
     origin = Z.mean(axis=0) if kind == RBF else np.zeros(Z.shape[1])
     # Rows are spread out, or moved, a few at a time.
-    step = max(_BLOCK_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
+    step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
     tail = (kind, float(coef0), int(degree))
     with one_blas_thread():
         for first in range(0, X.shape[0], step):
@@ -268,7 +284,7 @@ def kernel_expansion(
                 if coef.shape[1] == 1:
                     # One sum needs no block of kernel values.
                     values = out[first : first + step, 0]
-                    _subtract_dense(rows, own, values, other, norms, -weights[:, 0], *tail, 0, rows.shape[0])
+                    _subtract_dense(rows, own, values, other, norms, -weights[:, 0], *tail, _NEW_ROWS, 0, rows.shape[0])
                 else:
                     _expand(rows, own, other, norms, weights, *tail, out[first : first + step])
     return out
@@ -346,7 +362,10 @@ class KernelRows:
         with np.errstate(over="ignore"):
             if sparse:
                 X = scipy.sparse.csr_array(X)
-                self._csr = scipy.sparse.csr_array((X.data.astype(self.dtype), X.indices, X.indptr), shape=X.shape)
+                # Short indices where they suffice: long ones would be compiled for anew.
+                index = np.int32 if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max else np.int64
+                parts = X.data.astype(self.dtype), X.indices.astype(index), X.indptr.astype(index)
+                self._csr = scipy.sparse.csr_array(parts, shape=X.shape)
             else:
                 self._dense = np.ascontiguousarray(X, dtype=self.dtype)
         self.finite = bool(np.isfinite(self._norms).all() and np.isfinite(self.largest_error))
@@ -440,11 +459,17 @@ class KernelRows:
             norms = others._norms[start:stop]
             tail = (norms, coef[start:stop], self.kind, self.coef0, self.degree)
             if self._csr is None:
-                self._run(_subtract_dense, (self._dense, self._norms, values, other, *tail), stop - start)
+                arguments = (self._dense, self._norms, values, other, *tail, _BLOCK_ROWS)
+                self._run(_subtract_dense, arguments, stop - start)
             else:
                 csr = self._csr
                 head = (csr.data, csr.indices, csr.indptr, self._norms, values, column_of, other)
                 self._run(_subtract_sparse, (*head, *tail), stop - start)
+
+    @property
+    def storable(self) -> bool:
+        """Whether kernel values may be kept by whole rows; see `fill`."""
+        return True
 
     @property
     def dense(self) -> bool:
@@ -467,18 +492,41 @@ class KernelRows:
         """What products of two rows are multiplied by before they become kernel values."""
         return self._factor
 
-    def fill(self, out: np.ndarray, index: np.ndarray) -> None:
-        """Write whole rows of the kernel matrix of dense rows, (m, n), for row numbers (m,)."""
-        scaled = self.dtype.type(self._factor) * self._dense[index]
-        _rows_dense(self._dense, self._norms, scaled, self._norms[index], out, self.kind, self.coef0, self.degree)
+    def fill(self, out: np.ndarray, slots: np.ndarray, index: np.ndarray) -> None:
+        """Write whole rows of the kernel matrix.
 
-    def _run(self, task, arguments: tuple, n_columns: int) -> None:
-        """Run a block task over all rows, on several threads where that pays."""
+        Parameters
+        ----------
+        out : ndarray (any, n)
+            Gets them.
+        slots : ndarray of int (m,)
+            Where in `out` each goes.
+        index : ndarray of int (m,)
+            Which rows.
+        """
+        tail: tuple[Any, ...] = (self.kind, self.coef0, self.degree)
+        head: tuple[Any, ...]
+        if self._csr is None:
+            # A few rows at a time, so that their products stay in the processor's cache.
+            for start in range(0, len(index), _FILLED_ROWS):
+                some = index[start : start + _FILLED_ROWS]
+                scaled = self.dtype.type(self._factor) * self._dense[some]
+                head = (self._dense, self._norms, scaled, self._norms[some], out, slots[start : start + _FILLED_ROWS])
+                self._run(_rows_dense, (*head, *tail), len(some), _BLOCK_COLUMNS)
+            return
+        others, csr = self.take(index), self._csr
+        for start, stop in others._column_blocks():
+            other, column_of = others._scaled_columns(slice(start, stop))
+            head = (csr.data, csr.indices, csr.indptr, self._norms, column_of, other, others._norms[start:stop])
+            self._run(_rows_sparse, (*head, out, slots[start:stop], *tail), stop - start)
+
+    def _run(self, task, arguments: tuple, n_columns: int, granule: int = _BLOCK_ROWS) -> None:
+        """Run a block task over all rows, on several threads where that pays: whole blocks of `granule` rows each."""
         if self.pool is None or self.n_rows * n_columns < _PARALLEL_VALUES:
             task(*arguments, 0, self.n_rows)
             return
-        blocks = -(-self.n_rows // _BLOCK_ROWS)
-        bounds = [min(k * blocks // self.n_threads * _BLOCK_ROWS, self.n_rows) for k in range(self.n_threads + 1)]
+        blocks = -(-self.n_rows // granule)
+        bounds = [min(k * blocks // self.n_threads * granule, self.n_rows) for k in range(self.n_threads + 1)]
         bounds[-1] = self.n_rows
         jobs = [self.pool.submit(task, *arguments, *bounds[k : k + 2]) for k in range(self.n_threads)]
         for job in jobs:
@@ -508,62 +556,13 @@ class KernelRows:
         return other, column_of
 
 
-class RowStore:
-    """Whole rows of the kernel matrix, kept for the next time within a budget of memory.
-
-    Parameters
-    ----------
-    rows : KernelRows (n)
-        The rows.
-    budget : float
-        Bytes for kernel values.
-    """
-
-    def __init__(self, rows: KernelRows, budget: float):
-        self._rows = rows
-        # Computing a value of few features again costs no more than reading it from memory.
-        worth = rows.dense and rows.product_cost >= _STORED_COST and rows.kind != LINEAR
-        self._capacity = min(rows.n_rows, int(budget / (rows.n_rows * rows.dtype.itemsize))) if worth else 0
-        self._slot_of = np.full(rows.n_rows if worth else 0, -1)
-        self._stored = np.empty((self._capacity, rows.n_rows), dtype=rows.dtype)
-        self._used = 0
-
-    @property
-    def holds_all(self) -> bool:
-        """Whether every row has a place, so that none is ever computed twice."""
-        return 0 < self._capacity == self._rows.n_rows
-
-    def subtract_expansion(self, values: np.ndarray, index: np.ndarray, coef: np.ndarray) -> None:
-        """Subtract an expansion over some of the rows themselves; see `KernelRows.subtract_expansion`.
-
-        Parameters
-        ----------
-        values : ndarray (n,) of float64
-            Changed in place.
-        index : ndarray of int (m,)
-            Which rows.
-        coef : ndarray (m,)
-            Their coefficients.
-        """
-        if self._capacity:
-            missing = index[self._slot_of[index] < 0]
-            if self._used + missing.size <= self._capacity:
-                slots = np.arange(self._used, self._used + missing.size)
-                self._rows.fill(self._stored[self._used : self._used + missing.size], missing)
-                self._slot_of[missing] = slots
-                self._used += missing.size
-                _subtract_stored(values, self._stored, self._slot_of[index], coef)
-                return
-        self._rows.subtract_expansion(values, self._rows.take(index), coef)
-
-
 def _mostly_zeros(X: np.ndarray) -> bool:
     """Whether a sparse product of these dense rows is cheaper, judged by a sample of them."""
     sample = X[:: max(1, X.shape[0] // 1000)]
     return bool(np.count_nonzero(sample) * _SPARSE_COST < sample.size)
 
 
-def warm_up(sparse: bool = False) -> None:
+def warm_up(sparse: bool = False, precise: bool = False) -> None:
     """Compile predictions, and kernel values of dense rows, or of sparse ones, in single precision, the default."""
     for n_sums in (1, 2):
         kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), "rbf")
@@ -571,8 +570,9 @@ def warm_up(sparse: bool = False) -> None:
     count_votes(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 3)))
     eye = np.eye(8)
     rows = KernelRows(scipy.sparse.csr_array(eye) if sparse else np.ones((8, 8)) + eye, "poly")
-    rows.gram(np.empty(64, np.float32))
+    rows = rows.in_double() if precise else rows
+    # Working sets have single precision even where the rows need double.
+    for kind in (np.float32, np.float64) if precise else (np.float32,):
+        rows.gram(np.empty(64, kind))
+        rows.fill(np.empty((2, 8), kind), np.arange(2), np.arange(2))
     rows.subtract_expansion(np.zeros(8), rows, np.ones(8))
-    if rows.dense:
-        rows.product_cost = _STORED_COST
-        RowStore(rows, 1e3).subtract_expansion(np.zeros(8), np.arange(2), np.ones(2))

@@ -1,9 +1,9 @@
 """The C-SVC duals of many pairs of classes in one compiled call: for pairs of some hundred to a few thousand rows.
 
 The rows are sorted by class. A pair needs no setting up: its kernel rows are computed when a step asks for them, and
-the memory for them serves one pair after the other. Kernel values have single precision, as in LIBSVM, and the gap at
-which a pair stops is that of values in double precision. A pair that takes too many steps is left for
-`privsvm.solvers.block_smo`, which goes on from where it is.
+the memory for them serves one pair after the other. Kernel values have single precision, as in LIBSVM, where that is
+enough, else double; the gap at which a pair stops is that of values in double precision. A pair that takes too many
+steps is left for `privsvm.solvers.block_smo`, which goes on from where it is.
 
 Variables are ``b_t = y_t a_t`` and values ``v_t = y_t - sum_s b_s K(x_s, x_t)``, with labels +1 for the first class of
 a pair. Source: Fan, Chen and Lin (2005) for the choice of two variables.
@@ -30,7 +30,8 @@ SOLVED, LIMIT, LEFT = range(3)
 # Steps for each variable of a pair, and more for all, before it is left to the solver for hard problems.
 _STEPS, _LEAST_STEPS = 10, 2000
 
-# Pairs of at most this many rows are solved in double precision, which costs them little.
+# Pairs of at most this many rows have values in double precision, which costs them little; so have all whose kernel
+# values have it.
 _DOUBLE_ROWS = 256
 
 # Larger ones in single precision, to this share of the tolerance; so often from values in double precision.
@@ -154,10 +155,10 @@ def _fill(out, row, start, stored, matrix, columns, norms, kind, factor, coef0, 
 
 @jit_step(fastmath=FAST_MATH)
 def _invert(inverse, row, own, diagonal):
-    """One over the curvature of a row's pairs, ``K_ii + K_tt - 2 K_it``."""
-    two, one, tau = np.float32(2), np.float32(1), np.float32(_TAU)
+    """One over the curvature of a row's pairs, ``K_ii + K_tt - 2 K_it``; in single precision."""
+    two, one, tau = row.dtype.type(2), np.float32(1), np.float32(_TAU)
     for t in range(row.shape[0]):
-        inverse[t] = one / maximum(own + diagonal[t] - two * row[t], tau)
+        inverse[t] = one / maximum(np.float32(own + diagonal[t] - two * row[t]), tau)
 
 
 @jit()
@@ -328,9 +329,9 @@ def _solve_pair(values, beta, lower, upper, work, rows_a, rows_b, source, tol, l
     size, n_a = values.shape[0], rows_a[1] - rows_a[0]
     work.used[0] = 0
     work.slots[:size] = -1
-    work.kernel[0, :size] = np.float32(0)
+    work.kernel[0, :size] = work.kernel.dtype.type(0)
     n_iter = 0
-    if size <= _DOUBLE_ROWS:
+    if size <= _DOUBLE_ROWS or work.kernel.itemsize == 8:
         n_iter += _solve(
             values, work.up[:size], work.low[:size], beta, lower, upper, work, rows_a, rows_b, source, tol, limit
         )
@@ -360,11 +361,11 @@ def _solve_some(which, pairs, source, tol, max_iter, steps, least_steps):
         a, b = pairs.first[p], pairs.second[p]
         longest = max(longest, starts[a + 1] - starts[a] + starts[b + 1] - starts[b])
     work = _Work(
-        kernel=np.empty((longest, longest), np.float32),
+        kernel=np.empty((longest, longest), source.diagonal.dtype),
         inverse=np.empty((longest, longest), np.float32),
         slots=np.empty(longest, np.int64),
         used=np.zeros(1, np.int64),
-        diagonal=np.empty(longest, np.float32),
+        diagonal=np.empty(longest, source.diagonal.dtype),
         gains=np.empty(longest, np.float32),
         up=np.empty(longest),
         low=np.empty(longest),
@@ -468,7 +469,7 @@ def solve_class_pairs(
     Parameters
     ----------
     rows : KernelRows (n)
-        All rows in single precision, sorted by class.
+        All rows, sorted by class; kernel values have their precision.
     upper : ndarray (n,)
         Upper bound of each row's variable.
     solutions : ClassSolutions
@@ -490,7 +491,8 @@ def solve_class_pairs(
     n_classes = solutions.starts.size - 1
     first, second = np.triu_indices(n_classes, 1)
     sizes = np.diff(solutions.starts)
-    fits = 8.0 * (sizes[first] + sizes[second]) ** 2 <= memory / rows.n_threads
+    # Kernel values, and one over the curvatures.
+    fits = (4.0 + rows.dtype.itemsize) * (sizes[first] + sizes[second]) ** 2 <= memory / rows.n_threads
     fits &= (sizes[first] > 0) & (sizes[second] > 0)
     mine = columns[fits[columns]]
     source = _source(rows, memory) if mine.size else None
@@ -524,24 +526,26 @@ def solve_class_pairs(
 
 def _source(rows: KernelRows, memory: float) -> _Source | None:
     """Decide where kernel values come from; None if neither way is good for these rows."""
-    diagonal = rows.diagonal().astype(np.float32)
-    empty = np.empty((0, 0), dtype=np.float32)
-    whole = 4.0 * rows.n_rows**2 <= memory
-    tail: tuple[Any, ...] = (rows.kind, float(rows.factor), rows.coef0, rows.degree)
+    diagonal = rows.diagonal().astype(rows.dtype)
+    empty = np.empty((0, 0), dtype=rows.dtype)
+    whole = float(rows.dtype.itemsize) * rows.n_rows**2 <= memory
+    # Of one type whatever the rows are: another would be compiled anew.
+    tail: tuple[Any, ...] = (rows.kind, float(rows.factor), rows.dtype.type(rows.coef0), int(rows.degree))
     few = rows.dense and rows.dense_rows.shape[1] <= _FEW_FEATURES
     if few:
         columns = np.ascontiguousarray(rows.dense_rows.T)
         return _Source(False, empty, columns, rows.norms, diagonal, *tail)
     if whole:
-        matrix = rows.gram(np.empty(rows.n_rows**2, dtype=np.float32))
-        return _Source(True, matrix, empty, np.empty(0, dtype=np.float32), diagonal, *tail)
+        matrix = rows.gram(np.empty(rows.n_rows**2, dtype=rows.dtype))
+        return _Source(True, matrix, empty, np.empty(0, dtype=rows.dtype), diagonal, *tail)
     return None
 
 
-def warm_up() -> None:
-    """Compile what this module runs."""
+def warm_up(precise: bool = False) -> None:
+    """Compile what this module runs, for kernel values in single precision or in double."""
     for kernel in ("rbf", "linear"):
         rows = KernelRows(np.array([[0.0], [1.0], [2.0], [3.0]]), kernel)
+        rows = rows.in_double() if precise else rows
         starts, zeros = np.array([0, 2, 4]), np.zeros(1)
         solutions = ClassSolutions(
             np.zeros((1, 4)), starts, zeros.copy(), zeros.copy(), np.zeros(1, np.int64), np.zeros(1, bool)
