@@ -2,6 +2,7 @@
 
 `make audit` writes reports/audits.csv and the table of docs/auditing.md.
 Every row is one bound of one cell. Methods whose steps may draw rows are audited with batches too.
+A run that was stopped goes on where it was: what was found is kept as long as the method's sources are the same.
 """
 
 from __future__ import annotations
@@ -9,26 +10,31 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
+import math
 import multiprocessing
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
-from privsvm.auditing.methods import audit_method, is_audited
+from privsvm.auditing.methods import audit_method, is_audited, relations_of
 from privsvm.files import write_text
 from privsvm.pipeline.auditing import audit_record
 from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.pipeline.sources import closure_digest
 from privsvm.records import AuditRecord
 
 EPSILONS = (0.5, 1.0, 4.0, 8.0)
 DELTA = 1e-5
 CSV = Path("reports/audits.csv")
 PAGE = Path("docs/auditing.md")
+FOUND = Path(".cache/audits")
 HEAD = ("method", "variant", "status", "relation", "epsilon", "delta", "proved", "draws", "bound", "low", "sure",
-        "estimate", "ceiling", "refuted", "pair")  # fmt: skip
+        "estimate", "ceiling", "reachable", "looks_at", "refuted", "pair")  # fmt: skip
 BEGIN, END = "<!-- table: written by make audit -->", "<!-- end of table -->"
 
 # What else is audited of methods that have such a parameter.
@@ -38,30 +44,44 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """List implementation, variant and parameters of every audit."""
-    for name in implementations():
-        declared = getattr(estimator_class(name), "declared", {})
-        if not is_audited(estimator_class(name)):
-            continue
-        # Whoever audits a claim consents to it.
-        common = {"allow_unsound": True} if "allow_unsound" in declared else {}
-        yield name, "", common
-        for variant, changes in VARIANTS.items():
-            if all(key in declared for key in changes):
-                yield name, variant, {**common, **changes}
+def jobs() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """List implementation, variant, relation and parameters of every audit."""
+    variants: dict[str, Mapping[str, Any]] = {"": {}, **VARIANTS}
+    for variant, changes in variants.items():
+        for name in implementations():
+            declared = getattr(estimator_class(name), "declared", {})
+            if not is_audited(estimator_class(name)) or not all(key in declared for key in changes):
+                continue
+            # Whoever audits a claim consents to it.
+            common = {"allow_unsound": True} if "allow_unsound" in declared else {}
+            for relation in relations_of(estimator_class(name)):
+                yield name, variant, relation, {**common, **changes}
 
 
-def run(job: tuple[str, str, dict[str, Any], int]) -> tuple[str, AuditRecord | str]:
-    """Audit one method; return its record, or why there is none."""
-    name, variant, parameters, draws = job
+def kept(job: tuple[str, str, str, dict[str, Any]], draws: int) -> Path:
+    """Where the rows of an audit are kept."""
+    name, variant, relation, _ = job
+    module = estimator_class(name).__module__
+    digest = closure_digest(module, "privsvm.pipeline.auditing")
+    return FOUND / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{digest[:12]}.json"
+
+
+def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, float]:
+    """Audit one method, and keep its rows; return why there are none, or nothing, and the processor time."""
+    name, variant, relation, parameters, draws, path = job
+    started = time.process_time()
     try:
         cells = audit_method(
-            estimator_class(name), parameters, epsilons=EPSILONS, delta=DELTA, draws=draws, key=f"{name} {variant}"
-        )
-        return variant, audit_record(name, name, cells, parameters)
+            estimator_class(name), parameters, epsilons=EPSILONS, delta=DELTA, draws=draws, key=f"{name} {variant}",
+            relations=[relation],
+        )  # fmt: skip
+        record = audit_record(name, name, cells, parameters)
     except ValueError as error:
-        return variant, f"{name} {variant}: {error}"
+        return f"{name} {variant}: {error}", 0.0
+    seconds = time.process_time() - started
+    FOUND.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps({"seconds": seconds, "rows": list(rows_of(variant, record))}))
+    return "", seconds
 
 
 def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
@@ -72,13 +92,20 @@ def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
                 "method": record.method, "variant": variant, "status": cell.status, "relation": cell.relation,
                 "epsilon": f"{cell.epsilon:g}", "delta": f"{cell.delta:g}", "proved": f"{cell.epsilon_proved:.6g}",
                 "draws": cell.draws, "bound": bound.kind, "low": f"{bound.epsilon:.4g}", "sure": f"{bound.sure:.4g}",
-                "estimate": f"{bound.estimate:.4g}", "ceiling": f"{bound.ceiling:.4g}", "refuted": cell.refuted,
+                "estimate": f"{bound.estimate:.4g}", "ceiling": f"{bound.ceiling:.4g}",
+                "reachable": f"{cell.reachable:.4g}", "looks_at": cell.looks_at, "refuted": cell.refuted,
                 "pair": cell.pair,
             }  # fmt: skip
 
 
+def number(text: str) -> str:
+    """Shorten a number."""
+    value = float(text)
+    return "any" if value == math.inf else f"{value:.3g}"
+
+
 def table(rows: list[dict[str, str]]) -> str:
-    """Write the largest bound of each cell as a table, and whether it is refuted."""
+    """Write the largest bound of each cell, what is reachable, and whether it is refuted."""
     epsilons = sorted({row["epsilon"] for row in rows}, key=float)
     head = ["method", "neighbours", "draws", *(f"stated {epsilon}" for epsilon in epsilons)]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
@@ -93,14 +120,15 @@ def table(rows: list[dict[str, str]]) -> str:
             if best is None or counts is None:
                 cells.append("–")
                 continue
-            text = f"{float(best['low']):.3g} ({best['bound']})"
+            text = f"{number(best['low'])} of {number(best['ceiling'])}"
             if best["bound"] != "counts":
-                text += f", counts {float(counts['low']):.3g} of {float(counts['ceiling']):.3g}"
-            else:
-                text = f"{float(best['low']):.3g} of {float(best['ceiling']):.3g}"
+                text += f" ({best['bound']}); counts {number(counts['low'])} of {number(counts['ceiling'])}"
+            if best["reachable"] != "inf":
+                text += f"; pair {number(best['reachable'])}"
             cells.append(f"**{text}**" if best["refuted"] == "True" else text)
         name = f"`{method}`" + (f", {variant}" if variant else "") + (", claimed" if claimed else "")
-        lines.append("| " + " | ".join([name, relation, own[0]["draws"], *cells]) + " |")
+        draws = " to ".join(dict.fromkeys(f"{count:,}" for count in sorted({int(row["draws"]) for row in own})))
+        lines.append("| " + " | ".join([name, relation, draws, *cells]) + " |")
     return "\n".join(lines)
 
 
@@ -110,27 +138,38 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1_000_000, help="of either dataset together, where one is cheap")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="implementations")
-    parser.add_argument("--table", action="store_true", help="only write the page's table from the CSV")
+    parser.add_argument("--table", action="store_true", help="only write CSV and page from what is kept")
     options = parser.parse_args()
-    if not options.table:
-        wanted = [(*job, options.draws) for job in jobs() if not options.only or job[0] in options.only]
-        rows: list[dict[str, Any]] = []
-        with multiprocessing.get_context("forkserver").Pool(options.jobs, maxtasksperchild=1) as pool:
-            for variant, record in pool.imap(run, wanted, chunksize=1):
-                if isinstance(record, str):
-                    sys.exit(f"error: {record}")
-                rows += rows_of(variant, record)
-                text = io.StringIO()
-                writer = csv.DictWriter(text, HEAD, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
-                write_text(CSV, text.getvalue())
-                print(f"audit: {record.method} {variant}: {len(record.cells)} cells", flush=True)
+    everything = [(*job, options.draws, kept(job, options.draws)) for job in jobs()]
+    wanted = [job for job in everything if not options.only or job[0] in options.only]
+    wanted = [] if options.table else [job for job in wanted if not job[-1].exists()]
+    with multiprocessing.get_context("forkserver").Pool(options.jobs, maxtasksperchild=4) as pool:
+        for job, (error, seconds) in zip(wanted, pool.imap(run, wanted, chunksize=1), strict=True):
+            if error:
+                sys.exit(f"error: {error}")
+            print(f"audit: {' '.join(job[:3])}: {seconds:.0f} s of processor time", flush=True)
+            write(everything)
+    write(everything)
+
+
+def write(everything: list[Any]) -> None:
+    """Write the CSV and the page's table from what is kept."""
+    found = [json.loads(job[-1].read_text(encoding="utf-8")) for job in everything if job[-1].exists()]
+    missing = [" ".join(filter(None, job[:3])) for job in everything if not job[-1].exists()]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, HEAD, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row for part in found for row in part["rows"])
+    write_text(CSV, text.getvalue())
     with CSV.open(encoding="utf-8", newline="") as handle:
-        found = list(csv.DictReader(handle))
+        rows = list(csv.DictReader(handle))
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.split(BEGIN)[0], page.split(END)[1]
-    write_text(PAGE, f"{before}{BEGIN}\n{table(found)}\n{END}{after}")
+    seconds = sum(part["seconds"] for part in found)
+    words = f"{len(found)} of {len(everything)} audits, {seconds / 60:.0f} minutes of processor time."
+    if missing:
+        words += f" Not run: {', '.join(missing)}."
+    write_text(PAGE, f"{before}{BEGIN}\n{words}\n\n{table(rows)}\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,3 +172,14 @@ def test_half_of_laplace_noise_is_found_at_epsilon_1() -> None:
     (found,) = audit_cell(draw, 30_000, 1.0, 0.0, gaussian=False)
     assert found.kind == "counts"
     assert 1.3 < found.sure < 2.0
+
+
+def test_what_was_found_in_estimators_of_others_is_what_was_planted_or_known() -> None:
+    root = Path(__file__).resolve().parents[2]
+    with (root / "reports/audit_peers.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert all(row["refuted"] == row["expected"] == str(float(row["sure"]) > 1.0) for row in found)
+    assert [row["package"] for row in found if row["refuted"] == "True"].count("diffprivlib") == 5
+    page = (root / "docs/auditing.md").read_text(encoding="utf-8")
+    for row in found:
+        assert f"| {row['package']} {row['version']} | {row['case']} | {int(row['draws']):,} | {row['low']} |" in page

@@ -82,8 +82,8 @@ def test_a_first_look_alone_refutes_nothing(monkeypatch):
     """A bound above the proof counts only if fresh draws say so again."""
     looks = []
 
-    def unlucky(draw, n_draws, epsilon, delta, gaussian):
-        bounds = audit_cell(draw, n_draws, epsilon, delta, gaussian)
+    def unlucky(draw, n_draws, epsilon, delta, gaussian, plan):
+        bounds = audit_cell(draw, n_draws, epsilon, delta, gaussian, plan)
         looks.append(draw(0, 1, "seen"))
         if len(looks) % 2:
             bounds = tuple(

@@ -44,6 +44,8 @@ _FACTS = "tests/pipeline/test_facts.py::"
 _SUMS = "tests/solvers/test_exact_sums.py::"
 _SEARCH = "tests/model_selection/test_private_search.py::"
 
+_MEASURED = "tests/release/test_measuring.py::"
+
 _ANOTHER = "the draws are"
 _COVERS = "covers less than neighbours are apart"
 _MOVED = "a step's sum moved further than stated"
@@ -318,7 +320,7 @@ MUTANTS = (
     ),
     _bug(
         "centring subtracts the exact mean after releasing a noisy one", _SCALING,
-        "return unit_rows_on_grid(cells / CELLS - mean)", "return unit_rows_on_grid(cells / CELLS - cells.mean(axis=0) / CELLS)",
+        "else unit_rows_on_grid(cells / CELLS - mean)", "else unit_rows_on_grid(cells / CELLS - cells.mean(axis=0) / CELLS)",
         f"{_NEIGHBOURS}[PMSVMGPClassifier-replace_one-scaling=centre-batch_size=4]", says="a step was moved by a row that it did not draw",
     ),
     _bug(
@@ -338,14 +340,14 @@ MUTANTS = (
         f"{_RECORD}[PMSVMGPClassifier-replace_one-scaling=whiten]", says=_ANOTHER,
     ),
     _bug(
-        "second moments off the diagonal get no noise", _SCALING,
-        "rounded[upper] = source.add_rounded_normals(rounded[upper], sigma * part * _ROUND_UP, stated)",
-        "source.add_rounded_normals(rounded[upper], sigma * part * _ROUND_UP, stated)",
+        "second moments off the diagonal get no noise", _MOMENTS,
+        "gram[upper] = source.add_rounded_normals(gram[upper], others, stated)",
+        "source.add_rounded_normals(gram[upper], others, stated)",
         f"{_NEIGHBOURS}[PMSVMGPClassifier-replace_one-scaling=whiten]", says="assert",
     ),
     _bug(
-        "second moments are taken to move half as far", _SCALING,
-        "bound = 2.0 ** (40 - shift) + n_features", "bound = 2.0 ** (39 - shift) + n_features",
+        "second moments are taken to move half as far", _MOMENTS,
+        "return math.sqrt(8.0 if labelled else 2.0)", "return math.sqrt(8.0 if labelled else 0.5)",
         f"{_NEEDED}[PMSVMGPClassifier-replace_one-scaling=whiten]", says=_COVERS,
     ),
     _bug(
@@ -724,7 +726,7 @@ MUTANTS = (
     ),
     _bug(
         "dropped columns are forgotten", "pipeline/training.py",
-        'return "columns dropped"', 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+        "return dropped", 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
         "stratified splits are forgotten", "pipeline/training.py",
@@ -836,6 +838,31 @@ MUTANTS = (
         "a budget counts models on fitted steps", "release/private_pipeline.py",
         "        refuse_in_budget(broken)\n", "",
         "tests/release/test_budgets.py::test_no_name_of_a_record_keeps_a_proof_that_a_step_took", says="DID NOT RAISE",
+    ),
+    _bug(
+        "counts on rows held back get half their noise", "release/measuring.py",
+        "source.add_discrete_laplace(counts, scale,", "source.add_discrete_laplace(counts, scale // 2,",
+        _MEASURED + "test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes_them_by", says="assert",
+    ),
+    _bug(
+        "rows that measure train too", "release/recipes.py",
+        "(X[away], codes[away]), X[~away], codes[~away]", "(X[away], codes[away]), X, codes",
+        _MEASURED + "test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes_them_by", says="assert",
+    ),
+    _bug(
+        "a measurement costs nothing", "release/measuring.py",
+        "event=OneOf((guarantee.event, Laplace(scale / cells))),", "event=guarantee.event,",
+        _MEASURED + "test_a_row_pays_once_for_training_or_for_measuring", says="Error",
+    ),
+    _bug(
+        "one of several events costs what the cheapest does", "privacy/accountants.py",
+        "return max(accounts, key=lambda found: found.epsilon)", "return min(accounts, key=lambda found: found.epsilon)",
+        _MEASURED + "test_one_of_several_events_costs_what_the_dearest_does", says="assert",
+    ),
+    _bug(
+        "rows of one person train and measure", "release/measuring.py",
+        "held: np.ndarray = chosen[units]", "held: np.ndarray = np.resize(chosen, units.shape)",
+        _MEASURED + "test_who_measures_is_drawn_by_units_alone", says="assert",
     ),
 )  # fmt: skip
 

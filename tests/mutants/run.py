@@ -1,6 +1,7 @@
 """Plant each bug of `tests.mutants.planted` in a copy of the sources, and see which privacy test finds it.
 
 ``make mutants`` runs all and writes ``docs/mutants.md``; names as arguments choose some, which then are only printed.
+A run that was stopped goes on where it was, as long as no source has changed.
 A bug counts as found only where a test that the list names fails in its own body, with the words that the list says:
 not while tests are collected or prepared, and not by an accuracy that fell.
 
@@ -15,6 +16,7 @@ import hashlib
 import io
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -35,8 +37,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 
 PAGE = REPOSITORY / "docs" / "mutants.md"
 FOLDER = REPOSITORY / ".cache" / "mutants"
-# A bug may make a test hang.
-_PATIENCE = 900
+# A bug may make a test hang: seconds of the processor, and of waiting, which a busy machine makes longer.
+_PATIENCE, _LONGEST_WAIT = 900, 7200
 
 
 def _tracked() -> list[str]:
@@ -59,6 +61,14 @@ def _make_copy(tree: Path) -> None:
         for path in (tree / folder).rglob("*.py"):
             if str(path.relative_to(tree)) not in known:
                 path.unlink()
+
+
+def _digest() -> str:
+    """Digest of all sources: what was found with them stays found, should a run be stopped."""
+    digest = hashlib.sha256()
+    for name in sorted(name for name in _tracked() if name.endswith(".py")):
+        digest.update(f"{name}\0".encode() + (REPOSITORY / name).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _cache_name(tree: Path, folder: Path) -> str:
@@ -112,6 +122,7 @@ def _forked(work: Any, result: Path) -> dict[str, Any]:
     child = os.fork()
     if child == 0:
         code = 1
+        resource.setrlimit(resource.RLIMIT_CPU, (_PATIENCE, _PATIENCE))
         try:
             result.write_text(json.dumps(work()), encoding="utf-8")
             code = 0
@@ -119,7 +130,7 @@ def _forked(work: Any, result: Path) -> dict[str, Any]:
             result.write_text(json.dumps({"error": traceback.format_exc()}), encoding="utf-8")
         finally:
             os._exit(code)
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + _LONGEST_WAIT
     while os.waitpid(child, os.WNOHANG) == (0, 0):
         if time.monotonic() > end:
             os.kill(child, 9)
@@ -181,13 +192,17 @@ def _verdict(mutant: Mutant, found: dict[str, Any]) -> tuple[str, str]:
     return test, mutant.says
 
 
-def _work(worker: int, n_workers: int, chosen: list[Mutant], origin: tuple[Path, Path]) -> None:
-    """Try every so many of the bugs in one copy."""
+def _result_path(results: Path, mutant: Mutant) -> Path:
+    return results / f"{hashlib.sha256(mutant.name.encode()).hexdigest()[:16]}.json"
+
+
+def _work(worker: int, n_workers: int, chosen: list[Mutant], origin: tuple[Path, Path], results: Path) -> None:
+    """Try every so many of the bugs in one copy, but for those whose results are there."""
     tree = FOLDER / f"copy{worker}"
     _make_copy(tree)
     accounts = origin[0] / ".cache" / "accounting"
     for number, mutant in enumerate(chosen):
-        if number % n_workers != worker:
+        if number % n_workers != worker or _result_path(results, mutant).exists():
             continue
         path = tree / mutant.file
         text, stat = path.read_text(encoding="utf-8"), path.stat()
@@ -207,8 +222,10 @@ def _work(worker: int, n_workers: int, chosen: list[Mutant], origin: tuple[Path,
             path.write_text(text, encoding="utf-8")
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         test, words = _verdict(mutant, found)
-        line = {"number": number, "test": test, "words": words, "seconds": found.get("seconds", 0.0)}
-        (FOLDER / f"result{number}.json").write_text(json.dumps(line), encoding="utf-8")
+        line = {"test": test, "words": words, "seconds": found.get("seconds", 0.0)}
+        whole = FOLDER / f"line{worker}.json"
+        whole.write_text(json.dumps(line), encoding="utf-8")
+        whole.replace(_result_path(results, mutant))
         print(f"{'found' if test else 'MISSED':6} {line['seconds']:5.1f} s  {mutant.name}: {test or words}", flush=True)
 
 
@@ -270,12 +287,14 @@ def main() -> int:
             return 1
         print(f"{found['passed']} tests pass without a bug ({found['seconds']:.0f} s)", flush=True)
         origin = (base, cache)
+    found_so_far = FOLDER / f"results-{_digest()}"
+    found_so_far.mkdir(exist_ok=True)
     workers = []
     for worker in range(options.cores):
         child = os.fork()
         if child == 0:
             try:
-                _work(worker, options.cores, chosen, origin)
+                _work(worker, options.cores, chosen, origin, found_so_far)
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -284,15 +303,16 @@ def main() -> int:
         workers.append(child)
     for child in workers:
         os.waitpid(child, 0)
-    results = []
-    for number in range(len(chosen)):
-        path = FOLDER / f"result{number}.json"
-        results.append(json.loads(path.read_text(encoding="utf-8")))
+    paths = [_result_path(found_so_far, mutant) for mutant in chosen]
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    for path in paths:
         path.unlink()
     missed = [mutant.name for mutant, result in zip(chosen, results, strict=True) if not result["test"]]
     if len(chosen) == len(MUTANTS):
         _write_page(chosen, results)
-    print(f"{len(chosen) - len(missed)} of {len(chosen)} found; missed: {', '.join(missed) or 'none'}")
+    seconds = sum(result["seconds"] for result in results)
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} found in {seconds:.0f} s of processor time")
+    print(f"missed: {', '.join(missed) or 'none'}")
     return int(bool(missed))
 
 

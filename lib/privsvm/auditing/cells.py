@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold, most_shown, separation
+from privsvm.auditing.curves import Curve, SampledCurve
+from privsvm.auditing.distinguish import choose_statistic, choose_threshold, most_shown, separation
 from privsvm.privacy.lower_bounds import (
     CONFIDENCE,
     Bound,
@@ -21,7 +23,7 @@ from privsvm.privacy.lower_bounds import (
     pure_ceiling,
 )
 
-__all__ = ["CELLS_AT_MOST", "SURE", "CellBound", "Draw", "audit_cell", "best_pair"]
+__all__ = ["CELLS_AT_MOST", "SURE", "CellBound", "Draw", "Plan", "audit_cell", "best_pair"]
 
 # Releases (n, k) of the first (0) or second (1) dataset of a pair; the word names a part of the noise.
 Draw = Callable[[int, int, str], np.ndarray]
@@ -38,8 +40,37 @@ _ENOUGH = 300
 _STATISTIC_SHARE, _THRESHOLD_SHARE = 0.1, 0.2
 _MOST_FOR_STATISTIC = 20_000
 
+# Runs that choose a threshold, where they are cheap and come on top of those that are counted.
+_MOST_FOR_THRESHOLD = 200_000
+
 # Numbers that are drawn at a time.
 _BLOCK = 2_000_000
+
+
+class _Statistic(Protocol):
+    @property
+    def n_numbers(self) -> int: ...
+
+    def __call__(self, releases: np.ndarray) -> np.ndarray: ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is known of a cell before its releases are drawn. None of it is taken on trust: bounds come from draws.
+
+    Attributes
+    ----------
+    statistic : callable or None
+        What tells the two datasets apart; None: a tenth of the releases choose it.
+    curve : Curve or None
+        Trade-off curve that no release exceeds if what is stated is true; None: that of the stated epsilon and delta.
+    cheap : bool
+        Whether the releases that choose a threshold come on top of those that are counted.
+    """
+
+    statistic: _Statistic | None = None
+    curve: Curve | None = None
+    cheap: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,16 +135,18 @@ def _separation_of(draw: Draw, n_releases: int, part: str, linear: bool) -> floa
     return separation(values, others) if few else most_shown(values, others, 10 * n_releases, 0.0, SURE)
 
 
-def _values(draw: Draw, dataset: int, n: int, part: str, statistic: Statistic) -> np.ndarray:
+def _values(draw: Draw, dataset: int, n: int, part: str, statistic: _Statistic) -> np.ndarray:
     """Draw releases in blocks, and keep the statistic alone."""
-    block = max(1, _BLOCK // max(1, statistic.centre.size))
+    block = max(1, _BLOCK // max(1, statistic.n_numbers))
     starts = range(0, n, block)
     return np.concatenate(
         [statistic(draw(dataset, min(block, n - start), f"{part} {start}")) for start in starts] or [np.zeros(0)]
     )
 
 
-def audit_cell(draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian: bool) -> tuple[CellBound, ...]:
+def audit_cell(
+    draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian: bool, plan: Plan | None = None
+) -> tuple[CellBound, ...]:
     """Bound epsilon from below by releases of two neighbours.
 
     Parameters
@@ -126,17 +159,20 @@ def audit_cell(draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian:
         What is stated; delta goes with the bounds too.
     gaussian : bool
         Whether the release is composed of Gaussian noise alone, whose trade-off curve may be assumed.
+    plan : Plan or None, default=None
+        What is known of the releases.
 
     Returns
     -------
     tuple of CellBound
         By counts, and for Gaussian releases by their curve and by the distance of normal samples.
     """
+    plan = plan or Plan()
     runs = n_draws // 2
-    learn = min(max(20, int(runs * _STATISTIC_SHARE)), _MOST_FOR_STATISTIC)
-    held = max(20, int(runs * _THRESHOLD_SHARE))
-    counted = max(20, runs - learn - held)
-    statistic = choose_statistic(
+    learn = min(max(20, int(runs * _STATISTIC_SHARE)), _MOST_FOR_STATISTIC) if plan.statistic is None else 0
+    held = min(runs, _MOST_FOR_THRESHOLD) if plan.cheap else max(20, int(runs * _THRESHOLD_SHARE))
+    counted = runs if plan.cheap else max(20, runs - learn - held)
+    statistic: _Statistic = plan.statistic or choose_statistic(
         draw(0, learn, "statistic"), draw(1, learn, "statistic"), gaussian, counted, delta, SURE
     )
     first, second = (_values(draw, dataset, held + counted, "count", statistic) for dataset in (0, 1))
@@ -150,8 +186,15 @@ def audit_cell(draw: Draw, n_draws: int, epsilon: float, delta: float, gaussian:
     low = max(float(counts_bound(*hits, delta, CONFIDENCE)), sure)
     with np.errstate(divide="ignore"):
         ratio = float(np.log(max(hits[0] / hits[1] - delta, 0.0)) - np.log(hits[2] / hits[3])) if hits[0] else 0.0
-    ceiling = counts_ceiling if gaussian else pure_ceiling
-    bounds = [CellBound("counts", low, sure, max(ratio, low), ceiling(epsilon, delta, runs))]
+    if plan.curve is not None:
+        most = min(plan.curve.counts_ceiling(delta, runs), epsilon)
+    else:
+        most = (counts_ceiling if gaussian else pure_ceiling)(epsilon, delta, runs)
+    bounds = [CellBound("counts", low, sure, max(ratio, low), most)]
+    if isinstance(plan.curve, SampledCurve):
+        hits = choose_threshold(chosen[0], others[0], counted, delta, symmetric=True).count(chosen[1], others[1])
+        two = [plan.curve.f_dp_bound(*hits, confidence) for confidence in (CONFIDENCE, SURE)]
+        bounds.append(_of("f_dp", two, plan.curve.f_dp_ceiling(runs)))
     if gaussian:
         hits = choose_threshold(chosen[0], others[0], counted, delta, symmetric=True).count(chosen[1], others[1])
         two = [f_dp_bound(*hits, delta, confidence) for confidence in (CONFIDENCE, SURE)]

@@ -46,6 +46,11 @@ class Statistic:
         """Whether it is a projection, which leaves normal numbers normal."""
         return self.squares is None and self.limits is None
 
+    @property
+    def n_numbers(self) -> int:
+        """Numbers of a release that it reads."""
+        return self.centre.size
+
     def __call__(self, releases: np.ndarray) -> np.ndarray:
         """Compute the statistic (n,) of releases (n, k)."""
         moved = releases[:, : self.centre.size] - self.centre

@@ -79,7 +79,8 @@ class Audit:
         lines = [f"{word}: {self.relation}, delta {self.delta:g}, {self.draws} draws"]
         lines.append(f"{'stated':10s} {self.epsilon:8.4g} |{bar(self.epsilon, '=')}")
         lines += [
-            f"{bound.kind:10s} {bound.epsilon:8.4g} |{bar(bound.epsilon, '#')} (can show {bound.ceiling:.3g})"
+            f"{bound.kind:10s} {bound.epsilon:8.4g} |{bar(bound.epsilon, '#')} "
+            f"(can show {bound.ceiling:.3g} of {self.epsilon:g})"
             for bound in self.bounds
         ]
         return "\n".join([*lines, f"pair: {self.pair.words}"])

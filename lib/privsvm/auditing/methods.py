@@ -7,6 +7,7 @@ its record. Nothing here knows a method by name.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from privsvm.auditing.cells import SURE, CellBound, Draw, audit_cell, best_pair
 from privsvm.auditing.neighbours import Pair, canaries, made_up_pairs, pairs_around
+from privsvm.auditing.plans import Release, plan_cell
 from privsvm.numerics.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.events import (
     Event,
@@ -52,6 +54,12 @@ _BLOCK = 20_000
 # Draws that a release costs, in units of noise on a solution.
 _STEP_COST, _OBJECTIVE_COST, _UNKNOWN_COST = 0.15, 8.0, 5.0
 
+# One by one, releases are so many times as expensive as many at a time, and still more of several mechanisms.
+_ONE_BY_ONE, _COMPOSED = 12.0, 1.5
+
+# Many at a time, releases with more numbers behind them are fewer in proportion.
+_FEW_NUMBERS = 16
+
 _N_CANARIES = 200
 
 # Lengths of the made-up row, in units of what a row may be.
@@ -74,6 +82,10 @@ class MethodCell:
         The two datasets in words.
     draws : int
         Releases in all.
+    looks_at : str
+        What of them is looked at.
+    reachable : float
+        Largest epsilon that any number of draws of this pair can show; infinite where that is not known.
     bounds : tuple of CellBound
         Lower bounds on epsilon.
     confirmed : bool
@@ -87,6 +99,8 @@ class MethodCell:
     pair: str
     draws: int
     bounds: tuple[CellBound, ...]
+    looks_at: str = "the released model"
+    reachable: float = math.inf
     confirmed: bool = False
 
     @property
@@ -228,6 +242,22 @@ def _draw_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool, key: Seq
     return draw
 
 
+def _release_of(estimator: Any, pair: Pair, epsilon: float) -> Release:
+    def release(dataset: int, sources: Sequence[NoiseSource]) -> np.ndarray:
+        X, y = (pair.first, pair.second)[dataset]
+        return released_numbers(estimator.release_path(X, y, [epsilon], len(sources), lambda _, r: sources[r]), 0)
+
+    return release
+
+
+def _one_by_one(draws: int, cost: float, event: Event | None) -> int:
+    """How many releases are looked at where each is a training."""
+    if event is None:
+        # These are cheap, and to refute a claim takes many.
+        return max(_LEAST, int(draws / cost))
+    return max(_LEAST, int(draws / (_ONE_BY_ONE * cost * (_COMPOSED if len(leaves(event)) > 1 else 1.0))))
+
+
 def _one_run(make: Callable[[], Any], epsilon: float, delta: float, bound: float, seed: int) -> CellBound | None:
     """Bound epsilon by one release on rows with many canaries; None for releases that are no weights of features."""
     rows, labels, there = canaries(_N_CANARIES, bound, seed)
@@ -272,8 +302,7 @@ def audit_method(
     delta : float
         The delta that is asked for.
     draws : int
-        Releases of either dataset together, of a method that adds noise to one solution; fewer where a release is a
-        training.
+        Releases of either dataset together, where many are drawn at a time; fewer where each is a training.
     key : str
         Part of the seeds of the noise.
     seed : int, default=0
@@ -305,8 +334,7 @@ def audit_method(
         if not known_event:
             # Nobody says what happens to a row: also look at one among others.
             pairs += pairs_around(*_two_clouds(), relation, seed)
-        n_draws = max(_LEAST, int(draws / cost))
-        searched = max(40, min(_SEARCH, n_draws // 8))
+        searched = max(40, min(_SEARCH, int(draws / cost) // 8))
         top = max(epsilons)
         tried = [_draw_of(estimator, pair, top, known_event, (key, seed, relation)) for pair in pairs]
         pair = pairs[best_pair(tried, searched, gaussian)]
@@ -318,10 +346,17 @@ def audit_method(
             confirmed = True
             # A bound above what is stated counts only if fresh draws say so again.
             for look in ("first look", "second look"):
-                draw = _draw_of(estimator, pair, epsilon, known_event, (key, seed, relation, look))
-                again = audit_cell(draw, n_draws, stated, own_delta, gaussian)
+                own = (key, seed, relation, look, epsilon)
+                many = _draw_of(estimator, pair, epsilon, known_event, own)
+                planned = plan_cell(
+                    _release_of(estimator, pair, epsilon), guarantee.event, relation, own_delta, many, own
+                )
+                n_draws = _one_by_one(draws, cost, guarantee.event)
+                if planned.n_numbers:
+                    n_draws = max(_LEAST, min(draws, draws * _FEW_NUMBERS // planned.n_numbers))
+                again = audit_cell(planned.draw, n_draws, stated, own_delta, gaussian, planned.plan)
                 if look == "first look":
-                    bounds = again
+                    bounds, seen = again, planned
                 confirmed = _refuted(again, guarantee)
                 if not confirmed:
                     break
@@ -337,6 +372,8 @@ def audit_method(
                     pair=pair.words,
                     draws=n_draws,
                     bounds=bounds,
+                    looks_at=seen.looks_at,
+                    reachable=seen.reachable,
                     confirmed=confirmed,
                 )
             )

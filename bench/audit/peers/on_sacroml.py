@@ -1,0 +1,88 @@
+"""SACRO-ML's DPSVC at epsilon 1: each of the things that it publishes by itself."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+
+def _dp_svc() -> Any:
+    """Load its file alone: the package imports attacks that need much more."""
+    (path,) = [file for file in importlib.metadata.files("sacroml") or () if file.name == "dp_svc.py"]
+    spec = importlib.util.spec_from_file_location("dp_svc", path.locate())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.DPSVC
+
+
+class Published:
+    """What DPSVC publishes: noisy weights, and one other thing."""
+
+    epsilon = 1.0
+    gamma: Any = 0.5
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Published:
+        self._model = _DPSVC(C=1.0, gamma=self.gamma, dhat=4, eps=self.epsilon)
+        self._model.fit(X, y)
+        self.published_ = self.number()
+        return self
+
+    def number(self) -> np.ndarray:
+        # Its directions are random and public; weights in them have noise.
+        return np.asarray(self._model.noisy_weights)
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        return np.zeros(1)
+
+
+class Intercept(Published):
+    """The offset, to which no noise is added."""
+
+    def number(self) -> np.ndarray:
+        return np.asarray(self._model.intercept)
+
+
+class Platt(Published):
+    """The scaling of probabilities, fitted on the true labels."""
+
+    def number(self) -> np.ndarray:
+        return np.append(self._model.platt_transform.coef_.ravel(), self._model.platt_transform.intercept_)
+
+
+class Gamma(Published):
+    """The kernel's width, read from the variance of the rows."""
+
+    gamma = "scale"
+
+    def number(self) -> np.ndarray:
+        return np.array([self._model.gamma])
+
+
+@contextmanager
+def quiet() -> Any:
+    """Rows without variance divide by zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        yield
+
+
+def _rows() -> tuple[np.ndarray, np.ndarray]:
+    """Two classes on a line. Neighbours without rows beside the one that differs have equal variances."""
+    labels = np.repeat([0, 1], 5)
+    return np.where(labels == 1, 0.5, -0.5)[:, None], labels
+
+
+_DPSVC = _dp_svc()
+
+CASES: list[tuple[str, Callable[[], Any], Any, int, bool]] = [
+    ("DPSVC, its noisy weights alone", Published, None, 1000, False),
+    ("DPSVC, its offset", Intercept, None, 600, True),
+    ('DPSVC, its width with gamma="scale"', Gamma, _rows(), 600, True),
+    ("DPSVC, its Platt scaling", Platt, None, 1500, True),
+]

@@ -1,0 +1,101 @@
+"""Audit private estimators of others, each in an environment of its own: ``make audit-peers``.
+
+`privsvm.audit` needs NumPy and SciPy alone, so it runs in the environment of what it audits. Writes
+reports/audit_peers.csv and its table in docs/auditing.md.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import importlib.metadata
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CSV, PAGE = ROOT / "reports" / "audit_peers.csv", ROOT / "docs" / "auditing.md"
+BEGIN, END = "<!-- peers: written by make audit-peers -->", "<!-- end of peers -->"
+LOCKS = {
+    "diffprivlib": ROOT / "bench" / "utility" / "peers" / "diffprivlib.lock",
+    "sacroml": HERE / "peers" / "sacroml.lock",
+}
+FIELDS = ("package", "version", "case", "relation", "epsilon", "draws", "low", "sure", "ceiling", "refuted",
+          "expected", "pair")  # fmt: skip
+
+
+def environment(name: str) -> Path:
+    """Python of an environment, made from its lock where it is not there."""
+    folder = Path(os.environ.get("PRIVSVM_PEERS", ROOT / ".cache" / "peers")) / name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, folder], check=True)
+        install = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", python, "--require-hashes", "-r"]
+        subprocess.run([*install, LOCKS[name]], check=True)
+    return python
+
+
+def run_cases(name: str) -> None:
+    """Audit the cases of a package in this process, and print a line of JSON for each."""
+    sys.path[:0] = [str(ROOT / "lib"), str(HERE / "peers")]
+    from privsvm.auditing.estimators import audit
+
+    cases: Any = importlib.import_module(f"on_{name}")
+    with cases.quiet():
+        for case, make, rows, draws, expected in cases.CASES:
+            found = audit(make, *(rows or ()), draws=draws, epsilon=1.0)
+            best = max(found.bounds, key=lambda bound: bound.epsilon)
+            row = {
+                "package": name, "version": importlib.metadata.version(name), "case": case,
+                "relation": found.relation, "epsilon": f"{found.epsilon:g}", "draws": found.draws,
+                "low": f"{best.epsilon:.4g}", "sure": f"{best.sure:.4g}", "ceiling": f"{best.ceiling:.4g}",
+                "refuted": found.refuted, "expected": expected, "pair": found.pair.words,
+            }  # fmt: skip
+            print(json.dumps(row), flush=True)
+
+
+def main() -> int:
+    """Audit all; the exit code is 1 if something else is refuted than expected."""
+    rows: list[dict[str, Any]] = []
+    started = [
+        (name, subprocess.Popen([environment(name), __file__, name], stdout=subprocess.PIPE, text=True))
+        for name in LOCKS
+    ]
+    for name, process in started:
+        with process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                rows.append(json.loads(line))
+                print(f"{name}: {rows[-1]['case']}: refuted: {rows[-1]['refuted']}, at least {rows[-1]['low']}")
+        if process.returncode:
+            return 1
+    text = io.StringIO()
+    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    CSV.write_text(text.getvalue(), encoding="utf-8")
+    lines = [
+        "| package | what | draws | epsilon is at least | can show of 1 | refuted | neighbours |",
+        "|" + " --- |" * 7,
+    ]
+    lines += [
+        f"| {row['package']} {row['version']} | {row['case']} | {row['draws']:,} | {row['low']} | {row['ceiling']} | "
+        f"{'**yes**' if row['refuted'] else 'no'} | {row['pair']} |"
+        for row in rows
+    ]
+    page = PAGE.read_text(encoding="utf-8")
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+    return int(any(row["refuted"] != row["expected"] for row in rows))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        run_cases(sys.argv[1])
+    else:
+        sys.exit(main())

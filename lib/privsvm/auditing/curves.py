@@ -1,0 +1,167 @@
+"""Trade-off curves of recorded events: what any test of so many releases can show of them, and bounds that use them.
+
+A curve gives the largest power that a test with so many false alarms can have. From it follows the most that counts
+can be expected to show. Where the curve is one of a family, the weaker the more noise there is, the errors of a test
+rule out all members that do not allow them.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from privsvm.privacy.accounting import loss_distribution
+from privsvm.privacy.events import Gaussian, Neighbours, PoissonSampled
+from privsvm.privacy.lower_bounds import CONFIDENCE, Bound, counts_bound, limits
+
+__all__ = ["Curve", "LaplaceCurve", "SampledCurve", "TableCurve", "table_of"]
+
+# False alarms at which curves are looked at.
+_ALARMS = np.concatenate([np.logspace(-7, -1, 241), np.linspace(0.1, 0.999, 120)[1:]])
+
+# Noise of the members of a family, in units of what is recorded.
+_NOISE = np.exp(np.linspace(math.log(0.4), math.log(8.0), 76))
+
+_LOSSES = np.concatenate([np.linspace(0.0, 4.0, 161), np.linspace(4.0, 30.0, 105)[1:]])
+_POINTS = 8.0
+
+
+class Curve(abc.ABC):
+    """A trade-off curve."""
+
+    @abc.abstractmethod
+    def power(self, alarms: np.ndarray) -> np.ndarray:
+        """Largest power of a test with these probabilities of a false alarm, or more than that."""
+
+    def counts_ceiling(self, delta: float, runs: float) -> float:
+        """Bound by counts that so many runs on each neighbour can be expected to show."""
+        powers = np.clip(self.power(_ALARMS), 0.0, 1.0)
+        return float(np.max(counts_bound(runs * powers, runs, runs * _ALARMS, runs, delta), initial=0.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class LaplaceCurve(Curve):
+    """Of Laplace noise on one number; `shift` is the distance of neighbours over the scale."""
+
+    shift: float
+
+    def power(self, alarms: np.ndarray) -> np.ndarray:
+        # An event in the tail of one is as many times likelier on the other, up to its own middle.
+        tail = np.minimum(alarms * math.exp(min(self.shift, 500.0)), 0.5)
+        with np.errstate(divide="ignore"):
+            beyond = 1.0 - 0.25 * math.exp(-self.shift) / np.maximum(alarms, 1e-300)
+        small = np.where(alarms < 0.5, np.where(tail < 0.5, tail, beyond), 1.0)
+        past: np.ndarray = np.where(alarms < 0.5, small, 1.0 - (1.0 - alarms) * math.exp(-self.shift))
+        return past
+
+
+@dataclasses.dataclass(frozen=True)
+class TableCurve(Curve):
+    """Of releases with finitely many outcomes, by their probabilities on the two datasets."""
+
+    first: np.ndarray
+    second: np.ndarray
+
+    @functools.cached_property
+    def _steps(self) -> tuple[np.ndarray, np.ndarray]:
+        order = np.argsort(-self.first / self.second, kind="stable")
+        return np.append(0.0, np.cumsum(self.second[order])), np.append(0.0, np.cumsum(self.first[order]))
+
+    def power(self, alarms: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.interp(alarms, *self._steps)
+        return found
+
+    def counts_ceiling(self, delta: float, runs: float) -> float:
+        """As of all curves; events are sets of outcomes."""
+        alarms, powers = self._steps
+        return float(np.max(counts_bound(runs * powers, runs, runs * alarms, runs, delta), initial=0.0))
+
+    def epsilon(self, delta: float) -> float:
+        """Compute the smallest epsilon of these two distributions."""
+        found = 0.0
+        for one, other in ((self.first, self.second), (self.second, self.first)):
+            low, high = 0.0, 60.0
+            while high - low > 1e-9:
+                middle = (low + high) / 2.0
+                exceeds = np.maximum(one - math.exp(middle) * other, 0.0).sum() > delta
+                low, high = (middle, high) if exceeds else (low, middle)
+            found = max(found, high)
+        return found
+
+
+@functools.lru_cache(maxsize=512)
+def _profile(rate: float, noise: float, count: int, neighbours: Neighbours, delta: float) -> tuple[np.ndarray, float]:
+    """Delta for each of `_LOSSES`, and epsilon for a delta."""
+    losses = loss_distribution([(PoissonSampled(rate, Gaussian(noise)), count)], neighbours, _POINTS)
+    return np.asarray(losses.get_delta_for_epsilon(_LOSSES)), float(losses.get_epsilon_for_delta(delta))
+
+
+@dataclasses.dataclass(frozen=True)
+class SampledCurve(Curve):
+    """Of the dominating pair of steps that read rows with some probability.
+
+    Attributes
+    ----------
+    rate, noise : float
+        Sampling probability, and noise multiplier as recorded.
+    count : int
+        Number of steps.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    delta : float
+        Goes with epsilon.
+    """
+
+    rate: float
+    noise: float
+    count: int
+    neighbours: Neighbours
+    delta: float
+
+    def _power(self, alarms: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+        deltas, epsilon = _profile(self.rate, noise, self.count, self.neighbours, self.delta)
+        alarms = np.asarray(alarms, dtype=np.float64)[..., None]
+        up = (np.exp(_LOSSES) * alarms + deltas).min(axis=-1)
+        down = (1.0 - (1.0 - alarms - deltas) * np.exp(-_LOSSES)).min(axis=-1)
+        return np.minimum(up, down), epsilon
+
+    def power(self, alarms: np.ndarray) -> np.ndarray:
+        return self._power(alarms, self.noise)[0]
+
+    def _epsilon(self, power: float, alarm: float) -> float:
+        """Epsilon of the member with the least noise that has not such a power: all with more noise have not, too."""
+        low, high = 0, len(_NOISE)
+        while low < high:
+            middle = (low + high) // 2
+            allowed = float(self._power(np.array(alarm), self.noise * _NOISE[middle])[0])
+            low, high = (low, middle) if power > allowed else (middle + 1, high)
+        return self._power(np.array(alarm), self.noise * _NOISE[low])[1] if low < len(_NOISE) else 0.0
+
+    def f_dp_bound(self, hits: float, runs: float, other_hits: float, other_runs: float, confidence: float) -> Bound:
+        """Bound epsilon by the errors of a test; see `privsvm.privacy.lower_bounds.f_dp_bound`."""
+        miss = (1.0 - confidence) / 2.0
+        low = self._epsilon(float(limits(hits, runs, miss)[0]), float(limits(other_hits, other_runs, miss)[1]))
+        return Bound(low, max(low, self._epsilon(hits / runs, other_hits / other_runs)))
+
+    def f_dp_ceiling(self, runs: float) -> float:
+        """Compute what so many runs of the recorded noise can be expected to show."""
+        powers = self.power(_ALARMS)
+        place = int(np.argmax(powers - _ALARMS))
+        return self.f_dp_bound(runs * powers[place], runs, runs * _ALARMS[place], runs, CONFIDENCE).epsilon
+
+
+def table_of(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> TableCurve:
+    """Compose independent choices, by the probabilities of their candidates on the two datasets."""
+    one: np.ndarray = np.ones(1)
+    other: np.ndarray = np.ones(1)
+    for probabilities, others in zip(first, second, strict=True):
+        one, other = np.outer(one, probabilities).ravel(), np.outer(other, others).ravel()
+        # Outcomes of equal loss are as good as one.
+        losses, inverse = np.unique(np.round(np.log(one / other), 9), return_inverse=True)
+        one, other = (np.bincount(inverse, weights=part, minlength=losses.size) for part in (one, other))
+    return TableCurve(one, other)

@@ -1,0 +1,271 @@
+"""What stands behind a release: the whole numbers that noise was added to, and draws of all of them at once.
+
+A proof covers every noisy number, not just the model that is made of them. A source that listens keeps both. Where
+the numbers are the same in every release of a dataset, as noise on one solution or gradients as long as their clip,
+and the released model is an affine function of the noise, a million releases are one call of the exact sampler. Both
+are checked on real releases first; where one is not so, real releases are drawn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from privsvm.numerics.exact_draws import discrete_laplace, exponential_choices
+from privsvm.numerics.noise_source import NoiseSource, Stated, StepTape, seeded_source
+from privsvm.numerics.rounded_normals import rounded_normals
+
+__all__ = ["Call", "FixedRelease", "ListeningSource", "SampledLoss", "fixed_release", "noisy_numbers", "sampled_loss"]
+
+# Real releases beyond as many as the noise has numbers, which must be what the affine function says.
+_CHECKED = 32
+
+# Off by more, as a share of the spread, a release is not that function of the noise.
+_ROUND_OFF = 1e-6
+
+# Releases with more numbers behind them are drawn one by one.
+_MOST_NUMBERS = 1024
+
+
+class Call(NamedTuple):
+    """One draw: its kind, the scale of its noise in cells, the numbers before and after, and which rows it read."""
+
+    kind: str
+    scale: float
+    given: np.ndarray
+    noisy: np.ndarray
+    drawn: np.ndarray
+    threshold: int
+
+
+_ALL_ROWS = np.empty((0, 0), dtype=np.uint8)
+
+
+class ListeningSource(NoiseSource):
+    """A source that draws what any other with its key draws, and keeps what it was given.
+
+    Parameters
+    ----------
+    key : bytes
+        32 of them.
+    calls : list of Call or None, default=None
+        Where draws are kept; parts share it.
+    """
+
+    __slots__ = ("calls",)
+
+    def __init__(self, key: bytes, calls: list[Call] | None = None) -> None:
+        super().__init__(key)
+        self.calls: list[Call] = [] if calls is None else calls
+
+    def part(self, name: str) -> ListeningSource:
+        return ListeningSource(self._key_of("part", name), self.calls)
+
+    def _keep(self, kind: str, scale: float, given: np.ndarray, noisy: np.ndarray) -> np.ndarray:
+        self.calls.append(Call(kind, scale, given.copy(), noisy.copy(), _ALL_ROWS, 2**64))
+        return noisy
+
+    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
+        return self._keep("gaussian", sigma, numbers, super().add_rounded_normals(numbers, sigma, stated))
+
+    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+        return self._keep("laplace", scale, numbers, super().add_discrete_laplace(numbers, scale, stated))
+
+    def choose(self, scores: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+        return self._keep("selection", scale, scores, super().choose(scores, scale, stated))
+
+    def step_tape(
+        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Stated
+    ) -> StepTape:
+        sums, noisy = (np.zeros((n_steps, size), dtype=np.int64) for _ in range(2))
+        tape = StepTape(1, sums, noisy, np.zeros((n_steps, n_rows), dtype=np.uint8))
+        # Filled in while the steps run.
+        self.calls.append(Call("gaussian", sigma, sums, noisy, tape.drawn, threshold))
+        return tape
+
+
+def noisy_numbers(calls: Sequence[Call]) -> np.ndarray:
+    """Lay out all noisy numbers of a release, each in units of its noise; of selections, what was chosen."""
+    return np.concatenate(
+        [call.noisy.ravel() / (1.0 if call.kind == "selection" else call.scale) for call in calls] or [np.zeros(0)]
+    )
+
+
+def given_numbers(calls: Sequence[Call]) -> np.ndarray:
+    """Lay out the same numbers before noise; not of selections."""
+    return np.concatenate([call.given.ravel() / call.scale for call in calls if call.kind != "selection"])
+
+
+@dataclasses.dataclass(frozen=True)
+class FixedRelease:
+    """Releases of a dataset whose numbers before noise are always the same.
+
+    Attributes
+    ----------
+    calls : tuple of Call
+        Of one release.
+    base, noise_to_release : ndarray (k,), (m, k); or None
+        The released numbers without noise, and what the noise, in units of its scale, adds to them. None where
+        they are no affine function of it.
+    """
+
+    calls: tuple[Call, ...]
+    base: np.ndarray | None
+    noise_to_release: np.ndarray | None
+
+    @property
+    def given(self) -> np.ndarray:
+        return given_numbers(self.calls)
+
+    @property
+    def kinds(self) -> set[str]:
+        return {call.kind for call in self.calls}
+
+    def probabilities(self) -> list[np.ndarray]:
+        """Probabilities (m,) of the candidates of every selection."""
+        found = []
+        for call in self.calls:
+            for scores in call.given:
+                weights = np.exp((scores - scores.max()) / call.scale)
+                found.append(weights / weights.sum())
+        return found
+
+    def noise(self, n: int, *purpose: str | int | float) -> np.ndarray:
+        """Draw the noise (n, m) of so many releases by the exact sampler; of selections, what is chosen."""
+        source = seeded_source(0, *purpose)
+        found = []
+        for call in self.calls:
+            key, size = source.next_key(), call.noisy.size
+            if call.kind == "gaussian":
+                drawn = rounded_normals(key, call.scale, n * size) / call.scale
+            elif call.kind == "laplace":
+                drawn = discrete_laplace(key, int(call.scale), n * size) / call.scale
+            else:
+                drawn = exponential_choices(key, np.tile(call.given, (n, 1)), int(call.scale)).astype(np.float64)
+            found.append(drawn.reshape(n, size))
+        return np.hstack(found)
+
+
+def _affine(noise: np.ndarray, released: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Find the affine function of the noise that the releases are; None where they are none."""
+    n_learn = len(noise) - _CHECKED
+    whole = np.hstack([np.ones((len(noise), 1)), noise])
+    # Of huge numbers, only differences keep their digits.
+    middle, spread = released.mean(axis=0), released.std(axis=0)
+    scaled = np.divide(released - middle, spread, out=np.zeros_like(released), where=spread > 0)
+    found = np.linalg.lstsq(whole[:n_learn], scaled[:n_learn], rcond=None)[0]
+    if np.abs(whole[n_learn:] @ found - scaled[n_learn:]).max(initial=0.0) > _ROUND_OFF:
+        return None
+    return found[0] * spread + middle, found[1:] * spread
+
+
+def _same(calls: Sequence[Call], others: Sequence[Call]) -> bool:
+    return len(calls) == len(others) and all(
+        one[:2] == other[:2] and np.array_equal(one.given, other.given)
+        for one, other in zip(calls, others, strict=True)
+    )
+
+
+def fixed_release(
+    release: Callable[[Sequence[NoiseSource]], np.ndarray], key: Sequence[str | int | float]
+) -> FixedRelease | None:
+    """Look whether all releases of a dataset add noise to the same numbers.
+
+    Parameters
+    ----------
+    release : callable
+        From a source for each release to the released numbers (n, k).
+    key : sequence
+        Of the noise.
+
+    Returns
+    -------
+    FixedRelease or None
+        None where the numbers depend on the noise before them, on the rows that were drawn, or on a draw that states
+        nothing.
+    """
+    source = seeded_source(0, "fixed", *key)
+
+    def drawn(n: int) -> tuple[np.ndarray, list[list[Call]]]:
+        sources = [ListeningSource(source.next_key()) for _ in range(n)]
+        return release(sources), [one.calls for one in sources]
+
+    _, few = drawn(4)
+    calls = tuple(few[0])
+    n_numbers, kinds = sum(call.noisy.size for call in calls), {call.kind for call in calls}
+    plain = 0 < n_numbers <= _MOST_NUMBERS and len(kinds) == 1 and all(call.threshold == 2**64 for call in calls)
+    if not plain or not all(_same(calls, other) for other in few):
+        return None
+    if kinds == {"selection"}:
+        return FixedRelease(calls, None, None) if all(_same(calls, other) for other in drawn(_CHECKED)[1]) else None
+    released, runs = drawn(n_numbers + 8 + _CHECKED)
+    if not all(_same(calls, other) for other in runs):
+        return None
+    noise = np.array([noisy_numbers(run) - given_numbers(run) for run in runs])
+    return FixedRelease(calls, *(_affine(noise, released) or (None, None)))
+
+
+@dataclasses.dataclass(frozen=True)
+class SampledLoss:
+    """The privacy loss of steps that read a row with some probability: the best of all statistics.
+
+    Attributes
+    ----------
+    rate : float
+        Of the sampling.
+    rest, one, other : ndarray (size,)
+        Sum of a step in units of its noise without the row in question, and what the row adds to it in the first
+        and in the second dataset.
+    """
+
+    rate: float
+    rest: np.ndarray
+    one: np.ndarray
+    other: np.ndarray
+
+    @property
+    def n_numbers(self) -> int:
+        return self.rest.size
+
+    def __call__(self, releases: np.ndarray) -> np.ndarray:
+        """Compute the loss (n,) of noisy sums (n, steps * size)."""
+        moved = releases.reshape(len(releases), -1, self.rest.size) - self.rest
+        found = []
+        for move in (self.one, self.other):
+            exponent = moved @ move - move @ move / 2.0
+            found.append(np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + exponent).sum(axis=1))
+        loss: np.ndarray = found[0] - found[1]
+        return loss
+
+
+def sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]]) -> SampledLoss | None:
+    """Find the privacy loss of sampled steps from releases of either dataset, whose last row differs or is missing.
+
+    Parameters
+    ----------
+    runs, others : sequence of sequence of Call
+        Of a few releases each.
+
+    Returns
+    -------
+    SampledLoss or None
+        None for other releases.
+    """
+    first = runs[0]
+    if len(first) != 1 or first[0].threshold == 2**64:
+        return None
+    n_rows, n_others = first[0].drawn.shape[1], others[0][0].drawn.shape[1]
+
+    def shares(part: Sequence[Sequence[Call]]) -> tuple[np.ndarray, np.ndarray]:
+        drawn = np.vstack([calls[0].drawn for calls in part]).astype(np.float64)
+        sums = np.vstack([calls[0].given for calls in part]) / first[0].scale
+        return drawn.mean(axis=0), np.linalg.lstsq(drawn, sums, rcond=None)[0]
+
+    (_, added), (_, other_added) = shares(runs), shares(others)
+    rate = first[0].threshold / 2.0**64
+    rest = rate * added[: n_rows - 1].sum(axis=0)
+    other = other_added[-1] if n_others == n_rows else np.zeros_like(rest)
+    return SampledLoss(rate, rest, added[-1], other)
