@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     die_with_parent()
     settings = {name: value for name, value in options.settings.items() if name != "yes"}
     command = ["release", f"--data={options.data}", "--schema=params.yaml"]
-    command += [f"--{name}={value}" for name, value in settings.items()]
+    command += [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
     return privsvm([*command, *(["--yes"] if options.settings.get("yes") is True else [])])
 
 

@@ -1,13 +1,15 @@
 """The command ``privsvm``: from a table to a private model. Every command imports what it needs and no more.
 
 Exit codes: 0 done, 1 an error that the message names, 2 a command line that cannot be read, 3 a release that the ledger
-or the user does not allow.
+or the user does not allow, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -95,7 +97,7 @@ def _release(options: argparse.Namespace) -> int:
         return input("Spend more? [y/N] ").strip().lower() in ("y", "yes")
 
     declared = read_schema(options.schema, options.dataset)
-    print("training; a first run compiles for about 20 s (`privsvm warm-up` does it ahead)", file=sys.stderr)
+    print("training; the first run on a machine compiles before (`privsvm warm-up` does it ahead)", file=sys.stderr)
     done = release(
         options.data,
         declared,
@@ -108,13 +110,33 @@ def _release(options: argparse.Namespace) -> int:
         confirm=confirm,
         key=options.sign,
         accuracy=options.accuracy,
+        hold_back=options.hold_back,
     )
     entry, total = done.entry, done.total
     if done.resumed:
         print("this is the model of an earlier run, interrupted after it was in the ledger; nothing was spent now")
     print(f"{options.out}: released, epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}, proved")
+    if done.measured is not None:
+        print(done.measured.words)
     print(f"account {total.account!r}: {total.releases} release(s), epsilon {total.epsilon:.4g} in all")
     return 0
+
+
+def _opened(out: str | None, table: str, model: str, stack: contextlib.ExitStack) -> Any:
+    """Open what is written to: standard output, or a file that gets its name when it is whole."""
+    from privsvm.files import atomic_path
+
+    if out is None:
+        return sys.stdout
+    if os.path.exists(out) and os.path.samefile(out, table):
+        raise PrivSVMError(f"{out}: is the table itself; give --out another name")
+    if os.path.dirname(os.path.realpath(out)) == os.path.realpath(model):
+        raise PrivSVMError(f"{out}: lies in the folder of the model; give --out another name")
+    # A device or a pipe is written to, not replaced.
+    whole = not os.path.exists(out) or os.path.isfile(out)
+    return stack.enter_context(
+        open(stack.enter_context(atomic_path(out)) if whole else out, "w", newline="", encoding="utf-8")
+    )
 
 
 def _predict(options: argparse.Namespace) -> int:
@@ -127,12 +149,16 @@ def _predict(options: argparse.Namespace) -> int:
     model = load(options.model)
     names = [*options.keep, "predicted", *(f"share_{name}" for name in model.classes_.tolist())]
     with contextlib.ExitStack() as stack:
-        out = sys.stdout if options.out is None else stack.enter_context(open(options.out, "w", newline=""))
-        writer = csv.writer(out, lineterminator="\n")
+        # Lists of cells hold no cycles, and to search each block for some takes a sixth of the time.
+        if gc.isenabled():
+            gc.disable()
+            stack.callback(gc.enable)
         blocks = model.predict_table(options.table, tuple(options.keep))
-        for number, (labels, shares, kept) in enumerate(blocks):
-            if number == 0:
-                writer.writerow(names)
+        # The first block before anything is written: a table that cannot be read leaves no file.
+        first = list(itertools.islice(blocks, 1))
+        writer = csv.writer(_opened(options.out, options.table, options.model, stack), lineterminator="\n")
+        writer.writerow(names)
+        for labels, shares, kept in itertools.chain(first, blocks):
             columns = [*kept, labels.tolist(), *np.round(shares, 6).T.tolist()]
             writer.writerows(zip(*columns, strict=True))
     return 0
@@ -140,17 +166,10 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _card(options: argparse.Namespace) -> int:
     from privsvm.base.model_file import read_versioned
-    from privsvm.release.card import CARD_VERSION
+    from privsvm.release.card import CARD_VERSION, card_text
     from privsvm.release.releasing import CARD, CARD_FORMAT
 
-    card = read_versioned(Path(options.model) / CARD, CARD_FORMAT, CARD_VERSION)
-    for name, value in card.items():
-        if name in ("files", "format", "version"):
-            continue
-        listed = value if isinstance(value, list) else [value]
-        print(
-            f"{name.replace('_', ' ')}: " + ("\n  - ".join(["", *map(str, listed)]) if len(listed) > 1 else str(value))
-        )
+    print(card_text(read_versioned(Path(options.model) / CARD, CARD_FORMAT, CARD_VERSION)), end="")
     return 0
 
 
@@ -243,10 +262,12 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _warm_up(options: argparse.Namespace) -> int:
     from privsvm.release.planning import expected_accuracy
+    from privsvm.solvers import warm_up
 
-    print("compiling once, about 20 s", file=sys.stderr)
+    print("compiling once, which takes a while", file=sys.stderr)
     for n_classes in (2, 3):
         expected_accuracy(200, 3, n_classes, 0.3, [1.0], repeats=1)
+    warm_up("kernel_svm", sparse=True, precise=True)
     return 0
 
 
@@ -280,13 +301,13 @@ def _parser() -> argparse.ArgumentParser:
     schema.add_argument("table")
     schema.add_argument("--label", help="the column to predict")
     schema.add_argument("--person", help="the column that identifies persons")
-    schema.add_argument("--delimiter", default=",")
+    schema.add_argument("--delimiter", help="one character; else what the header says")
     schema.add_argument("--look", action="store_true", help="read the values too; the draft is then private")
 
     inspect = command("inspect", _inspect, "look at the rows for mistakes; the answer is private")
     inspect.add_argument("table")
     inspect.add_argument("--schema")
-    inspect.add_argument("--delimiter", default=",")
+    inspect.add_argument("--delimiter", help="one character, where there is no --schema; else what the header says")
 
     plan = command("plan", _plan, "say what accuracy to expect, without data")
     plan.add_argument("--rows", type=int, required=True)
@@ -312,6 +333,12 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--yes", action="store_true", help="spend more on a data set that was released before")
     release.add_argument("--sign", help="Ed25519 private key (PEM)")
     release.add_argument("--accuracy", help="what to state on the card, from elsewhere than these rows")
+    release.add_argument(
+        "--hold-back",
+        type=_positive,
+        default=None,
+        help="share of the rows or persons, such as 0.1, that do not train and measure the accuracy, with noise",
+    )
     with_ledger(release)
 
     predict = command("predict", _predict, "score a table of any size")
@@ -365,6 +392,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PrivSVMError as error:
         print(f"error: {error}", file=sys.stderr)
         return 3 if type(error).__name__ == "RefusedError" else 1
+    except KeyboardInterrupt:
+        print("interrupted; `privsvm ledger` says whether a release was spent", file=sys.stderr)
+        return 130
     except BrokenPipeError:
         # Whoever reads has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

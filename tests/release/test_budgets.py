@@ -1,7 +1,10 @@
 """Several fits on the same rows: counted together, refused beyond the budget, and no search goes unnoticed."""
 
+import copy
 import multiprocessing
 import os
+import pickle
+import threading
 
 import joblib
 import numpy as np
@@ -29,6 +32,7 @@ from sklearn.preprocessing import (
 from privsvm import (
     Budget,
     BudgetExceededError,
+    DPSVMDVPClassifier,
     PMSVMAGPClassifier,
     PrivateLinearClassifier,
     PrivateSVMClassifier,
@@ -79,6 +83,31 @@ def test_processes_share_it():
             Budget(1, 1e-5).__enter__()
     single = clone(MODEL).fit(X, Y).guarantee_
     assert budget.spent.epsilon_proved == compose([single] * 3, 1e-5).epsilon_proved
+
+
+def _fit_at_once(gate, epsilon):
+    gate.wait()
+    try:
+        clone(MODEL).set_params(epsilon=epsilon).fit(X, Y)
+    except BudgetExceededError:
+        os._exit(7)
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_processes_that_fit_at_once_spend_no_more_than_the_budget(attempt):
+    one = clone(MODEL).set_params(epsilon=0.5).fit(X, Y).guarantee_
+    limit = compose([one] * 3, 1e-5).epsilon_proved * 1.001
+    assert compose([one] * 4, 1e-5).epsilon_proved > limit
+    context = multiprocessing.get_context("fork")
+    gate = context.Barrier(6)
+    with Budget(epsilon=limit, delta=1e-5, verbose=False) as budget:
+        workers = [context.Process(target=_fit_at_once, args=(gate, 0.5)) for _ in range(6)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert sorted(worker.exitcode for worker in workers) == [0, 0, 0, 7, 7, 7]
+    assert budget.spent.epsilon_proved == compose([one] * 3, 1e-5).epsilon_proved
 
 
 def test_searches_are_counted_or_refused():
@@ -179,14 +208,96 @@ def test_rows_drawn_twice_for_one_fit_are_refused_where_fits_are_counted():
     assert budget.spent is None
 
 
-def test_worker_processes_that_are_older_than_a_budget_count_for_it():
+def test_worker_processes_count_for_the_budget_that_is_open_however_old_they_are():
     def known():
         return set(joblib.Parallel(n_jobs=2)(joblib.delayed(os.getenv)("PRIVSVM_BUDGET") for _ in range(4)))
 
-    assert known() == {None}
-    with Budget(epsilon=9, delta=1e-5, verbose=False):
+    with multiprocessing.get_context("fork").Pool(1) as older, Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
+        # Its environment knows of no budget.
+        assert older.apply(os.getenv, ("PRIVSVM_BUDGET",)) is None
+        older.map(_fit, range(2))
         assert known() == {os.environ["PRIVSVM_BUDGET"]}
+    assert budget.spent.epsilon_proved == compose([clone(MODEL).fit(X, Y).guarantee_] * 2, 1e-5).epsilon_proved
     assert known() == {None}
+
+
+def test_a_fit_that_begins_inside_is_paid_for_or_refused_however_it_ends(monkeypatch):
+    """In a thread that the block does not wait for: it used to be free."""
+    inside, left, refused = threading.Event(), threading.Event(), []
+    release_path = PrivateSVMClassifier.release_path
+
+    def slow(self, *arguments, **options):
+        inside.set()
+        left.wait(60)
+        return release_path(self, *arguments, **options)
+
+    def fit(model):
+        try:
+            model.fit(X, Y)
+        except BudgetExceededError as error:
+            refused.append(str(error))
+
+    monkeypatch.setattr(PrivateSVMClassifier, "release_path", slow)
+    model = clone(MODEL)
+    thread = threading.Thread(target=fit, args=(model,))
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
+        thread.start()
+        inside.wait(60)
+    left.set()
+    thread.join()
+    assert budget.spent is None
+    assert len(refused) == 1
+    assert "left before this fit had ended" in refused[0]
+    assert not hasattr(model, "coef_")
+    # Nor does it spend what a later budget has.
+    assert clone(MODEL).fit(X, Y).guarantee_.status == "proved"
+
+
+def test_a_budget_that_is_entered_again_goes_on_and_has_no_copies():
+    budget = Budget(epsilon=1.5, delta=1e-5, verbose=False)
+    for fits in (1, 2):
+        with budget:
+            clone(MODEL).fit(X, Y)
+        single = clone(MODEL).fit(X, Y).guarantee_
+        assert budget.spent.epsilon_proved == compose([single] * fits, 1e-5).epsilon_proved
+    with pytest.raises(BudgetExceededError, match="3 fits would cost"), budget:
+        clone(MODEL).fit(X, Y)
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            copied(budget)
+
+
+def test_copies_of_a_process_leave_its_budget_open():
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
+        if not (child := os.fork()):
+            # Falls out of the block, and goes on.
+            budget.__exit__(None, None, None)
+            _fit(0)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        clone(MODEL).fit(X, Y)
+    single = clone(MODEL).fit(X, Y).guarantee_
+    assert budget.spent.epsilon_proved == compose([single] * 2, 1e-5).epsilon_proved
+
+
+def test_two_fits_with_seeded_noise_are_refused():
+    """Their noise was the same, so that the difference of two models had none."""
+    models = [clone(MODEL).set_params(C=C, random_state=7) for C in (0.01, 0.1)]
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
+        models[0].fit(X, Y)
+        with pytest.raises(BudgetExceededError, match="the noise of both may be the same"):
+            models[1].fit(X, Y)
+        clone(MODEL).fit(X, Y)
+    assert budget.spent.randomness == "seeded"
+
+
+def test_releases_that_no_fit_counts_are_refused():
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
+        with pytest.raises(BudgetExceededError, match="a budget counts fits alone"):
+            clone(MODEL).release_path(X, Y, [1.0], 1)
+        with pytest.raises(BudgetExceededError, match="nothing is proved of DPSVMDVPClassifier"):
+            DPSVMDVPClassifier(allow_unsound=True).fit(X, Y)
+    assert budget.spent is None
 
 
 def test_a_fit_that_is_refused_leaves_nothing_behind():

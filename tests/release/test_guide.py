@@ -1,13 +1,16 @@
 """The guide is run as it stands."""
 
+import math
 import re
 import shlex
 from pathlib import Path
 
+import yaml
 from tests.release.conftest import run
 from tests.release.hospital import SCHEMA, write_table
 
-from privsvm.data.schema import read_schema
+from privsvm.data.schema import parse_schema, read_schema
+from privsvm.release.recipes import LARGEST_DELTA, default_delta
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
 
@@ -56,3 +59,15 @@ def test_the_guide_declares_the_table_of_the_tests(tmp_path):
     for name, text in (("guide", block), ("tests", SCHEMA.replace("rows: 10000\n", ""))):
         (tmp_path / name).write_text(text)
     assert read_schema(tmp_path / "guide") == read_schema(tmp_path / "tests")
+
+
+def test_its_figures_are_computed():
+    text = " ".join(GUIDE.read_text(encoding="utf-8").split())
+    one, two, four = (round(100 / (1 + math.exp(-epsilon))) for epsilon in (1, 2, 4))
+    assert f"right at most {one} times in 100; at 2 it is {two}, at 4 it is {four}" in text
+    assert [f"{epsilon:g}" for epsilon in (default_delta(parse_schema(yaml.safe_load(SCHEMA))), LARGEST_DELTA)] == [
+        "1e-05",
+        "0.0001",
+    ]
+    assert "**Delta** is 1e-5, or a tenth of 1 over the rows" in text
+    assert "takes at most 1e-4" in text

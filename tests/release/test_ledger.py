@@ -42,8 +42,9 @@ def small(tmp_path_factory):
 def once(small, folder, name, epsilon=1.0, persons=False, **options):
     data, per_row, per_person = small
     settings = {"ledger": Ledger(folder / "ledger.jsonl"), "recipe": RECIPE, "confirm": lambda total: True}
+    settings["today"] = "2026-01-01"
     schema = per_person if persons else per_row
-    return release(data, schema, folder / name, epsilon=epsilon, today="2026-01-01", **settings | options)
+    return release(data, schema, folder / name, epsilon=epsilon, **settings | options)
 
 
 @pytest.mark.parametrize("persons", [False, True])
@@ -195,6 +196,41 @@ def test_two_processes_at_once_compose(small, tmp_path):
         verify(tmp_path / name, ledger=ledger)
 
 
+def _if_it_may(small, folder, name, gate, budget):
+    gate.wait()
+    try:
+        once(small, folder, name, budget=budget)
+    except RefusedError:
+        # Refused by the budget that others have used meanwhile: the one code of a worker for that.
+        os._exit(7)
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_processes_that_start_at_once_spend_no_more_than_the_budget(small, tmp_path, attempt):
+    once(small, tmp_path, "m")
+    guarantee = Ledger(tmp_path / "ledger.jsonl").entries()[0].guarantee
+    # Three releases fit in, one of which is made, and four are tried.
+    budget = compose([guarantee] * 3).epsilon_proved * 1.001
+    context = multiprocessing.get_context("fork")
+    gate = context.Barrier(4)
+    names = [f"m{place}" for place in range(4)]
+    workers = [context.Process(target=_if_it_may, args=(small, tmp_path, name, gate, budget)) for name in names]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(worker.exitcode for worker in workers) == [0, 0, 7, 7]
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    assert [entry.number for entry in ledger.entries()] == [1, 2, 3]
+    assert ledger.total("small").epsilon <= budget
+    # What was refused left no model behind.
+    models = {entry.model for entry in ledger.entries()}
+    found = {json.loads((tmp_path / name / "model.json").read_text())["digest"]
+             for name in ["m", *names] if (tmp_path / name).exists()}  # fmt: skip
+    assert found == models
+    assert not list(tmp_path.glob(".*.part"))
+
+
 def test_a_locked_ledger_and_a_reserved_folder_are_waited_for_no_longer_than_said(small, tmp_path):
     locked = pytest.raises(PrivSVMError, match="locked by another release")
     with filelock.FileLock(tmp_path / "ledger.jsonl.lock"), locked:
@@ -212,3 +248,137 @@ def test_the_command_lists_and_exports(hospital):
     (entry,) = json.loads(out)
     assert (entry["data"], entry["unit_of_privacy"], entry["rows_per_unit"]) == ("hospital", "person", 5)
     assert entry["parameters"] == {"delta": 1e-05, "epsilon": pytest.approx(1.0, abs=0.1)}
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"), [(None, "another release was entered meanwhile"), (1.2, r"above the budget of 1\.2")]
+)
+def test_a_release_that_another_one_overtook_asks_again(small, tmp_path, budget, message):
+    """Nobody spends twice who was asked about the first release alone, or not at all."""
+
+    class Overtaken(Ledger):
+        def check_writable(self):
+            super().check_writable()
+            once(small, tmp_path, "first")
+
+    asked = []
+    with pytest.raises(RefusedError, match=message):
+        once(small, tmp_path, "m", ledger=Overtaken(tmp_path / "ledger.jsonl"), confirm=asked.append, budget=budget)
+    assert [total.releases for total in asked] == [1] * (budget is None)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["first"]
+    assert Ledger(tmp_path / "ledger.jsonl").total("small").releases == 1
+
+
+def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_path):
+    for name in ("a", "b"):
+        once(small, tmp_path, name)
+    text = (tmp_path / "ledger.jsonl").read_text()
+    lines = text.splitlines(keepends=True)
+    (tmp_path / "elsewhere").mkdir()
+    once(small, tmp_path / "elsewhere", "c")
+    foreign = (tmp_path / "elsewhere/ledger.jsonl").read_text()
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text(lines[0])
+    # A cut at the end is no other ledger by itself; the card of the release tells.
+    verify(tmp_path / "a", ledger=Ledger(cut))
+    with pytest.raises(PrivSVMError, match="does not hold this release"):
+        verify(tmp_path / "b", ledger=Ledger(cut))
+    once(small, tmp_path, "d", ledger=Ledger(cut))
+    with pytest.raises(PrivSVMError, match="does not hold this release"):
+        verify(tmp_path / "b", ledger=Ledger(cut))
+    for name, changed in [
+        ("merged", text + foreign), ("the same line twice", text + lines[1]), ("turned round", lines[1] + lines[0]),
+        ("a blank line", text + "\n"), ("without its first line", lines[1]),
+    ]:  # fmt: skip
+        cut.write_text(changed)
+        with pytest.raises(PrivSVMError, match="is not as it was written"):
+            once(small, tmp_path, name, ledger=Ledger(cut))
+        assert cut.read_text() == changed
+        assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", "."])
+def test_what_is_no_file_is_no_ledger(small, tmp_path, place):
+    with pytest.raises(PrivSVMError, match="is no file; give --ledger"):
+        once(small, tmp_path, "m", ledger=Ledger(place))
+
+
+def test_a_ledger_on_a_read_only_disk_is_found_before_training(small, tmp_path, monkeypatch):
+    from privsvm.release import releasing
+
+    once(small, tmp_path, "m")
+    real = open
+
+    def read_only(path, mode="r", *arguments, **options):
+        if str(path).endswith("ledger.jsonl") and "+" in mode:
+            raise OSError(30, "Read-only file system", str(path))
+        return real(path, mode, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", read_only)
+    monkeypatch.setattr(releasing, "train", lambda *arguments, **options: pytest.fail("trained in vain"))
+    with pytest.raises(OSError, match="Read-only file system"):
+        once(small, tmp_path, "again")
+
+
+def test_a_clock_that_was_set_back_changes_no_total(small, tmp_path):
+    for name, day in [("a", "2026-05-01"), ("b", "1999-01-01")]:
+        done = once(small, tmp_path, name, today=day)
+    assert [entry.date for entry in Ledger(tmp_path / "ledger.jsonl").entries()] == ["2026-05-01", "1999-01-01"]
+    assert done.total.releases == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_whatever_the_umask_nobody_else_writes_a_release(small, tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        once(small, tmp_path, "m")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in [tmp_path / "m", *(tmp_path / "m").iterdir()]}
+    assert modes.pop("m") == 0o755
+    assert set(modes.values()) == {0o644}
+    assert (tmp_path / "ledger.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_odd_names_of_folders_are_that_folder_or_refused(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    once(small, tmp_path, "new/../m")
+    assert (tmp_path / "m/card.html").exists()
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    once(small, tmp_path, "link/mit Leerzeichen und ü")
+    assert (tmp_path / "real/mit Leerzeichen und ü/card.html").exists()
+    data, schema, _ = small
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for name in ("", ".", "..", "/", "link", "dangling", "m/"):
+        with pytest.raises(PrivSVMError, match="exists already"):
+            release(data, schema, name, epsilon=1.0, ledger=ledger, recipe=RECIPE, confirm=lambda total: True)
+    assert len(ledger.entries()) == 2
+
+
+def test_a_folder_that_another_release_took_meanwhile_costs_nothing(small, tmp_path, monkeypatch):
+    from privsvm.release import releasing
+
+    reserved = releasing._reserved
+
+    def late(out):
+        monkeypatch.setattr(releasing, "_reserved", reserved)
+        once(small, tmp_path, "m")
+        return reserved(out)
+
+    monkeypatch.setattr(releasing, "_reserved", late)
+    with pytest.raises(PrivSVMError, match="exists already"):
+        once(small, tmp_path, "m")
+    assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
+    # Beside the model, nothing is left but the ledger.
+    once(small, tmp_path, "another")
+    assert {path.name for path in tmp_path.iterdir()} <= {
+        "m",
+        "another",
+        "ledger.jsonl",
+        "ledger.jsonl.lock",
+        ".m.lock",
+    }

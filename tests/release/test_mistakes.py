@@ -1,6 +1,7 @@
 """Usual mistakes: each gives one line that names the remedy, or, where only the rows decide, an answer."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -134,3 +135,75 @@ def test_wrong_width_and_newer_models(folder, hospital):
     code, _, err = run("predict", folder / "newer", folder / "narrow.csv")
     assert code == 1
     assert "has version 7, and 1 is the newest known here; update PrivSVM" in err
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "reason"),
+    [
+        ("1e-9", "epsilon=1e-09: must be at least 1e-06"),
+        ("1000", "epsilon=1000.0: above 50 nothing is called proved; take less"),
+    ],
+)
+def test_an_epsilon_out_of_all_measure(hospital, tmp_path, epsilon, reason):
+    command = ["release", "--data", hospital / "patients.csv", "--schema", hospital / "schema.yaml"]
+    code, _, err = run(*command, "--epsilon", epsilon, "--out", tmp_path / "m", "--ledger", tmp_path / "l")
+    assert code == 1
+    assert reason in err
+    assert not (tmp_path / "l").exists()
+
+
+def test_predictions_do_not_overwrite_their_table_and_leave_no_half_of_a_file(hospital, tmp_path, monkeypatch):
+    table = tmp_path / "t.csv"
+    table.write_text("".join((hospital / "new.csv").read_text().splitlines(keepends=True)[:9]))
+    before = table.read_bytes()
+    code, _, err = run("predict", hospital / "model", table, "--out", table)
+    assert (code, "is the table itself; give --out another name" in err) == (1, True)
+    assert table.read_bytes() == before
+    shutil.copytree(hospital / "model", tmp_path / "m")
+    for name in ("model.npz", "../m/predicted.csv"):
+        code, _, err = run("predict", tmp_path / "m", table, "--out", tmp_path / "m" / name)
+        assert (code, "lies in the folder of the model; give --out another" in err) == (1, True)
+    assert run("verify", tmp_path / "m")[0] == 0
+    shutil.rmtree(tmp_path / "m")
+    # A table without rows has predictions without rows.
+    (tmp_path / "none.csv").write_text(table.read_text().splitlines()[0] + "\n")
+    assert run("predict", hospital / "model", tmp_path / "none.csv")[1] == "predicted,share_no,share_yes\n"
+    # Ctrl-C after the first block: what was there stays as it was.
+    from privsvm.release.model import ReleasedModel
+
+    blocks = ReleasedModel.predict_table
+
+    def interrupted(self, *arguments):
+        yield from blocks(self, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReleasedModel, "predict_table", interrupted)
+    (tmp_path / "out.csv").write_text("of yesterday")
+    code, _, err = run("predict", hospital / "model", table, "--out", tmp_path / "out.csv")
+    assert (code, err.count("\n"), "privsvm ledger" in err) == (130, 1, True)
+    assert (tmp_path / "out.csv").read_text() == "of yesterday"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["none.csv", "out.csv", "t.csv"]
+
+
+@pytest.mark.parametrize("change", ["columns turned round", "byte order mark and Windows newlines", "a column more"])
+def test_tables_that_are_written_otherwise_have_the_same_predictions(hospital, tmp_path, change):
+    import csv
+
+    with open(hospital / "new.csv", newline="") as handle:
+        rows = list(csv.reader(handle))[:40]
+    folder = tmp_path / "Mappe mit Leerzeichen und \u00fc"
+    folder.mkdir()
+    # What is between quotes may hold newlines, delimiters and quotes.
+    added = {"a column more": ["more", *(['a\n"b",c'] * 39)]}.get(change, [None] * 40)
+    turned = [[*row, *([cell] if cell else [])][:: -1 if "turned" in change else 1]
+              for row, cell in zip(rows, added, strict=True)]  # fmt: skip
+    windows = "Windows" in change
+    encoding, newline = ("utf-8-sig", "\r\n") if windows else ("utf-8", "\n")
+    with open(folder / "t.csv", "w", newline="", encoding=encoding) as handle:
+        csv.writer(handle, lineterminator=newline).writerows(turned)
+    with open(tmp_path / "plain.csv", "w", newline="") as handle:
+        csv.writer(handle).writerows(rows)
+    plain = run("predict", hospital / "model", tmp_path / "plain.csv")
+    assert plain[0] == 0
+    assert plain[1].count("\n") == 40
+    assert run("predict", hospital / "model", folder / "t.csv") == plain

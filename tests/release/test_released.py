@@ -71,7 +71,7 @@ def test_the_guarantee_speaks_of_persons(hospital):
     assert guarantee.epsilon_proved < 0.3
     code, out, _ = run("card", hospital / "model")
     assert code == 0
-    assert "one person with all rows (5 count), added or removed" in out
+    assert "one person with all their rows (the first 5 of each count), added or removed" in out
     assert f"epsilon {protection.epsilon:.4g} per person" in (hospital / "model" / "card.html").read_text()
 
 
@@ -175,6 +175,118 @@ def test_a_forger_who_computes_digests_again_is_refused(own, hospital):
     forge(own / "model", epsilon=0.1)
     code, _, err = run("verify", own / "model")
     assert (code, "its event gives" in err) == (1, True)
+
+
+def edits_of(value):
+    """Every value that differs from a JSON value in one place: changed, taken out, added."""
+    if isinstance(value, dict):
+        yield {**value, "added": 1}
+        for name, item in value.items():
+            yield {other: own for other, own in value.items() if other != name}
+            yield {f"{other}_" if other == name else other: own for other, own in value.items()}
+            for edited in edits_of(item):
+                yield {**value, name: edited}
+    elif isinstance(value, list):
+        yield [*value, "added"]
+        if value[::-1] != value:
+            yield value[::-1]
+        for place, item in enumerate(value):
+            yield value[:place] + value[place + 1 :]
+            for edited in edits_of(item):
+                yield [*value[:place], edited, *value[place + 1 :]]
+    elif isinstance(value, bool) or value is None:
+        yield not value
+    else:
+        yield f"{value} " if isinstance(value, str) else value + 1
+        yield None
+
+
+def arrays_edited(arrays):
+    """Every array of a model changed in one number, in its type or shape, taken out or renamed; and one more."""
+    yield {**arrays, "added": np.zeros(2)}
+    for name, array in arrays.items():
+        others = {other: own for other, own in arrays.items() if other != name}
+        yield others
+        yield {**others, f"{name}_": array}
+        yield {**arrays, name: array.astype(np.complex128)}
+        yield {**arrays, name: array[None]}
+        for place in {0, array.size - 1} if array.size else ():
+            changed = array.copy()
+            # The last bit of a number.
+            changed.reshape(-1).view(np.uint8)[place * array.itemsize] ^= 1
+            yield {**arrays, name: changed}
+
+
+def written(folder, record, card):
+    """Write a record and a card, with every digest computed again, where there is one."""
+    for content, name in ((record, "model.json"), (card, "card.json")):
+        if name == "model.json" and "arrays" in record:
+            record["arrays"] = sha256_of_file(folder / "model.npz")
+        if name == "card.json":
+            card["files"] = {file: sha256_of_file(folder / file) for file in ("model.npz", "model.json", "card.html")}
+            card["model_digest"] = record.get("digest")
+        content["digest"] = content_digest(content, "digest", "signature")
+        (folder / name).write_text(canonical_json(content, indent=1) + "\n")
+
+
+def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(own, hospital):
+    folder, key = own / "model", hospital / "signer.pub"
+    good = {path.name: path.read_bytes() for path in folder.iterdir()}
+    card, record = (json.loads(good[name]) for name in ("card.json", "model.json"))
+    edits = refused = 0
+
+    def refuses():
+        nonlocal edits, refused
+        edits += 1
+        try:
+            verify(folder, key)
+        except PrivSVMError as error:
+            refused += "\n" not in str(error)
+        for path in folder.iterdir():
+            path.unlink()
+        for name, data in good.items():
+            (folder / name).write_bytes(data)
+
+    for edited in edits_of(card):
+        if "digest" in edited:
+            edited["digest"] = content_digest(edited, "digest", "signature")
+        (folder / "card.json").write_text(canonical_json(edited, indent=1) + "\n")
+        # Of the digest itself, whose change is undone by computing it again, nothing is left.
+        if edited != card:
+            refuses()
+    of_card = edits
+    for edited in edits_of(record):
+        written(folder, dict(edited), dict(card))
+        if (folder / "model.json").read_bytes() != good["model.json"]:
+            refuses()
+    of_record = edits - of_card
+    with np.load(folder / "model.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    for edited in arrays_edited(arrays):
+        np.savez(folder / "model.npz", **edited)
+        written(folder, dict(record), dict(card))
+        refuses()
+    of_arrays = edits - of_card - of_record
+    for name in good:
+        (folder / name).unlink()
+        refuses()
+        (folder / name).rename(folder / f"{name}.old")
+        refuses()
+        for other in good:
+            if other > name:
+                (folder / name).write_bytes(good[other])
+                (folder / other).write_bytes(good[name])
+                refuses()
+        (folder / f"{name}.copy").write_bytes(good[name])
+        refuses()
+    (folder / "card.html").write_bytes(good["card.html"].replace(b"epsilon 1", b"epsilon 0"))
+    written(folder, dict(record), dict(card))
+    refuses()
+    print(f"{edits} edits: {of_card} of the card, {of_record} of the record, {of_arrays} of arrays")
+    assert refused == edits
+    assert min(of_card, of_record) > 100
+    assert of_arrays > 4 * len(arrays)
+    verify(folder, key)
 
 
 @pytest.mark.parametrize("name", ["model.json", "card.json"])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from privsvm.base.model_file import ModelFile
+from privsvm.release.measuring import Measurement
 
-__all__ = ["CARD_VERSION", "card_content", "card_page"]
+__all__ = ["CARD_VERSION", "card_content", "card_page", "card_text"]
 
 CARD_VERSION = 1
 
+_NOT_MEASURED = "not stated, and not measured: `--hold-back 0.1` would measure it on rows that do not train"
 _NOT_COVERED = (
     "Anything else that was computed from the rows: statistics, plots, earlier models, the choice of this model among "
     "others. Each needs a budget of its own.",
@@ -25,7 +28,23 @@ _NOT_COVERED = (
 )
 
 
-def card_content(record: ModelFile, account: str, date: str, accuracy: str | None) -> dict[str, Any]:
+_NOT_ONE_PERSON = (
+    "Identifiers that do not identify: who is in the table under two of them counts as two persons, and pays twice."
+)
+_TITLES = {
+    "protected": "Who is protected", "in_words": "What this means", "relation": "Relation of neighbours",
+    "delta": "Delta", "status": "Status", "mechanism": "Mechanism", "reference": "Theorem",
+    "accountant": "Accountant", "randomness": "Noise", "public": "What is public",
+    "assumptions": "What the proof assumes", "not_covered": "What is not covered", "accuracy": "Accuracy",
+    "recipe": "Recipe", "how_to_load": "How to load it", "date": "Date", "privsvm": "Version of PrivSVM",
+    "model_digest": "Digest of the model", "ledger": "Ledger",
+}  # fmt: skip
+_WIDTH = 100
+
+
+def card_content(
+    record: ModelFile, account: str, date: str, accuracy: str | None, measured: Measurement | None = None
+) -> dict[str, Any]:
     """Put together what a card says, but for the ledger.
 
     Parameters
@@ -37,7 +56,9 @@ def card_content(record: ModelFile, account: str, date: str, accuracy: str | Non
     date : str
         Day of the release.
     accuracy : str or None
-        What the user states of it; nothing is measured on the rows.
+        What the user states of it.
+    measured : Measurement or None
+        What was measured and paid for.
 
     Returns
     -------
@@ -45,7 +66,9 @@ def card_content(record: ModelFile, account: str, date: str, accuracy: str | Non
     """
     protection, guarantee = record.protection, record.guarantee
     unit = protection.unit
-    whom = "any one row of the table" if unit == "row" else f"any one person with all rows ({protection.rows} count)"
+    whom = "any one row of the table"
+    if unit == "person":
+        whom = f"any one person with all their rows (the first {protection.rows} of each count)"
     relation = {
         "replace_one": "replaced by any other row; the number of rows is public",
         "add_remove": "added or removed",
@@ -77,9 +100,10 @@ def card_content(record: ModelFile, account: str, date: str, accuracy: str | Non
             "method and parameters",
         ],
         "assumptions": list(guarantee["assumptions"]),
-        "not_covered": list(_NOT_COVERED),
+        "not_covered": [*_NOT_COVERED, *([_NOT_ONE_PERSON] if unit == "person" else [])],
         "recipe": record.recipe,
-        "accuracy": accuracy or "not stated: measuring it on the rows would cost budget",
+        "accuracy": accuracy or (_NOT_MEASURED if measured is None else measured.words),
+        **({} if measured is None else {"measured": measured.to_json()}),
         "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }
 
@@ -104,30 +128,81 @@ def card_page(content: Mapping[str, Any]) -> str:
     -------
     str
     """
-    titles = {
-        "protected": "Who is protected", "in_words": "What this means", "relation": "Relation of neighbours",
-        "delta": "Delta", "status": "Status", "mechanism": "Mechanism", "reference": "Theorem",
-        "accountant": "Accountant", "randomness": "Noise", "public": "What is public",
-        "assumptions": "What the proof assumes", "not_covered": "What is not covered", "accuracy": "Accuracy",
-        "recipe": "Recipe", "how_to_load": "How to load it", "date": "Date", "privsvm": "Version of PrivSVM",
-        "model_digest": "Digest of the model", "ledger": "Ledger",
-    }  # fmt: skip
-    rows = "\n".join(f"<tr><th>{titles[key]}</th><td>{_cell(content[key])}</td></tr>" for key in titles)
+    rows = "\n".join(f"<tr><th>{title}</th><td>{_cell(content[key])}</td></tr>" for key, title in _TITLES.items())
     name = html.escape(str(content["data"]))
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>' + name + "</title>\n<style>"
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><title>' + name + "</title>\n<style>"
         "body{font:16px/1.5 sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}"
         "th{text-align:left;vertical-align:top;padding:.3rem 1rem .3rem 0;white-space:nowrap}"
-        "td{padding:.3rem 0;overflow-wrap:anywhere}ul{margin:0;padding-left:1.2rem}</style></head>\n"
+        "td{padding:.3rem 0;overflow-wrap:anywhere}ul{margin:0;padding-left:1.2rem}"
+        "@media(max-width:40rem){th,td{display:block}td{padding-top:0}}</style></head>\n"
         f"<body><h1>Private model of {name}</h1>\n"
         f"<p><strong>epsilon {content['epsilon']:.4g} per {content['unit']['kind']}</strong>, delta "
         f"{content['delta']:g}, {html.escape(str(content['status']))}.</p>\n<table>\n{rows}\n</table></body></html>\n"
     )
 
 
+def card_text(content: Mapping[str, Any]) -> str:
+    """Write a card as text for a terminal, in the order of its page.
+
+    Parameters
+    ----------
+    content : mapping
+        As `card.json` holds it.
+
+    Returns
+    -------
+    str
+    """
+    lines = [
+        f"Private model of {content['data']}",
+        f"epsilon {content['epsilon']:.4g} per {content['unit']['kind']}, delta {content['delta']:g}, "
+        f"{content['status']}",
+    ]
+    for key, title in _TITLES.items():
+        lines += ["", title, *_lines(content[key], "  ")]
+    signed = "signed; see `privsvm verify --key`" if content.get("signature") else "not signed"
+    lines += ["", "Digest of this card", f"  {content.get('digest')}, {signed}"]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(value: Any, indent: str) -> list[str]:
+    """Write a value as lines: one for each of a mapping's keys, a dash before each of a list's items."""
+    if isinstance(value, Mapping):
+        found = []
+        for key, item in value.items():
+            nested = isinstance(item, (Mapping, list, tuple)) and len(item) > 0
+            whole = (
+                [f"{indent}{key}:", *_lines(item, indent + "  ")]
+                if nested
+                else _lines(f"{key}: {_plain(item)}", indent)
+            )
+            found += whole
+        return found
+    if isinstance(value, (list, tuple)):
+        marked = [_lines(item, indent + "  ") for item in value]
+        return [line for item in marked for line in [f"{indent}- {item[0].lstrip()}", *item[1:]]]
+    return textwrap.wrap(
+        _plain(value), _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "not given"}[value]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _listed(value: Any) -> Any:
+    return [{key: item} for key, item in value.items()] if isinstance(value, Mapping) else value
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "<br>".join(f"{html.escape(str(key))}: {_cell(item)}" for key, item in value.items())
+        # A mapping within one is a list, so that its keys stand apart from those beside it.
+        return "<br>".join(f"{html.escape(str(key))}: {_cell(_listed(item))}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return "<ul>" + "".join(f"<li>{_cell(item)}</li>" for item in value) + "</ul>"
-    return html.escape(f"{value:g}" if isinstance(value, float) else str(value))
+    return html.escape(_plain(value))

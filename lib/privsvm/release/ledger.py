@@ -112,6 +112,13 @@ class Ledger:
                 f"{self.path}: locked by another release for {self.wait:g} s; wait for it, then run again"
             ) from None
 
+    def check_writable(self) -> None:
+        """Raise OSError or PrivSVMError where no release could be entered, before one is trained in vain."""
+        with self.locked():
+            if self.path.exists():
+                with open(self.path, "r+b"):
+                    pass
+
     def entries(self) -> list[Entry]:
         """Read and check all entries.
 
@@ -124,6 +131,9 @@ class Ledger:
         PrivSVMError
             If a line was edited, moved or taken out, or is of a newer version.
         """
+        # A device may never end.
+        if self.path.exists() and not self.path.is_file():
+            raise PrivSVMError(f"{self.path}: is no file; give --ledger, or PRIVSVM_LEDGER, the name of one")
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -245,6 +255,10 @@ def total_of(account: str, entries: Sequence[Entry]) -> Total | None:
         assert together.neighbours is not None
         delta = math.fsum(entry.delta for entry in entries)
         epsilon, delta, accountant = group_account(Composed(events), rows, delta, together.neighbours)
+        # What holds for persons by each release adds up, however many rows of theirs each of them counts.
+        added = math.fsum(entry.epsilon for entry in entries)
+        if added < epsilon:
+            epsilon, accountant = added, "the budgets are added"
     if together.status != "proved":
         accountant = "nothing is proved of all together"
     return Total(account, len(entries), unit, epsilon, delta, accountant)

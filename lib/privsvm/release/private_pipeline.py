@@ -35,16 +35,18 @@ _EXACT_FUNCTIONS = (
 
 def _reads_rows(step: Any) -> bool:
     """Whether what a step makes of a row may depend on other rows: so unless its declaration tells otherwise."""
-    if step is None or isinstance(step, (str, *_READ_NO_VALUES)) or getattr(step, "reads_no_rows", False):
+    # Subclasses may do what they like with other rows.
+    kind = type(step)
+    if step is None or isinstance(step, str) or kind in _READ_NO_VALUES or getattr(step, "reads_no_rows", False):
         return False
-    if isinstance(step, FunctionTransformer):
+    if kind is FunctionTransformer:
         # A function of all rows may well subtract their mean.
         return not (step.func in _EXACT_FUNCTIONS or getattr(step.func, "reads_no_rows", False))
-    if isinstance(step, (OneHotEncoder, OrdinalEncoder)):
+    if kind in (OneHotEncoder, OrdinalEncoder):
         # Rare categories are found by counting.
         counted = step.min_frequency is not None or step.max_categories is not None
         return isinstance(step.categories, str) or counted
-    if isinstance(step, SimpleImputer):
+    if kind is SimpleImputer:
         # An indicator has a column for each feature that misses a value; one that misses all may be dropped.
         kept = step.keep_empty_features and not step.add_indicator
         return step.strategy != "constant" or step.fill_value is None or not kept
@@ -68,11 +70,11 @@ def private_steps(steps: Iterable[tuple[Any, ...]]) -> list[str]:
     for name, step, *columns in steps:
         if any(map(callable, columns)):
             found.append(f"{name} (columns chosen by a function of the rows)")
-        if isinstance(step, Pipeline):
+        if type(step) is Pipeline:
             found += private_steps(step.steps)
-        elif isinstance(step, ColumnTransformer):
+        elif type(step) is ColumnTransformer:
             found += private_steps([*step.transformers, ("remainder", step.remainder)])
-        elif isinstance(step, FeatureUnion):
+        elif type(step) is FeatureUnion:
             found += private_steps(step.transformer_list)
         elif _reads_rows(step):
             found.append(f"{name} ({type(step).__name__})")
@@ -97,11 +99,10 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Fit the steps and the model; see Pipeline."""
-        fitted = private_steps(self.steps[:-1])
-        if not fitted:
+        broken = self._broken
+        if broken is None:
             super().fit(X, y, **params)
             return self
-        broken = f"may be fitted to private rows before the model: {', '.join(fitted)}"
         model = self.steps[-1][1]
         check_consent(getattr(model, "allow_unsound", False), f"nothing is proved: {broken}")
         refuse_in_budget(broken)
@@ -110,8 +111,18 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
         return self
 
     @property
+    def _broken(self) -> str | None:
+        """Why nothing is proved, if steps take the proof away."""
+        fitted = private_steps(self.steps[:-1])
+        return f"may be fitted to private rows before the model: {', '.join(fitted)}" if fitted else None
+
+    @property
     def guarantee_(self) -> Any:
-        return self.steps[-1][1].guarantee_
+        guarantee, broken = self.steps[-1][1].guarantee_, self._broken
+        # Steps may have come after the fit.
+        if broken is None or broken in (guarantee.reason or ""):
+            return guarantee
+        return guarantee.with_broken_assumption(broken)
 
     @property
     def classes_(self) -> np.ndarray:

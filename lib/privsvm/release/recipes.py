@@ -13,12 +13,14 @@ from privsvm.base.estimators import plain_parameters
 from privsvm.base.model_file import Protection, protection_of
 from privsvm.data.schema import Schema
 from privsvm.errors import PrivSVMError
+from privsvm.numerics.noise_source import NoiseSource, system_source
 from privsvm.pipeline.methods import estimator_class
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
-from privsvm.privacy.gate import restated
+from privsvm.privacy.gate import LARGEST_EPSILON, restated
 from privsvm.privacy.guarantee import Neighbours
+from privsvm.release.measuring import LARGEST_SHARE, LEAST_SHARE, Measurement, held_back_rows, measure, with_measurement
 
 __all__ = ["Recipe", "Trained", "default_delta", "recommended", "train"]
 
@@ -48,11 +50,12 @@ def recommended() -> Recipe:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A fitted estimator, and what is proved of it."""
+    """A fitted estimator, what is proved of it, and of its measurement where there is one."""
 
     estimator: Any
     protection: Protection
     recipe: Mapping[str, Any]
+    measured: Measurement | None = None
 
 
 def default_delta(schema: Schema) -> float:
@@ -81,8 +84,11 @@ def train(
     neighbours: Neighbours = "replace_one",
     recipe: Recipe | None = None,
     random_state: int | None = None,
+    hold_back: float | None = None,
+    units: np.ndarray | None = None,
+    source: NoiseSource | None = None,
 ) -> Trained:
-    """Train one model with noise from the operating system.
+    """Train one model with noise from the operating system, and measure it where that is asked for.
 
     Parameters
     ----------
@@ -98,6 +104,12 @@ def train(
         None is `recommended`.
     random_state : int or None
         For simulations alone. A release has none.
+    hold_back : float or None
+        Share of the units that do not train, and measure the model instead; at most a half.
+    units : ndarray of int64 (n,) or None
+        Whose rows they are, see `privsvm.data.tables.units_table`; None: each row is its own.
+    source : NoiseSource or None
+        Of what is held back, and of the noise on what it measures; None is the operating system.
 
     Returns
     -------
@@ -119,18 +131,33 @@ def train(
     asks = "n_rows" in declared and not getattr(method, "pays_for_counts", False)
     if asks and neighbours == "add_remove" and schema.rows is None:
         raise PrivSVMError("rows: the number of rows must be public under add_remove; declare it in the schema")
+    held, n_rows = None, schema.rows
+    if hold_back is not None:
+        if not LEAST_SHARE <= hold_back <= LARGEST_SHARE:
+            raise PrivSVMError(f"hold_back={hold_back!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
+        n_rows = None if n_rows is None else max(n_rows - round(hold_back * n_rows), 1)
+        source = system_source() if source is None else source
+        units = np.arange(len(X)) if units is None else units
+        away = held_back_rows(units, hold_back, neighbours, source.part("held back"))
+        held, X, codes = (X[away], codes[away]), X[~away], codes[~away]
     if neighbours == "add_remove":
         # One public row more: what is refused must not depend on whether there is any.
         X, codes = np.vstack([X, np.zeros((1, X.shape[1]))]), np.append(codes, 0)
     elif not len(X):
         raise PrivSVMError("the table has no rows; their number is public, and at least one is needed")
-    for row_epsilon, row_delta in _budgets(epsilon, delta, rows):
+    if not epsilon <= LARGEST_EPSILON:
+        raise PrivSVMError(f"epsilon={epsilon!r}: above {LARGEST_EPSILON:g} nothing is called proved; take less")
+    try:
+        budgets = _budgets(epsilon, delta, rows)
+    except ValueError as error:
+        raise PrivSVMError(f"{error}") from None
+    for row_epsilon, row_delta in budgets:
         common = {
             "classes": list(range(len(schema.classes))),
             "epsilon": row_epsilon,
             "delta": row_delta,
             "neighbours": neighbours,
-            "n_rows": schema.rows,
+            "n_rows": n_rows,
             "random_state": random_state,
         }
         settings = {name: value for name, value in common.items() if name in declared} | dict(recipe.parameters)
@@ -148,8 +175,10 @@ def train(
         }
         if schema.rows is not None:
             stated["declared_rows"] = schema.rows
-        estimator.guarantee_ = restated(estimator.guarantee_, **stated)
-        guarantee = estimator.guarantee_
+        guarantee = restated(estimator.guarantee_, **stated)
+        if held is not None:
+            guarantee = with_measurement(guarantee, epsilon / rows)
+        estimator.guarantee_ = guarantee
         protection = protection_of(guarantee, unit, rows, delta)  # type: ignore[arg-type]
         if protection.epsilon is None:
             raise PrivSVMError(f"nothing is proved for this release: {guarantee.reason}")
@@ -157,4 +186,17 @@ def train(
             break
     else:
         raise PrivSVMError(f"epsilon={epsilon!r}: {recipe.implementation} cannot keep it for {rows} rows a person")
-    return Trained(estimator, protection, {"method": method.__name__, "parameters": plain_parameters(settings)})
+    told = {"method": method.__name__, "parameters": plain_parameters(settings)}
+    if held is None or hold_back is None or source is None:
+        return Trained(estimator, protection, told)
+    measured = measure(
+        estimator._path,
+        *held,
+        len(schema.classes),
+        hold_back=hold_back,
+        epsilon=epsilon / rows,
+        neighbours=neighbours,
+        rows_per_unit=rows,
+        source=source.part("counts"),
+    )
+    return Trained(estimator, protection, told, measured)

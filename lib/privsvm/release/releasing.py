@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from privsvm.base.model_file import (
     write_model,
 )
 from privsvm.data.schema import Schema
-from privsvm.data.tables import training_table
+from privsvm.data.tables import units_table
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
-from privsvm.privacy.guarantee import Neighbours
+from privsvm.privacy.guarantee import Guarantee, Neighbours
 from privsvm.release.card import CARD_VERSION, card_content, card_page
 from privsvm.release.ledger import Entry, Ledger, Total
+from privsvm.release.measuring import Measurement, scale_of
 from privsvm.release.recipes import Recipe, default_delta, train
 from privsvm.release.signing import check_form, check_signature, signature_of
 
@@ -53,15 +54,23 @@ class Released:
         What all releases of the data set cost together.
     resumed : bool
         Whether the model is that of an earlier run, which was interrupted after its release was in the ledger.
+    measured : Measurement or None
+        What the model is worth, where that was paid for.
     """
 
     entry: Entry
     total: Total
     resumed: bool = False
+    measured: Measurement | None = None
 
 
 def _part_of(out: Path) -> Path:
     return out.with_name(f".{out.name}.part")
+
+
+def _check_free(out: Path) -> None:
+    if os.path.lexists(out):
+        raise PrivSVMError(f"{out}: exists already; give a folder that does not, a release overwrites nothing")
 
 
 @contextlib.contextmanager
@@ -73,7 +82,12 @@ def _reserved(out: Path) -> Iterator[Path]:
     lock = filelock.FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
     try:
         with lock:
+            # Again: another release may have ended in between, and this one would be paid for and have no place.
+            _check_free(out)
             yield _part_of(out)
+            # Now that the folder is there, whoever still waits for this file is refused by it.
+            with contextlib.suppress(OSError):
+                os.unlink(lock.lock_file)
     except filelock.Timeout:
         raise PrivSVMError(f"{out}: another release is writing to this folder; wait for it") from None
 
@@ -92,6 +106,7 @@ def release(
     recipe: Recipe | None = None,
     key: str | os.PathLike[str] | None = None,
     accuracy: str | None = None,
+    hold_back: float | None = None,
     today: str | None = None,
 ) -> Released:
     """Train one private model on a table, and write it with its card.
@@ -119,7 +134,9 @@ def release(
     key : path-like or None
         Private key that signs the card.
     accuracy : str or None
-        What is stated of it on the card.
+        What is stated of it on the card, from elsewhere than these rows.
+    hold_back : float or None
+        Share of the units that do not train: the model is measured on them instead, with noise, at no further epsilon.
     today : str or None
         Day of the release; None asks the clock.
 
@@ -134,12 +151,14 @@ def release(
     RefusedError
         If the budget does not allow it, or the user does not.
     """
-    out = Path(out)
-    if os.path.lexists(out):
-        raise PrivSVMError(f"{out}: exists already; give a folder that does not, a release overwrites nothing")
+    # Without `..`, which would name another folder once this one is made.
+    out = Path(os.path.normpath(out))
+    _check_free(out)
     if key is not None:
         # Before anything is spent.
         signature_of("", key)
+    if accuracy is not None and hold_back is not None:
+        raise PrivSVMError("accuracy: it is stated, and hold_back would measure it; give one of them")
     date = datetime.datetime.now(datetime.UTC).date().isoformat() if today is None else today
     with _reserved(out) as part:
         resumed = _resume(part, out, ledger, key)
@@ -161,9 +180,11 @@ def release(
                 )
         if budget is not None and epsilon > budget:
             raise RefusedError(f"epsilon {epsilon:g} is above the budget of {budget:g}; nothing was spent")
-        X, codes = training_table(data, schema)
+        ledger.check_writable()
+        X, codes, units = units_table(data, schema)
         delta = default_delta(schema) if delta is None else delta
-        trained = train(X, codes, schema, epsilon=epsilon, delta=delta, neighbours=neighbours, recipe=recipe)
+        settings: dict[str, Any] = {"delta": delta, "neighbours": neighbours, "recipe": recipe}
+        trained = train(X, codes, schema, epsilon=epsilon, hold_back=hold_back, units=units, **settings)
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o700)
         try:
@@ -173,6 +194,12 @@ def release(
                 total = ledger.total(schema.name, [planned])
                 assert total is not None
                 _check_budget(total, budget)
+                now = ledger.total(schema.name)
+                if now is not None and now != before and not confirm(now):
+                    raise RefusedError(
+                        f"account {schema.name!r}: another release was entered meanwhile; nothing was spent by this "
+                        "one. Run again to see what both cost"
+                    )
                 entry = ledger.append(entry_content)
         except BaseException:
             if not _entered(part, ledger):
@@ -185,7 +212,7 @@ def release(
                 f"{out}: {error.strerror or error}; the release is in the ledger and its model is kept: mend that and "
                 "run the same command again, which spends nothing"
             ) from None
-    return Released(entry, total)
+    return Released(entry, total, measured=trained.measured)
 
 
 def _check_budget(total: Total, budget: float | None) -> None:
@@ -210,7 +237,7 @@ def _write_part(part: Path, trained: Any, schema: Schema, date: str, accuracy: s
         table=schema.to_json(),
     )
     record = read_model(part)[1]
-    write_json(part / _DRAFT, card_content(record, schema.name, date, accuracy))
+    write_json(part / _DRAFT, card_content(record, schema.name, date, accuracy, trained.measured))
     return {
         "account": schema.name,
         "unit": trained.protection.unit,
@@ -265,9 +292,24 @@ def _finish(part: Path, out: Path, entry: Entry, key: str | os.PathLike[str] | N
         card["signature"] = signature_of(card["digest"], key)
     write_json(part / CARD, card)
     draft.unlink(missing_ok=True)
-    # It is to be handed over.
+    # It is to be handed over, and written by nobody else, whatever the umask says.
+    for path in part.iterdir():
+        os.chmod(path, 0o644)
     os.chmod(part, 0o755)  # nosec B103
     os.rename(part, out)
+
+
+def _check_measured(path: Path, card: Mapping[str, Any], guarantee: Guarantee) -> None:
+    """Raise PrivSVMError unless a measurement is one that the guarantee covers, and says what its counts do."""
+    stated, covered = card.get("measured"), scale_of(guarantee)
+    try:
+        found = None if stated is None else Measurement.from_json(stated)
+        if (None if found is None else found.scale) != covered:
+            raise ValueError("its noise is not that of the guarantee")
+        if found is not None and card["accuracy"] != found.words:
+            raise ValueError("its words are not those of its counts")
+    except ValueError as error:
+        raise PrivSVMError(f"{path}: measured accuracy: {error}; get the folder again") from None
 
 
 def verify(
@@ -319,6 +361,7 @@ def verify(
     guarantee = record.restored
     if guarantee.status != "proved":
         raise PrivSVMError(f"{folder / RECORD}: nothing is proved ({guarantee.reason}); do not rely on it")
+    _check_measured(folder / CARD, card, guarantee)
     second = guarantee.verify().epsilon
     if second > guarantee.epsilon_requested * 1.02 + 1e-3:
         raise PrivSVMError(

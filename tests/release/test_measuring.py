@@ -1,0 +1,289 @@
+"""Accuracy that is measured on rows held back: what it costs, what a row changes, and whether its intervals hold."""
+
+import csv
+import dataclasses
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
+from tests.adversarial import KINDS, neighbours
+from tests.release.conftest import run
+from tests.replay import Recorder, Replayer, check_given, check_record, recorded_leaves, released_bits
+
+from privsvm.base.model_file import content_digest
+from privsvm.data.schema import parse_schema
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
+from privsvm.numerics.noise_source import seeded_source
+from privsvm.privacy.accountants import account, group_account, verified_account
+from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
+from privsvm.release.intervals import NoisyCounts, share_interval, tail_probability
+from privsvm.release.measuring import Measurement, held_back_rows, scale_of
+from privsvm.release.recipes import Recipe, train
+from privsvm.release.releasing import verify
+
+
+def declared(n_classes=3, **more):
+    columns = {"a": {"bounds": [0, 1]}, "b": {"bounds": [0, 1]}}
+    labels = [str(label) for label in range(n_classes)]
+    return parse_schema(
+        {"name": "t", "label": "y", "classes": labels, "prescaled": False, "columns": columns, **more}, "test"
+    )
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(5, 12), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes_them_by(seed, kind, n, measures):
+    rng = np.random.default_rng(seed)
+    X, y = rng.uniform(-1, 1, size=(n, 2)), rng.integers(0, 3, size=n)
+    row = int(np.random.default_rng(seed + 1).integers(n))
+    first, second, relation = neighbours(X, y, 3, kind, np.random.default_rng(seed + 1))
+    held = rng.random(n) < 0.5
+    held[row] = measures
+    recipe = Recipe("softmax_dpsgd", {"epochs": 2})
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        for rows, labels in (first, second):
+            removed = kind == "removed" and bool(found)
+            away = np.delete(held, row) if removed else held
+            patch.setattr("privsvm.release.recipes.held_back_rows", lambda *_, own=away: own)
+            # Rows keep their draws: those that train, and under add_remove the public one after them.
+            trains = np.append(np.flatnonzero(~held), [-1] if relation == "add_remove" else []).astype(int)
+            kept = np.flatnonzero(trains != row) if removed else None
+            source = Replayer(found[0][1], kept) if found else Recorder(bytes(32))
+            patch.setattr("privsvm.base.estimators.system_source", lambda own=source: own)
+            budget = {"epsilon": 2.0, "delta": 1e-5, "neighbours": relation, "hold_back": 0.4}
+            rows = np.clip(rows, -1, 1)
+            found.append((train(rows, labels, declared(rows=9), recipe=recipe, source=source, **budget), source.calls))
+    (one, calls), (other, again) = found
+    assert [call.kind for call in calls] == ["steps", "laplace"]
+    place = int(np.flatnonzero(np.flatnonzero(~held) == row)[0]) if not measures else 0
+    if measures:
+        assert np.array_equal(calls[0].given, again[0].given)
+        assert check_given(calls[1:], again[1:], row, relation) <= 1.0
+    else:
+        assert np.array_equal(calls[1].given, again[1].given)
+        assert check_given(calls[:1], again[:1], place, relation) <= 1.0
+    assert released_bits(one.estimator._path) == released_bits(other.estimator._path)
+    assert dataclasses.replace(one.measured, number=None) == dataclasses.replace(other.measured, number=None)
+    assert one.protection == other.protection
+    # The record has what was drawn, either of both.
+    guarantee = one.estimator.guarantee_
+    assert guarantee == other.estimator.guarantee_
+    training, counts = guarantee.event.events
+    check_record(calls[:1], dataclasses.replace(guarantee.with_broken_assumption("of one part"), event=training))
+    ((drawn, count),) = recorded_leaves(calls[1:], relation, counts)
+    assert (count, drawn.noise_multiplier) == (1, pytest.approx(counts.noise_multiplier, rel=1e-12))
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_who_measures_is_drawn_by_units_alone(relation):
+    units = np.repeat(np.arange(400), 3)
+    held = held_back_rows(units, 0.25, relation, seeded_source(0, "held"))
+    # All rows of a person, or none.
+    by_person = held.reshape(400, 3)
+    assert (by_person.all(axis=1) | ~by_person.any(axis=1)).all()
+    number = by_person[:, 0].sum()
+    if relation == "replace_one":
+        assert number == 100
+    else:
+        # Each by its own word: the last one's going moves nobody else.
+        fewer = held_back_rows(units[:-3], 0.25, relation, seeded_source(0, "held"))
+        assert np.array_equal(fewer, held[:-3])
+        assert binomtest(int(number), 400, 0.25).pvalue > 1e-7
+    assert not np.array_equal(held, held_back_rows(units, 0.25, relation, seeded_source(1, "held")))
+    rates = np.mean([held_back_rows(np.arange(40), 0.25, relation, seeded_source(s, "r")) for s in range(400)], axis=0)
+    # Of 40 places, with 400 draws each: the smallest p-value is below 1e-8 with a probability of 4e-7.
+    assert min(binomtest(round(rate * 400), 400, 0.25).pvalue for rate in rates) > 1e-8
+
+
+def test_a_public_number_of_rows_that_leaves_no_part_is_refused_and_a_private_one_is_not():
+    with pytest.raises(PrivSVMError, match="would hold back 0 of 3 rows"):
+        held_back_rows(np.arange(3), 0.1, "replace_one", seeded_source(0))
+    assert held_back_rows(np.arange(0), 0.1, "add_remove", seeded_source(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_a_row_pays_once_for_training_or_for_measuring(relation):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, size=(60, 2)), rng.integers(0, 3, size=60)
+    chosen = {"epsilon": 1.5, "delta": 1e-5, "neighbours": relation}
+    trained = train(X, y, declared(rows=60), hold_back=0.2, **chosen)
+    guarantee = trained.estimator.guarantee_
+    assert guarantee.status == "proved"
+    assert 1.5 * 0.999 < guarantee.epsilon_proved <= 1.5
+    training, counts = guarantee.event.events
+    each = [account(event, 1e-5, relation).epsilon for event in (training, counts)]
+    assert guarantee.epsilon_proved == max(each)
+    assert min(each) > 1.5 * 0.95
+    assert guarantee.verify().epsilon == pytest.approx(1.5, rel=0.02)
+    assert trained.measured.scale == counts.noise_multiplier == scale_of(guarantee)
+    assert trained.measured.number == (12 if relation == "replace_one" else None)
+    assert scale_of(train(X, y, declared(rows=60), **chosen).estimator.guarantee_) is None
+
+
+def test_one_of_several_events_costs_what_the_dearest_does():
+    gaussian, laplace = Gaussian(4.0), Laplace(3.0)
+    either = OneOf((gaussian, laplace))
+    for relation in ("replace_one", "add_remove"):
+        for delta in (0.0, 1e-6):
+            each = [account(event, delta, relation).epsilon for event in (gaussian, laplace)]
+            assert account(either, delta, relation).epsilon == max(each)
+        assert verified_account(either, 1e-6, relation).epsilon == pytest.approx(
+            account(either, 1e-6, relation).epsilon, rel=0.01
+        )
+    assert group_account(either, 3, 1e-6, "add_remove").epsilon == max(
+        group_account(event, 3, 1e-6, "add_remove").epsilon for event in (gaussian, laplace)
+    )
+    # Two of them cost more than one, and no less than the same part twice.
+    twice = account(Composed((either, either)), 2e-6, "add_remove").epsilon
+    for event in (gaussian, laplace):
+        assert twice >= account(Composed((event, event)), 2e-6, "add_remove").epsilon * (1 - 1e-9)
+
+
+def test_tails_are_those_of_a_convolution():
+    rng = np.random.default_rng(0)
+    for number, share, cells, scale, together in ((30, 0.8, 1, 2.0, 1), (12, 0.3, 2, 0.7, 1), (20, 0.6, 1, 3.0, 5)):
+        right, wrong = 0.7 * number, 0.4 * number
+        counts = NoisyCounts(right=right, wrong=wrong, cells=cells, scale=scale, together=together)
+        drawn = number // together
+        noise = rng.laplace(scale=scale, size=(2, 200_000, cells)).sum(axis=2)
+        hits = together * rng.binomial(drawn, share, size=200_000)
+        said = (1 - share) * (hits + noise[0]) - share * (drawn * together - hits + noise[1])
+        simulated = np.mean(said >= (1 - share) * right - share * wrong)
+        # Five and a half standard deviations of the simulation, and the grid.
+        limit = 5.5 * math.sqrt(simulated / 200_000) + 2e-3
+        assert tail_probability(counts, share, number) == pytest.approx(simulated, abs=limit)
+    # With hardly any noise, which breaks ties, it is the binomial tail, and the interval is Clopper and Pearson's.
+    below, above = (
+        NoisyCounts(right=45 + move, wrong=5 - move, cells=1, scale=1e-4, number=50) for move in (-0.01, 0.01)
+    )
+    assert tail_probability(below, 0.8, 50) == pytest.approx(binom.sf(44, 50, 0.8), rel=1e-6)
+    known = binomtest(45, 50).proportion_ci()
+    assert (share_interval(below)[0], share_interval(above)[1]) == pytest.approx((known.low, known.high), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("number", "share", "cells", "scale", "together", "public"),
+    [(200, 0.9, 2, 2.0, 1, True), (60, 0.7, 1, 3.0, 1, False), (300, 0.95, 2, 5.0, 5, False), (9, 0.5, 1, 1.0, 1, 0)],
+)  # fmt: skip
+def test_intervals_hold_the_truth(number, share, cells, scale, together, public):
+    """Whether the truth is inside is asked of its own tails, which costs no search for the ends."""
+    rng = np.random.default_rng(number)
+    missed, draws = 0, 100
+    for _ in range(draws):
+        hits = together * rng.binomial(number // together, share)
+        right, wrong = (n + rng.laplace(scale=scale, size=cells).sum() for n in (hits, number - hits))
+        common = {"cells": cells, "scale": scale, "number": number if public else None, "together": together}
+        for counts, own in (
+            (NoisyCounts(right=right, wrong=wrong, **common), share),
+            (NoisyCounts(right=wrong, wrong=right, **common), 1 - share),
+        ):
+            error = 0.05 if public else 0.05 * 0.95
+            missed += max(tail_probability(counts, own, n) for n in counts.numbers(0.05)) < error / 2
+    # At 5 % of error, more would be missed with a probability below 1e-7.
+    assert missed <= binom.isf(1e-7, draws, 0.05)
+
+
+def test_an_interval_is_wide_where_little_is_known():
+    nothing = NoisyCounts(right=-3.0, wrong=1.0, cells=1, scale=5.0)
+    assert share_interval(nothing) == pytest.approx((0.0, 1.0), abs=0.01)
+    measured = Measurement(
+        hold_back=0.1, rows_per_unit=1, number=None, scale=1.0, right=(90.0, -2.0), wrong=(10.0, 1.0)
+    )
+    _, low, high = measured.balanced_accuracy
+    assert low < 0.45
+    assert high > 0.9
+    assert Measurement.from_json(json.loads(json.dumps(measured.to_json()))) == measured
+
+
+@pytest.fixture(scope="module")
+def measured_release(hospital, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("measured")
+    said = run(
+        *("release", "--data", hospital / "patients.csv", "--schema", hospital / "schema.yaml", "--epsilon", 1),
+        *("--out", folder / "model", "--ledger", folder / "ledger.jsonl", "--hold-back", 0.2),
+    )
+    assert said[0] == 0, said
+    return folder, said[1]
+
+
+def accuracy_on(model, table):
+    """Share of the right answers of a released model on a table with the labels."""
+    with open(table, newline="") as handle:
+        truth = [row["died"] for row in csv.DictReader(handle)]
+    _, out, _ = run("predict", model, table)
+    return np.mean(
+        [row["predicted"] == label for row, label in zip(csv.DictReader(out.splitlines()), truth, strict=True)]
+    )
+
+
+def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_release, hospital):
+    folder, said = measured_release
+    record = verify(folder / "model")
+    card = json.loads((folder / "model" / "card.json").read_text())
+    measured = Measurement.from_json(card["measured"])
+    assert measured.words == card["accuracy"]
+    assert card["accuracy"] in said
+    assert "20 % of the persons" in said
+    assert (measured.rows_per_unit, measured.number) == (5, None)
+    estimate, low, high = measured.accuracy
+    assert 0.0 <= low <= estimate <= high <= 1.0
+    # Counts as far from what the model is worth to others as these are would be seen less than once in ten million.
+    share = accuracy_on(folder / "model", hospital / "new.csv")
+    right, wrong = math.fsum(measured.right), math.fsum(measured.wrong)
+    counts = NoisyCounts(right=right, wrong=wrong, cells=2, scale=measured.scale, together=5)
+    for own, truth in (
+        (counts, share - 0.03),
+        (dataclasses.replace(counts, right=wrong, wrong=right), 1.0 - share - 0.03),
+    ):
+        assert max(tail_probability(own, max(truth, 0.0), number) for number in counts.numbers(1e-6)) > 1e-7
+    assert 0.9 < record.protection.epsilon <= 1.0 + 1e-9
+    assert record.protection.unit == "person"
+    assert "95 % interval" in (folder / "model" / "card.html").read_text()
+    line = json.loads((folder / "ledger.jsonl").read_text())
+    assert [part["kind"] for part in line["guarantee"]["event"]["events"]] == ["composed", "laplace"]
+    assert run("card", folder / "model")[1].count("95 % interval") == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda card: card["measured"].update(right=[1990.0, 60.0]), "do not follow from its counts"),
+        (lambda card: card["measured"].update(accuracy=[0.99, 0.98, 1.0]), "do not follow from its counts"),
+        (lambda card: card.update(accuracy="0.99"), "not those of its counts"),
+        (lambda card: card.pop("measured"), "noise is not that of the guarantee"),
+        (lambda card: card["measured"].pop("scale"), "scale"),
+    ],
+)
+def test_a_measurement_that_was_edited_is_refused_without_a_key(measured_release, tmp_path, change, reason):
+    shutil.copytree(measured_release[0] / "model", tmp_path / "model")
+    path = tmp_path / "model" / "card.json"
+    card = json.loads(path.read_text())
+    change(card)
+    card["digest"] = content_digest(card, "digest", "signature")
+    path.write_text(canonical_json(card, indent=1) + "\n")
+    with pytest.raises(PrivSVMError, match=reason):
+        verify(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--hold-back", 0.6], "hold_back=0.6: must lie from 0.001 to 0.5"),
+        (["--hold-back", 1e-30], "hold_back=1e-30: must lie from 0.001 to 0.5"),
+        (["--hold-back", 0.1, "--accuracy", "0.9 elsewhere"], "give one of them"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is_spent(hospital, tmp_path, options, reason):
+    command = ["release", "--data", hospital / "patients.csv", "--schema", hospital / "schema.yaml", "--epsilon", 1]
+    code, _, err = run(*command, "--out", tmp_path / "m", "--ledger", tmp_path / "l", *options)
+    assert code == 1
+    assert reason in err
+    assert not (tmp_path / "m").exists()
+    assert not (tmp_path / "l").exists()

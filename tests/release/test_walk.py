@@ -1,0 +1,228 @@
+"""The walk of a new user, with a table as a hospital's spreadsheet writes it: what is not said must not be guessed."""
+
+import csv
+
+import numpy as np
+import pytest
+from tests.release.conftest import run
+
+from privsvm.data.schema import parse_schema
+from privsvm.data.tables import bounded_contribution, delimiter_of, identifier, training_table
+from privsvm.errors import PrivSVMError
+
+HEADER = ["Fall-Nr", "Patient", "Aufnahme", "Größe (cm)", "CRP mg/l", "Station", "Raucher", "Befund", "Verlauf"]
+STATIONS = ["Innere Medizin", "Chirurgie – Süd", "Önkologie; Tag"]
+SCHEMA = """\
+version: 1
+name: koeln
+label: Verlauf
+classes: [geheilt, gebessert, verstorben]
+prescaled: false
+person: Patient
+rows_per_person: 3
+delimiter: ";"
+decimal: ","
+columns:
+  Fall-Nr: ignore
+  Aufnahme: {date: "%d.%m.%Y", bounds: ["01.01.2010", "31.12.2024"]}
+  Größe (cm): {bounds: [100, 220]}
+  CRP mg/l: {bounds: [0, 300], fill: 5}
+  Station: {categories: [Innere Medizin, Chirurgie – Süd, "Önkologie; Tag"], unknown: andere}
+  Raucher: {boolean: true, fill: n}
+  Befund: ignore
+"""
+
+
+def spreadsheet(path, persons=40):
+    """A table with a byte order mark, semicolons, decimal commas, newlines in cells; persons have 1 to 50 rows."""
+    rng = np.random.default_rng(3)
+    rows = [HEADER]
+    for person in range(persons):
+        for _ in range(50 if person == 7 else int(rng.integers(1, 6))):
+            size, crp = rng.normal(172, 9), abs(rng.normal(30, 20))
+            gap = rng.choice(["NA", "", "?"]) if rng.random() < 0.2 else f"{crp:.2f}".replace(".", ",")
+            note = ["ok", "Zeile eins\nZeile zwei", 'sagt "gut"; sonst nichts'][rng.integers(3)]
+            label = "geheilt" if crp < 30 else "gebessert" if crp < 60 else "verstorben"
+            day = f"{rng.integers(1, 29):02d}.{rng.integers(1, 13):02d}.{rng.integers(2010, 2025)}"
+            measured = f"{size:.1f}".replace(".", ",")
+            rows.append(
+                [len(rows), 1000 + person, day, measured, gap, rng.choice(STATIONS), "JYN"[person % 3], note, label]
+            )
+    with open(path, "w", newline="", encoding="utf-8-sig") as handle:
+        csv.writer(handle, delimiter=";", lineterminator="\r\n").writerows(rows)
+    return rows
+
+
+@pytest.fixture
+def koeln(tmp_path):
+    folder = tmp_path / "Köln mit Leerzeichen"
+    folder.mkdir()
+    spreadsheet(folder / "Patienten Köln.csv")
+    (folder / "s.yaml").write_text(SCHEMA)
+    return folder
+
+
+def test_a_draft_finds_the_delimiter_and_names_an_account_that_a_release_takes(koeln):
+    table = koeln / "Patienten Köln.csv"
+    code, out, _ = run("schema", table, "--label", "Verlauf", "--person", "Patient")
+    assert code == 0
+    assert "name: Patienten-Koln " in out
+    assert 'delimiter: ";"\n# decimal: ","' in out
+    assert [line for line in out.splitlines() if "decide" in line and line.startswith("  ")] == [
+        f'  "{name}": decide' for name in HEADER if name not in ("Verlauf", "Patient")
+    ]
+    for option in ("--label", "--person"):
+        code, out, err = run("schema", table, option, "Pazient")
+        assert (code, out) == (1, "")
+        assert f"no column 'Pazient' for {option}; did you mean 'Patient'?" in err
+
+
+def test_a_look_reads_commas_booleans_and_marks_of_what_is_missing(koeln):
+    code, out, _ = run("schema", koeln / "Patienten Köln.csv", "--label", "Verlauf", "--look")
+    assert code == 0
+    assert '\ndecimal: ","' in out
+    assert '"CRP mg/l": {bounds: [' in out
+    assert '"Größe (cm)": {bounds: [' in out
+    assert '"Aufnahme": {date: "%d.%m.%Y"' in out
+
+
+def test_rows_are_read_as_they_are_meant(koeln):
+    schema = parse_schema_of(koeln)
+    X, y = training_table(koeln / "Patienten Köln.csv", schema)
+    rows = spreadsheet(koeln / "again.csv")[1:]
+    places = [
+        place for person in range(40) for place in [n for n, row in enumerate(rows) if row[1] == 1000 + person][:3]
+    ]
+    assert len(X) == len(places)
+    for row, place in zip(X, places, strict=True):
+        assert row[1] == pytest.approx((float(rows[place][3].replace(",", ".")) - 160) / 60)
+        crp = rows[place][4]
+        assert row[2] == pytest.approx(((5 if crp in ("NA", "", "?") else float(crp.replace(",", "."))) - 150) / 150)
+        assert row[3:7].tolist() == [float(rows[place][5] == name) for name in (*STATIONS, "andere")]
+    assert [schema.ordered_classes[code] for code in y] == [rows[place][8] for place in places]
+
+
+def parse_schema_of(folder):
+    from privsvm.data.schema import read_schema
+
+    return read_schema(folder / "s.yaml")
+
+
+def test_what_cannot_be_read_is_shown_by_inspect_with_its_remedy(koeln):
+    (koeln / "s.yaml").write_text(SCHEMA.replace('decimal: ","\n', ""))
+    code, out, _ = run("inspect", koeln / "Patienten Köln.csv", "--schema", koeln / "s.yaml")
+    assert code == 0
+    found = {line.split(":")[0]: line for line in out.splitlines()[1:]}
+    assert 'set `decimal: ","`' in found["Größe (cm)"]
+    assert "values cannot be read, such as 'J'" in found["Raucher"]
+    assert "rows beyond the first 3" in found["Patient"]
+    assert run("inspect", koeln / "Patienten Köln.csv")[0] == 0
+
+
+def test_three_commands_and_what_they_say(koeln):
+    table, ledger = koeln / "Patienten Köln.csv", ("--ledger", koeln / "l.jsonl")
+    code, out, err = run(
+        *("release", "--data", table, "--schema", koeln / "s.yaml", "--epsilon", 1, "--out", koeln / "m"), *ledger
+    )
+    assert code == 0, err
+    code, out, _ = run("card", koeln / "m")
+    assert code == 0
+    assert "any one person with all their rows (the first 3 of each count), added or removed" in out
+    # Readable text, without Python's brackets.
+    assert not [line for line in out.splitlines() if "{" in line or "['" in line]
+    assert "class_weight: balanced" in out
+    # Columns in another order, more of them, other delimiters than the schema's are a message.
+    code, out, _ = run("predict", koeln / "m", table, "--keep", "Befund", "--keep", "Patient")
+    assert code == 0
+    rows = list(csv.DictReader(out.splitlines(keepends=True)))
+    assert [row["Befund"] for row in rows] == [row[7] for row in spreadsheet(koeln / "again.csv")[1:]]
+    (koeln / "commas.csv").write_text("Aufnahme,Größe (cm),CRP mg/l,Station,Raucher\n", encoding="utf-8")
+    code, _, err = run("predict", koeln / "m", koeln / "commas.csv")
+    assert code == 1
+    assert "one column by the delimiter ';', and several by a comma" in err
+    (koeln / "latin.csv").write_bytes(
+        (koeln / "commas.csv").read_text(encoding="utf-8").replace(",", ";").encode("latin-1")
+    )
+    code, _, err = run("predict", koeln / "m", koeln / "latin.csv")
+    assert code == 1
+    assert "are not UTF-8 text; save the table as UTF-8" in err
+
+
+def test_the_delimiter_is_read_off_the_header_alone(tmp_path):
+    for name, text, wanted in [
+        ("comma", 'a,"b;c;d;e",f\n1;2;3;4;5;6;7\n', ","),
+        ("tab", "a\tb\n1,2,3,4\n", "\t"),
+        ("bar", "a|b|c\n", "|"),
+        ("one", "a\n1;2;3\n", ","),
+    ]:
+        (tmp_path / name).write_text(text)
+        assert delimiter_of(tmp_path / name) == wanted
+    with pytest.raises(PrivSVMError, match="file not found"):
+        delimiter_of(tmp_path / "none")
+
+
+def test_two_persons_whose_identifiers_are_one_number_stay_two(tmp_path):
+    assert identifier(" 7.0 ") == identifier("7") == "7"
+    apart = ["7", "007", "+7", "7e0", "1e3", "1000", "12e1", "120", "٧", "-7", "0x7", "7.50"]
+    assert len(set(map(identifier, apart))) == len(apart)
+    # Without one of them, the rows of all others are those that they were.
+    schema = parse_schema(
+        {"name": "n", "label": "y", "classes": [0, 1], "prescaled": False, "person": "who", "rows_per_person": 2}
+        | {"columns": {"a": {"bounds": [0, 100]}}}
+    )
+    lines = [f"{who},{place},{place % 2}" for place, who in enumerate(apart * 3)]
+    (tmp_path / "all.csv").write_text("\n".join(["who,a,y", *lines]))
+    X, y = training_table(tmp_path / "all.csv", schema)
+    assert len(X) == 2 * len(apart)
+    whole = {tuple(row) for row in np.column_stack([X, y]).tolist()}
+    for gone in apart:
+        (tmp_path / "less.csv").write_text("\n".join(["who,a,y", *(li for li in lines if li.split(",")[0] != gone)]))
+        left = training_table(tmp_path / "less.csv", schema)
+        rest = {tuple(row) for row in np.column_stack(left).tolist()}
+        assert rest <= whole
+        assert len(whole - rest) == 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_which_rows_count_depends_on_their_own_person_alone(seed):
+    from collections import Counter
+
+    rng = np.random.default_rng(seed)
+    most = int(rng.integers(1, 6))
+    persons = [str(who) for who in range(12) for _ in range(int(rng.integers(1, 51)))]
+    rng.shuffle(persons)
+    kept = bounded_contribution(persons, most, Counter())
+    for who in set(persons):
+        mine = np.flatnonzero(np.array(persons) == who)
+        # The first of their own, wherever they stand among others.
+        assert kept[mine].tolist() == [place < most for place in range(len(mine))]
+    blocks = Counter()
+    cuts = sorted(rng.integers(0, len(persons), size=3))
+    parts = [bounded_contribution(part.tolist(), most, blocks) for part in np.split(np.array(persons), cuts)]
+    assert np.concatenate(parts).tolist() == kept.tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "features", "positive"),
+    [(60, 300, 0.3), (2000, 5, 0.005), (60, 3, 0.0)],
+    ids=["few rows of many columns", "a rare class", "a class that does not occur"],
+)
+def test_tables_of_odd_shapes_are_released(tmp_path, rows, features, positive):
+    rng = np.random.default_rng(1)
+    names = [f"x {place}" for place in range(features)]
+    X = rng.uniform(0, 1, size=(rows, features)).round(3)
+    y = rng.random(rows) < positive
+    with open(tmp_path / "t.csv", "w", newline="") as handle:
+        csv.writer(handle).writerows([[*names, "y"], *([*x, "NY"[int(c)]] for x, c in zip(X.tolist(), y, strict=True))])
+    columns = "".join(f"  {name}: {{bounds: [0, 1]}}\n" for name in names)
+    (tmp_path / "s.yaml").write_text(
+        f'version: 1\nname: odd\nlabel: y\nclasses: ["N", "Y"]\nprescaled: false\ncolumns:\n{columns}'
+    )
+    code, _, err = run(
+        *("release", "--data", tmp_path / "t.csv", "--schema", tmp_path / "s.yaml", "--epsilon", 1),
+        *("--out", tmp_path / "m", "--ledger", tmp_path / "l.jsonl"),
+    )
+    assert code == 0, err
+    code, out, _ = run("predict", tmp_path / "m", tmp_path / "t.csv")
+    assert (code, out.count("\n")) == (0, rows + 1)
+    assert run("verify", tmp_path / "m", "--ledger", tmp_path / "l.jsonl")[0] == 0
