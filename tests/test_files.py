@@ -9,9 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from privsvm.digests import canonical_json
+from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import atomic_path, read_json, read_npz, write_json, write_npz, write_text
+from privsvm.pipeline import graph
 from privsvm.pipeline.stage import json_argument
 from privsvm.pipeline.workflow import clear_stale_locks
 
@@ -108,3 +109,61 @@ def test_stale_locks_go_and_living_ones_stay(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
     clear_stale_locks(folder).close()
     assert not list((folder / "locks").iterdir())
+
+
+def test_temporary_folders_of_killed_snakemakes_go_and_others_stay(tmp_path):
+    folder, temporary = tmp_path / ".snakemake", tmp_path / "tmp"
+    own, kept, used = (temporary / name for name in ("snakemake1", "of somebody else", "snakemake2"))
+    for path in (folder, own, kept, used):
+        path.mkdir(parents=True)
+    (used / "file").write_text("not empty")
+    clear_stale_locks(folder, temporary=own).close()
+    assert own.is_dir()
+    for number, path in enumerate((kept, used, tmp_path / "snakemake3", "snakemake4", "/", "", "\0")):
+        (folder / f"temporary.0{number}").write_text(str(path))
+    living = clear_stale_locks(folder, temporary=used)
+    assert [path.name for path in sorted(temporary.iterdir())] == ["of somebody else", "snakemake2"]
+    # The living one's note alone.
+    assert [path.read_text() for path in folder.glob("temporary.*")] == [str(used)]
+    living.close()
+
+
+DAMAGED = ["[" * 100_000, '{"a": ' + "9" * 5000 + "}", '{"a": [1, 2', "\0" * 20, ""]
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=["deep", "long number", "half", "zeros", "empty"])
+def test_a_damaged_json_file_is_one_line(tmp_path, text):
+    path = tmp_path / "file.json"
+    path.write_text(text)
+    with pytest.raises(PrivSVMError, match="not valid JSON") as caught:
+        read_json(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *DAMAGED,
+        "[]",
+        "null",
+        '{"NAME": null}',
+        '{"NAME": []}',
+        '{"NAME": 5}',
+        '{"NAME": [0, 0, 0, 0, "short"]}',
+        '{"\\ud800": [0, 0, 0, 0, "' + "0" * 64 + '"]}',
+        '{"a\\u0000b": [0, 0, 0, 0, "' + "0" * 64 + '"]}',
+    ],
+)
+def test_a_damaged_list_of_digests_is_none(tmp_path, monkeypatch, text):
+    known, file = tmp_path / "digests.json", tmp_path / "data.csv"
+    file.write_text("1,2\n")
+    known.write_text(text.replace("NAME", str(file)))
+    monkeypatch.setattr(graph, "_KNOWN_DIGESTS", known)
+    graph._known_digests.cache_clear()
+    try:
+        assert graph.file_digest(file) == sha256_of_file(file)
+        graph._known_digests.cache_clear()
+        assert list(graph._known_digests()) == [str(file)]
+    finally:
+        graph._known_digests.cache_clear()

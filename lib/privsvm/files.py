@@ -130,7 +130,8 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise missing_file(path) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits and deep nesting are JSON, but not of ours.
         raise PrivSVMError(f"{path}: not valid JSON ({error}); delete it and run again") from None
 
 

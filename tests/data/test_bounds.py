@@ -141,6 +141,16 @@ def test_damaged_streams(make_entry, tmp_path):
             read_part(entry, "all", tmp_path)
 
 
+def test_arrays_that_unpack_to_more_than_declared(make_entry, tmp_path):
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, X=np.zeros((1 << 20, 8)), y=np.arange(1 << 20) % 2)
+    entry = make_entry(buffer.getvalue(), format="npz", features="X", label="y", max_bytes=8 << 20)
+    tracemalloc.start()
+    refused(entry, tmp_path, "more than 8388608 bytes when unpacked")
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+
+
 def test_an_index_far_away(make_entry, tmp_path):
     refused(make_entry("1 1:1\n2 2000000000:1\n", format="libsvm"), tmp_path, "2000000000", "`n_features`")
 
@@ -179,3 +189,25 @@ def test_a_lack_of_memory_is_one_line(capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert error.startswith("error: out of memory (Unable to allocate 5 TiB)")
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts"])
+def test_parquet_rows_that_are_stored_once(make_entry, tmp_path, kind):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    if kind == "numbers":
+        values, n_rows = pyarrow.array(np.zeros(1_000_000)), 1_000_000
+    else:
+        n_rows = 3000
+        places = pyarrow.array(np.zeros(n_rows, dtype=np.int32))
+        values = pyarrow.DictionaryArray.from_arrays(places, ["a" * 1_000_000])
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.table({"x": values, "kind": np.arange(n_rows) % 2}), buffer, compression="zstd")
+    content = buffer.getvalue()
+    assert len(content) < 50_000
+    entry = make_entry(content, format="parquet", label="kind", max_bytes=2 << 20)
+    tracemalloc.start()
+    before = pyarrow.total_allocated_bytes()
+    refused(entry, tmp_path, "more than 2097152 bytes" if kind == "numbers" else "'x' is not numeric ('aaa")
+    assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    tracemalloc.stop()
+    assert pyarrow.total_allocated_bytes() - before < 50 << 20

@@ -9,6 +9,8 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
+import scipy.sparse
 
 from privsvm.data.catalogue import resolve
 from privsvm.data.readers import read_part
@@ -154,3 +156,100 @@ def test_a_delimiter_is_taken_as_it_is(tmp_path, delimiter):
     X, labels = read_part(entry, "all", tmp_path)
     assert X.tolist() == [[1.5], [2]]
     assert labels.tolist() == ["a", "b"]
+
+
+LIBSVM = {"format": "libsvm"}
+ARFF = {"format": "arff", "label": "kind"}
+ARFF_HEAD = "@relation r\n@attribute x_1 numeric\n@attribute kind {a_b,c}\n@data\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "words"),
+    [
+        # Python's float() and int() took each of these for ten, or for one.
+        ("1 1:1_0\n2 1:2 # a_b\n", LIBSVM, ["line 1: '1:1_0' is not a number"]),
+        ("1 1:1\n2 1_0:2\n", LIBSVM, ["line 2: '1_0:2' is not a number"]),
+        ("1_0 1:1\n2 1:2\n", LIBSVM, ["line 1: '1_0' is not a number"]),
+        (ARFF_HEAD + "1,a_b\n1_0,c\n", ARFF, ["line 6: '1_0' is not a number"]),
+        (ARFF_HEAD + "'1_0','a_b'\n1,c\n", ARFF, ["line 5: '1_0' is not a number"]),
+        (ARFF_HEAD + "\u0661,a_b\n1,c\n", ARFF, ["line 5: '\u0661' is not a number"]),
+        # What is missing was a class of its own.
+        (ARFF_HEAD + "1,a_b\n2,?\n3,c\n", ARFF, ["no label in row 2"]),
+        # Each of these pairs became one class.
+        ("x,kind\n1,01\n2,1\n3,2\n", HEADER, ["the labels '01' and '1' would be one class"]),
+        ("9007199254740993 1:1\n9007199254740992 1:2\n1 1:2\n", LIBSVM, ["2^53", "as texts"]),
+        # An array of texts is as wide as its longest one: here 4 GB.
+        ("x,kind\n" + "1,a\n" * 1000 + f"2,{'b' * 1_000_000}\n", HEADER, ["1000000 characters"]),
+    ],
+)
+def test_numbers_and_labels_that_were_read_as_others(make_entry, tmp_path, text, part, words):
+    refused(make_entry(text, **part), tmp_path, *words)
+
+
+def test_what_is_declared_or_a_comment_may_look_like_it(make_entry, tmp_path):
+    text = ARFF_HEAD.replace("c}", "?}") + "1,a_b\n2,?\n"
+    assert read_part(make_entry(text, **ARFF), "all", tmp_path)[1].tolist() == ["a_b", "?"]
+    text = "+1 1:1 # x_y\n1.0 1:2\n-1 1:3\n"
+    assert read_part(make_entry(text, **LIBSVM), "all", tmp_path)[1].tolist() == ["1", "1", "-1"]
+    text = "x,kind\n1,01\n2,02\n"
+    assert read_part(make_entry(text, **HEADER), "all", tmp_path)[1].tolist() == ["1", "2"]
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "part", "words"),
+    [
+        ({"t": np.arange(4.0)}, {"table": "t"}, ["'t' has 1 dimensions"]),
+        ({"t": np.float64(3)}, {"table": "t"}, ["'t' has 0 dimensions"]),
+        ({"t": np.array([["a", "b"]])}, {"table": "t"}, ["holds <U1"]),
+        # Both became the same sign of what cannot be read.
+        ({"X": np.eye(2), "y": np.array([b"\xfe", b"\xff"])}, {"features": "X", "label": "y"}, ["not UTF-8"]),
+    ],
+)
+def test_arrays_that_are_no_table(make_entry, tmp_path, arrays, part, words):
+    refused(make_entry(npz(**arrays), format="npz", **part), tmp_path, *words)
+
+
+def test_a_sparse_matrix_of_complex_numbers_keeps_no_half(make_entry, tmp_path):
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, {"X": scipy.sparse.csc_array(np.eye(4) * (1 + 2j)), "y": np.array([1, 2, 1, 2])})
+    refused(make_entry(buffer.getvalue(), format="mat", features="X", label="y"), tmp_path, "'X' is not numeric")
+
+
+def parquet(table, notes=None):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(table)
+    buffer = io.BytesIO()
+    write = pytest.importorskip("pyarrow.parquet").write_table
+    write(table.replace_schema_metadata({b"pandas": notes} if notes else None), buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        b"{not json",
+        b"[1, 2]",
+        b'{"index_columns": ["kind"], "columns": [], "column_indexes": []}',
+        b'{"index_columns": [{"kind": "range"}], "columns": [], "column_indexes": []}',
+        b'{"index_columns": [], "columns": [], "column_indexes": [{"name": null, "field_name": null, '
+        b'"pandas_type": "bytes", "numpy_type": "os.system", "metadata": {}}]}',
+    ],
+)
+def test_parquet_with_broken_notes_of_pandas(make_entry, tmp_path, notes):
+    content = parquet({"x": [1.0, 2.0], "kind": [1, 2]}, notes)
+    refused(make_entry(content, format="parquet", label="kind"), tmp_path, "not readable as Parquet")
+
+
+def test_a_label_of_bytes_and_a_long_text_in_parquet(make_entry, tmp_path):
+    content = parquet({"x": [1.0, 2.0], "kind": [b"\xff", b"a"]})
+    refused(make_entry(content, format="parquet", label="kind"), tmp_path, "not UTF-8")
+    content = parquet({"x": ["a" * 100_000, "b"], "kind": [1, 2]})
+    with pytest.raises(PrivSVMError) as caught:
+        read_part(make_entry(content, format="parquet", label="kind"), "all", tmp_path)
+    assert len(str(caught.value)) < len(str(tmp_path)) + 300

@@ -9,25 +9,34 @@ import io
 import os
 import tracemalloc
 import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from privsvm import DPLeastSquaresClassifier
 from privsvm.base.released import ConstantPath
 from privsvm.data.catalogue import DataFile, DataPart, DatasetEntry
 from privsvm.data.readers import read_part
+from privsvm.data.schema import parse_schema, read_schema
 from privsvm.errors import PrivSVMError
+from privsvm.numerics.row_blocks import open_rows
 from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.well_formed import check_sparse
 from privsvm.pipeline.model_files import load_paths, released, save_paths
 from privsvm.pipeline.params import read_params
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import SavedModels
+from privsvm.release.ledger import Ledger
+from privsvm.release.model import load, save
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CASES = int(os.environ.get("PRIVSVM_FUZZ_CASES", "15"))
@@ -50,6 +59,13 @@ def npz() -> bytes:
     return buffer.getvalue()
 
 
+def parquet() -> bytes:
+    """Rows with a note of pandas, as data frames are written."""
+    buffer = io.BytesIO()
+    pd.DataFrame(ROWS, columns=["x", "z", "kind"]).to_parquet(buffer, compression=None)
+    return buffer.getvalue()
+
+
 def mat(X: object) -> bytes:
     buffer = io.BytesIO()
     scipy.io.savemat(buffer, {"X": X, "y": CODES})
@@ -63,6 +79,7 @@ SEEDS: dict[str, tuple[bytes, dict]] = {
     "libsvm": (LIBSVM.encode(), {"format": "libsvm"}),
     "arff": (ARFF.encode(), {"format": "arff", "label": "kind"}),
     "npz": (npz(), {"format": "npz", "features": "X", "label": "y"}),
+    "parquet": (parquet(), {"format": "parquet", "label": "kind"}),
     "mat": (mat(NUMBERS), {"format": "mat", "features": "X", "label": "y"}),
     "sparse mat": (mat(scipy.sparse.csc_array(NUMBERS)), {"format": "mat", "features": "X", "label": "y"}),
 }
@@ -161,6 +178,9 @@ FOUND: list[tuple[str, bytes]] = [
     ("libsvm", b"1 2:1 1:1\n"),
     ("arff", ARFF.replace("1.5,", "1.5,7,").encode()),
     ("arff", b"@data\n1,2\n"),
+    ("libsvm", b"1 1:1_0\n2 1_0:1\n"),
+    ("arff", ARFF.replace("1.5,", "1_5,").encode()),
+    ("parquet", parquet().replace(b'"index_columns": [{', b'"index_columns": [7,')),
     ("npz", npz()[:-30]),
     ("mat", mat(NUMBERS)[:140]),
 ]
@@ -186,6 +206,29 @@ def test_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case()
 
 
+def fuzz_together(files: Sequence[Path], read: Callable[[], Any], check: Callable[[Any, int, bool], None]) -> None:
+    """Change one of several files that belong together, and read them.
+
+    `check` gets what was read, which one was changed, and whether its bytes are still the same.
+    """
+    whole = [file.read_bytes() for file in files]
+
+    @fuzzed
+    @given(st.integers(0, len(files) - 1).flatmap(lambda which: st.tuples(st.just(which), mutations(whole[which]))))
+    def case(change: tuple[int, bytes]) -> None:
+        which, content = change
+        for number, (file, before) in enumerate(zip(files, whole, strict=True)):
+            file.write_bytes(content if number == which else before)
+        try:
+            found = read()
+        except PrivSVMError as error:
+            one_line(error)
+        else:
+            check(found, which, content == whole[which])
+
+    case()
+
+
 def test_models(tmp_path: Path) -> None:
     """Arrays and record: whatever is changed is noticed."""
     none = Guarantee(status="none", mechanism="none", reason="no noise", reference="test")
@@ -193,23 +236,163 @@ def test_models(tmp_path: Path) -> None:
     path = ConstantPath(epsilons=(float("inf"),), guarantees=(none,), n_classes=2, class_scores=scores)
     files = tmp_path / "m.npz", tmp_path / "m.json"
     save_paths([path], *files, SavedModels(implementation="majority", classes=("a", "b"), **released([path])))
-    whole = [file.read_bytes() for file in files]
+
+    def check(read: Any, which: int, same: bool) -> None:
+        (found,), record = read
+        # White space and the order of keys are no content of a record.
+        assert same or which == 1
+        assert record.implementation == "majority"
+        np.testing.assert_array_equal(found.class_scores, scores)
+
+    fuzz_together(files, lambda: load_paths(*files, SavedModels), check)
+
+
+SCHEMA = """name: wards
+label: died
+classes: ["no", "yes"]
+positive: "yes"
+columns:
+  age: {bounds: [0, 100], fill: 50}
+  ward: {categories: [a, b], unknown: other}
+  since: {date: "%Y-%m-%d", bounds: [2001-01-01, 2020-12-31]}
+  alone: {boolean: true}
+  name: ignore
+"""
+
+
+def test_schemas(tmp_path: Path) -> None:
+    file = tmp_path / "schema.yaml"
 
     @fuzzed
-    @given(st.integers(0, 1).flatmap(lambda which: st.tuples(st.just(which), mutations(whole[which]))))
-    def case(change: tuple[int, bytes]) -> None:
-        which, content = change
-        for file, before in zip(files, whole, strict=True):
-            file.write_bytes(before)
-        files[which].write_bytes(content)
+    @given(mutations(SCHEMA.encode()))
+    def case(content: bytes) -> None:
+        file.write_bytes(content)
         try:
-            (found,), record = load_paths(*files, SavedModels)
+            schema = read_schema(file)
         except PrivSVMError as error:
-            one_line(error)
+            one_line(error, str(file))
         else:
-            # White space and the order of keys are no content of a record.
-            assert content == whole[0] or which == 1
-            assert record.implementation == "majority"
-            np.testing.assert_array_equal(found.class_scores, scores)
+            assert len(schema.classes) > 1
+            assert parse_schema(schema.to_json()) == schema
+
+    file.write_text(SCHEMA)
+    assert sorted(read_schema(file).columns) == ["age", "alone", "name", "since", "ward"]
+    case()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            SCHEMA.replace("  ward:", "  age: {bounds: [0, 1]}\n  ward:"),
+            "line 7, column 3: the key 'age' is there twice",
+        ),
+        (SCHEMA.replace("100", "0100"), "line 6, column 21: 0100 is read in several ways"),
+        (SCHEMA.replace("100", ".inf"), "line 6, column 21: .inf is not a finite number"),
+        (SCHEMA.replace("100", "9" * 5000), "line 6, column 21: a number of 5000 digits"),
+        (SCHEMA + "person: " + "[" * 5000, "more than 30 levels"),
+        (SCHEMA + "person: " + "{a: " * 40 + "1" + "}" * 40, "more than 30 levels"),
+        (SCHEMA + "x: &x [1, 1]\n" + "y: [" + "*x, " * 2000 + "1]\n", "more than 1000 aliases"),
+        (SCHEMA + "rows: !!python/name:os.system\n", "is not read; remove it"),
+        (SCHEMA.replace("%Y-", "%Y%Y-"), "names a part of a date twice; name each once"),
+    ],
+)
+def test_schemas_that_were_found(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "schema.yaml"
+    file.write_text(text)
+    with pytest.raises(PrivSVMError) as caught:
+        read_schema(file)
+    one_line(caught.value, str(file))
+    assert said in str(caught.value)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    """Rows of a file, in blocks, or one line: whatever was changed in it."""
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    buffer, file = io.BytesIO(), tmp_path / "rows.parquet"
+    table = pyarrow.table({"x": NUMBERS[:, 0], "z": NUMBERS[:, 1], "kind": CODES})
+    parquet.write_table(table, buffer, row_group_size=3)
+
+    def reads_rows(content: bytes) -> None:
+        file.write_bytes(content)
+        tracemalloc.start()
+        try:
+            rows = open_rows(file, "kind")
+            found = [rows.read(start, stop) for start, stop in rows.blocks()]
+        except PrivSVMError as error:
+            one_line(error, str(file))
+        else:
+            assert all(part.dtype == np.float64 and part.shape[1] == rows.shape[1] for part in found)
+            assert sum(map(len, found)) == rows.shape[0] == len(rows.labels)
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak < BYTES
+
+    @fuzzed
+    @given(mutations(buffer.getvalue()))
+    def case(content: bytes) -> None:
+        reads_rows(content)
+
+    reads_rows(buffer.getvalue())
+    case()
+
+
+def test_npy(tmp_path: Path) -> None:
+    buffer, file = io.BytesIO(), tmp_path / "rows.npy"
+    np.save(buffer, NUMBERS)
+
+    @fuzzed
+    @given(mutations(buffer.getvalue()))
+    def case(content: bytes) -> None:
+        file.write_bytes(content)
+        try:
+            rows = open_rows(file)
+            found = rows.read(0, rows.shape[0])
+        except PrivSVMError as error:
+            one_line(error, str(file))
+        else:
+            assert found.shape == rows.shape
 
     case()
+
+
+GUARANTEE = Guarantee(status="none", mechanism="none", reason="no noise", reference="test")
+
+
+def test_ledgers(tmp_path: Path) -> None:
+    """Every edit is found, but for a last line that a kill may have left and lines taken from the end."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for number in range(3):
+        entry = {"account": "wards", "unit": "row", "rows": 10, "epsilon": 1.0, "delta": 1e-5}
+        ledger.append({**entry, "model": f"m{number}", "date": "2026-01-01", "guarantee": asdict(GUARANTEE)})
+    whole, entries = ledger.path.read_bytes(), ledger.entries()
+
+    @fuzzed
+    @given(mutations(whole))
+    def case(content: bytes) -> None:
+        ledger.path.write_bytes(content)
+        try:
+            found = ledger.entries()
+        except PrivSVMError as error:
+            one_line(error, str(ledger.path))
+        else:
+            assert found == entries[: len(found)]
+            assert len(found) == 3 or len(content) < len(whole) or not content.endswith(b"\n")
+
+    assert len(entries) == 3
+    case()
+
+
+def test_released_models(tmp_path: Path) -> None:
+    """Model files: whatever is changed is noticed, but for what the digest does not cover."""
+    model = DPLeastSquaresClassifier(epsilon=4.0, classes=[1, 2], random_state=0).fit(NUMBERS / 1e300, CODES)
+    save(model, tmp_path)
+    files = tmp_path / "model.npz", tmp_path / "model.json"
+
+    def check(found: Any, _: int, same: bool) -> None:
+        assert same
+        assert found.predict(NUMBERS).tolist() == model.predict(NUMBERS).tolist()
+
+    assert load(tmp_path).predict(NUMBERS).tolist() == model.predict(NUMBERS).tolist()
+    fuzz_together(files, lambda: load(tmp_path), check)

@@ -6,16 +6,25 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from privsvm.errors import PrivSVMError
 
-__all__ = ["check_arff_fields", "check_fields", "decode_text"]
+__all__ = ["check_arff_fields", "check_fields", "check_libsvm_numbers", "decode_text", "shown"]
 
 # UTF-8 whose leading mark, if there is one, is no part of the text.
 _UTF8 = "utf-8-sig"
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+")
 _LONGEST_FIELD = 1 << 24
+# Characters of a value or a reason in a message.
+_SHOWN = 80
+
+
+def shown(value: Any) -> str:
+    """Return a value as messages show it: as Python writes it, and cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def decode_text(data: bytes, name: str, encoding: str | None) -> str:
@@ -100,8 +109,8 @@ def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[tuple[int
         csv.field_size_limit(previous)
 
 
-def check_arff_fields(text: str, name: str, count: int) -> None:
-    """Refuse a row of an ARFF file with more or fewer values than there are attributes.
+def check_arff_fields(text: str, name: str, numeric: Sequence[bool]) -> None:
+    """Refuse a row of an ARFF file with more or fewer values than attributes, and numbers that only Python reads.
 
     Parameters
     ----------
@@ -109,15 +118,15 @@ def check_arff_fields(text: str, name: str, count: int) -> None:
         The whole file.
     name : str
         What to call it in errors.
-    count : int
-        Attributes.
+    numeric : sequence of bool
+        Of each attribute, whether it is a number.
 
     Raises
     ------
     PrivSVMError
         Naming the first such line.
     """
-    inside, delimiter = False, ""
+    inside, delimiter, count = False, "", len(numeric)
     for number, raw in enumerate(io.StringIO(text), 1):
         line = raw.strip()
         if not line or line.startswith("%"):
@@ -128,8 +137,38 @@ def check_arff_fields(text: str, name: str, count: int) -> None:
         delimiter = delimiter or ("," if "," in line or "\t" not in line else "\t")
         quote = next((mark for mark in line if mark in "\"'"), None)
         if quote is None:
-            found = line.count(delimiter) + 1
+            fields = line.split(delimiter)
         else:
-            found = len(next(csv.reader([line], delimiter=delimiter, quotechar=quote, skipinitialspace=True)))
-        if found != count:
-            raise PrivSVMError(f"{name}: line {number} has {found} values for {count} attributes; mend that line")
+            fields = next(csv.reader([line], delimiter=delimiter, quotechar=quote, skipinitialspace=True))
+        if len(fields) != count:
+            raise PrivSVMError(f"{name}: line {number} has {len(fields)} values for {count} attributes; mend that line")
+        # Python reads 1_0 as ten, and digits of all scripts.
+        if "_" in line or not line.isascii():
+            for field, number_here in zip(fields, numeric, strict=True):
+                if number_here and ("_" in field or not field.isascii()):
+                    raise PrivSVMError(f"{name}: line {number}: {shown(field)} is not a number; mend that line")
+
+
+def check_libsvm_numbers(data: bytes, name: str) -> None:
+    """Refuse numbers that only Python reads in a LIBSVM file: 1_0 is ten for it, as a label, an index or a value.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    name : str
+        What to call it in errors.
+
+    Raises
+    ------
+    PrivSVMError
+        Naming the first such line.
+    """
+    if b"_" not in data:
+        return
+    for number, line in enumerate(data.splitlines(), 1):
+        for word in line.partition(b"#")[0].split():
+            if b"_" in word:
+                raise PrivSVMError(
+                    f"{name}: line {number}: {shown(word.decode(errors='replace'))} is not a number; mend that line"
+                )

@@ -97,7 +97,7 @@ def prepare(
         "n_features_origin": "data"
         if any(entry.parts[role].format == "libsvm" and entry.parts[role].n_features is None for role in roles)
         else "declared",
-        "declared_training_rows": _declared_training_rows(entry, plan, roles, bool((~kept_rows).any()), len(splits)),
+        "declared_training_rows": _declared_training_rows(entry, plan, roles, len(splits)),
         "prescaled": entry.prescaled,
         "prescaled_origin": "declared" if entry.own else "catalogue",
         "n_splits": len(splits),
@@ -264,12 +264,13 @@ def _draw_splits(
 
 
 def _declared_training_rows(
-    entry: DatasetEntry, plan: Mapping[str, Any], roles: tuple[str, ...], dropped: bool, n_splits: int
+    entry: DatasetEntry, plan: Mapping[str, Any], roles: tuple[str, ...], n_splits: int
 ) -> list[int] | None:
     """Compute from the declared number of rows how many each split trains on; None where none is declared."""
     counts = [entry.declared_rows if entry.own else entry.parts[role].n_rows for role in roles]
     known = [count for count in counts if count is not None]
-    if len(known) < len(counts) or dropped:
+    # The rule counts, whether or not it dropped a row: whether it did is told by the rows.
+    if len(known) < len(counts) or entry.missing == "drop_rows":
         return None
     total = sum(known)
     match plan["kind"]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm.data.catalogue import DataPart, DatasetEntry, normalise_label
 from privsvm.data.children import arrays_of_child
-from privsvm.data.delimited import check_arff_fields, check_fields, decode_text
+from privsvm.data.delimited import check_arff_fields, check_fields, check_libsvm_numbers, decode_text, shown
 from privsvm.data.packing import BAD_ZIP, is_html, is_zip, read_member, unpack
 from privsvm.data.prepared import Features, arrays_of_rows, rows_of_arrays
 from privsvm.data.schema import parse_schema
@@ -39,6 +39,8 @@ MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null")
 # What `float` takes beyond this, such as 1_000 or digits of other scripts, is more likely a text.
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 _TRAILING_BLANKS = re.compile(r"[ \t]+(?=\r?\n|\Z)")
+# Of one label: texts are held in arrays whose every place is as wide as the longest one.
+_LONGEST_LABEL = 1000
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -104,7 +106,7 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
     if recipe.rows is not None:
         start, stop = recipe.rows
         X, labels = X[start:stop], labels[start:stop]
-    labels = _normalise_labels(labels, recipe)
+    labels = _normalise_labels(labels, recipe, where)
     if X.shape[0] == 0:
         raise PrivSVMError(f"{where}: no rows; the file is empty, get it again")
     if X.shape[1] == 0:
@@ -190,11 +192,28 @@ def _dense_or_sparse(X: Any) -> Features:
     return X.toarray()
 
 
-def _normalise_labels(labels: np.ndarray, recipe: DataPart) -> np.ndarray:
+def _normalise_labels(labels: np.ndarray, recipe: DataPart, where: str) -> np.ndarray:
     distinct, codes = np.unique(np.asarray(labels), return_inverse=True)
-    texts = [normalise_label(value) for value in distinct]
+    try:
+        texts = [normalise_label(value.decode() if isinstance(value, bytes) else value) for value in distinct]
+    except UnicodeDecodeError:
+        raise PrivSVMError(f"{where}: a label is not UTF-8 text; store texts or numbers") from None
+    _refuse_merged(distinct, texts, where)
     mapped = np.array([recipe.label_map.get(text, text) for text in texts], dtype=np.str_)
     return mapped[codes.ravel()] if len(mapped) else np.array([], dtype=np.str_)
+
+
+def _refuse_merged(distinct: np.ndarray, texts: list[str], where: str) -> None:
+    """Refuse two labels that differ in leading zeros, which may be two codes, and numbers that float64 merges."""
+    codes: dict[str, str] = {}
+    for value, text in zip(distinct, texts, strict=True):
+        written = str(value).strip()
+        zeros = written[:1] == "0" and written[1:2].isdigit()
+        other = codes.setdefault(text, written)
+        if other != written and (zeros or (other[:1] == "0" and other[1:2].isdigit())):
+            raise PrivSVMError(f"{where}: the labels {other!r} and {written!r} would be one class; write them alike")
+    if distinct.dtype.kind == "f" and (np.abs(distinct) >= 2**53).any():
+        raise PrivSVMError(f"{where}: labels of 2^53 and more are not told apart as numbers; store them as texts")
 
 
 def _check_labels(where: str, labels: np.ndarray) -> None:
@@ -240,6 +259,7 @@ def _check_expected(
 def _read_libsvm(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
     from sklearn.datasets import load_svmlight_file
 
+    check_libsvm_numbers(data, name)
     try:
         X, y = load_svmlight_file(io.BytesIO(data), n_features=recipe.n_features, zero_based=False)
     except (ValueError, OverflowError) as error:
@@ -314,15 +334,27 @@ def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, n
                 X[row, target] = np.nan if text is None or str(text).strip() in MISSING_TEXTS else _number(text)
             except ValueError:
                 raise PrivSVMError(
-                    f"{name}: column {columns[index]!r} is not numeric ({text!r} in row {row + 1}); "
+                    f"{name}: column {columns[index]!r} is not numeric ({shown(text)} in row {row + 1}); "
                     "encode it as numbers or add it to `drop_columns`"
                 ) from None
     if label is None:
         labels = np.zeros(len(frame))
     else:
         series = frame.iloc[:, label]
-        labels = series.astype("object").where(series.notna(), "").astype(str).to_numpy(dtype=np.str_)
+        labels = _label_texts(series.astype("object").where(series.notna(), ""), name)
     return X, labels, [columns[index] for index in kept]
+
+
+def _label_texts(series: Any, name: str) -> np.ndarray:
+    try:
+        texts = series.astype(str)
+    except UnicodeDecodeError:
+        raise PrivSVMError(f"{name}: a label is not UTF-8 text; store texts or numbers") from None
+    longest = int(texts.str.len().max()) if len(texts) else 0
+    if longest > _LONGEST_LABEL:
+        raise PrivSVMError(f"{name}: a label has {longest} characters, more than {_LONGEST_LABEL}; check `label`")
+    labels: np.ndarray = texts.to_numpy(dtype=np.str_)
+    return labels
 
 
 def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
@@ -398,33 +430,58 @@ def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
 
     text = decode_text(data, name, recipe.encoding)
     try:
-        records, _ = arff.loadarff(io.StringIO(text))
+        records, attributes = arff.loadarff(io.StringIO(text))
     except Exception as error:
         # A damaged file makes SciPy fail in every way that Python knows.
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = str(error).split("\n")[0][:200] or type(error).__name__
         raise PrivSVMError(
             f"{name}: not readable as ARFF ({reason}); numeric and nominal attributes are understood, one row a line"
         ) from None
     # SciPy takes what it needs of a row and leaves the rest.
-    check_arff_fields(text, name, len(records.dtype.names or ()))
+    fields = records.dtype.names or ()
+    check_arff_fields(text, name, [records[field].dtype.kind == "f" for field in fields])
     columns: dict[str, Any] = {}
-    for field in records.dtype.names or ():
+    for field in fields:
         column = records[field]
-        columns[field] = (
-            np.char.decode(column, "utf-8", "replace").astype(object) if column.dtype.kind == "S" else column
-        )
+        if column.dtype.kind == "S":
+            # SciPy takes ASCII alone.
+            column = np.char.decode(column, "ascii").astype(object)
+            if "?" not in attributes[field][1]:
+                # What is missing is no class of its own.
+                column[column == "?"] = None
+        columns[field] = column
     return _split_frame(pd.DataFrame(columns), name, recipe)
 
 
 def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    import pandas as pd
-    import pyarrow
+    from pyarrow import parquet, types
 
     try:
-        frame = pd.read_parquet(io.BytesIO(data))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = str(error).split("\n")[0]
+        found = parquet.ParquetFile(io.BytesIO(data))
+        schema, n_rows = found.schema_arrow, found.metadata.num_rows
+        kinds = (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary)
+        texts = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
+        # A row that is stored once may count for millions.
+        size = 8 * n_rows * max(1, len(schema))
+        if size <= recipe.max_bytes:
+            # No thread of Arrow's, as its data sets have: it would still read when all else of a damaged file is gone.
+            alone: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": True}
+            again = parquet.ParquetFile(io.BytesIO(data), read_dictionary=texts, **alone)
+            table = again.read(use_threads=False)
+            # Places may lie outside of what they point into.
+            table.validate(full=True)
+            size = table.nbytes
+        if size <= recipe.max_bytes:
+            frame = table.to_pandas(use_threads=False)
+    except Exception as error:
+        # What a damaged file or pandas' notes in it lead to is of every kind.
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise PrivSVMError(f"{name}: not readable as Parquet ({reason}); write it again") from None
+    if size > recipe.max_bytes:
+        raise PrivSVMError(
+            f"{name}: {n_rows} rows take more than {recipe.max_bytes} bytes in memory; declare `max_bytes` for the "
+            "dataset"
+        )
     return _split_frame(frame, name, recipe)
 
 
@@ -439,6 +496,11 @@ def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> t
 
     if recipe.table is not None:
         table = np.asarray(array(recipe.table, "table"))
+        if table.ndim != 2 or table.dtype.kind not in "fiub":
+            raise PrivSVMError(
+                f"{name}: variable {recipe.table!r} has {table.ndim} dimensions and holds {table.dtype}; store a table "
+                "of numbers"
+            )
         column = _position(
             recipe.label if recipe.label is not None else 0, [str(i) for i in range(table.shape[1])], name, "label"
         )
@@ -449,7 +511,7 @@ def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> t
         labels = np.asarray(array(recipe.label, "label"))
     if recipe.transpose:
         X = X.T
-    if isinstance(X, np.ndarray) and X.dtype.kind not in "fiub":
+    if X.dtype.kind not in "fiub":
         raise PrivSVMError(f"{name}: variable {recipe.features!r} is not numeric; store it as a matrix of numbers")
     if X.ndim != 2:
         raise PrivSVMError(f"{name}: variable {recipe.features!r} has {X.ndim} dimensions; store rows x features")

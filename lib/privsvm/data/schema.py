@@ -10,8 +10,8 @@ import datetime
 import functools
 import math
 import os
+import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -20,8 +20,19 @@ from privsvm.constraints import COUNT, FLAG, Constraint, optional, text
 from privsvm.data.settings import normalise_label
 from privsvm.errors import PrivSVMError
 from privsvm.models import KeyedError, Model, Obeys, check_model
+from privsvm.plain_yaml import read_yaml
 
-__all__ = ["FORMS", "SCHEMA_VERSION", "Column", "Schema", "day_number", "parse_schema", "read_schema"]
+__all__ = [
+    "FORMS",
+    "MISSING",
+    "SCHEMA_VERSION",
+    "Column",
+    "Schema",
+    "day_number",
+    "parse_schema",
+    "read_schema",
+    "with_point",
+]
 
 SCHEMA_VERSION = 1
 
@@ -30,6 +41,8 @@ FORMS = (
     '{bounds: [low, high]}, {categories: [a, b], unknown: other}, {date: "%Y-%m-%d", bounds: [first, last]}, '
     "{boolean: true} or ignore"
 )
+# What programs write where there is no value. Any cell that cannot be read counts as missing; these are meant so.
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
 _TRUE = ("1", "true", "yes", "y", "t", "on")
 _FALSE = ("0", "false", "no", "n", "f", "off")
 
@@ -60,6 +73,13 @@ def day_number(value: str, form: str) -> float:
         return (read.replace(tzinfo=None) - _EPOCH) / datetime.timedelta(days=1)
     except ValueError:
         return math.nan
+
+
+def with_point(value: Any) -> Any:
+    """Write a number with a point in place of its comma; one with a point is none, being of thousands or in doubt."""
+    if not isinstance(value, str):
+        return value
+    return "" if "." in value else value.replace(",", ".")
 
 
 def _listed(value: Any) -> tuple[str, ...]:
@@ -139,6 +159,10 @@ class Column(Model):
             return math.nan
         return number if math.isfinite(number) else math.nan
 
+    def read(self, value: Any, decimal: str | None = None) -> float:
+        """Turn a cell of a file into a number, by the file's decimal mark; see `number`."""
+        return self.number(with_point(value) if decimal == "," and self.kind == "number" else value)
+
     @property
     def limits(self) -> tuple[float, float]:
         """The bounds as numbers."""
@@ -163,6 +187,11 @@ class Column(Model):
             if kind != "categories":
                 raise ValueError("unknown goes with categories; remove it")
             self.unknown = normalise_label(self.unknown)
+        if self.date not in (None, "iso"):
+            try:
+                day_number("", str(self.date))
+            except re.error:
+                raise ValueError(f"date {self.date!r} names a part of a date twice; name each once") from None
         if kind in ("number", "date"):
             self._check_bounds()
         elif self.bounds is not None:
@@ -224,6 +253,8 @@ class Schema(Model):
         nothing is proved.
     delimiter : str
         Of the file.
+    decimal : {".", ","} or None
+        What numbers of the file have before their fractions; None is the point. There are no marks of thousands.
     columns : mapping of str to Column
         All other columns. Their order is that of the features.
     """
@@ -238,6 +269,7 @@ class Schema(Model):
     rows: Annotated[int | None, Obeys(optional(COUNT))] = None
     prescaled: Annotated[bool | None, Obeys(optional(FLAG))] = None
     delimiter: Annotated[str, Obeys(text("must be one character", "(?s:.)"))] = ","
+    decimal: Annotated[str | None, Obeys(optional(text("must be `.` or `,`", "[.,]")))] = None
     columns: dict[str, Column]
 
     @pydantic.model_validator(mode="before")
@@ -367,18 +399,11 @@ def read_schema(path: str | os.PathLike[str], dataset: str | None = None) -> Sch
     dataset : str or None
         Of a params.yaml: the dataset whose `schema` is meant.
     """
-    import yaml
-
-    try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PrivSVMError(f"{path}: file not found; write a draft with `privsvm schema <table>`") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PrivSVMError(f"{path}: cannot be read ({' '.join(str(error).split())}); correct it") from None
     if dataset is None:
-        return parse_schema(values, str(path))
+        return parse_schema(read_yaml(path, "write a draft with `privsvm schema <table>`")[0], str(path))
     try:
-        declared = values["datasets"][dataset]["schema"]
+        declared = read_yaml(path)[0]["datasets"][dataset]["schema"]
+        named = {"name": dataset, **declared}
     except (KeyError, TypeError):
         raise PrivSVMError(f"{path}: datasets.{dataset} has no `schema`; write one there") from None
-    return parse_schema({"name": dataset, **declared}, f"{path}: datasets.{dataset}.schema")
+    return parse_schema(named, f"{path}: datasets.{dataset}.schema")

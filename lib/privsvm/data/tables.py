@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,23 +19,30 @@ from typing import Any, TextIO, cast
 
 import numpy as np
 
-from privsvm.data.schema import Column, Schema
+from privsvm.data.schema import Column, Schema, with_point
 from privsvm.data.settings import normalise_label
 from privsvm.errors import PrivSVMError, nearest_name
 
 __all__ = [
     "Encoder",
     "bounded_contribution",
+    "delimiter_of",
     "header_of",
+    "identifier",
     "labelled_table",
     "read_chunks",
     "table_columns",
     "training_table",
+    "units_table",
 ]
 
 _CHUNK = 20_000
+_LONGEST = 2**31 - 1
 # Texts of one column whose code is remembered.
 _REMEMBERED = 100_000
+_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+# A number that a program wrote as a fraction. Other spellings stay apart: 007 and 7, or 1e3 and 1000, may be two.
+_WHOLE = re.compile(r"(0|[1-9]\d*)\.0+", re.ASCII)
 
 
 class Encoder:
@@ -85,7 +94,7 @@ class Encoder:
                 X[known, place + codes[known]] = 1.0
                 place += len(column.words)
             else:
-                X[:, place] = _scaled(column, values)
+                X[:, place] = _scaled(column, values, self.schema.decimal)
                 place += 1
         return X
 
@@ -119,8 +128,10 @@ def _looked_up(values: Sequence[Any], known: dict[str, int], code: Callable[[Any
     return found
 
 
-def _scaled(column: Column, values: Sequence[Any]) -> np.ndarray:
+def _scaled(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
     """Numbers (n,) in [-1, 1]; missing ones as declared."""
+    if decimal == "," and column.kind == "number":
+        values = list(map(with_point, values))
     read: Callable[[Any], float] = float if column.kind == "number" else column.number
     try:
         numbers = np.fromiter(map(read, values), dtype=np.float64, count=len(values))
@@ -141,6 +152,23 @@ def _open(path: str | os.PathLike[str]) -> TextIO:
     return cast(TextIO, gzip.open(path, "rt", **options) if Path(path).suffix == ".gz" else open(path, **options))
 
 
+def delimiter_of(path: str | os.PathLike[str]) -> str:
+    """Find what parts the names of a table's columns: the usual delimiter that gives most of them; no row is read."""
+    lines = {delimiter: _first_line(path, delimiter) for delimiter in _DELIMITERS}
+    # A quote within a name: it was parted inside quotes.
+    return max(lines, key=lambda delimiter: len(lines[delimiter]) * ('"' not in "".join(lines[delimiter])))
+
+
+def _first_line(path: str | os.PathLike[str], delimiter: str) -> list[str]:
+    try:
+        with _open(path) as handle:
+            return [name.strip() for name in next(csv.reader(handle, delimiter=delimiter), [])]
+    except FileNotFoundError:
+        raise PrivSVMError(f"{path}: file not found; check the path") from None
+    except (OSError, EOFError, csv.Error) as error:
+        raise PrivSVMError(f"{path}: cannot be read ({error}); give a delimited text with a header") from None
+
+
 def header_of(path: str | os.PathLike[str], delimiter: str = ",") -> list[str]:
     """Read the names of a table's columns, and nothing else of it.
 
@@ -158,17 +186,18 @@ def header_of(path: str | os.PathLike[str], delimiter: str = ",") -> list[str]:
     Raises
     ------
     PrivSVMError
-        If the file is missing or empty, or names a column twice or not at all.
+        If the file is missing or empty, has another delimiter or encoding, or names a column twice or not at all.
     """
-    try:
-        with _open(path) as handle:
-            names = [name.strip() for name in next(csv.reader(handle, delimiter=delimiter), [])]
-    except FileNotFoundError:
-        raise PrivSVMError(f"{path}: file not found; check the path") from None
-    except (OSError, EOFError, csv.Error) as error:
-        raise PrivSVMError(f"{path}: cannot be read ({error}); give a delimited text with a header") from None
+    names = _first_line(path, delimiter)
     if not names:
         raise PrivSVMError(f"{path}: the file is empty; its first line must name the columns")
+    if any("\ufffd" in name for name in names):
+        raise PrivSVMError(f"{path}: the names of its columns are not UTF-8 text; save the table as UTF-8")
+    if len(names) == 1 and (found := delimiter_of(path)) != delimiter and len(_first_line(path, found)) > 1:
+        raise PrivSVMError(
+            f"{path}: one column by the delimiter {delimiter!r}, and several by {_DELIMITERS[found]}; set `delimiter: "
+            f"{json.dumps(found)}` in the schema"
+        )
     for name, count in Counter(names).items():
         if count > 1 or not name:
             raise PrivSVMError(f"{path}: column {name!r} is named {count} times; give each column a name of its own")
@@ -224,7 +253,7 @@ def read_chunks(
     wanted = [(name, names.index(name)) for name in dict.fromkeys([*schema.features, *extra])]
     width = len(names)
     # No limit that a cell could exceed, which would be an error that depends on it.
-    csv.field_size_limit(2**31 - 1)
+    csv.field_size_limit(_LONGEST)
     with _open(path) as handle:
         lines = csv.reader(handle, delimiter=schema.delimiter)
         next(lines)
@@ -247,6 +276,7 @@ def _columns(block: list[list[str]], wanted: Sequence[tuple[str, int]]) -> dict[
 def table_columns(path: str | os.PathLike[str], delimiter: str = ",") -> dict[str, list[str]]:
     """Read all columns of a table as texts, for a look at them; what is found is private."""
     names = header_of(path, delimiter)
+    csv.field_size_limit(_LONGEST)
     with _open(path) as handle:
         lines = csv.reader(handle, delimiter=delimiter)
         next(lines)
@@ -279,7 +309,26 @@ def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
 
 
 def training_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
-    """Read a table to train on.
+    """Read a table to train on; see `units_table`, of which this is the first two.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    schema : Schema
+        The declaration.
+
+    Returns
+    -------
+    X : ndarray (n, d)
+    codes : ndarray of int64 (n)
+    """
+    X, codes, _ = units_table(path, schema)
+    return X, codes
+
+
+def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read a table, and whose rows they are.
 
     Parameters
     ----------
@@ -294,6 +343,8 @@ def training_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
         Features, see `Encoder.features`.
     codes : ndarray of int64 (n)
         Class codes.
+    units : ndarray of int64 (n)
+        Number of the person, from 0 in the order of the file; without a column for persons, of the row.
 
     Notes
     -----
@@ -304,17 +355,42 @@ def training_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
     encoder = Encoder(schema)
     extra = [schema.label] + ([schema.person] if schema.person else [])
     blocks, labels = [np.zeros((0, len(encoder.feature_names)))], [np.zeros(0, dtype=np.int64)]
+    units = [np.zeros(0, dtype=np.int64)]
+    numbers: dict[str, int] = {}
     seen: Counter[str] = Counter()
     for columns in read_chunks(path, schema, extra, whole=True):
         X, codes = encoder.features(columns), encoder.labels(columns[schema.label])
         X[codes < 0] = 0.0
         codes[codes < 0] = 0
         if schema.person:
-            kept = bounded_contribution(columns[schema.person], schema.rows_per_person or 1, seen)
+            persons = columns[schema.person]
+            kept = bounded_contribution(persons, schema.rows_per_person or 1, seen)
             X, codes = X[kept], codes[kept]
+            names = (identifier(persons[row]) for row in np.flatnonzero(kept).tolist())
+            units.append(np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64))
         blocks.append(X)
         labels.append(codes)
-    return np.concatenate(blocks), np.concatenate(labels)
+    found = np.concatenate(labels)
+    return np.concatenate(blocks), found, np.concatenate(units) if schema.person else np.arange(len(found))
+
+
+def identifier(value: Any) -> str:
+    """Write the name of a person the one way that rows of one person share.
+
+    Parameters
+    ----------
+    value : object
+        Text or number.
+
+    Returns
+    -------
+    str
+        Without surrounding blanks, and 7 for 7.0. No two other texts are one person: the rows of either would decide
+        which rows of the other count.
+    """
+    text = str(value).strip()
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else text
 
 
 def bounded_contribution(persons: Sequence[str], most: int, seen: Counter[str]) -> np.ndarray:
@@ -335,7 +411,7 @@ def bounded_contribution(persons: Sequence[str], most: int, seen: Counter[str]) 
     """
     kept = np.zeros(len(persons), dtype=bool)
     for row, value in enumerate(persons):
-        person = normalise_label(value)
+        person = identifier(value)
         if person:
             kept[row] = seen[person] < most
             seen[person] += 1
