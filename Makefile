@@ -13,8 +13,8 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-slurm test-s3 mutants fuzz test-faults kills wheel audit coverage docs status ui sync track bench utility reproduce draws pages lint \
-	lock check forget clean
+.PHONY: help run test test-slurm test-s3 mutants fuzz test-faults kills wheel audit audit-peers coverage docs status ui plots sync track bench firstfit utility reproduce draws pages lint \
+	lock check forget push pull clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ test-slurm: $(VENV)/ready  ## Run a benchmark through a real Slurm, and take tha
 	@uv pip install --quiet --python .cache/venvs/slurm/bin/python --require-hashes -r requirements.lock -r profiles/slurm/requirements.lock
 	PYTHONPATH=$(CURDIR):$(CURDIR)/lib .cache/venvs/slurm/bin/python -P -m tests.cluster.run_slurm $(SLURM_OPTIONS)
 
-test-s3: $(VENV)/ready  ## Keep data, models and a workflow's files in an S3 store, a server on this machine
+test-s3: $(VENV)/ready  ## Keep data, models, a workflow's files and MLflow's in an S3 store, runs in PostgreSQL: servers on this machine
 	@uv venv --quiet --allow-existing --python $(VENV)/bin/python .cache/venvs/s3
 	@uv pip install --quiet --python .cache/venvs/s3/bin/python --require-hashes -r tests/cluster/s3.lock
 	@uv venv --quiet --allow-existing --python $(VENV)/bin/python .cache/venvs/moto
@@ -66,7 +66,7 @@ test-faults: $(VENV)/ready  ## Full disks, failing calls, kills at every call, b
 	PRIVSVM_FAULTS=all pytest tests/faults
 
 kills: $(VENV)/ready  ## Kill 100 jobs, Snakemakes and DVCs of a small benchmark (KILLS=n chooses)
-	PRIVSVM_KILLS=$(or $(KILLS),100) pytest tests/workflow/test_kills.py -k recover -n0
+	PRIVSVM_KILLS=$(or $(KILLS),100) pytest tests/workflow/test_kills.py -k recover -n0 --capture=no --timeout=14400
 
 wheel: $(VENV)/ready  ## Release a model from the wheel in clean environments: every Python found, oldest and newest versions
 	python tests/wheel/check.py
@@ -89,6 +89,9 @@ status: $(VENV)/ready  ## Say what a run that is under way is doing
 ui: $(VENV)/ready  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 	python stages/ui.py
 
+plots: $(VENV)/ready  ## Draw the curves by dvc plots: dvc_plots/index.html, which needs no network
+	@python stages/plots.py
+
 # After `git checkout` or `dvc pull` the files are right and their times are not. Where DVC says that all is
 # current, Snakemake is told so too.
 sync: $(VENV)/ready  ## Bring data and models to the present commit
@@ -110,13 +113,22 @@ bench: $(VENV)/ready  ## Time the solvers against named peers
 		|| echo "bench: the peers of bench/requirements.lock cannot be installed here; their columns will say so" >&2
 	python bench/run.py
 
+firstfit: $(VENV)/ready  ## Check that first fits compile nothing after privsvm warm-up (two minutes)
+	python bench/first_fit.py
+
 utility: $(VENV)/ready  ## Measure accuracy beside other libraries on real sets: docs/utility.md (hours; resumable)
+	python bench/utility/refit.py
 	python bench/utility/run_ours.py
+	python bench/utility/repeats.py
+	python bench/utility/search.py
 	python bench/utility/run_peers.py
 	python bench/utility/page.py
 
 audit: $(VENV)/ready  ## Audit the releases of all private methods with a million draws a cell: docs/auditing.md
 	python bench/audit/run.py --draws $(or $(DRAWS),1000000)
+
+audit-peers: $(VENV)/ready  ## Audit diffprivlib and SACRO-ML, each in an environment of its own: docs/auditing.md
+	python bench/audit/run_peers.py
 
 reproduce: $(VENV)/ready  ## Run the papers' experiments (EXPERIMENTS="..." or PAPER=, TABLE=, DATASETS= choose): reports/reproduce/index.html
 ifneq ($(PAPER)$(DATASETS),)
@@ -152,7 +164,7 @@ lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lo
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o bench/requirements.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra slurm --constraints requirements.lock \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o profiles/slurm/requirements.lock
-	uv pip compile pyproject.toml --universal --python-version 3.11 --extra workflow --extra dev --extra slurm --extra s3 \
+	uv pip compile pyproject.toml tests/cluster/postgresql.in --universal --python-version 3.11 --extra workflow --extra dev --extra slurm --extra s3 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o tests/cluster/s3.lock
 	echo 'moto[server]>=5.1' | uv pip compile - --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o tests/cluster/moto.lock
@@ -162,6 +174,12 @@ check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane an
 
 forget: $(VENV)/ready  ## Remove every copy of a data set of your own (DATASET=name), from DVC's cache too
 	python stages/forget.py "$(DATASET)"
+
+push: $(VENV)/ready  ## Send data and models to DVC's remote, but for data of your own that are not shared
+	@python stages/share.py push
+
+pull: $(VENV)/ready  ## Get data and models from DVC's remote, as far as they are shared
+	@python stages/share.py pull
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
 	rm -rf .snakemake .cache logs dvc_plots site data/[!o]* reports/index.html reports/pages reports/assets reports/reproduce/*.html

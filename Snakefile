@@ -4,6 +4,9 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
+report: "stages/captions/workflow.rst"
+
+
 include: "stages/common.smk"
 include: "stages/compile.smk"
 include: "stages/download.smk"

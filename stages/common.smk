@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 
 from privsvm.errors import PrivSVMError, printable
 from privsvm.digests import canonical_json
+from privsvm.pipeline.dry_run import hasten
 from privsvm.pipeline.graph import (
     audit_code,
     audit_parameters,
@@ -37,7 +38,7 @@ from privsvm.pipeline.params import (
     protocol_methods,
     train_jobs,
 )
-from privsvm.pipeline.params_file import load_params
+from privsvm.plain_yaml import read_yaml
 from privsvm.pipeline.progress import show_progress
 from privsvm.pipeline.slurm import be_patient
 from privsvm.pipeline.stage import die_with_parent
@@ -47,20 +48,19 @@ from privsvm.pipeline.workflow import (
     check_writable,
     clear_stale_locks,
     collect_errors,
-    compute_once_in_dry_runs,
     runs_inside_dvc,
     set_environment,
     stop_needless_looks_for_jobs,
 )
 
-compute_once_in_dry_runs(workflow)
+hasten(workflow)
 IN_DVC = runs_inside_dvc()
 if IN_DVC:
     # A killed `dvc repro` must not leave behind a Snakemake that still writes into its folders.
     die_with_parent()
 # Snakemake runs a job on a cluster by reading this file again, there.
 IS_JOB = workflow.remote_exec
-WORKFLOW_LOCK = clear_stale_locks(is_job=IS_JOB)
+WORKFLOW_LOCK = clear_stale_locks(is_job=IS_JOB, temporary=workflow.snakemake_tmp_dir)
 if not IS_JOB:
     show_progress(workflow, logger)
 
@@ -70,7 +70,7 @@ RELEASE = take_release(config)
 try:
     be_patient(workflow)
     # Not Snakemake's own reading, which is that of YAML 1.1 and runs the code that a file may hold.
-    PARAMS, PLACES = load_params("params.yaml")
+    PARAMS, PLACES = read_yaml("params.yaml")
     update_config(PARAMS, config)
     PARAMS = check_params(PARAMS, places=PLACES)
     check_writable("data", "logs", "reports")

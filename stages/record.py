@@ -11,8 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-import yaml
-
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
@@ -20,6 +18,7 @@ from privsvm.pipeline.own_files import has_own_data, set_push
 from privsvm.pipeline.params import audited_methods, read_params
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
+from privsvm.plain_yaml import load_lock
 
 LOCK_FILE = Path("dvc.lock")
 REGISTRY = Path(".dvc/tmp/rwlock")
@@ -30,9 +29,9 @@ def set_broken_lock_file_aside() -> None:
     if not LOCK_FILE.exists():
         return
     try:
-        if isinstance(yaml.safe_load(LOCK_FILE.read_text(encoding="utf-8")), dict):
+        if load_lock(LOCK_FILE.read_text(encoding="utf-8"), str(LOCK_FILE)):
             return
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (PrivSVMError, UnicodeDecodeError):
         pass
     LOCK_FILE.replace("dvc.lock.broken")
     print("record: dvc.lock could not be read; moved to dvc.lock.broken and written again")
@@ -48,7 +47,7 @@ def remove_broken_registry(registry: Path = REGISTRY) -> None:
             json.loads(registry.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return
-        except ValueError:
+        except (ValueError, RecursionError):
             time.sleep(0.5)
         else:
             return

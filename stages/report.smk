@@ -9,9 +9,16 @@ rule report:
         prepared=PREPARED,
     output:
         html="reports/index.html",
-        metrics="reports/metrics.json",
-        curves="reports/curves.csv",
-        pages=directory("reports/pages"),
+        # What `snakemake --report` packs beside the graph of jobs and their times.
+        metrics=report("reports/metrics.json", "captions/metrics.rst", "Numbers"),
+        curves=report("reports/curves.csv", "captions/curves.rst", "Numbers"),
+        pages=report(
+            directory("reports/pages"),
+            patterns=["{dataset}.svg"],
+            caption="captions/figure.rst",
+            category="Accuracy against epsilon",
+            labels={"dataset": "{dataset}"},
+        ),
         assets=directory("reports/assets"),
     log:
         "logs/report.log",

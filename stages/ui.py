@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, without_passwords
-from privsvm.pipeline.params_file import load_params
 from privsvm.pipeline.stage import run
+from privsvm.plain_yaml import read_yaml
 from privsvm.records import read_tracked
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -31,10 +31,10 @@ def configured_tracking_uri(path: Path) -> str:
     Raises
     ------
     PrivSVMError
-        If the file cannot be read (see `load_params`), or does not have that key.
+        If the file cannot be read (see `read_yaml`), or does not have that key.
     """
     remedy = "add `mlflow: {tracking_uri: 'sqlite:///mlflow.db'}` or pass --tracking-uri"
-    content, _ = load_params(path)
+    content, _ = read_yaml(path)
     section = content.get("mlflow")
     tracking_uri = section.get("tracking_uri") if isinstance(section, dict) else None
     if not isinstance(tracking_uri, str) or not tracking_uri:
@@ -129,7 +129,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm.tracking.mlflow_log import log_results
     from privsvm.tracking.runs import collect_runs
-    from privsvm.tracking.store import is_server
+    from privsvm.tracking.store import file_folder, is_server
     from privsvm.tracking.views import view_links
 
     files = with_timings(results, timings)
@@ -148,6 +148,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     print("ui: the links work in a few seconds; stop with Ctrl-C", flush=True)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri]
+    command += ["--artifacts-destination", str(file_folder(tracking_uri))]
     command += ["--host", _HOST, "--port", str(port), "--workers", "1"]
     # Without a line for each request, the links stay in sight.
     command += ["--uvicorn-opts", "--log-level warning"]

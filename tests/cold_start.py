@@ -70,6 +70,11 @@ sys.exit(any([os.waitpid(process, 0)[1] for process in processes]))
 """
 
 
+def is_filled() -> bool:
+    """Whether somebody has filled the cache of all tests, or begun to."""
+    return any((Path(os.environ["NUMBA_CACHE_DIR"]) / group).exists() for group in JIT_GROUPS)
+
+
 def _compile(folder: Path) -> None:
     folder.mkdir()
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cold")}
@@ -83,15 +88,7 @@ def compiled_by_eight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "compiled_by_eight", _compile)
 
 
-def fill_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Put what they compiled into ``NUMBA_CACHE_DIR`` if nothing is there yet, and nobody else compiles into it.
-
-    Should the copy be of no use, Numba compiles once more, which tests only take longer for.
-    """
-    cache = Path(os.environ["NUMBA_CACHE_DIR"])
-    if any((cache / group).exists() for group in JIT_GROUPS):
-        return
-    cold = compiled_by_eight(tmp_path_factory) / "cold"
+def _fill(cache: Path, cold: Path) -> None:
     cache.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as locks:
         try:
@@ -104,3 +101,14 @@ def fill_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
             shutil.copytree(cold, cache, ignore=shutil.ignore_patterns("*.lock", *JIT_GROUPS), dirs_exist_ok=True)
             for marker in markers:
                 marker.touch()
+
+
+def fill_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Put what they compiled into ``NUMBA_CACHE_DIR`` if nothing is there yet, and nobody else compiles into it.
+
+    The first of all workers does so, while the others wait. Should the copy be of no use, Numba compiles once more,
+    which tests only take longer for.
+    """
+    if not is_filled():
+        cold = compiled_by_eight(tmp_path_factory) / "cold"
+        made_once(tmp_path_factory, "cache_filled", lambda _: _fill(Path(os.environ["NUMBA_CACHE_DIR"]), cold))

@@ -18,11 +18,7 @@ os.environ["DVC_NO_ANALYTICS"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["DO_NOT_TRACK"] = "true"
 
-import pytest  # noqa: E402 - the lines above must come first
-from hypothesis import settings  # noqa: E402
-
-from privsvm.solvers import JIT_MODULES, compile_once  # noqa: E402
-from tests.cold_start import fill_cache  # noqa: E402
+from hypothesis import settings  # noqa: E402 - the lines above must come first
 
 # The same examples in every run: a test that fails fails again. `pytest --hypothesis-profile=default` draws new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
@@ -31,9 +27,9 @@ settings.load_profile("repeatable")
 
 # Seconds of the files that take long, so that each worker gets its share of them first, and none ends with a long test.
 LONG = {
-    "solvers/test_compilation.py": 80,
+    "solvers/test_compilation.py": 45,
     "workflow/test_pipeline.py": 80,
-    "workflow/test_two_graphs_agree.py": 70,
+    "workflow/test_two_graphs_agree.py": 50,
     "workflow/test_kills.py": 85,
     "tracking/test_mlflow_log.py": 45,
     "privacy/test_releases.py": 40,
@@ -69,9 +65,15 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for part in parts for item in part]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def compiled_by_all_workers(tmp_path_factory):
-    """On a cold cache the first worker has all compiled; where that cannot be used, each worker compiles a part."""
+def pytest_sessionstart(session):
+    """On a cold cache the first worker has all compiled; where that cannot be used, each worker compiles a part.
+
+    Before the tests are collected: which cases there are, some modules find out by fitting estimators.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
-        fill_cache(tmp_path_factory)
-        compile_once(*JIT_MODULES)
+        from privsvm.solvers import JIT_MODULES, compile_once
+        from tests.cold_start import fill_cache
+
+        fill_cache(session.config._tmp_path_factory)
+        # Functions for sparse rows are left to them, so that no two compile the same.
+        compile_once(*JIT_MODULES, sparse=True)

@@ -38,6 +38,20 @@ def locked(lock: str = LOCK) -> dict[str, list[Requirement]]:
     return pins
 
 
+def test_conda_recipe_asks_for_what_the_wheel_asks_for():
+    recipe = yaml.safe_load((REPOSITORY / "conda/recipe.yaml").read_text())
+    build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]["requires"]
+    python = f"python {PROJECT['requires-python']}"
+    plain = [line.replace(">=", " >=") for line in PROJECT["dependencies"]]
+    assert recipe["requirements"]["run"] == [python, *plain]
+    assert recipe["requirements"]["host"] == [python, "pip", *(line.replace(">=", " >=") for line in build)]
+    assert recipe["context"]["version"] == PROJECT["version"]
+    assert recipe["about"]["summary"] == PROJECT["description"]
+    assert recipe["about"]["license"] == PROJECT["license"]
+    commands = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == commands
+
+
 def test_the_wheel_holds_the_library_alone(monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     # What `pip wheel` packs: modules and package data.

@@ -33,7 +33,7 @@ def prepared_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
         "declared_training_rows": None, "protocol": {"kind": "holdout", "stratified": False},
         "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
         "prescaled_origin": "catalogue",
-        "missing": {"columns_dropped": []},
+        "missing": {"rule": "error", "columns_dropped": []},
         "n_features_origin": "declared",
     }  # fmt: skip
     return PreparedData(X, y.astype(np.int64), description, arrays)

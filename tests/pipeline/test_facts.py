@@ -24,13 +24,15 @@ DESCRIPTION = {
     "declared_training_rows": [140], "protocol": {"kind": "holdout", "stratified": False},
     "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
     "prescaled_origin": "catalogue",
-    "missing": {"columns_dropped": []}, "n_features_origin": "declared",
+    "missing": {"rule": "error", "columns_dropped": []}, "n_features_origin": "declared",
 }  # fmt: skip
 BROKEN = {
     "stratified": {"protocol": {"kind": "k_fold", "stratified": True}},
     "the published file was scaled by statistics of its own rows": {"prescaled": True},
     "nobody says whether the file was scaled": {"prescaled": None, "prescaled_origin": "declared"},
-    "columns were dropped": {"missing": {"columns_dropped": [2]}},
+    # The rule counts: whether it dropped anything is told by private rows.
+    "columns are dropped": {"missing": {"rule": "drop_columns", "columns_dropped": []}},
+    "rows with missing values are dropped": {"missing": {"rule": "drop_rows", "columns_dropped": []}},
     "scaling was taken from training rows": {"scaling": {"kind": "min_max", "origin": "training rows"}},
     "bounds of the scaling": {"scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "observed"}},
     "class set was taken": {"classes_origin": "data"},
@@ -164,11 +166,12 @@ def test_label_blind_splits_do_not_move_with_a_label():
 )
 def test_declared_training_rows_are_those_of_the_splits(plan, expected):
     entry = resolve("wine")
-    assert _declared_training_rows(entry, plan, ("all",), False, len(expected)) == expected
+    assert _declared_training_rows(entry, plan, ("all",), len(expected)) == expected
     if plan["kind"] != "resubstitution":
         splits = _random_splits(entry, plan, load_wine().target, ("0", "1", "2"), 7, "e")
         assert [len(train) for train, _ in splits] == expected
-    assert _declared_training_rows(entry, plan, ("all",), True, len(expected)) is None
+    dropping = dataclasses.replace(entry, missing="drop_rows")
+    assert _declared_training_rows(dropping, plan, ("all",), len(expected)) is None
 
 
 def test_a_file_of_ones_own_is_as_somebody_declares(tmp_path):

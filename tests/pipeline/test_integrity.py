@@ -160,7 +160,18 @@ def test_outputs_are_compared_byte_by_byte(outputs):
         check()
 
 
-@pytest.mark.parametrize("text", ["", "stages: 3\n", "a: [", "stages:\n  prepare@wine: {outs: [{path: x}]}\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "stages: 3\n",
+        "a: [",
+        "stages:\n  prepare@wine: {outs: [{path: x}]}\n",
+        "a: 2001-99-99\n",
+        "[" * 100_000,
+        "- " * 100_000,
+    ],
+)
 def test_a_lock_file_that_is_none(outputs, text):
     (outputs / "dvc.lock").write_text(text)
     with pytest.raises(PrivSVMError, match=r"dvc\.lock: (cannot be read|records no output)"):

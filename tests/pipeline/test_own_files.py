@@ -6,13 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
 
 from privsvm.errors import PrivSVMError
-from privsvm.pipeline.own_files import FOLDERS, close_folders, forget, is_pushed, set_push
+from privsvm.pipeline.own_files import FOLDERS, close_folders, dataset_of, forget, is_pushed, set_push, shared_datasets
 
 OWN = {"datasets": {"wine": None, "clinic": {"path": "private/clinic.csv"}}}
 
@@ -68,6 +68,40 @@ def test_outputs_are_pushed_unless_they_are_made_from_own_data(tmp_path):
     dvc.write_text(dvc.read_text().replace("  - push: &push true\n", "  - other: &push true\n"))
     with pytest.raises(PrivSVMError, match="lacks its `vars: - push`"):
         close_folders(OWN, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "dataset"),
+    [
+        ("data/raw/wine/patients.csv", "wine"),
+        ("data/raw/wine", None),
+        ("data/prepared/wine.npz", "wine"),
+        ("data/prepared/wine.scale.npz", "wine.scale"),
+        ("data/prepared/wine.part", None),
+        ("data/condensed/none/wine.json", "wine"),
+        # A method may have the name of a data set.
+        ("data/models/wine/patients.npz", "patients"),
+        ("data/models/svm/patients.public/labels.npz", "patients"),
+        ("data/models/svm/patients.public", None),
+        ("data/models/svm/wine/patients.npz", None),
+        ("data/results/svm/wine.attacks.json", "wine"),
+        ("data/timings/svm/wine.train.json", "wine"),
+        ("data/timings/_condense/wine.json", "wine"),
+        ("data/inputs/train/wine.json", None),
+        ("data/jobs/wine.json", None),
+        ("data/audits/wine.json", None),
+        ("reports/pages/wine.html", None),
+        ("elsewhere/prepared/wine.npz", None),
+    ],
+)
+def test_where_a_file_lies_tells_whose_it_is(path, dataset):
+    assert dataset_of(PurePosixPath(path)) == dataset
+
+
+def test_data_of_the_catalogue_and_those_said_to_be_are_shared():
+    entries = {"wine": None, "iris": {"scaling": "bounds"}, "mine": {"path": "x"}, "ours": {"path": "x", "share": True}}
+    entries["no"] = {"path": "x", "share": False}
+    assert shared_datasets({"datasets": entries}) == {"wine", "iris", "ours"}
 
 
 def cached(root, content):

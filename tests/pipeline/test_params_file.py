@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.params import check_params, read_params
-from privsvm.pipeline.params_file import load_params, parse_params
+from privsvm.plain_yaml import parse_yaml, read_yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -22,12 +22,12 @@ TEXT = (REPOSITORY / "params.yaml").read_text()
 
 
 def parsed(text):
-    return parse_params(text, "params.yaml")[0]
+    return parse_yaml(text, "params.yaml")[0]
 
 
 def refusal(text, source="params.yaml"):
     with pytest.raises(PrivSVMError) as caught:
-        parse_params(text, source)
+        parse_yaml(text, source)
     message = str(caught.value)
     assert "\n" not in message
     assert len(message) < 400
@@ -151,13 +151,13 @@ def test_files_that_cannot_be_read(tmp_path):
     for content, words in ((b"a: \xff\n", "line 1: not UTF-8"), (b"a: 1\n\xe4: 1\n", "line 2: not UTF-8")):
         (tmp_path / "p.yaml").write_bytes(content)
         with pytest.raises(PrivSVMError, match=words):
-            load_params(tmp_path / "p.yaml")
+            read_yaml(tmp_path / "p.yaml")
     (tmp_path / "p.yaml").write_bytes(b"\xef\xbb\xbfa: 1\n")
-    assert load_params(tmp_path / "p.yaml")[0] == {"a": 1}
+    assert read_yaml(tmp_path / "p.yaml")[0] == {"a": 1}
     with pytest.raises(PrivSVMError, match="file not found"):
-        load_params(tmp_path / "none.yaml")
+        read_yaml(tmp_path / "none.yaml")
     with pytest.raises(PrivSVMError, match="Is a directory"):
-        load_params(tmp_path)
+        read_yaml(tmp_path)
 
 
 @pytest.mark.parametrize(

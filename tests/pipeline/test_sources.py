@@ -128,7 +128,11 @@ def test_what_is_kept_on_disk_is_never_trusted_for_other_sources(toy):
     kept = toy / ".cache/imports.json"
     text = json.loads(kept.read_text())
     run = ["-c", f"from privsvm.pipeline.sources import closure; print(*closure('shop.bread', root={str(toy)!r}))"]
-    for broken in ("", "[]", "{", json.dumps({**text, "analysis": "of another version", "facts": {}})):
+    of_another = {**text, "analysis": "of another version", "facts": {}}
+    # One letter of a module's name, which would leave out what the code depends on.
+    damaged = json.dumps(text).replace("flour", "floor")
+    assert damaged != json.dumps(text)
+    for broken in ("", "[]", "{", "[" * 100_000, json.dumps(of_another), json.dumps({**text, "facts": []}), damaged):
         kept.write_text(broken)
         done = subprocess.run([sys.executable, *run], capture_output=True, text=True, check=True)
         assert done.stdout.split() == before
@@ -194,7 +198,11 @@ def test_editing_the_report_compiles_nothing_anew(tmp_path):
     root = copied_library(tmp_path)
     before = compiled_code_key(root)
     assert before == compiled_code_key(root)
-    for name in ("reporting/page.py", "pipeline/params.py", "methods/majority.py", "tracking/store.py"):
+    edited = (
+        "reporting/page.py", "pipeline/params.py", "pipeline/sources.py", "methods/majority.py", "tracking/store.py",
+        "data/readers.py", "reproduction/draws.py",
+    )  # fmt: skip
+    for name in edited:
         path = root / "lib/privsvm" / name
         path.write_text(path.read_text() + "\n# a comment\n")
         assert compiled_code_key(root) == before, name

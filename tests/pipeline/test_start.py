@@ -228,3 +228,10 @@ def test_every_script_with_its_packages_is_a_copy(folder, owner):
     code = "import os, sys; print(os.getppid(), all(name in sys.modules for name in sys.argv[1].split()))"
     for name, packages in start._PACKAGES.items():
         assert call(write(folder, code, name), " ".join(packages)).stdout.split() == [str(server), "True"], name
+
+
+def test_compiled_code_is_loaded_without_setting_numba_up(folder, owner):
+    code = "from numba.core.registry import cpu_target; print('_toplevel_target_context' in vars(cpu_target))"
+    assert call(write(folder, code, "train.py")).stdout.strip() == "True"
+    plain = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert plain.stdout.strip() == "False"

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import importlib
 import json
 import os
 import runpy
 import selectors
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -34,12 +36,18 @@ MAIN = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}
 
 # With what they would import once they know what to do, and with what the jobs' server and the job of MLflow import.
 IMPORTED_BEFORE = (
-    *MAIN.values(), "snakemake.executors.dryrun", "snakemake.executors.local", "dvc.cli.parser", "dvc.repo",
-    "dvc.repo.fetch", "dvc.repo.index", "dvc.stage.cache", "networkx", "pandas", "pydantic", "pydantic.type_adapter",
-    "ruamel.yaml", "scmrepo.git", "numba", "scipy.optimize", "scipy.special", "sklearn.base",
-    "sklearn.utils.validation", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store", "alembic.command",
-    "alembic.migration",
+    *MAIN.values(), "snakemake.executors.dryrun", "snakemake.executors.local", "snakemake.storage", "dvc.cachemgr",
+    "dvc.cli.parser", "dvc.data_cloud", "dvc.repo", "dvc.repo.artifacts", "dvc.repo.datasets", "dvc.repo.fetch",
+    "dvc.repo.index", "dvc.repo.metrics", "dvc.repo.open_repo", "dvc.repo.params", "dvc.repo.plots", "dvc.repo.stage",
+    "dvc.stage.cache", "dvc.utils.strictyaml", "dulwich.worktree", "email.headerregistry",
+    "fsspec.implementations.memory", "networkx", "pandas", "pydantic", "pydantic.dataclasses", "pydantic.type_adapter",
+    "rich.json", "ruamel.yaml", "scmrepo.git", "scmrepo.noscm", "numba", "scipy.optimize", "scipy.special",
+    "sklearn.base", "sklearn.utils.validation", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store",
+    "alembic.command", "alembic.migration",
 )  # fmt: skip
+
+# What a worker says that starts no program.
+ANOTHER_WORKER = bytes(8)
 
 # Of a program's environment: the server's socket, and the shell script.
 SOCKET, SHIM = "PRIVSVM_TEST_PROGRAMS", "PRIVSVM_TEST_PYTHON"
@@ -112,14 +120,30 @@ def become(command: list[str], folder: str, environment: dict[str, str], files: 
 
 
 class Server:
-    """Forks once for each connection, and answers with the process's number and status; what nobody waits for ends."""
+    """Forks once for each connection, and answers with the process's number and status; what nobody waits for ends.
+
+    It serves all workers of a run, and ends with the last one.
+    """
 
     def __init__(self, listener: socket.socket):
         self.listener = listener
+        self.folder = Path(listener.getsockname()).parent
         self.watched = selectors.PollSelector()
         self.watched.register(listener, selectors.EVENT_READ, self.start)
-        # The tests' process has the other end.
-        self.watched.register(sys.stdin, selectors.EVENT_READ, lambda: os._exit(0))
+        self.workers: set[Any] = set()
+        # The worker that started it has the other end.
+        self.serve_while_open(sys.stdin)
+
+    def serve_while_open(self, worker: Any) -> None:
+        def leave() -> None:
+            self.watched.unregister(worker)
+            self.workers.remove(worker)
+            if not self.workers:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                os._exit(0)
+
+        self.workers.add(worker)
+        self.watched.register(worker, selectors.EVENT_READ, leave)
 
     def serve(self) -> None:
         while True:
@@ -129,6 +153,10 @@ class Server:
     def start(self) -> None:
         connection, _ = self.listener.accept()
         header, files, _, _ = socket.recv_fds(connection, 8, 64)
+        if header == ANOTHER_WORKER:
+            self.serve_while_open(connection)
+            connection.sendall(header)
+            return
         with connection.makefile("rb") as stream:
             header += stream.read(8 - len(header))
             order: dict[str, Any] = json.loads(stream.read(int.from_bytes(header, "big")))
@@ -169,6 +197,10 @@ def serve(number: int) -> None:
     """Import, and fork until the tests' process ends."""
     for name in IMPORTED_BEFORE:
         importlib.import_module(name)
+    # As the jobs' server does.
+    sys.modules["numba"].njit(lambda number: number)(0)
+    # Snakemake looks through all installed packages for its plugins, each time that it starts.
+    sys.modules["snakemake.cli"].get_argument_parser()
     Server(socket.socket(fileno=number)).serve()
 
 
@@ -197,22 +229,47 @@ class Call:
             return self._number()
 
 
-@cache
-def server() -> tuple[subprocess.Popen, str, str]:
-    """Start the process to fork from, one for each worker; it ends with it. Returns it, its socket and the script."""
+def join(address: Path) -> socket.socket | None:
+    """Ask a server that another worker started to serve this one too; None if there is none."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(address))
+        connection.sendall(ANOTHER_WORKER)
+        if connection.recv(len(ANOTHER_WORKER)) == ANOTHER_WORKER:
+            return connection
+    except OSError:
+        pass
+    connection.close()
+    return None
+
+
+def start(address: Path, shim: Path) -> subprocess.Popen:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "DVC_STAGE")}
-    folder = Path(tempfile.mkdtemp(prefix="programs"))
-    atexit.register(subprocess.run, ["rm", "-rf", str(folder)], check=False)
-    address, shim = folder / "socket", folder / "bin" / "python"
-    shim.parent.mkdir()
+    shim.parent.mkdir(exist_ok=True)
     shim.write_text(SCRIPT.format(python=shlex.quote(sys.executable), own=shlex.quote(__file__)))
     shim.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listener:
+        address.unlink(missing_ok=True)
         listener.bind(str(address))
         listener.listen(64)
         command = [sys.executable, "-P", __file__, "--serve", str(listener.fileno())]
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
-    return process, str(address), str(shim)
+        return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+
+
+@cache
+def server() -> tuple[subprocess.Popen | socket.socket, str, str]:
+    """Start the process to fork from, or join it where another worker has. Returns a tie to it, its socket, the script.
+
+    Its imports take six seconds of processor time.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    folder = Path(tempfile.gettempdir(), f"programs{run}") if run else Path(tempfile.mkdtemp(prefix="programs"))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    address, shim = folder / "socket", folder / "bin" / "python"
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        tie = join(address) or start(address, shim)
+    return tie, str(address), str(shim)
 
 
 def run(

@@ -82,28 +82,34 @@ def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, most: int
     return len(killed)
 
 
-def test_killed_runs_recover(fresh, finished_once):
+def test_killed_runs_recover(fresh, finished_once, tmp_path):
     """Victims in turn: jobs, Snakemake, DVC; from the first job to the last one. Every attempt has work to do."""
     rng = random.Random(20)
     folder = fresh.folder.resolve()
     killed: Counter[str] = Counter()
+    # What is left behind among the system's temporary files shows here.
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     for attempt in range(3 * KILLS):
         victim = list(VICTIMS)[attempt % 3]
         if attempt >= 6:
             # The first attempts start from nothing; later ones have two methods to do again.
             fresh.change("methods.pmsvm_wp.C", 0.05 + 0.001 * attempt)
             fresh.change("methods.svm.C", 1.0 + 0.001 * attempt)
-        process = fresh.start(*(["dvc", "repro"] if victim == "dvc" else ["snakemake", "--cores", "2"]))
+        command = ["dvc", "repro"] if victim == "dvc" else ["snakemake", "--cores", "2"]
+        process = fresh.start(*command, TMPDIR=str(temporary))
         # DVC starts Snakemake once a stage.
         wait_for_job(process, rng.randint(1, 3 if victim == "dvc" else 6))
         # The run goes on without a job that is killed, and others follow.
         killed[victim] += kill_in_turn(process, folder, victim, 4 if victim == "job" else 1, rng)
         process.communicate()
         # Nothing of a killed run may go on in the background.
-        deadline = time.monotonic() + 1200
-        while processes_in(folder) and time.monotonic() < deadline:
+        ended = time.monotonic()
+        while (left := processes_in(folder)) and time.monotonic() < ended + 1200:
             time.sleep(0.1)
-        assert not processes_in(folder)
+        # `make kills` shows this.
+        print(f"{attempt + 1}: {dict(killed)} killed; the last process ended {time.monotonic() - ended:.1f} s later")
+        assert not left
         if sum(killed.values()) >= KILLS and min(killed[victim] for victim in VICTIMS) >= LEAST_OF_A_KIND:
             break
     assert sum(killed.values()) >= KILLS, killed
@@ -114,7 +120,8 @@ def test_killed_runs_recover(fresh, finished_once):
     assert fresh.hashes() == finished_once.hashes()
     assert "up to date" in fresh.call("dvc", "repro")
     assert fresh.nothing_to_do()
-    assert not list((folder / "data").rglob("*.part*"))
+    assert not [path for name in ("*.part*", "*.tmp", ".snakemake/start.*") for path in folder.rglob(name)]
+    assert not list(temporary.iterdir())
     counted = runs(folder)
     assert set(counted.values()) == {1}
     tracked = read_json(folder / "reports/tracking.json")

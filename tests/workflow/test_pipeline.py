@@ -2,12 +2,14 @@
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
 
 from privsvm.files import read_json
+from tests.browser import PATIENCE, headless_browser, needs_browser
 
 pytestmark = pytest.mark.workflow
 
@@ -174,3 +176,49 @@ def test_yaml_1_1_and_1_2_read_the_same_benchmark(finished):
     assert yaml.safe_load((finished.folder / "params.yaml").read_text())["privacy"]["delta"] == "1e-05"
     assert finished.nothing_to_do()
     assert finished.call("dvc", "status", "--json").strip() == "{}"
+
+
+@needs_browser
+def test_curves_of_dvc_are_drawn_without_a_network(finished, tmp_path):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def drawn():
+        with headless_browser(tmp_path / "browser") as browser:
+            browser.get((finished.folder / "dvc_plots/index.html").as_uri())
+            WebDriverWait(browser, PATIENCE).until(lambda _: browser.find_element("tag name", "body").text.strip())
+            shown = browser.find_element("tag name", "body").text
+            log = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+            marks = browser.find_elements("css selector", "canvas, svg")
+            return shown, len(marks), log
+
+    finished.call("python", "stages/plots.py")
+    shown, marks, log = drawn()
+    assert (marks > 0, log) == (True, []), shown
+    # Without the copy of the chart library, and without a network, the page says what to do.
+    (finished.folder / ".cache/vega.js").unlink()
+    shown, marks, log = drawn()
+    assert "run make plots" in shown
+    assert (marks, len(log) > 0) == (0, True)
+
+
+@needs_browser
+def test_report_of_snakemake_opens_without_a_network(finished, tmp_path):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    finished.snakemake("--report", "runs.zip")
+    with zipfile.ZipFile(finished.folder / "runs.zip") as archive:
+        packed = {Path(name).name for name in archive.namelist()}
+        archive.extractall(tmp_path / "unpacked")
+    assert packed == {"report.html", "curves.csv", "metrics.json", "wine.svg", "breast_cancer.svg"}
+    with headless_browser(tmp_path / "browser") as browser:
+        browser.get((tmp_path / "unpacked/runs/report.html").as_uri())
+        wait = WebDriverWait(browser, PATIENCE)
+
+        def text():
+            return browser.find_element("tag name", "body").text
+
+        wait.until(lambda _: "Accuracy against epsilon" in text())
+        assert {"Numbers", "Statistics"} <= set(text().splitlines())
+        browser.find_element("xpath", "//*[text()='Accuracy against epsilon']").click()
+        wait.until(lambda _: {"wine", "breast_cancer"} <= set(text().splitlines()))
+        assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]

@@ -21,9 +21,10 @@ def test_one_release(tmp_path):
             "release", "--config", "epsilon=1", *config, check=False, PRIVSVM_LEDGER=str(tmp_path / "ledger.jsonl")
         )
 
-    said = release("dataset=patients", "out=private/model")
+    said = release("dataset=patients", "out=private/model", "hold_back=0.25")
     assert workspace.code == 0, said
     assert "private/model: released, epsilon 1 per row" in said
+    assert "rows that were held back, 25 % of the rows" in said
     assert privsvm.load(workspace.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
     for config, reason in (
         (["dataset=patients", "out=again"], "run with --yes to spend more"),

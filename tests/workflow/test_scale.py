@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from privsvm.pipeline import dry_run as dry_run_module
 from privsvm.pipeline.workflow import argument_file
 
 from . import programs
@@ -76,6 +77,31 @@ def test_every_job_is_there(large):
     assert rules.count("prepare") == 52
 
 
+def said_of_jobs(workspace, *options: str) -> list[tuple[str, tuple[str, ...]]]:
+    """What a dry run says of every job but its number, and commands; the order differs from run to run."""
+    printed = workspace.snakemake("--dry-run", *options, cores=1)
+    found = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)*)", printed, re.MULTILINE)
+    commands = [("", (line.strip(),)) for line in printed.splitlines() if "exec " in line]
+    return sorted(
+        (rule, tuple(", ".join(sorted(line.split(", "))) for line in text.splitlines() if "jobid:" not in line))
+        for rule, text in found
+    ) + sorted(commands)
+
+
+def test_a_dry_run_says_what_snakemake_itself_says(finished):
+    finished.change("methods.pmsvm_wp.C", 0.02)
+    (finished.folder / "data/results/svm/wine.json").unlink()
+    options = ((), ("--printshellcmds",))
+    quick = [said_of_jobs(finished, *some) for some in options]
+    assert {"train", "evaluate", "report"} <= {rule for rule, _ in quick[0]}
+    assert quick[0] != quick[1]
+    path = finished.folder / "lib/privsvm/pipeline/dry_run.py"
+    text = path.read_text()
+    assert text.count(f'VERSION = "{dry_run_module.VERSION}"') == 1
+    path.write_text(text.replace(f'VERSION = "{dry_run_module.VERSION}"', 'VERSION = "none"'))
+    assert [said_of_jobs(finished, *some) for some in options] == quick
+
+
 def test_long_lists_are_read_from_a_file(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
@@ -132,9 +158,9 @@ def test_snakemake_waits_for_jobs_without_timers(tmp_path):
 
 COMMANDS = """
 import atexit
-from privsvm.pipeline.workflow import compute_once_in_dry_runs
+from privsvm.pipeline.dry_run import hasten
 
-compute_once_in_dry_runs(workflow)
+hasten(workflow)
 
 
 class Word:
@@ -158,7 +184,7 @@ rule one:
 def test_a_dry_run_writes_each_command_once(tmp_path):
     """Snakemake itself writes it three times; what it shows is the same."""
     texts, counts = [], []
-    for commands in (COMMANDS, COMMANDS.replace("compute_once_in_dry_runs(workflow)", "")):
+    for commands in (COMMANDS, COMMANDS.replace("hasten(workflow)", "")):
         (tmp_path / "Snakefile").write_text(commands)
         code, output = programs.call(["snakemake", "--dry-run", "--printshellcmds"], tmp_path, os.environ)
         assert code == 0

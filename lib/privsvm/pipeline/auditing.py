@@ -26,6 +26,8 @@ def _cell(cell: MethodCell) -> AuditCell:
         pair=cell.pair,
         draws=cell.draws,
         bounds=tuple(AuditBound(**dataclasses.asdict(bound)) for bound in cell.bounds),
+        looks_at=cell.looks_at,
+        reachable=cell.reachable,
         refuted=cell.confirmed,
     )
 

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -98,11 +99,21 @@ def own_file(params: Mapping[str, Any], dataset: str) -> str | None:
 
 @functools.cache
 def _known_digests() -> dict[str, list]:
-    with contextlib.suppress(OSError, ValueError):
+    # Deep nesting in a damaged file ends in a RecursionError.
+    with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
         known = json.loads(_KNOWN_DIGESTS.read_text(encoding="utf-8"))
-        if isinstance(known, dict):
-            return known
+        return {name: entry for name, entry in known.items() if _is_digest_entry(name, entry)}
     return {}
+
+
+def _is_digest_entry(name: str, entry: Any) -> bool:
+    """Tell whether an entry has the form of those that `file_digest` keeps."""
+    return (
+        isinstance(entry, list)
+        and [type(part) for part in entry] == [int, int, int, int, str]
+        and re.fullmatch("[0-9a-f]{64}", entry[-1]) is not None
+        and not any("\ud800" <= character <= "\udfff" for character in name)
+    )
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

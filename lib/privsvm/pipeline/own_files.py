@@ -13,20 +13,23 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
+from privsvm.plain_yaml import load_lock
 
 __all__ = [
     "FOLDERS",
     "close_folders",
+    "dataset_of",
     "forget",
     "has_own_data",
     "is_pushed",
     "released_file",
     "set_push",
+    "shared_datasets",
     "take_release",
 ]
 
@@ -44,7 +47,22 @@ FOLDERS = (
 )
 _OTHERS = ("mlflow.db",)
 # What `snakemake release --config` takes: options of `privsvm release`.
-_RELEASE = ("accuracy", "budget", "dataset", "delta", "epsilon", "ledger", "neighbours", "out", "sign", "yes")
+_RELEASE = (
+    "accuracy",
+    "budget",
+    "dataset",
+    "delta",
+    "epsilon",
+    "hold_back",
+    "ledger",
+    "neighbours",
+    "out",
+    "sign",
+    "yes",
+)
+# Where the files of single data sets lie: how many folders below which of `data`. All else is made from several.
+_BY_DATASET = {"raw": 0, "prepared": 0, "condensed": 1, "models": 1, "results": 1, "timings": 1}
+_ENDINGS = (".json", ".npz", ".attacks.json", ".train.json", ".evaluate.json")
 _PUSH = re.compile(r"^(  - push: &push )(true|false)$", re.MULTILINE)
 
 
@@ -52,6 +70,42 @@ def has_own_data(params: Mapping[str, Any]) -> bool:
     """Whether a benchmark has data sets of the user's own, and does not say `share: true` of all of them."""
     own = [entry for entry in params["datasets"].values() if entry and "path" in entry]
     return any(not entry.get("share") for entry in own)
+
+
+def shared_datasets(params: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the data sets that others may have: those of the catalogue, and one's own with `share: true`."""
+    entries = params["datasets"].items()
+    return frozenset(name for name, entry in entries if not entry or "path" not in entry or entry.get("share"))
+
+
+def dataset_of(path: PurePosixPath) -> str | None:
+    """Name the one data set that a file was made from, by where it lies.
+
+    Parameters
+    ----------
+    path : PurePosixPath
+        Relative to the working copy.
+
+    Returns
+    -------
+    str or None
+        None for a file of several data sets, or of none that is known.
+    """
+    parts = path.parts
+    deep = _BY_DATASET.get(parts[1]) if len(parts) > 2 and parts[0] == "data" else None
+    if deep is None or len(parts) < 3 + deep:
+        return None
+    name, inside = parts[2 + deep], parts[3 + deep :]
+    if parts[1] == "raw":
+        return name if inside else None
+    if inside:
+        # The folder of what the entities of a protocol show each other.
+        return name.removesuffix(".public") if name.endswith(".public") else None
+    # The longest ending, since a name may hold dots.
+    for ending in sorted(_ENDINGS, key=len, reverse=True):
+        if name.endswith(ending):
+            return name.removesuffix(ending)
+    return None
 
 
 def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".") -> None:
@@ -220,22 +274,17 @@ def _is_of(path: Path, dataset: str) -> bool:
 
 def _locks(root: Path) -> Iterator[dict[str, Any]]:
     """Yield all that DVC wrote down about stages: lock files of all commits, and its cache of runs."""
-    import yaml
-
-    texts = [path.read_text(encoding="utf-8") for path in [root / "dvc.lock"] if path.exists()]
+    here = [root / "dvc.lock", *sorted((root / ".dvc/cache/runs").rglob("*"))]
+    texts = [(path.read_text(encoding="utf-8"), str(path)) for path in here if path.is_file()]
     log = ["git", "-C", str(root), "log", "--all", "--format=%H", "--", "dvc.lock"]
     commits = subprocess.run(log, capture_output=True, text=True, check=False).stdout.split()
     for commit in commits:
         shown = subprocess.run(
             ["git", "-C", str(root), "show", f"{commit}:dvc.lock"], capture_output=True, text=True, check=False
         )
-        texts.append(shown.stdout)
-    runs = root / ".dvc/cache/runs"
-    texts += [path.read_text(encoding="utf-8") for path in sorted(runs.rglob("*")) if path.is_file()]
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for text in dict.fromkeys(texts):
-        # A safe loader by another name.
-        found = yaml.load(text, Loader=loader) or {}  # nosec B506
+        texts.append((shown.stdout, f"{commit}:dvc.lock"))
+    for text, source in dict(texts).items():
+        found = load_lock(text, source)
         yield from (found.get("stages") or {"run": found}).values()
 
 

@@ -17,7 +17,7 @@ from privsvm.errors import PrivSVMError, nearest_name, without_passwords
 from privsvm.files import read_json
 from privsvm.models import Model, Obeys, check_model, shown_value
 from privsvm.pipeline.methods import check_installed, estimator_class, implementations, is_foreign
-from privsvm.pipeline.params_file import Places, load_params, with_place
+from privsvm.plain_yaml import Places, read_yaml, with_place
 
 __all__ = [
     "audited_methods",
@@ -186,8 +186,8 @@ def coerce_numbers(value: Any) -> Any:
 
 
 def read_params(path: str | Path = "params.yaml") -> dict[str, Any]:
-    """Read params.yaml, coerce and validate it; see `load_params` and `check_params`."""
-    params, places = load_params(path)
+    """Read params.yaml, coerce and validate it; see `read_yaml` and `check_params`."""
+    params, places = read_yaml(path)
     return check_params(params, str(path), places)
 
 
@@ -243,7 +243,7 @@ def check_params(
     source : str, default="params.yaml"
         Name of the file, for messages.
     places : mapping, optional
-        Where its keys are, for messages; see `load_params`.
+        Where its keys are, for messages; see `read_yaml`.
 
     Returns
     -------

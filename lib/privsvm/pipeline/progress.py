@@ -240,7 +240,7 @@ def status_lines(path: Path = STATUS_FILE) -> list[str]:
         alive = Path(f"/proc/{status['pid']}").exists() if Path("/proc/self").exists() else waited < 2 * _SILENCE
     except FileNotFoundError:
         return ["no run has been started here; run `make run`"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return [f"{path}: not readable; the next run writes it again"]
     counts = f"{status['done']} of {status['total']} jobs done"
     if not alive:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.errors import PrivSVMError
+from privsvm.plain_yaml import load_lock
 
 __all__ = ["check_outputs"]
 
@@ -65,16 +66,13 @@ def check_outputs(
     PrivSVMError
         If dvc.lock cannot be read or holds none, or an output is missing or differs.
     """
-    import yaml
-
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        lock = yaml.load(Path(lock_file).read_text(encoding="utf-8"), loader)  # nosec B506
+        lock = load_lock(Path(lock_file).read_text(encoding="utf-8"), str(lock_file))
         datasets, methods = set(params["datasets"]), set(params["methods"])
         names = dict.fromkeys(("download", "prepare", "condense"), datasets)
         names |= {"train": methods} | {key: {""} for key in ("inputs", "jobs", "report")}
         outputs = list(_outputs(lock, names))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+    except (OSError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
         raise PrivSVMError(
             f"{lock_file}: cannot be read; restore it (git checkout {lock_file}) or run `make run`"
         ) from None

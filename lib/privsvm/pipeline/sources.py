@@ -119,6 +119,10 @@ class _Facts(ast.NodeVisitor):
         }
 
 
+def _digest_of(facts: dict[str, dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
 @functools.cache
 def _analysis() -> str:
     """Digest of this module: what was read by another version of it is not used."""
@@ -137,12 +141,16 @@ class _Sources:
         # What each file needs next, by its name and where modules are looked for.
         self.needs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         self.modules: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        # What a folder holds, and whether that is a folder.
+        self.listings: dict[str, dict[str, bool]] = {}
 
     def _read_kept(self) -> dict[str, dict[str, Any]]:
         try:
             kept = json.loads(self.kept.read_text(encoding="utf-8"))
-            return kept["facts"] if kept["analysis"] == _analysis() else {}
-        except (OSError, ValueError, KeyError, TypeError):
+            found: dict[str, dict[str, Any]] = kept["facts"]
+            # A damaged name of a module would leave stale results as they are.
+            return found if kept["analysis"] == _analysis() and kept["digest"] == _digest_of(found) else {}
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}
 
     def keep(self) -> None:
@@ -151,9 +159,8 @@ class _Sources:
             return
         self.changed = False
         present = {digest for _, digest in self.states.values()}
-        text = json.dumps(
-            {"analysis": _analysis(), "facts": {key: self.facts[key] for key in sorted(present & set(self.facts))}}
-        )
+        facts = {key: self.facts[key] for key in sorted(present & set(self.facts))}
+        text = json.dumps({"analysis": _analysis(), "digest": _digest_of(facts), "facts": facts})
         temporary = self.kept.with_name(f".imports.{os.getpid()}.part.json")
         with contextlib.suppress(OSError):
             self.kept.parent.mkdir(parents=True, exist_ok=True)
@@ -162,16 +169,16 @@ class _Sources:
 
     def digest(self, name: str) -> str:
         """Compute the SHA-256 of a file; read it again only if its time or size has changed."""
-        path = self.root / name
+        path = os.path.join(self.root, name)
         try:
-            status = path.stat()
+            status = os.stat(path)
             state = (status.st_mtime_ns, status.st_size)
             known = self.states.get(name)
             if known is None or known[0] != state:
                 if known is not None:
                     self.needs.clear()
                     self.modules.clear()
-                known = self.states[name] = (state, hashlib.sha256(path.read_bytes()).hexdigest())
+                known = self.states[name] = (state, hashlib.sha256(Path(path).read_bytes()).hexdigest())
         except OSError as error:
             raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); restore it") from None
         return known[1]
@@ -189,11 +196,26 @@ class _Sources:
             self.changed = True
         return self.facts[digest]
 
+    def held_by(self, folder: str) -> dict[str, bool]:
+        """Name all that a folder holds, and whether it is a folder; nothing if there is no such folder."""
+        if folder not in self.listings:
+            try:
+                with os.scandir(os.path.join(self.root, folder)) as found:
+                    self.listings[folder] = {entry.name: entry.is_dir() for entry in found}
+            except OSError:
+                self.listings[folder] = {}
+        return self.listings[folder]
+
+    def kind_of(self, name: str) -> bool | None:
+        """Tell whether a name is that of a folder; None if there is nothing of that name."""
+        folder, _, last = name.rstrip("/").rpartition("/")
+        return self.held_by(folder).get(last)
+
     def is_file(self, name: str) -> bool:
-        return os.path.isfile(os.path.join(self.root, name))
+        return self.kind_of(name) is False
 
     def is_folder(self, name: str) -> bool:
-        return os.path.isdir(os.path.join(self.root, name))
+        return self.kind_of(name) is True
 
     def below(self, folder: str) -> Iterator[str]:
         """Every file of a folder but for compiled code."""
@@ -260,8 +282,13 @@ class _Sources:
 
     def named_data(self, name: str) -> Iterator[str]:
         """Package data that a module names: files beside it, or folders that are no packages."""
+        folder = posixpath.dirname(name)
+        beside = self.held_by(folder)
         for literal in self.facts_of(name)["literals"]:
-            path = posixpath.join(posixpath.dirname(name), literal)
+            # Most words name nothing.
+            if literal.partition("/")[0] not in beside:
+                continue
+            path = posixpath.join(folder, literal)
             if "." in literal:
                 if not literal.endswith(".py") and self.is_file(path):
                     yield path
@@ -290,6 +317,7 @@ class _Sources:
         yield from self.named_data(name)
 
     def closure(self, entries: tuple[str, ...]) -> list[str]:
+        self.listings.clear()
         found: set[str] = set()
         for entry in entries:
             waiting = self.entry_files(entry)

@@ -37,7 +37,7 @@ def json_argument(text: str) -> Any:
     """Parse a JSON command-line argument (an ``argparse`` type)."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"not valid JSON: {error}") from None
 
 

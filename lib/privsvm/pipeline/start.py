@@ -38,7 +38,9 @@ _ALWAYS = ("argparse", "ctypes", "importlib.metadata", "numpy", "pydantic.type_a
 _TRAINING = (*_ALWAYS, "numba", "scipy.optimize", "scipy.special", "sklearn.base", "sklearn.utils.validation")
 _PACKAGES = {
     "agree.py": _TRAINING,
+    "audit.py": _TRAINING,
     "compile.py": (*_ALWAYS, "numba"),
+    "condense.py": _TRAINING,
     "download.py": (*_TRAINING, "sklearn.datasets"),
     "prepare.py": (*_TRAINING, "sklearn.model_selection"),
     "train.py": _TRAINING,
@@ -186,9 +188,14 @@ class _Request:
         import gc
         import importlib
 
+        known = "numba" in sys.modules
         for name in _PACKAGES.get(os.path.basename(self.arguments[0]), _ALWAYS):
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+        # What Numba sets up for the first function that is compiled or loaded takes longer than to load one. Not by
+        # an import statement: this file would count as a source of compiled code.
+        if not known and "numba" in sys.modules:
+            sys.modules["numba"].njit(lambda number: number)(0)
         # The garbage collector of a copy would write to, and so copy, the memory of all packages.
         gc.freeze()
 

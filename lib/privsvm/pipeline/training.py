@@ -17,7 +17,7 @@ from privsvm.numerics.noise_source import NoiseSource, seeded_source
 from privsvm.numerics.streams import seeded_stream
 from privsvm.pipeline.condensing import attack_split, rows_not_condensed, training_rows
 from privsvm.pipeline.methods import estimator_class, is_foreign
-from privsvm.privacy.facts import FACTS, Facts, failings
+from privsvm.privacy.facts import DROPPED, FACTS, Facts, failings
 from privsvm.privacy.gate import restated
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import CondensedRowsAttack, CondensedSplit
@@ -31,8 +31,9 @@ def _preparation(description: Mapping[str, Any]) -> str:
         return "undeclared"
     if description["prescaled"]:
         return "prescaled"
-    if description["missing"]["columns_dropped"]:
-        return "columns dropped"
+    # The rule counts, whether or not it met a missing value: whether it did is told by the rows.
+    if dropped := DROPPED.get(description["missing"]["rule"]):
+        return dropped
     return "declared" if description["prescaled_origin"] == "declared" else "untouched"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -26,7 +27,6 @@ __all__ = [
     "check_writable",
     "clear_stale_locks",
     "collect_errors",
-    "compute_once_in_dry_runs",
     "runs_inside_dvc",
     "set_environment",
     "stop_needless_looks_for_jobs",
@@ -93,43 +93,6 @@ def stop_needless_looks_for_jobs(workflow: Any) -> None:
         workflow.scheduler.job_rate_limiter = None
 
 
-def compute_once_in_dry_runs(workflow: Any) -> None:
-    """Keep what Snakemake 9.27 computes several times of every job before it prints a dry run.
-
-    It writes a job's command three times, mostly to show none, and looks up the parameters of a rule's functions
-    several times a job. With thousands of jobs that is a sixth of the time.
-
-    Parameters
-    ----------
-    workflow : snakemake.workflow.Workflow
-        The workflow that is about to start.
-    """
-    from snakemake import common, jobs, rules
-
-    command = getattr(jobs.Job, "shellcmd", None)
-    look_up = getattr(common, "get_function_params", None)
-    if not isinstance(command, property) or getattr(rules, "get_function_params", None) != look_up or look_up is None:
-        return
-    commands: dict[Any, str | None] = {}
-    known: dict[Any, Any] = {}
-
-    def shellcmd(job: Any) -> str | None:
-        # What kind of run it is, Snakemake decides after it has read the rules.
-        if job not in commands or not workflow.dryrun:
-            commands[job] = command.fget(job)  # type: ignore[misc]
-        return commands[job]
-
-    def get_function_params(function: Any) -> Any:
-        # A method is another object at every look at it.
-        key = (getattr(function, "__func__", function), hasattr(function, "__self__"))
-        if key not in known:
-            known[key] = look_up(function)
-        return known[key]
-
-    jobs.Job.shellcmd = property(shellcmd)
-    common.get_function_params = rules.get_function_params = get_function_params
-
-
 def argument_file(name: str, *arguments: str) -> str:
     """Write command-line arguments to a file, one a line, which a script reads as ``@file``.
 
@@ -154,8 +117,12 @@ def argument_file(name: str, *arguments: str) -> str:
     return f"@{path}"
 
 
-def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake", is_job: bool = False) -> IO[str] | None:
-    """Remove Snakemake's lock files, and its servers' sockets, when no Snakemake that could have made them is alive.
+def clear_stale_locks(
+    folder: str | os.PathLike[str] = ".snakemake",
+    is_job: bool = False,
+    temporary: str | os.PathLike[str] | None = None,
+) -> IO[str] | None:
+    """Remove what killed Snakemakes left: lock files, their servers' sockets, folders among the temporary files.
 
     Every Snakemake of this working folder holds a shared lock on ``privsvm.lock`` for as long as it
     lives; the kernel releases it even after ``kill -9``. Whoever gets the lock for itself alone is the
@@ -168,6 +135,8 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake", is_job: boo
     is_job : bool, default=False
         Whether this Snakemake runs a job for another one, on another node perhaps, where a lock may not be seen that is
         held here. It clears nothing.
+    temporary : path-like or None, default=None
+        This Snakemake's own temporary folder, noted for whoever comes after a kill.
 
     Returns
     -------
@@ -178,6 +147,7 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake", is_job: boo
     if fcntl is None:
         return None
     folder = Path(folder)
+    note = folder / f"temporary.{os.getpid()}"
     try:
         folder.mkdir(exist_ok=True)
         handle = open(folder / "privsvm.lock", "w")  # noqa: SIM115 - stays open as long as the process
@@ -191,6 +161,7 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake", is_job: boo
     except BlockingIOError:
         # Somebody else is alive: leave the locks to them.
         fcntl.flock(handle, fcntl.LOCK_SH)
+        _write_note(note, temporary)
         return handle
     except OSError:
         handle.close()
@@ -199,8 +170,27 @@ def clear_stale_locks(folder: str | os.PathLike[str] = ".snakemake", is_job: boo
     (folder / "locks").mkdir(exist_ok=True)
     for socket in folder.glob("start.*"):
         socket.unlink(missing_ok=True)
+    for left in folder.glob("temporary.*"):
+        _remove_noted(left)
     fcntl.flock(handle, fcntl.LOCK_SH)
+    _write_note(note, temporary)
     return handle
+
+
+def _write_note(note: Path, temporary: str | os.PathLike[str] | None) -> None:
+    if temporary is not None:
+        with contextlib.suppress(OSError):
+            note.write_bytes(os.fsencode(os.path.abspath(temporary)))
+
+
+def _remove_noted(note: Path) -> None:
+    """Remove the folder that a note names, if it is Snakemake's and empty, and the note."""
+    with contextlib.suppress(OSError, ValueError):
+        named = Path(os.fsdecode(note.read_bytes()))
+        if named.is_absolute() and named.name.startswith("snakemake"):
+            named.rmdir()
+    with contextlib.suppress(OSError):
+        note.unlink()
 
 
 def check_writable(*folders: str) -> None:

@@ -1,0 +1,28 @@
+"""Draw the curves as ``dvc plots show`` does, in a page that needs no network."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from privsvm.files import write_text
+from privsvm.pipeline.stage import run
+
+# Where `.dvc/page.html` looks for it; the template is written for this version of Vega-Lite.
+VEGA, VERSION = Path(".cache/vega.js"), "5.21"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the chart library, once, and the page."""
+    from dvc.cli import main as dvc
+    from vl_convert import javascript_bundle
+
+    argparse.ArgumentParser(description=__doc__).parse_args(arguments)
+    if not VEGA.exists():
+        VEGA.parent.mkdir(exist_ok=True)
+        write_text(VEGA, javascript_bundle(None, VERSION))
+    return int(dvc(["plots", "show"]))
+
+
+if __name__ == "__main__":
+    run(main)

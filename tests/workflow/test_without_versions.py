@@ -1,0 +1,76 @@
+"""Where nothing can be recorded, no `.git` or a DVC that fails, results stand and one line says what is missing."""
+
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+RESULTS = ("data/prepared", "data/models", "data/results", "reports/curves.csv", "reports/tracking.json")
+KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+
+
+def lines_with(output: str, part: str) -> list[str]:
+    return [line for line in output.splitlines() if part in line]
+
+
+def test_without_git_results_stand_and_a_note_says_what_is_missing(finished):
+    before, lock = finished.hashes(*RESULTS), (finished.folder / "dvc.lock").read_bytes()
+    shutil.rmtree(finished.folder / ".git")
+    finished.change("report.reference_epsilon", 4.0)
+    finished.change("methods.svm.C", 2.0)
+    output = finished.snakemake()
+    assert len(lines_with(output, "no Git repository here")) == 1
+    assert "Traceback" not in output
+    assert finished.nothing_to_do()
+    changed = {name for name, digest in finished.hashes(*RESULTS).items() if digest != before[name]}
+    assert "data/models/svm/wine.npz" in changed
+    assert not any("/majority/" in name for name in changed)
+    # What DVC would have written is not there, and nothing pretends that it is.
+    assert (finished.folder / "dvc.lock").read_bytes() == lock
+    # As the note says.
+    finished.git("init", "--quiet", "--initial-branch", "main")
+    output = finished.snakemake()
+    assert "no Git repository" not in output
+    assert (finished.folder / "dvc.lock").read_bytes() != lock
+    assert "up to date" in finished.call("dvc", "status")
+
+
+def broken_cache(folder):
+    shutil.move(folder / ".dvc/cache", folder / ".dvc/kept")
+    (folder / ".dvc/cache").write_text("no folder")
+    return lambda: ((folder / ".dvc/cache").unlink(), shutil.move(folder / ".dvc/kept", folder / ".dvc/cache"))
+
+
+def broken_git(folder):
+    (folder / ".git").rename(folder / "kept")
+    (folder / ".git").mkdir()
+    return lambda: ((folder / ".git").rmdir(), (folder / "kept").rename(folder / ".git"))
+
+
+def killed(folder):
+    package = folder / "packages/dvc"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(KILLED)
+    return lambda: shutil.rmtree(package)
+
+
+def test_with_a_dvc_that_fails_results_stand_and_one_line_says_what_is_missing(finished):
+    before = finished.hashes(*RESULTS)
+    for number, fault in enumerate((broken_cache, broken_git, killed)):
+        finished.change("report.reference_epsilon", (4.0, 0.5)[number % 2])
+        mend = fault(finished.folder)
+        try:
+            output = finished.snakemake(check=False)
+        finally:
+            mend()
+        assert finished.code != 0, fault.__name__
+        said = set(lines_with(output, "dvc commit: failed ("))
+        assert len(said) == 1, (fault.__name__, output)
+        assert "results and reports are complete" in said.pop()
+        assert "Traceback" not in output, fault.__name__
+        assert finished.hashes(*RESULTS) == before
+    finished.snakemake()
+    assert finished.nothing_to_do()
+    assert "up to date" in finished.call("dvc", "status")
