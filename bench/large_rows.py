@@ -134,11 +134,39 @@ def line(kind: str, case: str, small: bool) -> str:
         said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         return f"| {case} | {kind} | {said[0][:150]} | | | |"
     found = json.loads(done.stdout.splitlines()[-1])
-    fits = "" if found["megabytes"] <= MEGABYTES and found["seconds"] <= SECONDS else " **over**"
+    # An idle machine takes no longer than this, however many threads work.
+    fits = "" if found["megabytes"] <= MEGABYTES and found["processor"] <= SECONDS else " **over**"
     return (
         f"| {case} | {kind} | {found['seconds']:.1f} | {found['processor']:.1f} | {found['megabytes']:.0f}{fits} | "
         f"{found['accuracy']:.3f} |"
     )
+
+
+TITLE = "| method | rows | seconds | processor time, s | MB | accuracy |\n| --- | --- | --- | --- | --- | --- |"
+PAGE = f"""# Many rows
+
+Made by `python bench/large_rows.py --page docs/large-rows.md`, which replaces the lines of what it measures.
+
+One fit of every private linear method, each in a process of its own: epsilon 1, {N_CLASSES} made-up classes, two
+threads where a method has them. Dense rows: 1,000,000 x 20. Sparse ones: 200,000 x 2,000, of which 1 % are not 0;
+as a dense table they would take 3.2 GB. Memory is the peak of anonymous memory, rows included. Asked for are
+{MEGABYTES} MB and {SECONDS} s on two idle cores. An idle machine takes no longer than the processor
+time; seconds are those of the clock, on a machine that others may have used at the same time.
+
+`scaling: whiten` multiplies rows by a matrix of d x d numbers. It is for a few features; with 2,000 of them it does not
+end within these limits. `private_svm_rbf` and `landmark_dual` are kernel methods, and hold 8 bytes for each feature of
+each row: by default 500 features of `private_svm_rbf`, 4 GB for a million rows.
+
+"""
+
+
+def write_page(page: Path, lines: list[str]) -> None:
+    """Write the table, with the lines that it had of other methods."""
+    old = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
+    known = {tuple(text.split(" | ")[:2]): text for text in old + lines if text.startswith("| ") and " | " in text}
+    order = [(f"| {case}", kind) for kind in SETS for case in CASES]
+    table = [known[key] for key in order if key in known]
+    page.write_text(PAGE + "\n".join([TITLE, *table]) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -147,18 +175,21 @@ def main() -> None:
     parser.add_argument("--set", choices=list(SETS), action="append", dest="sets", help="which rows; all by default")
     parser.add_argument("--case", choices=list(CASES), help="measure this one in this process, and print JSON")
     parser.add_argument("--methods", nargs="*", default=list(CASES), help="cases of the table")
+    parser.add_argument("--page", type=Path, help="write the table there too")
     parser.add_argument("--small", action="store_true", help=f"one row in {SMALL}, for a quick look")
     options = parser.parse_args()
     sets = options.sets or list(SETS)
     if options.case:
         print(json.dumps(measure(sets[0], options.case, options.small)))
         return
-    print("| method | rows | seconds | processor time, s | MB | accuracy |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print(TITLE)
     for kind in sets:
         for case in options.methods:
             if kind == "dense" or case not in DENSE_ONLY:
-                print(line(kind, case, options.small), flush=True)
+                found = line(kind, case, options.small)
+                print(found, flush=True)
+                if options.page:
+                    write_page(options.page, [found])
 
 
 if __name__ == "__main__":

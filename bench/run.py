@@ -16,7 +16,7 @@ import numpy as np
 import sklearn
 from condense import condense_section
 from crammer_singer import REPETITIONS, crammer_singer_section, seconds
-from drawn import date_seed, drawn_section
+from drawn import date_seed, drawn_section, measured, write_readme
 from gradient import gradient_section
 from grid_search import grid_search_section
 from one_norm import one_norm_section
@@ -75,7 +75,8 @@ def main() -> None:
     counts = sorted({1, min(2, os.cpu_count() or 1)})
     # Before anything here starts threads or grows caches: these run in processes of their own.
     svm = svm_sections(libraries, counts, list(CASES))
-    drawn = drawn_section(options.seed, counts)
+    results = measured(options.seed, counts)
+    drawn = drawn_section(results)
     gradient = gradient_section()
     crammer_singer = crammer_singer_section()
     one_norm = one_norm_section()
@@ -114,6 +115,7 @@ def main() -> None:
         ]
     )
     write_text(options.output, page)
+    write_readme(results)
     print(page)
 
 

@@ -2,24 +2,28 @@
 
 Needs the extra `privsvm[s3]` where this script runs, and moto's server in an environment of its own, as the two ask
 for different versions of other packages: `--moto` names its program. With Slurm's programs and root, the workflow whose
-files are in the store runs through Slurm too.
+files are in the store runs through Slurm too. With those of PostgreSQL, an MLflow server keeps its runs there and the
+runs' files in the store.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cluster import slurm_daemons as daemons
 from tests.cluster.run_slurm import check, say
-from tests.cluster.slurm_daemons import Slurm, wait_for
+from tests.cluster.slurm_daemons import Slurm, answer, wait_for
 from tests.workflow.conftest import REPOSITORY, Workspace, copy_repository
 
 SMALL = {
@@ -141,6 +145,93 @@ def versions(scratch: Path, store: Store) -> None:
     check("up to date" in second.call("dvc", "status"), "nothing to do for DVC")
 
 
+@contextlib.contextmanager
+def postgresql(folder: Path, programs: Path) -> Iterator[str]:
+    """Run a PostgreSQL of its own in a folder; yields the address of an empty database."""
+    # It refuses to run as root; the user comes with Debian's package.
+    user = ("runuser", "-u", "postgres", "--") if not os.geteuid() else ()
+    folder.mkdir()
+    folder.parent.chmod(0o755)
+    if user:
+        shutil.chown(folder, "postgres")
+    data = folder / "data"
+
+    def call(program: str, *arguments: str | Path) -> None:
+        subprocess.run([*user, programs / program, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    call("initdb", "-D", data, "-A", "trust", "-U", "postgres")
+    place = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+    call("pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", place, "start")
+    try:
+        call("createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "mlflow")
+        yield f"postgresql+psycopg2://postgres@127.0.0.1:{port}/mlflow"
+    finally:
+        call("pg_ctl", "-D", data, "-m", "fast", "stop")
+
+
+def tracking(scratch: Path, store: Store, programs: Path) -> None:
+    """Log a run to an MLflow server with its database in PostgreSQL and its files in the store."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with postgresql(scratch / "postgresql", programs) as database, open(scratch / "mlflow.log", "w") as log:
+        command = [
+            sys.executable,
+            "-m",
+            "mlflow",
+            "server",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            address.rpartition(":")[2],
+        ]
+        command += ["--workers", "1", "--backend-store-uri", database, "--artifacts-destination", "s3://privsvm/mlflow"]
+        settings = {"MLFLOW_S3_ENDPOINT_URL": store.url, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        server = subprocess.Popen(
+            command, stdout=log, stderr=log, env={**os.environ, **settings}, start_new_session=True
+        )
+        try:
+            wait_for("MLflow's server", lambda: answer("curl", "--silent", "--fail", f"{address}/health"), 600)
+            check_tracking(scratch, store, address)
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait(60)
+
+
+def check_tracking(scratch: Path, store: Store, address: str) -> None:
+    """Run a benchmark that tracks at an address, twice; look at what arrived."""
+    from mlflow.tracking import MlflowClient
+
+    work = Workspace(scratch / "tracked/privsvm")
+    work.folder.mkdir(parents=True)
+    copy_repository(work, {**SMALL, "mlflow": {"tracking_uri": address}})
+    work.take_compiled(Workspace(REPOSITORY))
+    work.snakemake()
+    client = MlflowClient(address)
+    (experiment,) = [one for one in client.search_experiments() if one.name.endswith("/wine")]
+
+    def arrived() -> dict[str, tuple[str, list[str]]]:
+        runs = client.search_runs([experiment.experiment_id])
+        return {
+            run.info.run_id: (run.data.params["method"], [file.path for file in client.list_artifacts(run.info.run_id)])
+            for run in runs
+        }
+
+    first = arrived()
+    check(sorted(method for method, _ in first.values()) == ["majority", "svm"], "a run a method is in PostgreSQL")
+    check(
+        all(files == ["card.md", "guarantees.json"] for _, files in first.values())
+        and len(store.names("mlflow/")) == 2 * len(first),
+        f"their files are in the store: {len(store.names('mlflow/'))} objects",
+    )
+    (work.folder / "reports/tracking.json").unlink()
+    work.snakemake()
+    check(arrived() == first, "logging again adds nothing")
+
+
 def workflow(scratch: Path, store: Store, *executor: str) -> None:
     """Run a workflow whose files are in the store alone."""
     folder = scratch / "workflow"
@@ -203,6 +294,10 @@ def main() -> None:
                 workflow(scratch, store, *SLURM)
         else:
             say("not run: the workflow through Slurm, which is not installed here or needs root")
+        if programs := sorted(Path("/usr/lib/postgresql").glob("*/bin")):
+            tracking(scratch, store, programs[-1])
+        else:
+            say("not run: MLflow on PostgreSQL, which is not installed here (Debian's package postgresql)")
     finally:
         store.stop()
         shutil.rmtree(scratch, ignore_errors=True)

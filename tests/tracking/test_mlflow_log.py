@@ -7,10 +7,12 @@ import dataclasses
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,7 @@ from privsvm.files import read_json, write_json
 from privsvm.metrics import METRICS
 from privsvm.palette import looks_of
 from privsvm.records import sealed
+from privsvm.tracking import store
 from privsvm.tracking.mlflow_log import log_results
 from privsvm.tracking.runs import collect_runs
 from privsvm.tracking.store import open_client
@@ -449,8 +452,39 @@ def mlflow_server(folder: Path) -> Iterator[str]:
         yield address
 
 
-def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:
+def test_guarantees_and_cards_are_files_of_their_runs(new_uri: str, wine_results: Any, tmp_path: Path) -> None:
+    log_results(wine_results, new_uri, "abc")
+    for path, _ in wine_results:
+        run, content = only(runs_of(new_uri), path.parent.name), read_json(path)
+        folder = tmp_path / "mlartifacts/demo/wine" / run.info.run_id / "artifacts"
+        assert read_json(folder / "guarantees.json") == content["guarantees"]
+        card = (folder / "card.md").read_text(encoding="utf-8")
+        assert card.startswith(f"# {run.data.params['curve']}, wine\n")
+        rows = [line for line in card.splitlines() if re.match(r"\| [0-9]", line)]
+        assert len(rows) == (0 if run.data.params["status"] == "none" else len(content["epsilons"]))
+
+
+def test_a_server_works_like_a_file(
+    tmp_path: Path, wine_results: Any, write_result: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with mlflow_server(tmp_path) as address:
+        with monkeypatch.context() as slow:
+            # Every answer comes in time, and there are too many of them.
+            limit, ended, send = 3, threading.Event(), requests.Session.send
+
+            def slowly(session: requests.Session, request: Any, **options: Any) -> Any:
+                nonlocal limit
+                limit -= 1
+                if limit < 0:
+                    ended.wait()
+                    raise requests.ConnectionError
+                return send(session, request, **options)
+
+            slow.setattr(requests.Session, "send", slowly)
+            slow.setattr(store, "_STANDSTILL_SECONDS", 1.0)
+            with pytest.raises(PrivSVMError, match=r"too slow.*make track"):
+                log_results(wine_results, address, "abc")
+            ended.set()
         keys = log_results(wine_results, address, "abc")
         broken = only(runs_of(address), "svm").info.run_id
         open_client(address).update_run(broken, status="FAILED")
@@ -459,6 +493,9 @@ def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_res
         log_results(wine_results, address, "abc")
         runs = runs_of(address)
         assert len(runs) == 5
+        for run in runs:
+            names = [file.path for file in open_client(address).list_artifacts(run.info.run_id)]
+            assert names == ["card.md", "guarantees.json"]
         assert sorted(run.data.tags["current"] for run in runs) == ["no", "yes", "yes", "yes", "yes"]
         link = view_links(address, address + "/")["demo/wine"]
         assert link.startswith(f"{address}/#/experiments/")

@@ -44,7 +44,9 @@ def test_track_writes_the_same_keys_again(tmp_path: Path, wine_results: Any) -> 
     assert len(set(keys.values())) == 4
     assert track(tmp_path, wine_results[::-1]).returncode == 0
     assert (tmp_path / "reports/tracking.json").read_bytes() == written
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "mlflow.db", "mlflow.db.lock", "reports"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "data", "mlartifacts", "mlflow.db", "mlflow.db.lock", "reports"
+    ]  # fmt: skip
 
 
 def test_track_names_stray_timings_and_missing_settings(tmp_path: Path, wine_results: Any) -> None:

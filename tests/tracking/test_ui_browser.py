@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 from servers import free_port, running_server
+from tests.browser import PATIENCE, headless_browser, needs_browser
 
-CHROMIUM, CHROMEDRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
-# Seconds, against hanging only: a busy machine may take long.
-PATIENCE = 900
 PROJECT = Path(__file__).resolve().parents[2]
 CURVES = {
     "svm": "svm C=1.0 kernel=linear (no privacy)",
@@ -23,13 +21,7 @@ CURVES = {
     "pmsvm_wp": "pmsvm_wp C=1.0 kernel=linear (proved)",
     "pmsvm_wp_as_published": "pmsvm_wp_as_published C=1.0 kernel=linear (CLAIMED, does not hold)",
 }
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not (CHROMIUM.exists() and CHROMEDRIVER.exists()),
-        reason=f"{CHROMIUM} or {CHROMEDRIVER} is missing; install the Debian packages chromium and chromium-driver",
-    ),
-]
+pytestmark = [pytest.mark.browser, needs_browser]
 
 
 @contextlib.contextmanager
@@ -45,18 +37,8 @@ def running_ui(folder: Path, *arguments: str) -> Iterator[dict[str, str]]:
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
     """A fresh headless browser."""
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    flags = "headless=new no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
-    flags += " disable-component-update disable-sync window-size=1500,1000"
-    for flag in (*flags.split(), f"user-data-dir={tmp_path / 'browser'}"):
-        options.add_argument(f"--{flag}")
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(CHROMEDRIVER)))
-    driver.set_page_load_timeout(PATIENCE)
-    driver.set_script_timeout(PATIENCE)
-    yield driver
-    driver.quit()
+    with headless_browser(tmp_path / "browser") as driver:
+        yield driver
 
 
 def elements(parent: Any, selector: str) -> list[Any]:
@@ -89,6 +71,7 @@ def test_link_opens_on_accuracy_against_epsilon(
     from selenium.webdriver.support.ui import WebDriverWait
 
     from privsvm.tracking.mlflow_log import log_results
+    from privsvm.tracking.store import open_client
 
     # An older run of other parameters must not be drawn.
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
@@ -99,6 +82,11 @@ def test_link_opens_on_accuracy_against_epsilon(
         assert list(links) == ["demo/wine"]
         printed = (tmp_path / "ui.log").read_text()
         assert printed.index("http") < printed.index("clear the filter `tags.current = 'yes'`")
+        # It serves the files of the runs, too.
+        client = open_client(links["demo/wine"].partition("/#")[0])
+        experiment = client.get_experiment_by_name("demo/wine").experiment_id
+        for run in client.search_runs([experiment]):
+            assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["card.md", "guarantees.json"]
         browser.get(links["demo/wine"])
 
         def drawn(*titles: str) -> Any:
@@ -130,3 +118,23 @@ def test_link_opens_on_accuracy_against_epsilon(
         for title in ("balanced_accuracy", "macro_f1", "fit_seconds"):
             assert elements(cards[title], ".xtitle")[0].text == "log10_epsilon"
         browser.save_screenshot(str(screenshot.with_stem(screenshot.stem + "_below")))
+
+        # Three clicks from here to two settings side by side.
+        for _ in range(2):
+            boxes = elements(
+                browser, "input[type='checkbox'][aria-label='Press Space to toggle row selection (unchecked)']"
+            )
+            ticked = len(boxes)
+            boxes[0].click()
+            wait.until(
+                lambda _, before=ticked: (
+                    len(elements(browser, "input[aria-label='Press Space to toggle row selection (unchecked)']"))
+                    < before
+                )
+            )
+        wait.until(lambda _: elements(browser, "[data-testid='runs-compare-button']:not([disabled])"))
+        elements(browser, "[data-testid='runs-compare-button']")[0].click()
+        page = wait.until(
+            lambda _: "Comparing 2 Runs" in (text := browser.find_element("tag name", "body").text) and text
+        )
+        assert sum(name in page for name in CURVES.values()) == 2

@@ -1,4 +1,4 @@
-"""Install the wheel into clean environments and release a model there: ``make wheel``.
+"""Build and check the packages, install the wheel into clean environments and release a model there: ``make wheel``.
 
 Each Python that is found, with the oldest versions that pyproject.toml allows and with the newest ones.
 """
@@ -89,17 +89,17 @@ def pythons() -> list[str]:
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel from a copy of the sources, which leaves the tree as it is."""
-    sources = folder / "sources"
-    kept = ("pyproject.toml", "README.md", "LICENSE", "setup.py", "reports/utility/ours.csv")
-    for name in kept:
-        if (REPOSITORY / name).exists():
-            (sources / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(REPOSITORY / name, sources / name)
+    """Build the source distribution, and the wheel from it; check what both say of themselves and hold."""
+    sources, built = folder / "sources", folder / "built"
+    sources.mkdir()
+    # From a copy, which leaves the tree as it is.
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, sources / name)
     shutil.copytree(REPOSITORY / "lib", sources / "lib", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, sources]
-    call([sys.executable, *build], folder)
-    (wheel,) = folder.glob("*.whl")
+    call(["uv", "build", "--quiet", "--out-dir", built, sources], folder)
+    (wheel,), (archive,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    call(["uv", "tool", "run", "--quiet", "twine", "check", "--strict", wheel, archive], folder)
+    call(["uv", "tool", "run", "--quiet", "check-wheel-contents", wheel], folder)
     return wheel
 
 

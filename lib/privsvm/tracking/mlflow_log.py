@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, ViewType
 from mlflow.tracking import MlflowClient
 
+from privsvm.files import write_text
 from privsvm.tracking.runs import CurveRun, MetricPoint, ResultFiles, collect_runs
-from privsvm.tracking.store import is_server, one_line_errors, only_one_process, open_client
+from privsvm.tracking.store import (
+    file_folder,
+    is_server,
+    one_line_errors,
+    only_one_process,
+    open_client,
+    without_standstill,
+)
 from privsvm.tracking.views import experiment_tags
 
 __all__ = ["log_results"]
@@ -19,6 +28,7 @@ _CURRENT_TAG = "current"
 _METRICS_IN_A_BATCH = 1000
 _PARAMETERS_IN_A_BATCH = 100
 _LONGEST_DIGEST = 36
+_FILES = "mlflow-artifacts:/"
 
 
 def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: str) -> list[str]:
@@ -51,12 +61,16 @@ def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: s
     by_experiment: dict[str, list[CurveRun]] = defaultdict(list)
     for curve in curves:
         by_experiment[curve.experiment_name].append(curve)
-    with only_one_process(tracking_uri):
+
+    def log(done: Callable[[], None]) -> None:
         client = open_client(tracking_uri)
         with one_line_errors(tracking_uri):
             for name, members in sorted(by_experiment.items()):
                 experiment_id = _experiment(client, name, tracking_uri)
-                _log_experiment(client, experiment_id, members, git_commit)
+                _log_experiment(client, experiment_id, members, git_commit, done, file_folder(tracking_uri))
+
+    with only_one_process(tracking_uri):
+        without_standstill(tracking_uri, log)
     return [curve.key for curve in curves]
 
 
@@ -65,7 +79,7 @@ def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         # Without an explicit place a database would store the absolute path of the working folder.
-        place = None if is_server(tracking_uri) else f"mlflow-artifacts:/{name}"
+        place = None if is_server(tracking_uri) else f"{_FILES}{name}"
         experiment_id = client.create_experiment(name, artifact_location=place)
         known: Mapping[str, str] = {}
     else:
@@ -78,8 +92,15 @@ def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
     return str(experiment_id)
 
 
-def _log_experiment(client: MlflowClient, experiment_id: str, curves: Iterable[CurveRun], git_commit: str) -> None:
-    """Update the runs of one MLflow experiment to the curves."""
+def _log_experiment(
+    client: MlflowClient,
+    experiment_id: str,
+    curves: Iterable[CurveRun],
+    git_commit: str,
+    done: Callable[[], None],
+    folder: Path | None,
+) -> None:
+    """Update the runs of one MLflow experiment to the curves; call `done` after each."""
     finished: dict[str, Run] = {}
     # Oldest first, so that of two equal runs (two machines logging at once) the first is kept.
     for run in sorted(_runs(client, experiment_id), key=lambda run: (run.info.start_time, run.info.run_id)):
@@ -91,9 +112,10 @@ def _log_experiment(client: MlflowClient, experiment_id: str, curves: Iterable[C
             client.delete_run(run.info.run_id)
     current = set()
     for curve in curves:
+        done()
         known = finished.get(curve.key)
         if known is None:
-            current.add(_log_run(client, experiment_id, curve, git_commit))
+            current.add(_log_run(client, experiment_id, curve, git_commit, folder))
             continue
         current.add(known.info.run_id)
         missing = [point for point in curve.timings if point.name not in known.data.metrics]
@@ -103,9 +125,11 @@ def _log_experiment(client: MlflowClient, experiment_id: str, curves: Iterable[C
     # averages two parameter values.
     for run in finished.values():
         if run.info.run_id not in current and run.data.tags.get(_CURRENT_TAG) != "no":
+            done()
             client.set_tag(run.info.run_id, _CURRENT_TAG, "no")
     unmarked = current - {run.info.run_id for run in finished.values() if run.data.tags.get(_CURRENT_TAG) == "yes"}
     for run_id in sorted(unmarked):
+        done()
         client.set_tag(run_id, _CURRENT_TAG, "yes")
 
 
@@ -120,7 +144,7 @@ def _runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
             return
 
 
-def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_commit: str) -> str:
+def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_commit: str, folder: Path | None) -> str:
     """Add one run. Until its last line it counts as unfinished, and the next call would log it again."""
     tags = {
         **curve.tags,
@@ -146,6 +170,15 @@ def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_comm
     )
     client.log_inputs(run_id, datasets=[DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
     _log_metrics(client, run_id, run.info.start_time, [*curve.metrics, *curve.timings])
+    kept_here = run.info.artifact_uri.startswith(_FILES)
+    for name, text in curve.files.items():
+        if folder is None or not kept_here:
+            client.log_text(run_id, text, name)
+        else:
+            # Where the server of `make ui` looks: without a server MLflow can write to no such address.
+            place = folder / run.info.artifact_uri.removeprefix(_FILES)
+            place.mkdir(parents=True, exist_ok=True)
+            write_text(place / name, text)
     client.set_terminated(run_id, "FINISHED")
     return run_id
 

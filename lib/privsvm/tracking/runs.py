@@ -21,7 +21,7 @@ ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 
 # Part of every record key: raise it when this module logs something else for the same result,
 # so that results are logged again and not taken for present.
-_LAYOUT = 4
+_LAYOUT = 5
 
 _PARAMETERS = (
     "method",
@@ -85,6 +85,8 @@ class CurveRun:
         The curve; depends on the result alone.
     timings : tuple of MetricPoint
         Seconds; differ from machine to machine and are no part of `key`.
+    files : dict of str to str
+        Texts by the name of their file: all guarantees as they are recorded, and a card in words.
     """
 
     experiment: str
@@ -97,6 +99,7 @@ class CurveRun:
     tags: dict[str, str]
     metrics: tuple[MetricPoint, ...]
     timings: tuple[MetricPoint, ...]
+    files: dict[str, str]
 
     @property
     def experiment_name(self) -> str:
@@ -163,7 +166,27 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         tags={name: value for name, value in tags.items() if value},
         metrics=tuple(_points(result, grid)),
         timings=tuple(_timing_points(timings, len(grid))),
+        files={"guarantees.json": f"{canonical_json(guarantees, indent=1)}\n", "card.md": _card(result)},
     )
+
+
+def _card(result: Result) -> str:
+    """Say in words what the epsilons of a curve are worth, with a line for each."""
+    lines = [f"# {_curve(result)}, {result.dataset}", ""]
+    if result.is_reference:
+        return "\n".join([*lines, "A reference without privacy: its model may hold training rows in the clear.", ""])
+    said = {
+        "Relation of neighbours": result.neighbours,
+        "Mechanism": _distinct(guarantee.mechanism for guarantee in result.guarantees),
+        "Why": _distinct(guarantee.reason for guarantee in result.guarantees),
+        "Assumptions": "; ".join(dict.fromkeys(one for each in result.guarantees for one in each.assumptions)),
+        "Randomness": _distinct(guarantee.randomness for guarantee in result.guarantees),
+    }
+    lines += [f"- {name}: {text}" for name, text in said.items() if text]
+    lines += ["", "| epsilon asked for | epsilon proved | delta |", "| --- | --- | --- |"]
+    for epsilon, guarantee in zip(result.epsilons, result.guarantees, strict=True):
+        lines.append(f"| {epsilon:g} | {guarantee.epsilon_proved:.6g} | {_text(guarantee.delta)} |")
+    return "\n".join([*lines, "", "Test accuracies, times and witnesses lie outside every epsilon.", ""])
 
 
 def _parameters(result: Result) -> dict[str, str]:

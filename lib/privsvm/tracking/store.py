@@ -7,12 +7,15 @@ import getpass
 import hashlib
 import logging
 import os
+import queue
 import re
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import filelock
 import requests
@@ -24,7 +27,17 @@ from sqlalchemy.engine import make_url
 
 from privsvm.errors import PrivSVMError, without_passwords
 
-__all__ = ["is_server", "one_line_errors", "only_one_process", "open_client", "sqlite_path"]
+__all__ = [
+    "file_folder",
+    "is_server",
+    "one_line_errors",
+    "only_one_process",
+    "open_client",
+    "sqlite_path",
+    "without_standstill",
+]
+
+_Result = TypeVar("_Result")
 
 _USABLE = "use sqlite:///mlflow.db or the address of a server such as http://127.0.0.1:5000"
 _COMPANIONS = ("-journal", "-wal", "-shm")
@@ -36,6 +49,8 @@ _REQUESTS = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
 }
+# Those limits are of silence: a server that sends a byte now and then never reaches them. This is for one run.
+_STANDSTILL_SECONDS = 60.0
 
 
 def is_server(tracking_uri: str) -> bool:
@@ -75,6 +90,25 @@ def sqlite_path(tracking_uri: str) -> Path | None:
             f"mlflow.tracking_uri: {without_passwords(tracking_uri)!r} names no file; use sqlite:///mlflow.db"
         )
     return Path(database)
+
+
+def file_folder(tracking_uri: str) -> Path | None:
+    """Find the folder of the runs' files.
+
+    Parameters
+    ----------
+    tracking_uri : str
+        As in ``params.yaml``.
+
+    Returns
+    -------
+    pathlib.Path or None
+        ``mlartifacts`` beside an SQLite file, or here for another database; None if a server keeps them.
+    """
+    if is_server(tracking_uri):
+        return None
+    database = sqlite_path(tracking_uri)
+    return (Path() if database is None else database.parent) / "mlartifacts"
 
 
 @contextlib.contextmanager
@@ -164,6 +198,55 @@ def _describe(tracking_uri: str, error: Exception) -> str:
         remedy = "move the file away and run again; the runs are logged again from data/results"
     where = database if database is not None else without_passwords(tracking_uri)
     return f"{where}: MLflow cannot use this store ({cause}); {remedy}"
+
+
+def without_standstill(tracking_uri: str, work: Callable[[Callable[[], None]], _Result]) -> _Result:
+    """Do work on a store; give up on a server with which it does not get on.
+
+    Parameters
+    ----------
+    tracking_uri : str
+        Of the store.
+    work : callable
+        Is called with a function, which it calls whenever something is done: so often that a healthy server needs much
+        less than a minute in between.
+
+    Returns
+    -------
+    object
+        What `work` returns.
+
+    Raises
+    ------
+    PrivSVMError
+        If a server keeps the work waiting.
+    """
+    if not is_server(tracking_uri):
+        return work(lambda: None)
+    news: queue.SimpleQueue[tuple[bool, Any] | None] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            news.put((True, work(lambda: news.put(None))))
+        except BaseException as error:
+            news.put((False, error))
+
+    # It ends with the process: no request can be called back.
+    threading.Thread(target=run, daemon=True).start()
+    while True:
+        try:
+            found = news.get(timeout=_STANDSTILL_SECONDS)
+        except queue.Empty:
+            raise PrivSVMError(
+                f"mlflow.tracking_uri: {without_passwords(tracking_uri)}: the server is too slow (no run in "
+                f"{_STANDSTILL_SECONDS:g} s); results and reports stand; look at the server's own log, then run "
+                "`make track`: nothing is logged twice"
+            ) from None
+        if found is not None:
+            succeeded, result = found
+            if not succeeded:
+                raise result
+            return cast("_Result", result)
 
 
 def open_client(tracking_uri: str) -> MlflowClient:

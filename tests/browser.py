@@ -1,0 +1,39 @@
+"""A headless browser for tests that look at pages as people do; they skip, and say so, where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM, CHROMEDRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
+# Seconds, against hanging only: a busy machine may take long.
+PATIENCE = 900
+
+needs_browser = pytest.mark.skipif(
+    not (CHROMIUM.exists() and CHROMEDRIVER.exists()),
+    reason=f"{CHROMIUM} or {CHROMEDRIVER} is missing; install the Debian packages chromium and chromium-driver",
+)
+
+
+@contextlib.contextmanager
+def headless_browser(profile: Path) -> Iterator[Any]:
+    """Start a browser that keeps nothing but in the folder `profile`, and stop it in the end."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    flags = "headless=new no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
+    flags += " disable-component-update disable-sync window-size=1500,1000"
+    for flag in (*flags.split(), f"user-data-dir={profile}"):
+        options.add_argument(f"--{flag}")
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(CHROMEDRIVER)))
+    try:
+        driver.set_page_load_timeout(PATIENCE)
+        driver.set_script_timeout(PATIENCE)
+        yield driver
+    finally:
+        driver.quit()

@@ -1,0 +1,88 @@
+"""README's sentence on speed and its page are what bench/drawn.py computes from the records."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def load_bench(name):
+    """Import a program of bench/."""
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"bench/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return load_bench("drawn")
+
+
+@pytest.fixture
+def results(drawn):
+    """Records of three shapes: one peer slower, one faster, one stopped."""
+    rng = np.random.default_rng(0)
+    records = []
+    for factor in (4.0, 0.5, 10.0):
+        case = drawn.draw_case(rng)
+        theirs = {"over": factor} if factor == 10.0 else {"fit": factor, "predict": 1.0}
+        ratios = {"LIBSVM": drawn.ratios({"fit": 1.0, "predict": 2.0}, theirs)}
+        ours = {"fit": 1.0, "predict": 2.0, "objective": -1.0}
+        records.append({**case, "threads": 1, "ours": ours, "peers": {"LIBSVM": theirs}, "ratios": ratios, "apart": {}})
+    return {"date": "2001-02-03", "seed": 20010203, "threads": [1], "records": records}
+
+
+def test_sentence_and_section_are_computed_and_replace_the_former_ones(drawn, results):
+    sentence = drawn.sentence(results["records"])
+    assert "On 3 fits" in sentence
+    assert "4.0 times the speed of LIBSVM in the median (least 0.5, most 10)" in sentence
+    readme = (REPOSITORY / "README.md").read_text()
+    once = drawn.with_sentence(readme, sentence)
+    assert sentence in once
+    assert drawn.with_sentence(once, sentence) == once
+    lines = drawn.drawn_section(results)
+    assert sentence in lines
+    assert any(line.startswith("| LIBSVM | 1 | 3 | 0.50 | **4.0** | 1 |") for line in lines)
+    assert sum("at least 10.0" in line for line in lines) == 1
+    page = (REPOSITORY / "docs/benchmarks.md").read_text()
+    first = drawn.with_section(page, lines)
+    assert drawn.with_section(first, lines) == first
+    for heading in (line for line in page.splitlines() if line.startswith("## ")):
+        assert first.count(f"\n{heading}\n") == 1
+
+
+def test_what_is_committed_belongs_together(drawn):
+    readme = (REPOSITORY / "README.md").read_text()
+    assert [readme.count(mark) for mark in drawn.MARKS] == [1, 1]
+    if not drawn.RESULTS.exists():
+        pytest.skip("bench/drawn.json is not there: `make bench` writes it")
+    results = json.loads(drawn.RESULTS.read_text())
+    assert drawn.with_sentence(readme, drawn.sentence(results["records"])) == readme
+    page = (REPOSITORY / "docs/benchmarks.md").read_text()
+    assert "\n".join(drawn.drawn_section(results)) in page
+
+
+def test_a_case_is_measured_in_a_worker_and_stopped_by_processor_time(drawn, monkeypatch):
+    # However busy this machine is.
+    monkeypatch.setattr(drawn, "BUSY", 1000.0)
+    case = {
+        **drawn.draw_case(np.random.default_rng(1)),
+        "n": 300,
+        "d": 5,
+        "classes": 2,
+        "density": 1.0,
+        "kernel": "rbf",
+    }
+    worker = drawn.Worker("LIBSVM", 1)
+    try:
+        found = worker.run(case, 20.0)
+        assert found["fit"] > 0
+        assert found["objective"] < 0
+        assert worker.run({**case, "n": 20_000, "C": 100.0, "noise": 0.3}, 0.5) == {"over": 0.5}
+    finally:
+        worker.end()
