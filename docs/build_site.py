@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import run_examples
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / ".cache" / "site"
 TARGET = REPOSITORY / "site"
@@ -25,6 +27,8 @@ OTHERS = {
     "CHANGELOG.md": "CHANGELOG.md",
     "examples/ppsvm_three_entities/README.md": "ppsvm_example.md",
 }
+# A line of the gallery's list.
+LISTED = re.compile(r"^(- \[.*\]\((gallery/(\w+))\.md\))$", re.MULTILINE)
 LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
 # What a class offers its users; the rest is scikit-learn's own.
 MEMBERS = ("fit", "fit_resample", "predict", "predict_proba", "decision_function", "score", "transform", "release_path")
@@ -37,7 +41,8 @@ class DeadLinkError(Exception):
 def pages():
     """Return the place in the site of every page of the repository."""
     found = {path.relative_to(REPOSITORY).as_posix(): None for path in sorted((REPOSITORY / "docs").rglob("*.md"))}
-    return {name: posixpath.relpath(name, "docs") for name in found} | OTHERS
+    scripts = {path.relative_to(REPOSITORY).as_posix(): f"gallery/{path.stem}.md" for path in run_examples.examples()}
+    return {name: posixpath.relpath(name, "docs") for name in found} | OTHERS | scripts
 
 
 def relinked(text, page, places, files):
@@ -108,12 +113,30 @@ def make_help():
     return "\n".join(f"make {name:10} {words}" for name, words in found)
 
 
+def _thumbnail(line, pictures):
+    """Put the first picture of an example below its line in the gallery's list."""
+    if not pictures[line[3]]:
+        return line[1]
+    image = ["", "", "  ```{image} " + f"{line[2]}_0.svg", "  :width: 260px", f"  :alt: What {line[3]}.py draws"]
+    return line[1] + "\n".join([*image, "  ```", ""])
+
+
 def gather():
     """Write the sources of the site; return the number of pages."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     places, files = pages(), {}
+    (SOURCE / "gallery").mkdir(parents=True)
+    pictures = {}
     for page, place in places.items():
-        text = relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, places, files)
+        if page.endswith(".py"):
+            path = REPOSITORY / page
+            shown = run_examples.run(path)
+            for number, picture in enumerate(shown.pictures):
+                (SOURCE / "gallery" / f"{path.stem}_{number}.svg").write_bytes(picture)
+            pictures[path.stem] = shown.pictures
+            text = run_examples.page(path, shown, relinked(shown.words, page, places, files))
+        else:
+            text = relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, places, files)
         if page == "docs/reference.md":
             text += reference()
         if place.startswith("proofs/") or place == "ppsvm_example.md":
@@ -121,6 +144,8 @@ def gather():
             text = text if place == "proofs/README.md" else f"---\norphan: true\n---\n\n{text}"
         (SOURCE / place).parent.mkdir(parents=True, exist_ok=True)
         (SOURCE / place).write_text(text, encoding="utf-8")
+    gallery = SOURCE / places["docs/gallery.md"]
+    gallery.write_text(LISTED.sub(lambda line: _thumbnail(line, pictures), gallery.read_text("utf-8")), "utf-8")
     for path, place in files.items():
         (SOURCE / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(REPOSITORY / path, SOURCE / place)

@@ -1,9 +1,9 @@
 """Every block of commands in the pages runs somewhere, or says why it does not; the site can be gathered."""
 
-import importlib.util
 import re
 from pathlib import Path
 
+import build_site
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -18,13 +18,6 @@ BLOCKS = [
 ]
 # Programs whose subcommands count: `make run`, `dvc repro`.
 WITH_COMMANDS = {"make", "dvc", "snakemake", "privsvm"}
-
-
-def builder():
-    spec = importlib.util.spec_from_file_location("build_site", REPOSITORY / "docs/build_site.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def commands(block):
@@ -66,15 +59,14 @@ def test_what_nothing_runs_is_known():
 
 
 def test_every_page_is_gathered_and_every_link_leads_somewhere():
-    site = builder()
-    places, files = site.pages(), {}
+    places, files = build_site.pages(), {}
     for page in places:
-        site.relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, places, files)
+        build_site.relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, places, files)
     assert len(set(places.values())) == len(places)
-    with pytest.raises(site.DeadLinkError, match=r"docs/guide.md: \(nowhere.md\)"):
-        site.relinked("[a](nowhere.md)", "docs/guide.md", places, {})
-    with pytest.raises(site.DeadLinkError, match="a folder"):
-        site.relinked("[a](proofs)", "docs/guide.md", places, {})
+    with pytest.raises(build_site.DeadLinkError, match=r"docs/guide.md: \(nowhere.md\)"):
+        build_site.relinked("[a](nowhere.md)", "docs/guide.md", places, {})
+    with pytest.raises(build_site.DeadLinkError, match="a folder"):
+        build_site.relinked("[a](proofs)", "docs/guide.md", places, {})
     # Sphinx itself refuses a page that no list names.
     listed = set(re.findall(r"^([\w/-]+)$", (REPOSITORY / "docs/index.md").read_text(), re.MULTILINE))
     assert {place.removesuffix(".md") for place in places.values() if "/" not in place} - listed == {
@@ -86,7 +78,7 @@ def test_the_reference_has_every_public_name_and_command():
     import privsvm
     from privsvm.command import _parser
 
-    text = builder().reference()
+    text = build_site.reference()
     for name in set(dir(privsvm)) - {"annotations"}:
         if not name.startswith("_") and getattr(getattr(privsvm, name), "__module__", "").startswith("privsvm."):
             assert f"### {name}\n" in text

@@ -1,0 +1,118 @@
+"""Run the examples of the gallery, and make their pages: text, code, what is printed, and what is drawn."""
+
+import ast
+import contextlib
+import io
+import os
+import runpy
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FOLDER = REPOSITORY / "examples"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One example after its run.
+
+    Attributes
+    ----------
+    title, words : str
+        First line of its docstring, and the rest.
+    code : str
+        What follows the docstring.
+    printed : str
+        What it prints.
+    pictures : list of bytes
+        What it draws, as SVG.
+    """
+
+    title: str
+    words: str
+    code: str
+    printed: str
+    pictures: list[bytes]
+
+
+def examples():
+    """List the scripts of the gallery."""
+    return sorted(FOLDER.glob("*.py"))
+
+
+def title_of(path):
+    """Read the title of an example from its docstring."""
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).partition("\n")[0].removesuffix(".")
+
+
+def run(path):
+    """Run an example as `python examples/<name>.py` does, but that its windows become pictures.
+
+    Parameters
+    ----------
+    path : Path
+        Its script.
+
+    Returns
+    -------
+    Shown
+    """
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    text = path.read_text(encoding="utf-8")
+    docstring = ast.parse(text).body[0]
+    words = ast.get_docstring(ast.parse(text)).partition("\n")[2].strip()
+    printed, here = io.StringIO(), Path.cwd()
+    plt.close("all")
+    sys.path.insert(0, str(FOLDER))
+    os.chdir(REPOSITORY)
+    try:
+        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # Without a window there is nothing to show.
+            warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+            runpy.run_path(str(path), run_name="__main__")
+        pictures = [_picture(plt.figure(number)) for number in plt.get_fignums()]
+    finally:
+        os.chdir(here)
+        sys.path.remove(str(FOLDER))
+        sys.modules.pop(path.stem, None)
+        plt.close("all")
+    code = "\n".join(text.splitlines()[docstring.end_lineno :]).strip()
+    return Shown(title_of(path), words, code, printed.getvalue().rstrip(), pictures)
+
+
+def _picture(figure):
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
+
+
+def page(path, shown, words):
+    """Write the page of an example, as Markdown beside its pictures.
+
+    Parameters
+    ----------
+    path : Path
+        Its script.
+    shown : Shown
+        Its run.
+    words : str
+        Its words, with links as they are in the site.
+
+    Returns
+    -------
+    str
+    """
+    lines = ["---", "orphan: true", "---", "", f"# {shown.title}", "", words, ""]
+    for number in range(len(shown.pictures)):
+        lines += [f"![{shown.title}: what the code below draws]({path.stem}_{number}.svg)", ""]
+    lines += [f"The file is `examples/{path.name}`.", "", "```python", shown.code, "```", ""]
+    if shown.printed:
+        lines += ["It prints:", "", "```text", shown.printed, "```", ""]
+    return "\n".join(lines)
