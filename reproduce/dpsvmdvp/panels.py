@@ -33,9 +33,13 @@ from reproduce.dpsvmdvp.runs import _accuracy, _data
 
 METHODS = ("SVM", "DPSVMDVP", "PrivateSVM")
 TIMES = ("training seconds", "prediction seconds")
-# Draws of PrivateSVM, and repeats of the times, where a training takes less than a second.
-PRIVATE_RUNS = 60
-REPEATS = {"splice": 24, "cod-rna": 1}
+# Draws of noise, draws of PrivateSVM, and repeats of the times: fewer where a training takes a minute and not a second.
+DRAWN = {
+    "splice": {"runs": RUNS, "private_runs": 60, "repeats": 24},
+    "cod-rna": {"runs": 102, "private_runs": 6, "repeats": 1},
+}
+# Points that are the whole training set, whose budget has them.
+WHOLE = {"splice": (), "cod-rna": ("n_train=59535", "n_features=8")}
 _BLOCK = 4_000_000
 
 
@@ -148,7 +152,7 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 
 def _measured(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    own = {key: value for key, value in parameters.items() if key not in ("figure", "printed")}
+    own = {key: value for key, value in parameters.items() if key not in ("figure", "printed", "same")}
     shared = Context("dpsvmdvp_panels", context.folder, context.code)
     return shared.part(own, functools.partial(measure, own, shared))
 
@@ -159,7 +163,8 @@ def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     Parameters
     ----------
     parameters : mapping
-        Those of `measure`; ``figure``: "budget", "n_train" or "n_features"; ``printed``: epsilon as text to cells.
+        Those of `measure`; ``figure``: "budget", "n_train" or "n_features"; ``printed``: epsilon as text to cells;
+        ``same``: points of other figures at epsilon 0.1 that have the same training set.
     context : Context
         Data, streams, partial results.
     piece : int
@@ -173,21 +178,24 @@ def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     measured, figure = _measured(parameters, context), parameters["figure"]
     found: dict[str, list[float]] = {}
     for number, epsilon in enumerate(parameters["epsilons"]):
-        value = f"epsilon={epsilon:g}" if figure == "budget" else f"{figure}={parameters[figure]}"
-        place = f"panel/{parameters['dataset']}/{value}"
-        found[f"{place}/SVM/accuracy"] = [measured["SVM"]] * parameters["runs"]
-        found[f"{place}/DPSVMDVP/accuracy"] = measured["DPSVMDVP"][number]
-        found[f"{place}/PrivateSVM/accuracy"] = measured["PrivateSVM"][number]
+        values = [f"epsilon={epsilon:g}" if figure == "budget" else f"{figure}={parameters[figure]}"]
+        values += parameters["same"] if epsilon == 0.1 else []
         for cell in parameters["printed"].get(f"{epsilon:g}", []):
             found[cell] = measured["DPSVMDVP"][number]
-        if parameters["repeats"] < SIZE:
-            continue
-        for method in METHODS:
-            for step in TIMES:
-                own = measured["seconds"][f"{method}/{step}"]
-                if figure == "budget" and method == "DPSVMDVP":
-                    own = measured["by epsilon"][step][number]
-                found[f"{place}/{method}/{step}"] = own
+        for value in values:
+            place, by_epsilon = f"panel/{parameters['dataset']}/{value}", value.startswith("epsilon")
+            found[f"{place}/SVM/accuracy"] = [measured["SVM"]] * parameters["runs"]
+            found[f"{place}/DPSVMDVP/accuracy"] = measured["DPSVMDVP"][number]
+            found[f"{place}/PrivateSVM/accuracy"] = measured["PrivateSVM"][number]
+            if by_epsilon and parameters["repeats"] < SIZE * len(parameters["epsilons"]):
+                # Too few trainings for one at each epsilon.
+                continue
+            for method in METHODS:
+                for step in TIMES:
+                    own = measured["seconds"][f"{method}/{step}"]
+                    if by_epsilon and method == "DPSVMDVP":
+                        own = measured["by epsilon"][step][number]
+                    found[f"{place}/{method}/{step}"] = own
     if figure == "budget":
         found[f"{parameters['dataset']}/SVM//accuracy"] = [measured["SVM"]] * parameters["runs"]
     return found
@@ -214,8 +222,8 @@ def _one(name: str, job: Mapping[str, Any], figure: str, run: str = "panels", **
         "private_svm",
     )  # fmt: skip
     parameters = {
-        **{key: job[key] for key in keep}, "n_test": N_TEST, "runs": RUNS, "private_runs": PRIVATE_RUNS,
-        "repeats": REPEATS[job["dataset"]], "figure": figure, "printed": {}, **changes,
+        **{key: job[key] for key in keep}, "n_test": N_TEST, **DRAWN[job["dataset"]], "figure": figure,
+        "printed": {}, "same": [], **changes,
     }  # fmt: skip
     return Draws(
         experiment="dpsvmdvp_panels", name=name, dataset=job["dataset"], run=f"reproduce.dpsvmdvp.panels:{run}",
@@ -229,12 +237,15 @@ def _draws() -> list[Draws]:
     jobs = budget_jobs(BUDGET_SETTINGS)
     for dataset in ("splice", "cod-rna"):
         job = jobs[f"{dataset}.none.C-1"]
-        printed = {"0.001": [f"{dataset}/DPSVMDVP/epsilon<=0.001/accuracy"]} if dataset == "cod-rna" else {}
-        found.append(_one(f"{dataset}.budget", job, "budget", epsilons=EPSILONS, printed=printed))
+        same = WHOLE[dataset]
+        printed = {"0.1": [f"{dataset}/DPSVMDVP/epsilon=0.1;{value}/accuracy" for value in same]}
+        if dataset == "cod-rna":
+            printed["0.001"] = [f"{dataset}/DPSVMDVP/epsilon<=0.001/accuracy"]
+        found.append(_one(f"{dataset}.budget", job, "budget", epsilons=EPSILONS, printed=printed, same=list(same)))
         found.append(_one(f"{dataset}.knees", job, "budget", "curve_knees", epsilons=EPSILONS))
     for jobs, key in ((size_jobs(SIZE_SETTINGS), "n_train"), (features_jobs(FEATURES_SETTINGS), "n_features")):
         for name, job in jobs.items():
-            if job["order"] == "file":
+            if job["order"] == "file" and f"{key}={job[key]}" not in WHOLE[job["dataset"]]:
                 cells = {"0.1": [f"{job['dataset']}/DPSVMDVP/epsilon=0.1;{key}={job[key]}/accuracy"]}
                 found.append(_one(f"{key}.{name}", job, key, epsilons=[0.1], printed=cells))
     return sorted(found, key=lambda own: own.dataset != "splice")

@@ -12,6 +12,7 @@ import scipy.stats
 
 from privsvm.reproduction.distributions import (
     LEVELS,
+    SINGLE,
     Distribution,
     distributions_csv,
     merge_distributions,
@@ -92,6 +93,21 @@ def test_a_rule_that_lets_a_wrong_column_or_a_constant_pass_is_not_used():
     assert {own.verdict for own in judgements} == {"cannot discriminate"}
 
 
+def test_a_cell_without_runs_is_decided_where_no_draw_can_bring_its_rule_back():
+    distributions = {f"c{number}": _distribution(f"c{number}", 0.3 * number) for number in range(8)}
+    numbers = [_printed(name, f"{item.median:.2f}") for name, item in distributions.items()]
+    further = [_printed(f"further{number}", f"{10.0 + number:.2f}") for number in range(40)]
+    judgements, rules, _ = judge([*numbers, *further[:2]], distributions)
+    assert rules[0].hopeless
+    assert rules[0].undrawn_constants == 2
+    assert {own.verdict for own in judgements} == {"cannot discriminate"}
+    # Forty cells that reject the constant would bring it back.
+    judgements, rules, _ = judge([*numbers, *further], distributions)
+    assert rules[0].constants_pass <= 0.2 * (rules[0].constants + 40)
+    assert not rules[0].hopeless
+    assert {own.verdict for own in judgements[8:]} == {"not judged yet"}
+
+
 def test_exact_numbers_agree_in_every_printed_digit():
     distributions = {
         f"c{number}": _distribution(f"c{number}", statistic="exact", quantiles=(10.0 * number + 0.004,) * len(LEVELS))
@@ -102,7 +118,7 @@ def test_exact_numbers_agree_in_every_printed_digit():
     assert verdicts == ["agrees"] * 4 + ["refuted", "agrees"]
 
 
-@pytest.mark.parametrize("runs", [20, 200])
+@pytest.mark.parametrize("runs", [4, 20, 200])
 def test_fresh_means_lie_outside_in_five_of_a_hundred_cases(runs):
     rng = np.random.default_rng(5)
     cells, outside = 300, 0
@@ -293,6 +309,31 @@ def test_trends_and_ratios_have_the_sign_of_what_they_are_drawn_from():
     found = ratio([_distribution(centre=80.0)], [_distribution(centre=40.0)])
     assert found.low < 2.0 < found.high
     assert found.high - found.low < 0.3
+
+
+def test_trends_of_numbers_that_were_measured_once():
+    rng = np.random.default_rng(4)
+    once = {"statistic": SINGLE, "runs": 1}
+    x = [20.0, 30.0, 40.0, 50.0, 60.0]
+    inside = 0
+    for _ in range(400):
+        items = [
+            _distribution(quantiles=(value,) * len(LEVELS), **once)
+            for value in 2.0 + 3.0 * np.array(x) + rng.normal(size=5)
+        ]
+        own = slope(x, items)
+        inside += own.low <= 3.0 <= own.high
+    # 95 % of them; fails by chance once in a million.
+    assert scipy.stats.binom.ppf(5e-7, 400, 0.95) <= inside <= 400
+    items = [_distribution(quantiles=(value,) * len(LEVELS), **once) for value in (1.0, 4.0, 9.0)]
+    assert slope([1.0, 2.0, 3.0], items, exponent=True).middle == pytest.approx(2.0)
+    twice = [
+        _distribution(quantiles=(factor * item.median,) * len(LEVELS), **once)
+        for item, factor in zip(items, (1.9, 2.0, 2.1), strict=True)
+    ]
+    own = ratio(twice, items)
+    assert own.low < 2.0 < own.high < 2.4
+    assert trend(ratio(twice[:1], items[:1]), level=1.0) == "cannot discriminate"
 
 
 def test_one_more_draw_of_a_number_lies_outside_as_often_as_it_should():

@@ -15,6 +15,7 @@ import scipy.stats
 __all__ = [
     "LEVELS",
     "ONE_VALUE",
+    "SINGLE",
     "Distribution",
     "decimals_of",
     "distributions_csv",
@@ -35,6 +36,8 @@ _COLUMNS = ("cell", "statistic", "runs", "origin", "unit", "fresh", "median", *(
 
 # What a printed number is where its distribution is that of the runs themselves.
 ONE_VALUE = "one value"
+# What was measured once: its quantiles say nothing of how far it varies.
+SINGLE = "measured once"
 # Where a tail must not be lighter than the runs; the first level is the one that it is fitted to.
 _TAIL_LEVELS = (0.975, 0.995, 0.999)
 # Draws of a statistic that stand for its distribution.

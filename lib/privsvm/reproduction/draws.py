@@ -25,6 +25,7 @@ from privsvm.pipeline.sources import closure_digest
 from privsvm.reproduction.context import Context, MissingError
 from privsvm.reproduction.distributions import (
     ONE_VALUE,
+    SINGLE,
     Distribution,
     lines_by_cell,
     merge_distributions,
@@ -142,6 +143,13 @@ def origin_of_here(code: str, seed: int) -> dict[str, str]:
 
 def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str) -> list[Distribution]:
     """Distributions of a cell's mean and, where it is printed, of its standard deviation."""
+    if draws.combine == "mean" and len(values) == 1:
+        quantiles = of_whole(values.tolist())
+        return [
+            Distribution(
+                cell=cell, statistic=SINGLE, runs=1, origin=origin, unit=draws.unit(cell), fresh=(), quantiles=quantiles
+            )
+        ]
     size = draws.size
     # The first runs are kept apart, to be judged like the paper's numbers.
     apart = {"mean": 2 * size, "parts": min(2, len(values) // 10), "whole": min(10, len(values) // 10), "exact": 0}[

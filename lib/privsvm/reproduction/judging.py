@@ -42,7 +42,8 @@ VERDICTS: Mapping[str, str] = {
     "agrees": "inside the central 95 % of what our runs would print; where nothing is random, equal in every digit",
     "unlikely": "outside the central 95 %, but not after the correction for the number of cells in the table",
     "refuted": "outside also after the correction (false discovery rate 5 %), or other digits where nothing is random",
-    "cannot discriminate": "the rule would let a wrong column or a constant pass too, or a time is of another machine",
+    "cannot discriminate": "the rule lets a wrong column or a constant pass too, or will whatever is drawn for the "
+    "cells without runs; or a time is of another machine",
     "no data": "the dataset cannot be had here, or the number is lost in our copy of the paper",
     "repeated": "the same digits stand in an earlier table for the same setting, and count there",
     "given": "a setting of the experiment, which we take from the paper",
@@ -128,6 +129,8 @@ class RuleCheck:
         Numbers of the neighbouring column that differ from the printed ones by more than a digit, and those inside.
     constants, constants_pass : int
         The same of one constant for all cells: the median of what is printed.
+    undrawn_neighbours, undrawn_constants : int
+        Such numbers of cells that have no distribution.
     """
 
     rule: str
@@ -138,6 +141,17 @@ class RuleCheck:
     neighbours_pass: int
     constants: int
     constants_pass: int
+    undrawn_neighbours: int = 0
+    undrawn_constants: int = 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it would not be used even if every cell without a distribution rejected its wrong numbers."""
+        return (
+            self.neighbours_pass > MOST_PASSES * (self.neighbours + self.undrawn_neighbours)
+            or self.constants_pass > MOST_PASSES * (self.constants + self.undrawn_constants)
+            or max(self.neighbours + self.undrawn_neighbours, self.constants + self.undrawn_constants) < _LEAST_WRONG
+        )
 
     @property
     def used(self) -> bool:
@@ -223,8 +237,22 @@ def _round(value: float, unit: float) -> float:
     return round(value / unit) * unit
 
 
+def _wrong(printed: Printed, numbers: Mapping[str, float], constant: float) -> dict[str, float]:
+    """Numbers that are known to be wrong for a cell: those that differ by more than a digit."""
+    wrong = {"neighbours": numbers.get(printed.neighbour), "constants": _round(constant, printed.unit)}
+    return {
+        kind: value
+        for kind, value in wrong.items()
+        if value is not None and abs(value - float(printed.text)) > 1.001 * printed.unit
+    }
+
+
 def _check_rule(
-    rule: str, cells: Sequence[tuple[Printed, Distribution]], numbers: Mapping[str, float], constant: float
+    rule: str,
+    cells: Sequence[tuple[Printed, Distribution]],
+    undrawn: Sequence[Printed],
+    numbers: Mapping[str, float],
+    constant: float,
 ) -> RuleCheck:
     fresh = fresh_outside = 0
     counts = {"neighbours": [0, 0], "constants": [0, 0]}
@@ -233,10 +261,10 @@ def _check_rule(
         for value in distribution.fresh:
             fresh += 1
             fresh_outside += not _inside(_round(value, unit), unit, distribution)
-        for kind, wrong in (("neighbours", numbers.get(printed.neighbour)), ("constants", _round(constant, unit))):
-            if wrong is not None and abs(wrong - float(printed.text)) > 1.001 * unit:
-                counts[kind][0] += 1
-                counts[kind][1] += _inside(wrong, unit, distribution)
+        for kind, wrong in _wrong(printed, numbers, constant).items():
+            counts[kind][0] += 1
+            counts[kind][1] += _inside(wrong, unit, distribution)
+    open_kinds = [kind for printed in undrawn for kind in _wrong(printed, numbers, constant)]
     return RuleCheck(
         rule=rule,
         cells=len(cells),
@@ -246,6 +274,8 @@ def _check_rule(
         neighbours_pass=counts["neighbours"][1],
         constants=counts["constants"][0],
         constants_pass=counts["constants"][1],
+        undrawn_neighbours=open_kinds.count("neighbours"),
+        undrawn_constants=open_kinds.count("constants"),
     )
 
 
@@ -278,15 +308,19 @@ def judge(
     """
     values = {own.id: float(own.text) for own in numbers if own.text}
     by_rule: dict[str, list[tuple[Printed, Distribution]]] = {}
+    undrawn: dict[str, list[Printed]] = {}
     for own in numbers:
         if own.text and not own.given and not own.repeats and own.id in distributions:
             by_rule.setdefault(own.rule, []).append((own, distributions[own.id]))
+        elif own.text and not own.given and not own.repeats and not own.missing and own.metric not in TIMES:
+            undrawn.setdefault(own.rule, []).append(own)
     columns: dict[str, list[float]] = {}
     for own in numbers:
         if own.text:
             columns.setdefault(own.rule, []).append(values[own.id])
     checks = {
-        rule: _check_rule(rule, cells, values, statistics.median(columns[rule])) for rule, cells in by_rule.items()
+        rule: _check_rule(rule, cells, undrawn.get(rule, []), values, statistics.median(columns[rule]))
+        for rule, cells in by_rule.items()
     }
     p_values: dict[str, float] = {}
     sides: list[TableCheck] = []
@@ -315,7 +349,8 @@ def judge(
         elif own.metric in TIMES:
             judgements.append(Judgement(printed=own, verdict="cannot discriminate"))
         elif item is None:
-            judgements.append(Judgement(printed=own, verdict="not judged yet"))
+            hopeless = own.rule in checks and checks[own.rule].hopeless
+            judgements.append(Judgement(printed=own, verdict="cannot discriminate" if hopeless else "not judged yet"))
         else:
             p = p_values[own.id]
             exact = item.statistic == "exact"

@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm.reproduction.comparison import Row, read_rows
 from privsvm.reproduction.distributions import LEVELS, Distribution, of_whole, read_distributions
-from privsvm.reproduction.judging import VERDICTS, Judgement, Printed, RuleCheck, TableCheck, judge
+from privsvm.reproduction.judging import TIMES, VERDICTS, Judgement, Printed, RuleCheck, TableCheck, judge
 from privsvm.reproduction.panels import Panel
 
 __all__ = [
@@ -356,7 +356,12 @@ def _six(value: float | None, digits: int = 6) -> str:
 def reading_of(paper: Paper, judgement: Judgement) -> str:
     """Say what is known of a cell."""
     own = judgement.printed
-    return "; ".join(part for part in (own.missing, paper.reading(judgement)) if part)
+    undrawn = judgement.verdict == "cannot discriminate" and judgement.distribution is None and own.metric not in TIMES
+    return "; ".join(part for part in (own.missing, _UNDRAWN if undrawn else "", paper.reading(judgement)) if part)
+
+
+# Of a cell without a distribution whose rule is out.
+_UNDRAWN = "not drawn: so many wrong numbers pass in the other cells that no draw here could bring the rule back"
 
 
 def printed_csv(judged: PrintedPaper) -> str:

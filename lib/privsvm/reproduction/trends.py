@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy.stats
 
-from privsvm.reproduction.distributions import LEVELS, Distribution
+from privsvm.reproduction.distributions import LEVELS, SINGLE, Distribution
 
 __all__ = ["Estimate", "ratio", "slope", "trend"]
 
@@ -37,6 +38,16 @@ def _estimate(values: np.ndarray) -> Estimate:
     return Estimate(float(middle), float(low), float(high))
 
 
+def _once(items: Sequence[Distribution]) -> bool:
+    return any(item.statistic == SINGLE for item in items)
+
+
+def _student(middle: float, error: float, freedom: int) -> Estimate:
+    """Estimate with the interval of Student's distribution; without a degree of freedom it has no bounds."""
+    width = error * float(scipy.stats.t.ppf(0.975, freedom)) if freedom > 0 else math.inf
+    return Estimate(middle, middle - width, middle + width)
+
+
 def slope(positions: Sequence[float], items: Sequence[Distribution], exponent: bool = False) -> Estimate:
     """Estimate the slope of a least-squares line through printed numbers.
 
@@ -52,8 +63,15 @@ def slope(positions: Sequence[float], items: Sequence[Distribution], exponent: b
     Returns
     -------
     Estimate
+        Of numbers that were measured once, by their distances from the line.
     """
-    x, y = np.asarray(positions, dtype=np.float64), _drawn(items)
+    x = np.asarray(positions, dtype=np.float64)
+    if _once(items):
+        values = np.array([item.median for item in items])
+        x, values = (np.log(x), np.log(np.maximum(values, 1e-12))) if exponent else (x, values)
+        line = scipy.stats.linregress(x, values)
+        return _student(float(line.slope), float(line.stderr), x.size - 2)
+    y = _drawn(items)
     if exponent:
         x, y = np.log(x), np.log(np.maximum(y, 1e-12))
     centred = x - x.mean()
@@ -61,7 +79,14 @@ def slope(positions: Sequence[float], items: Sequence[Distribution], exponent: b
 
 
 def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Estimate:
-    """Estimate the ratio of two numbers, its geometric mean over several settings."""
+    """Estimate the ratio of two numbers, its geometric mean over several settings.
+
+    Of numbers that were measured once, the interval is that of the mean over the settings.
+    """
+    if _once([*first, *second]):
+        logs = np.log([max(a.median, 1e-12) / max(b.median, 1e-12) for a, b in zip(first, second, strict=True)])
+        error = float(logs.std(ddof=1) / math.sqrt(logs.size)) if logs.size > 1 else 0.0
+        return Estimate(*(math.exp(min(part, 700.0)) for part in _student(float(logs.mean()), error, logs.size - 1)))
     one, other = _drawn([*first, *second]).T.reshape(2, len(first), _SAMPLES)
     return _estimate(np.exp(np.mean(np.log(np.maximum(one, 1e-12) / np.maximum(other, 1e-12)), axis=0)))
 
