@@ -286,14 +286,14 @@ class PrivateLinearClassifier(PrivateClassifier):
         }
         return {name: share for name, share in shares.items() if share > 0.0}
 
-    def release_path(
+    def _release(
         self,
         X: Any,
         y: Any,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> ScaledLinearPath:
         streams = noise_streams(rng, self)
         self.check_declared()

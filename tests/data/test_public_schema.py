@@ -1,8 +1,11 @@
 """Public schemas: what they say, and that a row's features depend on that row alone."""
 
+import gzip
 import json
+import os
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,3 +197,39 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
     ):
         with pytest.raises(PrivSVMError, match=message):
             resolve("wards", settings | change)
+
+
+def test_missing_values_of_data_frames_are_missing_and_no_errors():
+    kinds = {"age": "Int64", "dose": "Float64", "ward": "string", "sex": "category", "day": object, "smoker": "boolean"}
+    present = {"age": 25, "dose": 0.5, "ward": "b", "sex": "m", "day": "2020-03-01", "smoker": True}
+    frame = pd.DataFrame({name: pd.array([present[name], pd.NA]).astype(kinds[name]) for name in COLUMNS})
+    absent = {name: [present[name], ""] for name in COLUMNS}
+    schema = PublicSchema(DECLARED)
+    assert schema.transform(frame).tolist() == schema.transform(absent).tolist()
+    for value in (pd.NA, pd.NaT, None, np.nan, np.array([1, 2]), 10**5000):
+        schema.transform({name: [value] for name in COLUMNS if name != "ward"} | {"ward": [pd.NA]})
+
+
+def test_a_pipe_is_refused_and_not_read_from_its_middle(tmp_path):
+    # Its first rows would be gone when it is opened for the second time.
+    pipe = tmp_path / "table.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(PrivSVMError, match="pipe or device"):
+        list(read_chunks(pipe, parse_schema(DECLARED)))
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_packed_table_that_is_damaged_is_one_line_with_its_name(tmp_path, damage):
+    header = ",".join([*COLUMNS, "id", "died"])
+    rng = np.random.default_rng(0)
+    rows = [",".join(map(str, rng.integers(0, 10**9, 8))) for _ in range(5000)]
+    data = bytearray(gzip.compress("\n".join([header, *rows]).encode()))
+    if damage == "cut":
+        del data[len(data) // 2 :]
+    else:
+        data[len(data) // 2] ^= 255
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(data)
+    with pytest.raises(PrivSVMError, match=r"table\.csv\.gz: cannot be read") as caught:
+        list(read_chunks(path, parse_schema(DECLARED)))
+    assert "\n" not in str(caught.value)

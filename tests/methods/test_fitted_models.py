@@ -13,6 +13,7 @@ from tests.methods.test_what_a_model_holds import CASES, X, Y, leaves, settings
 
 from privsvm import Budget, PMSVMAGPClassifier, PrivateSearch, PrivateSVMClassifier, load, make_private_pipeline
 from privsvm.base.estimators import PrivateClassifier
+from privsvm.release.private_pipeline import PrivatePipeline
 
 ONE_EACH = [case for case in CASES if case.values[1] == "replace_one"]
 
@@ -115,9 +116,37 @@ class Noiseless(PrivateSVMClassifier):
         return super()._check_parameters()
 
 
+class Between(PrivateClassifier):
+    """Stands behind the method and before its bases."""
+
+    def fit(self, X, y):
+        return super().fit(X - X.mean(axis=0), y)
+
+
+class Behind(PrivateSVMClassifier, Between):
+    """Both."""
+
+
+class Bypassing(PrivateSVMClassifier):
+    """Leaves out where a release is judged."""
+
+    def release_path(self, X, y, epsilons, repeats, rng=None, audit=False):
+        return self._release(X - X.mean(axis=0), y, epsilons, repeats, rng, audit)
+
+
+class Reading(PrivateSVMClassifier):
+    """Answers for every attribute."""
+
+    def __getattribute__(self, name):
+        return super().__getattribute__(name)
+
+
 def test_a_class_that_puts_its_own_code_in_proves_nothing():
     assert Defaults(classes=[0, 1, 2]).fit(X, Y).guarantee_.status == "proved"
-    for method in (Scaled, Mixed, Noiseless):
+    assert Defaults(classes=[0, 1, 2]).release_path(X, Y, [1.0], 1).guarantees[0].status == "proved"
+    for method in (Scaled, Mixed, Noiseless, Behind, Reading):
+        released = method(classes=[0, 1, 2]).release_path(X, Y, [1.0, 2.0], 1).guarantees
+        assert {guarantee.status for guarantee in released} == {"claimed"}
         with pytest.raises(ValueError, match=r"nothing is known of \w+\.\w+"):
             method(classes=[0, 1, 2]).fit(X, Y)
         model = method(classes=[0, 1, 2], allow_unsound=True).fit(X, Y)
@@ -128,6 +157,38 @@ def test_a_class_that_puts_its_own_code_in_proves_nothing():
     search = PrivateSearch(Scaled(classes=[0, 1, 2]), {"C": [0.1]}, epsilon=4.0, mean_runs=2)
     with pytest.raises(ValueError, match=r"nothing is known of Scaled\.release_path"):
         search.fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["_noise", "_release", "release_path", "_keep"])
+def test_code_of_the_object_itself_proves_nothing(name):
+    model = PrivateSVMClassifier(classes=[0, 1, 2])
+    setattr(model, name, getattr(model, name))
+    with pytest.raises(ValueError, match=f"nothing is known of the object's {name}"):
+        model.fit(X, Y)
+
+
+class OneRun(PrivateSearch):
+    """Draws a number of runs of its own."""
+
+    def _draw_runs(self, source):
+        return 1
+
+
+class CentringPipeline(PrivatePipeline):
+    """Centres the rows by themselves before all steps."""
+
+    def fit(self, X, y=None, **params):
+        return super().fit(X - X.mean(axis=0), y, **params)
+
+
+def test_a_derived_search_or_pipeline_proves_nothing():
+    model = PrivateSVMClassifier(classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"nothing is known of OneRun\._draw_runs"):
+        OneRun(model, {"C": [0.1]}, epsilon=4.0, mean_runs=2).fit(X, Y)
+    steps = [("norm", Normalizer()), ("model", model)]
+    with pytest.raises(ValueError, match=r"nothing is known of CentringPipeline\.fit"):
+        CentringPipeline(steps).fit(X, Y)
+    assert PrivatePipeline(steps).fit(X, Y).guarantee_.status == "proved"
 
 
 def test_no_class_of_the_library_has_code_of_others():

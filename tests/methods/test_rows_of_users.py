@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse
 from tests.methods.test_contract import METHODS, ready
 
-from privsvm import DPFrankWolfeClassifier, MajorityClassifier, PrivateSVMClassifier
+from privsvm import DPFrankWolfeClassifier, MajorityClassifier, PrivateLinearClassifier, PrivateSVMClassifier
 from privsvm.base.tables import rows_of_users
+from privsvm.base.validation import check_training_data
 from privsvm.data.prepared import rows_of_arrays
 
 ROWS = np.array([[0.0, 0.1, 0.3], [0.2, 0.0, 0.0], [1.0, 0.9, 0.0], [0.8, 1.0, 0.5]] * 3)
@@ -167,3 +168,18 @@ def test_labels_of_the_declared_set_are_not_judged_by_the_other_rows():
     assert found[0] == found[1]
     model = PrivateSVMClassifier(classes=[0, 1]).fit(ROWS, LABELS.astype(object))
     assert model.guarantee_.status == "proved"
+
+
+@pytest.mark.parametrize("kind", ["csr", "coo"])
+def test_what_a_row_adds_up_to_does_not_depend_on_the_order_of_another_row(kind):
+    # SciPy sorts all rows where one is out of order, and not in the order of equals: 60 entries of one place.
+    values = np.array([1e16, 1.0, -1e16, 1.0] * 15)
+    found = []
+    for other in ([0, 1], [1, 0]):
+        data, columns = np.append(values, [1.0, 2.0]), np.append(np.zeros(60, dtype=int), other)
+        rows = scipy.sparse.csr_array((data, columns, [0, 60, 62]), shape=(2, 2))
+        if kind == "coo":
+            rows = scipy.sparse.coo_array((data, (np.repeat([0, 1], [60, 2]), columns)), shape=(2, 2))
+        estimator = PrivateLinearClassifier(classes=[0, 1])
+        found.append(check_training_data(estimator, rows, [0, 1], [0, 1])[0].toarray()[0].tolist())
+    assert found[0] == found[1]

@@ -163,6 +163,7 @@ def test_the_delimiter_is_read_off_the_header_alone(tmp_path):
 
 def test_two_persons_whose_identifiers_are_one_number_stay_two(tmp_path):
     assert identifier(" 7.0 ") == identifier("7") == "7"
+    assert identifier("-7.00") == identifier("-7") == "-7"
     apart = ["7", "007", "+7", "7e0", "1e3", "1000", "12e1", "120", "٧", "-7", "0x7", "7.50"]
     assert len(set(map(identifier, apart))) == len(apart)
     # Without one of them, the rows of all others are those that they were.

@@ -118,14 +118,14 @@ class CentredRowsClassifier(PrivateClassifier):
     def _words(self) -> tuple[str, str]:
         """Say for the privacy record what is released after the centre, and after which paper."""
 
-    def release_path(
+    def _release(
         self,
         X: Any,
         y: Any,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> CentredLinearPath:
         streams = noise_streams(rng, self)
         self.check_declared()

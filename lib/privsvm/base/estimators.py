@@ -164,18 +164,45 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 _HARMLESS = frozenset(
     ("declared", "_own_parameters", "_abc_impl", "predict", "predict_proba", "decision_function", "score")
 )
+# These stand in the place of every attribute.
+_STANDS_FOR_ALL = ("__getattribute__", "__setattr__")
 
 
 def other_code(estimator: Any) -> str | None:
-    """Say what a class of somebody else puts in the place of a method's code, of which nothing is known; or None."""
+    """Say what somebody else puts in the place of a method's code, of which nothing is known; or None.
+
+    That is in a derived class, in one that Python puts between a method and its bases, or in the object itself.
+    """
     lines = type(estimator).__mro__
-    first = next(place for place, kind in enumerate(lines) if kind.__module__.partition(".")[0] == "privsvm")
-    for kind in lines[:first]:
-        for name in vars(kind):
-            known = name in _HARMLESS or name.startswith("__") or name.endswith("_request")
-            if not known and any(hasattr(base, name) for base in lines[first:]):
-                return f"nothing is known of {kind.__name__}.{name}, which stands in the place of the method's own"
-    return None
+    method = next(kind for kind in lines if kind.__module__.partition(".")[0] == "privsvm")
+    found = [
+        f"{kind.__name__}.{name}"
+        for place, kind in enumerate(lines)
+        if kind not in method.__mro__
+        for name in vars(kind)
+        if _is_code(name) and any(hasattr(base, name) for base in lines[place + 1 :])
+    ]
+    declared = getattr(estimator, "declared", {})
+    found += [
+        f"the object's {name}"
+        for name in vars(estimator)
+        if name not in declared and _is_code(name) and hasattr(type(estimator), name)
+    ]
+    return f"nothing is known of {found[0]}, which stands in the place of the method's own" if found else None
+
+
+def _unless_other_code(estimator: Any, path: Any) -> Any:
+    """Take the proof from released models where `other_code` had a hand in them."""
+    unknown = other_code(estimator)
+    if unknown is None:
+        return path
+    broken = [own if unknown in (own.reason or "") else own.with_broken_assumption(unknown) for own in path.guarantees]
+    return dataclasses.replace(path, guarantees=tuple(broken))
+
+
+def _is_code(name: str) -> bool:
+    own = name.startswith("__") and name not in _STANDS_FOR_ALL
+    return not (own or name in _HARMLESS or name.endswith("_request"))
 
 
 def _scores_are_linear(estimator: Any) -> bool:
@@ -399,10 +426,9 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         check_search(self.allow_composition)
         with all_or_nothing(self):
             path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
+            # Once more: a derived class may have a `release_path` of its own.
+            path = _unless_other_code(self, path)
             guarantee = path.guarantees[0]
-            if unknown := other_code(self):
-                guarantee = guarantee.with_broken_assumption(unknown)
-                path = dataclasses.replace(path, guarantees=(guarantee,))
             if guarantee.status == "claimed":
                 check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
             spend(guarantee)
@@ -422,7 +448,6 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         broken = self._path.guarantees[0].with_broken_assumption(reason)
         self._keep(dataclasses.replace(self._path, guarantees=(broken,)))
 
-    @abc.abstractmethod
     def release_path(
         self,
         X: Any,
@@ -453,6 +478,19 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         ReleasedPath
             The E x R models and their records.
         """
+        return _unless_other_code(self, self._release(X, y, epsilons, repeats, rng, audit))
+
+    @abc.abstractmethod
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
+    ) -> Any:
+        """Release the models of a method, by its own code; see `release_path`."""
 
     def _keep(self, path: Any) -> None:
         """Set the fitted attributes from a path of one model."""

@@ -157,14 +157,14 @@ class HingeReleaseClassifier(PrivateClassifier):
         """Path of the released weights."""
         return release.path(guarantees, len(self.classes_))
 
-    def release_path(
+    def _release(
         self,
         X: Any,
         y: Any,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> ReleasedPath:
         streams = noise_streams(rng, self)
         self._check_parameters()

@@ -149,14 +149,14 @@ class NoisyGradientClassifier(PrivateClassifier):
                 "rows, or consent with allow_unsound=True"
             )
 
-    def release_path(
+    def _release(
         self,
         X: Any,
         y: Any,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> LinearPath:
         streams = noise_streams(rng, self)
         self._check_parameters()

@@ -8,7 +8,7 @@ import numpy as np
 
 from privsvm.numerics.well_formed import check_sparse
 
-__all__ = ["refuse_masked", "rows_of_users"]
+__all__ = ["refuse_masked", "rows_of_users", "sorted_rows"]
 
 
 def refuse_masked(name: str, values: Any) -> None:
@@ -45,15 +45,34 @@ def rows_of_users(X: Any) -> Any:
 
     if scipy.sparse.issparse(X):
         check_sparse(X)
-        if X.format != "csr":
+        if X.format in ("lil", "dok"):
             X = X.tocsr()
             check_sparse(X)
-        return X
+        return X if X.format == "csr" else sorted_rows(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "SUMmV":
         raise ValueError(f"X holds values of type {X.dtype}: must hold numbers; encode them as numbers")
     if isinstance(X, np.ndarray) or not hasattr(X, "__dataframe__"):
         return X
     return _checked_frame(_as_pandas(X))
+
+
+def sorted_rows(X: Any) -> Any:
+    """Turn a sparse matrix (n, d) into a new CSR array with the entries of every row in the order of their columns.
+
+    Entries that are stored twice stay apart, in the order in which they are stored. SciPy does not keep the order among
+    equals, and sorts all rows where any is out of order: what a row adds up to would depend on the others.
+    """
+    import scipy.sparse
+
+    if X.format == "csr":
+        # A new one, since its flags may be older than its entries.
+        found = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        if found.has_sorted_indices:
+            return found
+    entries = X.tocoo()
+    order = np.lexsort((entries.col, entries.row))
+    ends = np.cumsum(np.bincount(entries.row, minlength=X.shape[0]))
+    return scipy.sparse.csr_array((entries.data[order], entries.col[order], np.append(0, ends)), shape=X.shape)
 
 
 def _as_pandas(table: Any) -> Any:

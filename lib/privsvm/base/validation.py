@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.tables import refuse_masked, rows_of_users
+from privsvm.base.tables import refuse_masked, rows_of_users, sorted_rows
 from privsvm.errors import nearest_name
 from privsvm.numerics.row_blocks import RowBlocks
 from privsvm.privacy.accounting import check_budget
@@ -182,9 +182,8 @@ def check_training_data(
         # What is a whole number is a class; scikit-learn's own look at it takes longer than a small fit.
         check_classification_targets(labels)
     if scipy.sparse.issparse(X):
-        # Entries stored twice add up, which bounds on the stored numbers would miss. A new matrix is made, since its
-        # flags may be older than its entries.
-        X = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        # Entries stored twice add up, which bounds on the stored numbers would miss.
+        X = sorted_rows(X)
         X.sum_duplicates()
         if not np.isfinite(X.data).all():
             raise ValueError("X holds entries stored twice whose sum is infinity")

@@ -74,14 +74,14 @@ class WeightPerturbationClassifier(PrivateClassifier):
     def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng: Any) -> Guarantee:
         """Privacy record of one release, with the gap that counts in its sensitivity."""
 
-    def release_path(
+    def _release(
         self,
         X: Any,
         y: Any,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> LinearPath:
         streams = noise_streams(rng, self)
         self._check_parameters()

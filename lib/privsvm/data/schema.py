@@ -146,14 +146,14 @@ class Column(Model):
     def number(self, value: Any) -> float:
         """Turn the value of one cell into a number, NaN where it is none."""
         kind = self.kind
-        if kind == "date":
-            if isinstance(value, datetime.date):
-                return day_number(value.isoformat(), "iso")
-            return day_number(str(value).strip(), self.date or "iso")
-        if kind == "boolean":
-            word = normalise_label(value).lower()
-            return 1.0 if word in _TRUE else 0.0 if word in _FALSE else math.nan
         try:
+            if kind == "date":
+                if isinstance(value, datetime.date):
+                    return day_number(value.isoformat(), "iso")
+                return day_number(str(value).strip(), self.date or "iso")
+            if kind == "boolean":
+                word = normalise_label(value).lower()
+                return 1.0 if word in _TRUE else 0.0 if word in _FALSE else math.nan
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             return math.nan

@@ -7,13 +7,15 @@ the nearer end, an unknown category as the declared one. A message that depends 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import json
 import os
 import re
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -42,7 +44,7 @@ _LONGEST = 2**31 - 1
 _REMEMBERED = 100_000
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 # A number that a program wrote as a fraction. Other spellings stay apart: 007 and 7, or 1e3 and 1000, may be two.
-_WHOLE = re.compile(r"(0|[1-9]\d*)\.0+", re.ASCII)
+_WHOLE = re.compile(r"(0|-?[1-9]\d*)\.0+", re.ASCII)
 
 
 class Encoder:
@@ -108,10 +110,22 @@ class Encoder:
         missing = words.get("", unknown) if column.fill is None else words[column.fill]
 
         def code(value: Any) -> int:
-            word = "" if value is None or value != value else normalise_label(value)
+            try:
+                word = "" if _is_missing(value) else normalise_label(value)
+            except ValueError:
+                # Whole numbers of thousands of digits have no text.
+                return unknown
             return missing if word == "" else words.get(word, unknown)
 
         return _looked_up(values, self._codes[name], code)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value of a data frame stands for none: it is not equal to itself, or nobody can tell (pandas.NA)."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        return True
 
 
 def _looked_up(values: Sequence[Any], known: dict[str, int], code: Callable[[Any], int]) -> np.ndarray:
@@ -159,14 +173,25 @@ def delimiter_of(path: str | os.PathLike[str]) -> str:
     return max(lines, key=lambda delimiter: len(lines[delimiter]) * ('"' not in "".join(lines[delimiter])))
 
 
-def _first_line(path: str | os.PathLike[str], delimiter: str) -> list[str]:
+def _lines(path: str | os.PathLike[str], delimiter: str) -> Generator[list[str], None, None]:
+    """Read the lines of a delimited text, the header first; what cannot be read is an error that names the file."""
+    # No limit that a cell could exceed, which would be an error that depends on it.
+    csv.field_size_limit(_LONGEST)
     try:
+        # Tables are opened more than once, and what was read from a pipe is gone: its first rows would be left out.
+        if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
+            raise PrivSVMError(f"{path}: is no file but a pipe or device, which can be read once; save the table first")
         with _open(path) as handle:
-            return [name.strip() for name in next(csv.reader(handle, delimiter=delimiter), [])]
+            yield from csv.reader(handle, delimiter=delimiter)
     except FileNotFoundError:
         raise PrivSVMError(f"{path}: file not found; check the path") from None
-    except (OSError, EOFError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise PrivSVMError(f"{path}: cannot be read ({error}); give a delimited text with a header") from None
+
+
+def _first_line(path: str | os.PathLike[str], delimiter: str) -> list[str]:
+    with contextlib.closing(_lines(path, delimiter)) as lines:
+        return [name.strip() for name in next(lines, [])]
 
 
 def header_of(path: str | os.PathLike[str], delimiter: str = ",") -> list[str]:
@@ -252,20 +277,17 @@ def read_chunks(
     _check_columns(path, names, schema, extra, whole)
     wanted = [(name, names.index(name)) for name in dict.fromkeys([*schema.features, *extra])]
     width = len(names)
-    # No limit that a cell could exceed, which would be an error that depends on it.
-    csv.field_size_limit(_LONGEST)
-    with _open(path) as handle:
-        lines = csv.reader(handle, delimiter=schema.delimiter)
-        next(lines)
-        block: list[list[str]] = []
-        for line in lines:
-            if line:
-                block.append(line if len(line) == width else (line + [""] * width)[:width])
-            if len(block) == rows:
-                yield _columns(block, wanted)
-                block = []
-        if block:
+    lines = _lines(path, schema.delimiter)
+    next(lines)
+    block: list[list[str]] = []
+    for line in lines:
+        if line:
+            block.append(line if len(line) == width else (line + [""] * width)[:width])
+        if len(block) == rows:
             yield _columns(block, wanted)
+            block = []
+    if block:
+        yield _columns(block, wanted)
 
 
 def _columns(block: list[list[str]], wanted: Sequence[tuple[str, int]]) -> dict[str, Sequence[str]]:
@@ -276,11 +298,9 @@ def _columns(block: list[list[str]], wanted: Sequence[tuple[str, int]]) -> dict[
 def table_columns(path: str | os.PathLike[str], delimiter: str = ",") -> dict[str, list[str]]:
     """Read all columns of a table as texts, for a look at them; what is found is private."""
     names = header_of(path, delimiter)
-    csv.field_size_limit(_LONGEST)
-    with _open(path) as handle:
-        lines = csv.reader(handle, delimiter=delimiter)
-        next(lines)
-        rows = [(line + [""] * len(names))[: len(names)] for line in lines if line]
+    lines = _lines(path, delimiter)
+    next(lines)
+    rows = [(line + [""] * len(names))[: len(names)] for line in lines if line]
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 

@@ -133,14 +133,14 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         super()._keep(path)
         self.intercept_ = path.intercept[0, 0]
 
-    def release_path(
+    def _release(
         self,
         X,
         y,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> LinearPath:
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)

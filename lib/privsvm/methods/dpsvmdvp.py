@@ -184,14 +184,14 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         self.guarantee_ = self._path.guarantees[0]
         return self
 
-    def release_path(
+    def _release(
         self,
         X,
         y,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> KernelPath:
         """Release models for a grid of epsilons from one solve. For benchmarks.
 

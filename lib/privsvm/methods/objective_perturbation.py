@@ -128,14 +128,14 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         "the noise is very large. At most ``C R / 10``.",
     )
 
-    def release_path(
+    def _release(
         self,
         X,
         y,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> LinearPath:
         streams = noise_streams(rng, self)
         epsilons, delta = self._check_parameters(epsilons)

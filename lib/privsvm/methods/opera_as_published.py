@@ -94,14 +94,14 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
         "classes.",
     )
 
-    def release_path(
+    def _release(
         self,
         X,
         y,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
     ) -> LinearPath:
         streams = noise_generators(rng, self)
         self.check_declared()

@@ -225,7 +225,7 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     best = found
         assert best is not None
         guarantee = self._guarantee(plan, plan.guarantees[0] if best.path is None else best.path.guarantees[0])
-        if unknown := other_code(self.estimator):
+        if unknown := other_code(self) or other_code(self.estimator):
             guarantee = guarantee.with_broken_assumption(unknown)
         if guarantee.status == "claimed":
             check_consent(consent, f"nothing is proved: {guarantee.reason}")

@@ -19,6 +19,7 @@ from sklearn.preprocessing import (
 )
 
 from privsvm.base.budget import refuse_in_budget
+from privsvm.base.estimators import other_code
 from privsvm.base.validation import check_consent
 from privsvm.data.public_schema import PublicSchema
 
@@ -112,7 +113,9 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
 
     @property
     def _broken(self) -> str | None:
-        """Why nothing is proved, if steps take the proof away."""
+        """Why nothing is proved, if steps or a derived class take the proof away."""
+        if unknown := other_code(self):
+            return unknown
         fitted = private_steps(self.steps[:-1])
         return f"may be fitted to private rows before the model: {', '.join(fitted)}" if fitted else None
 
