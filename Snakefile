@@ -22,19 +22,12 @@ include: "stages/record.smk"
 include: "stages/release.smk"
 
 
-# On a cluster these run where Snakemake does: they need the network, Git or the database, and take seconds.
-localrules:
-    all,
-    download,
-    track,
-    report,
-    release,
-    record,
-
-
+# A `localrule` runs where Snakemake does, also where all others run on a cluster: it needs the network, Git or the
+# database, and takes seconds.
 rule all:
     default_target: True
     input:
         FINAL_FILES,
         [] if IN_DVC else rules.compile.output,
         "logs/recorded" if RECORD else [],
+    localrule: True

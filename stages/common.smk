@@ -10,8 +10,14 @@ from snakemake.utils import update_config
 # Thousands of jobs are no garbage; looking for some among them took a tenth of the time of a dry run.
 gc.set_threshold(100_000, 50, 1000)
 
+# The folder of this working copy. The files of a run lie in the working folder, which is the same one for a plain
+# `snakemake`, and that of another workflow which uses this one as a module (config/README.md).
+HOME = Path(str(workflow.current_basedir)).parent
+IS_HERE = HOME.is_dir() and HOME.samefile(Path.cwd())
+# Whether another workflow uses this one.
+IS_MODULE = not workflow.modifier.is_main_snakefile()
 # The library of this working copy, wherever the environment's own copy lies.
-sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
+sys.path.insert(0, str(HOME / "lib"))
 
 from privsvm.errors import PrivSVMError, printable
 from privsvm.digests import canonical_json
@@ -50,6 +56,7 @@ from privsvm.pipeline.workflow import (
     collect_errors,
     runs_inside_dvc,
     set_environment,
+    start_of_commands,
     stop_needless_looks_for_jobs,
 )
 
@@ -60,18 +67,24 @@ if IN_DVC:
     die_with_parent()
 # Snakemake runs a job on a cluster by reading this file again, there.
 IS_JOB = workflow.remote_exec
-WORKFLOW_LOCK = clear_stale_locks(is_job=IS_JOB, temporary=workflow.snakemake_tmp_dir)
-if not IS_JOB:
-    show_progress(workflow, logger)
+# Locks, the screen and handlers are the other workflow's where there is one.
+if not IS_MODULE:
+    WORKFLOW_LOCK = clear_stale_locks(
+        is_job=IS_JOB, temporary=workflow.snakemake_tmp_dir
+    )
+    if not IS_JOB:
+        show_progress(workflow, logger)
 
 # What `snakemake release` asks for is no choice of the benchmark.
-RELEASE = take_release(config)
+CHANGES = dict(config)
+RELEASE = take_release(CHANGES)
 
 try:
+    STAGES = start_of_commands(HOME)
     be_patient(workflow)
     # Not Snakemake's own reading, which is that of YAML 1.1 and runs the code that a file may hold.
     PARAMS, PLACES = read_yaml("params.yaml")
-    update_config(PARAMS, config)
+    update_config(PARAMS, CHANGES)
     PARAMS = check_params(PARAMS, places=PLACES)
     check_writable("data", "logs", "reports")
 except PrivSVMError as error:
@@ -79,10 +92,13 @@ except PrivSVMError as error:
     sys.exit(f"error: {printable(str(error))}")
 
 # Before anything is written.
-close_folders(PARAMS)
-NUMBA_KEY = set_environment(workflow.basedir, PARAMS)
+close_folders(PARAMS, is_versioned=IS_HERE)
+NUMBA_KEY = set_environment(HOME, PARAMS)
 if IS_JOB:
     start_server_of_job()
+elif IS_MODULE and not (workflow.output_settings.dryrun or workflow.subprocess_exec):
+    # `onstart` is the other workflow's.
+    start_server()
 METHODS = list(PARAMS["methods"])
 DATASETS = list(PARAMS["datasets"])
 JOBS = train_jobs(PARAMS)

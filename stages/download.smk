@@ -7,6 +7,7 @@ rule download:
         "data/raw/{dataset}/{file}",
     log:
         "logs/download/{dataset}/{file}.log",
+    localrule: True
     conda:
         "../environment.yml"
     threads: 1
@@ -18,5 +19,5 @@ rule download:
         own=lambda wildcards: own_content(wildcards.dataset),
         parameters=lambda wildcards: download_parameters(PARAMS, wildcards.dataset),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/download.py --dataset {wildcards.dataset:q}"
+        "exec python -IS " + STAGES + "download.py --dataset {wildcards.dataset:q}"
         " --file {wildcards.file:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -1,11 +1,12 @@
 # After a plain `snakemake`: tell DVC that all outputs are current, so that `dvc repro` has nothing to do.
 # All final files are its inputs, so a partial or failed run is never recorded. It has no benchmark file, whose time
 # Snakemake would compare too: DVC's stage `report` only touches the marker.
-# DVC works inside a Git repository only: without one the results stand, and `onsuccess` says what is missing.
+# DVC works inside a Git repository only: without one the results stand, and `onsuccess` says what is missing. In another
+# working folder dvc.yaml is not ours.
 HAS_GIT = any(
     (folder / ".git").exists() for folder in (Path.cwd(), *Path.cwd().parents)
 )
-RECORD = not IN_DVC and Path(".dvc").is_dir() and HAS_GIT
+RECORD = IS_HERE and not IN_DVC and Path(".dvc").is_dir() and HAS_GIT
 FINAL_FILES = [
     "reports/index.html",
     "reports/pages",
@@ -30,10 +31,11 @@ rule record:
         "logs/recorded",
     log:
         "logs/record.log",
+    localrule: True
     conda:
         "../environment.yml"
     threads: 1
     resources:
         mem_mb=500,
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/record.py --output {output:q} > {log:q} 2>&1"
+        "exec python -IS " + STAGES + "record.py --output {output:q} > {log:q} 2>&1"

@@ -4,6 +4,7 @@
 rule release:
     log:
         "logs/release.log",
+    localrule: True
     conda:
         "../environment.yml"
     threads: 1
@@ -13,5 +14,5 @@ rule release:
         path=lambda wildcards: released_file(PARAMS, RELEASE),
         settings=canonical_json(RELEASE),
     shell:
-        "python -IS lib/privsvm/pipeline/start.py stages/release.py --data {params.path:q}"
+        "python -IS " + STAGES + "release.py --data {params.path:q}"
         " --settings {params.settings:q} 2>&1 | tee {log:q}"

@@ -22,6 +22,7 @@ rule report:
         assets=directory("reports/assets"),
     log:
         "logs/report.log",
+    localrule: True
     conda:
         "../environment.yml"
     threads: 1
@@ -37,6 +38,7 @@ rule report:
         ),
         parameters=report_parameters(PARAMS),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/report.py {params.files:q} --output-html {output.html:q}"
+        "exec python -IS " + STAGES + "report.py"
+        " {params.files:q} --output-html {output.html:q}"
         " --output-metrics {output.metrics:q} --output-curves {output.curves:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"

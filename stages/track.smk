@@ -7,6 +7,7 @@ rule track:
         "reports/tracking.json",
     log:
         "logs/track.log",
+    localrule: True
     conda:
         "../environment.yml"
     threads: 1
@@ -17,5 +18,5 @@ rule track:
         files=argument_file("track", "--results", *RESULTS, "--timings", *TIMINGS),
         parameters=track_parameters(PARAMS),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/track.py {params.files:q}"
+        "exec python -IS " + STAGES + "track.py {params.files:q}"
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

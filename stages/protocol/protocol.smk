@@ -35,7 +35,7 @@ rule agree:
             }
         ),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/agree.py --method {wildcards.method:q}"
+        "exec python -IS " + STAGES + "protocol/agree.py --method {wildcards.method:q}"
         " --prepared {input.data:q} --agreement {output.agreement:q} --labels {output.labels:q}"
         " --test-labels {output.test_labels:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -67,7 +67,8 @@ rule partition:
             }
         ),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/partition.py --method {wildcards.method:q}"
+        "exec python -IS " + STAGES + "protocol/partition.py"
+        " --method {wildcards.method:q}"
         " --entity {wildcards.entity:q} --prepared {input.data:q} --columns {output.columns:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -100,7 +101,7 @@ rule draw:
             }
         ),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/draw.py --entity {wildcards.entity:q}"
+        "exec python -IS " + STAGES + "protocol/draw.py --entity {wildcards.entity:q}"
         " --columns {input.columns:q} --agreement {input.agreement:q} --secret {output.secret:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -128,7 +129,8 @@ rule publish:
     params:
         code=rule_code("publish"),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/publish.py --entity {wildcards.entity:q}"
+        "exec python -IS " + STAGES + "protocol/publish.py"
+        " --entity {wildcards.entity:q}"
         " --part train --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
         " --labels {input.labels:q} --block {output.block:q} > {log:q} 2>&1"
 
@@ -169,7 +171,7 @@ rule train_on_blocks:
             }
         ),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/train_on_blocks.py"
+        "exec python -IS " + STAGES + "protocol/train_on_blocks.py"
         " --method {wildcards.method:q} --blocks {input.blocks:q} --labels {input.labels:q}"
         " --agreement {input.agreement:q} --models {output.models:q} --record {output.record:q}"
         " --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"
@@ -197,7 +199,8 @@ rule answer:
     params:
         code=rule_code("answer"),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/publish.py --entity {wildcards.entity:q}"
+        "exec python -IS " + STAGES + "protocol/publish.py"
+        " --entity {wildcards.entity:q}"
         " --part test --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
         " --block {output.block:q} > {log:q} 2>&1"
 
@@ -225,7 +228,8 @@ rule evaluate_blocks:
     params:
         code=rule_code("evaluate_blocks"),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/evaluate_blocks.py --blocks {input.blocks:q}"
+        "exec python -IS " + STAGES + "protocol/evaluate_blocks.py"
+        " --blocks {input.blocks:q}"
         " --labels {input.labels:q} --agreement {input.agreement:q} --models {input.models:q}"
         " --record {input.record:q} --results {output.results:q} --timings {output.timings:q} > {log:q} 2>&1"
 
@@ -257,6 +261,7 @@ rule attack:
             }
         ),
     shell:
-        "exec python -IS lib/privsvm/pipeline/start.py stages/protocol/attack.py --method {wildcards.method:q}"
+        "exec python -IS " + STAGES + "protocol/attack.py"
+        " --method {wildcards.method:q}"
         " --columns {input.columns:q} --secrets {input.secrets:q} --blocks {input.blocks:q}"
         " --agreement {input.agreement:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

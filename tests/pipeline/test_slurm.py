@@ -5,6 +5,7 @@
 
 import asyncio
 import os
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -195,8 +196,9 @@ def test_the_profile_says_what_the_default_profile_says(tmp_path):
 
 def test_every_rule_travels_in_a_group_or_runs_where_snakemake_does():
     text = "".join(path.read_text() for path in [REPOSITORY / "Snakefile", *(REPOSITORY / "stages").rglob("*.smk")])
-    rules = {line.split()[1].rstrip(":") for line in text.splitlines() if line.startswith("rule ")}
-    local = {line.strip(" ,") for line in text.partition("localrules:\n")[2].partition("\n\n")[0].splitlines()}
+    bodies = dict(re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", text, re.MULTILINE))
+    rules, local = set(bodies), {name for name, body in bodies.items() if "    localrule: True\n" in body}
+    assert len(local) == 6
     profile = yaml.safe_load((REPOSITORY / "profiles/slurm/profile.yaml").read_text())
     assert rules == local | set(profile["groups"]) | {"compile"}
     assert set(profile["set-resources"]) <= rules

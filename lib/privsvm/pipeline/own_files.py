@@ -108,7 +108,7 @@ def dataset_of(path: PurePosixPath) -> str | None:
     return None
 
 
-def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".") -> None:
+def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".", is_versioned: bool = True) -> None:
     """Keep others out of what this process and those that it starts make from own data, and `dvc push` away from it.
 
     Parameters
@@ -116,11 +116,13 @@ def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".")
     params : mapping
         Checked params.yaml.
     root : path-like, default="."
-        The working copy.
+        The working folder.
+    is_versioned : bool, default=True
+        Whether it is the working copy: the ``dvc.yaml`` of another folder is not ours.
     """
     if not has_own_data(params):
         return
-    if (Path(root) / "dvc.yaml").exists():
+    if is_versioned and (Path(root) / "dvc.yaml").exists():
         set_push(False, root)
     if os.name != "posix":
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ __all__ = [
     "collect_errors",
     "runs_inside_dvc",
     "set_environment",
+    "start_of_commands",
     "stop_needless_looks_for_jobs",
 ]
 
@@ -36,6 +38,35 @@ __all__ = [
 def runs_inside_dvc() -> bool:
     """Whether this Snakemake was started by ``dvc repro`` or ``dvc exp run``."""
     return "DVC_STAGE" in os.environ
+
+
+def start_of_commands(home: str | os.PathLike[str]) -> str:
+    """Return what stands between ``python -IS`` and the name of a script in a rule's command.
+
+    Parameters
+    ----------
+    home : path-like
+        Folder of the Snakefile.
+
+    Returns
+    -------
+    str
+        Relative paths where that is the working folder: Snakemake compares commands, and a working copy that was moved
+        has the same ones. Otherwise absolute paths, quoted for the shell.
+
+    Raises
+    ------
+    PrivSVMError
+        If there is no such folder on this machine.
+    """
+    start, stages = Path("lib/privsvm/pipeline/start.py"), "stages/"
+    if not (Path(home) / start).is_file():
+        raise PrivSVMError(
+            f"{home}: no working copy of PrivSVM on this machine; clone it, and name the clone's Snakefile in `module`"
+        )
+    if os.path.samefile(home, os.curdir):
+        return f"{start} {stages}"
+    return " ".join(shlex.quote(f"{os.path.abspath(home)}/{name}") for name in (start, stages))
 
 
 def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any]) -> str:

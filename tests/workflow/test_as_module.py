@@ -1,0 +1,102 @@
+"""Another workflow uses this one as a module, from a folder of its own: config/README.md."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .conftest import REPOSITORY, SMALL, Workspace
+
+PAGE = REPOSITORY / "config/README.md"
+# What a run in another folder may write here: what the sources import.
+KEPT = {".cache/imports.json"}
+
+
+def snakefile(home: Path) -> str:
+    """The one that the page shows, for a working copy."""
+    (text,) = re.findall(r"^```snakemake\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert text.count("/srv/privsvm/Snakefile") == 1
+    return text.replace("/srv/privsvm/Snakefile", str(home / "Snakefile"))
+
+
+@pytest.fixture
+def user(finished_once, tmp_path) -> tuple[Workspace, Workspace]:
+    """A working copy in a folder whose name a shell would read otherwise, and a folder that uses it."""
+    home = finished_once.copy(tmp_path / "it's our copy")
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "Snakefile").write_text(snakefile(home.folder))
+    other = Workspace(folder)
+    other.write_params({**home.params(), "datasets": {"wine": SMALL["datasets"]["wine"]}})
+    shutil.copytree(home.folder / ".cache/numba", folder / ".cache/numba")
+    return home, other
+
+
+def test_a_workflow_of_one_data_set_has_the_bits_of_a_plain_run(user):
+    home, other = user
+    here = {path for path in home.times(".") if path not in KEPT}
+    times = home.times(*here)
+    # A repository with DVC and own stages: nothing is recorded there.
+    other.git("init", "--quiet")
+    (other.folder / ".dvc").mkdir()
+    printed = other.snakemake()
+    assert "error" not in printed.lower()
+    made = other.hashes("data/prepared", "data/condensed", "data/models", "data/results")
+    plain = home.hashes("data/prepared", "data/condensed", "data/models", "data/results")
+    assert made == {name: digest for name, digest in plain.items() if "breast_cancer" not in name}
+    assert len(made) >= 13
+    assert {"summary.csv", "data", "reports", "mlflow.db", "logs"} <= {path.name for path in other.folder.iterdir()}
+    assert not (other.folder / "logs/recorded").exists()
+    # Its own rule has read our curves.
+    curves = (other.folder / "reports/curves.csv").read_text().splitlines()
+    assert (other.folder / "summary.csv").read_text().splitlines() == [
+        line for line in curves if line.startswith(("dataset,", "wine,"))
+    ]
+    assert home.times(*here) == times
+    assert {path for path in home.times(".") if path not in KEPT} == here
+    assert other.nothing_to_do()
+
+
+def test_its_parameters_and_its_config_count(user):
+    _, other = user
+    other.snakemake("--until", "privsvm_prepare")
+    assert "privsvm_prepare" not in other.snakemake("--dry-run")
+    assert "privsvm_prepare" in other.snakemake("--dry-run", "--config", "seed=7")
+    other.change("seed", 7)
+    assert "privsvm_prepare" in other.snakemake("--dry-run")
+    printed = other.snakemake("--dry-run", "--config", "sead=7", check=False)
+    assert other.code == 1
+    assert "error: " in printed
+    assert "sead" in printed
+
+
+def test_without_parameters_it_says_so(user):
+    _, other = user
+    (other.folder / "params.yaml").unlink()
+    printed = other.snakemake("--dry-run", check=False)
+    assert other.code == 1
+    assert "error: params.yaml: file not found" in printed
+    assert "Traceback" not in printed
+
+
+def test_a_snakefile_without_its_library_is_refused(user):
+    home, other = user
+    half = other.folder / "half"
+    shutil.copytree(home.folder / "stages", half / "stages")
+    shutil.copy2(home.folder / "Snakefile", half)
+    (other.folder / "Snakefile").write_text(snakefile(half))
+    printed = other.snakemake("--dry-run", check=False)
+    assert other.code == 1
+    assert "half: no working copy of PrivSVM on this machine; clone it" in printed
+
+
+def test_from_another_folder_without_a_module(user):
+    """Absolute commands, and still no record in what is not ours."""
+    home, other = user
+    other.git("init", "--quiet")
+    (other.folder / ".dvc").mkdir()
+    arguments = ("--snakefile", str(home.folder / "Snakefile"), "--dry-run", "--printshellcmds")
+    printed = other.snakemake(*arguments)
+    assert "rule record:" not in printed
+    assert str(home.folder).replace("'", "'\"'\"'") in printed
