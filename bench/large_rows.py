@@ -31,6 +31,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "recommended": ("recommended", {}),
     "dp_least_squares": ("dp_least_squares", {}),
     "dp_feature_covariance": ("dp_feature_covariance", {}),
+    "dp_newton": ("dp_newton", {}),
     "softmax_dpsgd": ("softmax_dpsgd", {}),
     "softmax_dpsgd, centred": ("softmax_dpsgd", {"scaling": "centre"}),
     "softmax_dpadam": ("softmax_dpadam", {}),

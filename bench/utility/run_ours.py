@@ -79,6 +79,7 @@ METHODS = {
     "recommended_linear": Method("PrivateLinearClassifier", {"features": "linear"}, bounded=True),
     "dp_least_squares": Method("DPLeastSquaresClassifier"),
     "dp_feature_covariance": Method("DPFeatureCovarianceClassifier"),
+    "dp_newton": Method("DPNewtonClassifier"),
     "pmsvm_gp_centre": Method("PMSVMGPClassifier", {"scaling": "centre"}),
     "objective_perturbation": Method("ObjectivePerturbationClassifier", {"C": 0.05}),
     "ovr_joint_gaussian": Method("OvRJointGaussianClassifier", {"C": 0.05}),

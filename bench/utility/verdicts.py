@@ -51,6 +51,7 @@ TITLES = {
     "recommended_linear": "recommended, linear",
     "dp_feature_covariance": "dp_feature_covariance",
     "dp_least_squares": "dp_least_squares",
+    "dp_newton": "dp_newton",
     "pmsvm_gp_centre": "pmsvm_gp, centre",
     "objective_perturbation": "objective_perturbation",
     "ovr_joint_gaussian": "ovr_joint_gaussian",

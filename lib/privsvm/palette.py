@@ -43,6 +43,7 @@ ORDER = (
     "private_svm_rbf",
     "private_svm_rbf_laplace",
     "landmark_dual_given",
+    "dp_newton",
 )
 
 

@@ -7,6 +7,7 @@ import scipy.sparse
 from privsvm import (
     DPFeatureCovarianceClassifier,
     DPLeastSquaresClassifier,
+    DPNewtonClassifier,
     GRPUAClassifier,
     LandmarkDualClassifier,
     PMSVMAGPClassifier,
@@ -35,6 +36,7 @@ CASES = {
     "whitened": (PMSVMGPClassifier, {"scaling": "whiten", "fit_intercept": True, "epochs": 2}),
     "least squares": (DPLeastSquaresClassifier, {}),
     "second moment": (DPFeatureCovarianceClassifier, {"n_steps": 3}),
+    "newton": (DPNewtonClassifier, {"n_steps": 3}),
     "recommended": (PrivateLinearClassifier, {"bounds": (-3.0, 3.0), "class_weight": "balanced"}),
     "recommended, few rows": (PrivateLinearClassifier, {"features": "linear", "epsilon": 0.05}),
 }
@@ -71,7 +73,7 @@ def test_the_bits_are_those_of_rows_in_memory(case, data, files):
     expected = fitted(case, X, y)
     for block_rows, n_jobs in ((1, None), (10**6, 2)):
         rows = open_rows(files / "X.npy", files / "y.npy", block_rows=block_rows)
-        threads = {} if case in ("least squares", "second moment") else {"n_jobs": n_jobs}
+        threads = {} if case in ("least squares", "second moment", "newton") else {"n_jobs": n_jobs}
         found = fitted(case, rows, None, **threads)
         for name, value in numbers(expected).items():
             assert np.array_equal(numbers(found)[name], value), name
@@ -92,7 +94,7 @@ SPARSE = {
 
 
 @pytest.mark.parametrize(
-    "case", ["centred", "centred, offsets", "least squares", "second moment", "recommended", *SPARSE]
+    "case", ["centred", "centred, offsets", "least squares", "second moment", "newton", "recommended", *SPARSE]
 )
 def test_large_tables_in_memory_have_the_same_bits_by_block(case, data, monkeypatch):
     """Sparse rows too, of which no dense table is made; with room for what the steps make of some rows only."""

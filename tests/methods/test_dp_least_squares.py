@@ -12,10 +12,12 @@ from privsvm.base.second_moments import (
     code_cells,
     constant_feature,
     exact_moments,
+    filtered_weights,
     simplex_codes,
 )
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier
-from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier, filtered_weights
+from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier
+from privsvm.methods.dp_newton import DPNewtonClassifier
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import relation_factor
 
@@ -144,7 +146,7 @@ def test_the_audit_comes_close_and_refutes_nothing(relation):
         assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved
 
 
-@pytest.mark.parametrize("method", [DPLeastSquaresClassifier, DPFeatureCovarianceClassifier])
+@pytest.mark.parametrize("method", [DPLeastSquaresClassifier, DPFeatureCovarianceClassifier, DPNewtonClassifier])
 def test_the_number_of_rows_is_public_or_nothing_is_proved(method):
     X, y = scaled(load_wine)
     model = method(classes=[0, 1, 2], neighbours="add_remove", random_state=0)

@@ -130,7 +130,8 @@ def test_no_byte_is_of_the_rows_or_of_the_weights_before_noise(method, neighbour
 
 
 SEARCHED = {
-    "DPFeatureCovarianceClassifier", "DPFrankWolfeClassifier", "DPLeastSquaresClassifier", "GRPUAClassifier",
+    "DPFeatureCovarianceClassifier", "DPFrankWolfeClassifier", "DPLeastSquaresClassifier", "DPNewtonClassifier",
+    "GRPUAClassifier",
     "GivenLandmarkDualClassifier", "LandmarkDualClassifier", "OPERAClassifier", "ObjectivePerturbationClassifier",
     "OvRJointGaussianClassifier", "PMSVMAGPClassifier", "PMSVMGPClassifier", "PMSVMWPClassifier",
     "PrivateLinearClassifier", "PrivateSVMClassifier", "PrivateSVMRBFClassifier", "SoftmaxDPAdamClassifier",

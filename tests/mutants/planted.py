@@ -66,6 +66,7 @@ _PERTURBATION = "base/perturbation.py"
 _MOMENTS = "base/second_moments.py"
 _OBJECTIVE = "methods/objective_perturbation.py"
 _FRANK_WOLFE = "methods/dp_frank_wolfe.py"
+_NEWTON = "methods/dp_newton.py"
 _GRADIENT = "solvers/noisy_gradient.py"
 _LOOP = "solvers/noisy_steps.py"
 
@@ -540,6 +541,22 @@ MUTANTS = (
         "return self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP",
         "return 0.5 * self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP",
         f"{_RECORD}[DPLeastSquaresClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "one of several Newton steps is accounted for", _NEWTON,
+        "event = SelfComposed(Gaussian(step.multiplier), n_steps)", "event = Gaussian(step.multiplier)",
+        f"{_RECORD}[DPNewtonClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "Newton steps share their noise", _NEWTON,
+        'source.part(f"step {step}")', 'source.part("step")',
+        _RELEASES + "test_draws_of_a_recipe_have_the_noise_of_the_record[DPNewtonClassifier-replace_one]",
+        says="numbers that have to do with each other",
+    ),
+    _bug(
+        "slopes are clipped after they are divided by curvatures, whatever these are", "solvers/newton_rows.py",
+        "(curvatures @ ones) / (bound * (n_classes - 1)), clipped * clipped", "0.0 * clipped, clipped * clipped * 0.5",
+        "tests/solvers/test_newton_rows.py::test_slopes_are_those_of_the_loss_clipped", says="assert",
     ),
     # --- the recommended method
     _bug(

@@ -83,7 +83,7 @@ def family(case):
         return "objective"
     if case.method.__name__ == "DPLeastSquaresClassifier":
         return "moments"
-    if case.method.__name__ in ("PrivateLinearClassifier", "DPFeatureCovarianceClassifier"):
+    if case.method.__name__ in ("PrivateLinearClassifier", "DPFeatureCovarianceClassifier", "DPNewtonClassifier"):
         return "recipe"
     if "max_grad_norm" in case.method.declared:
         return "adam" if "beta2" in case.method.declared else "descent"

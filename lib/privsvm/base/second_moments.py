@@ -32,6 +32,7 @@ __all__ = [
     "code_cells",
     "constant_feature",
     "exact_moments",
+    "filtered_weights",
     "noisy_centre",
     "rows_per_noise",
     "share_of_centre",
@@ -211,6 +212,27 @@ class Moments(NamedTuple):
     cross: np.ndarray
 
 
+def filtered_weights(moments: Moments, spread: float) -> np.ndarray:
+    """Solve least squares from noisy moments.
+
+    Parameters
+    ----------
+    moments : Moments
+        Gram matrix (d, d) and cross moments (d, k).
+    spread : float
+        Standard deviation of the noise on each of their numbers.
+
+    Returns
+    -------
+    ndarray (d, k)
+        ``f(A) B`` with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` and ``lambda = spread sqrt(d)``.
+    """
+    spectrum, directions = np.linalg.eigh(moments.gram)
+    damped = 1.0 / np.hypot(spectrum, spread * math.sqrt(spectrum.size))
+    weights: np.ndarray = (directions * damped) @ (directions.T @ moments.cross)
+    return weights
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MomentsMechanism:
     """Release the moments of rows of norm 1 at most, and of the codes of their classes.
@@ -304,8 +326,12 @@ class MomentsMechanism:
         -------
         Moments
         """
+        return self.noisy(exact_moments(cells, codes), source)
+
+    def noisy(self, exact: np.ndarray, source: NoiseSource) -> Moments:
+        """Release exact moments (d, d + k) of `exact_moments` with noise."""
         n_features = self.n_features
-        sums = self.rounded(exact_moments(cells, codes))
+        sums = self.rounded(exact)
         gram, cross = sums[:, :n_features], sums[:, n_features:]
         part = math.sqrt(0.5)
         others = self._sigma * part * _ROUND_UP

@@ -10,40 +10,18 @@ ridge in its place, and releases A and B apart.)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from privsvm.base.centred_training import CentredRowsClassifier, CentredTraining
-from privsvm.base.second_moments import Moments, MomentsMechanism, code_cells, simplex_codes
+from privsvm.base.second_moments import MomentsMechanism, code_cells, filtered_weights, simplex_codes
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.numerics.row_blocks import Table, is_by_block
 from privsvm.privacy.events import Gaussian
 
-__all__ = ["ESTIMATOR", "DPLeastSquaresClassifier", "filtered_weights"]
-
-
-def filtered_weights(moments: Moments, spread: float) -> np.ndarray:
-    """Solve least squares from noisy moments.
-
-    Parameters
-    ----------
-    moments : Moments
-        Gram matrix (d, d) and cross moments (d, k).
-    spread : float
-        Standard deviation of the noise on each of their numbers.
-
-    Returns
-    -------
-    ndarray (d, k)
-        ``f(A) B`` with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` and ``lambda = spread sqrt(d)``.
-    """
-    spectrum, directions = np.linalg.eigh(moments.gram)
-    damped = 1.0 / np.hypot(spectrum, spread * math.sqrt(spectrum.size))
-    weights: np.ndarray = (directions * damped) @ (directions.T @ moments.cross)
-    return weights
+__all__ = ["ESTIMATOR", "DPLeastSquaresClassifier"]
 
 
 class DPLeastSquaresClassifier(CentredRowsClassifier):
