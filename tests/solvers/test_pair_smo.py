@@ -36,6 +36,8 @@ def pairs_of(codes, n_classes):
         (1500, 4, 5.0, "poly", False),
         (900, 90, 5.0, "rbf", False),
         (900, 40, 1.0, "linear", True),
+        (900, 40, 5.0, "rbf", True),
+        (900, 90, 5.0, "rbf", True),
         (120, 5, 1.0, "sigmoid", False),
     ],
 )

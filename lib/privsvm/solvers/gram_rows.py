@@ -150,10 +150,9 @@ class GramRows(KernelRows):
         """False: all values are in memory already."""
         return False
 
-    @property
-    def dense(self) -> bool:
-        """False: there are no features to multiply."""
-        return False
+    def narrow_rows(self, most: int) -> np.ndarray | None:
+        """Return None: there are kernel values only."""
+        return None
 
     def take(self, index: np.ndarray) -> Self:
         """Return the rows of an index array (m,), in its order."""

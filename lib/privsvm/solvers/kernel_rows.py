@@ -471,16 +471,16 @@ class KernelRows:
         """Whether kernel values may be kept by whole rows; see `fill`."""
         return True
 
-    @property
-    def dense(self) -> bool:
-        """Whether the rows are kept as dense ones."""
-        return self._csr is None
+    def narrow_rows(self, most: int) -> np.ndarray | None:
+        """Return the rows (n, d) as dense ones where they have at most so many features; None for wider ones.
 
-    @property
-    def dense_rows(self) -> np.ndarray:
-        """The rows that are kept as dense ones, (n, d); moved to their mean for rbf."""
-        rows: np.ndarray = self._dense
-        return rows
+        Dense ones are moved to their mean for rbf.
+        """
+        rows: Any = self._dense if self._csr is None else self._csr
+        if rows.shape[1] > most:
+            return None
+        dense: np.ndarray = rows if self._csr is None else rows.toarray()
+        return dense
 
     @property
     def norms(self) -> np.ndarray:

@@ -70,9 +70,11 @@ class _Source(NamedTuple):
 class _Work(NamedTuple):
     """Memory of one thread, for one pair after the other."""
 
-    # Kernel rows and one over the curvatures, and where the row of each variable is; -1 where it is not.
+    # Kernel rows, and where the row of each variable is; -1 where it is not. One over the curvatures, of the rows of
+    # first variables.
     kernel: np.ndarray
     inverse: np.ndarray
+    inverted: np.ndarray
     slots: np.ndarray
     used: np.ndarray
     diagonal: np.ndarray
@@ -161,16 +163,19 @@ def _invert(inverse, row, own, diagonal):
         inverse[t] = one / maximum(np.float32(own + diagonal[t] - two * row[t]), tau)
 
 
+@jit_step()
+def _invert_row(inverse, kernel, place, diagonal, own, size):
+    _invert(inverse[place, :size], kernel[place, :size], own, diagonal[:size])
+
+
 @jit()
 def _fill_all(
-    kernel, inverse, place, row, start_a, n_a, start_b, size, diagonal, own, stored, matrix, columns, norms, kind,
-    factor, coef0, degree,
+    kernel, place, row, start_a, n_a, start_b, size, stored, matrix, columns, norms, kind, factor, coef0, degree,
 ):  # fmt: skip
-    """Kernel values of a row with the rows of both classes, and one over the curvatures."""
+    """Kernel values of a row with the rows of both classes."""
     out = kernel[place, :size]
     _fill(out[:n_a], row, start_a, stored, matrix, columns, norms, kind, factor, coef0, degree)
     _fill(out[n_a:], row, start_b, stored, matrix, columns, norms, kind, factor, coef0, degree)
-    _invert(inverse[place, :size], out, own, diagonal[:size])
 
 
 @jit_step()
@@ -180,11 +185,12 @@ def _fetch(i, work, source, rows_a, rows_b):
         n_a = rows_a[1] - rows_a[0]
         place = work.used[0]
         _fill_all(
-            work.kernel, work.inverse, place, rows_a[0] + i if i < n_a else rows_b[0] + i - n_a, rows_a[0], n_a,
-            rows_b[0], n_a + rows_b[1] - rows_b[0], work.diagonal, work.diagonal[i], source.stored, source.matrix,
-            source.columns, source.norms, source.kind, source.factor, source.coef0, source.degree,
+            work.kernel, place, rows_a[0] + i if i < n_a else rows_b[0] + i - n_a, rows_a[0], n_a, rows_b[0],
+            n_a + rows_b[1] - rows_b[0], source.stored, source.matrix, source.columns, source.norms, source.kind,
+            source.factor, source.coef0, source.degree,
         )  # fmt: skip
         work.slots[i] = place
+        work.inverted[place] = False
         work.used[0] += 1
     return work.slots[i]
 
@@ -278,6 +284,10 @@ def _solve(values, up, low, beta, lower, upper, work, rows_a, rows_b, source, to
         slot_i = slots[i]
         if slot_i < 0:
             slot_i = _fetch(i, work, source, rows_a, rows_b)
+        if not work.inverted[slot_i]:
+            # Once, for all steps in which this variable is the first.
+            _invert_row(inverse, kernel, slot_i, diagonal, diagonal[i], size)
+            work.inverted[slot_i] = True
         j = _best_partner(gains, values, inverse, slot_i, low, values[i])
         slot_j = slots[j]
         if slot_j < 0:
@@ -363,6 +373,7 @@ def _solve_some(which, pairs, source, tol, max_iter, steps, least_steps):
     work = _Work(
         kernel=np.empty((longest, longest), source.diagonal.dtype),
         inverse=np.empty((longest, longest), np.float32),
+        inverted=np.zeros(longest, np.bool_),
         slots=np.empty(longest, np.int64),
         used=np.zeros(1, np.int64),
         diagonal=np.empty(longest, source.diagonal.dtype),
@@ -531,9 +542,9 @@ def _source(rows: KernelRows, memory: float) -> _Source | None:
     whole = float(rows.dtype.itemsize) * rows.n_rows**2 <= memory
     # Of one type whatever the rows are: another would be compiled anew.
     tail: tuple[Any, ...] = (rows.kind, float(rows.factor), rows.dtype.type(rows.coef0), int(rows.degree))
-    few = rows.dense and rows.dense_rows.shape[1] <= _FEW_FEATURES
-    if few:
-        columns = np.ascontiguousarray(rows.dense_rows.T)
+    narrow = rows.narrow_rows(_FEW_FEATURES)
+    if narrow is not None:
+        columns = np.ascontiguousarray(narrow.T)
         return _Source(False, empty, columns, rows.norms, diagonal, *tail)
     if whole:
         matrix = rows.gram(np.empty(rows.n_rows**2, dtype=rows.dtype))
