@@ -15,7 +15,7 @@ from privsvm.pipeline.stage import die_with_parent, pin_threads, run
 MODULES = {
     "dpwss": ("draws", "exact", "readings", "chosen", "sigma"),
     "pmsvm": ("draws", "exact", "noise"),
-    "ppsvm": ("draws",),
+    "ppsvm": ("draws", "exact"),
     "dpsvmdvp": ("draws", "panels", "exact"),
 }
 

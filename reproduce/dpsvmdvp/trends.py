@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from privsvm.reproduction.distributions import LEVELS, Distribution
+from privsvm.reproduction.distributions import LEVELS, SINGLE, Distribution
 from privsvm.reproduction.panels import Line, Panel
 from privsvm.reproduction.printed import Claim
 from privsvm.reproduction.trends import ratio, slope, trend
@@ -94,9 +94,18 @@ def _over(
     distributions: Mapping[str, Distribution], dataset: str, method: str, step: str
 ) -> tuple[list[Distribution], list[Distribution]]:
     one, other = [], []
+    # A training that several figures share counts once where it was measured once.
+    again = {tuple(point.split("=")) for point in WHOLE[dataset][1:]}
     for _, what in _FIGURES[dataset]:
-        one += _line(distributions, dataset, what, method, step)[1]
-        other += _line(distributions, dataset, what, "SVM", step)[1]
+        values, own = _line(distributions, dataset, what, method, step)
+        base = _line(distributions, dataset, what, "SVM", step)[1]
+        kept = [
+            index
+            for index, item in enumerate(own)
+            if item.statistic != SINGLE or (what, f"{values[index]:g}") not in again
+        ]
+        one += [own[index] for index in kept]
+        other += [base[index] for index in kept]
     return one, other
 
 

@@ -108,6 +108,22 @@ def test_a_cell_without_runs_is_decided_where_no_draw_can_bring_its_rule_back():
     assert {own.verdict for own in judgements[8:]} == {"not judged yet"}
 
 
+def test_a_number_of_rows_that_others_stand_in_for_is_not_refuted():
+    distributions = {f"c{number}": _distribution(f"c{number}", 10.0 * number) for number in range(8)}
+    numbers = [_printed(name, f"{item.median:.2f}") for name, item in distributions.items()]
+    numbers[3] = dataclasses.replace(numbers[3], text="95.00", stand_in="other rows")
+    numbers.append(_printed("undrawn", "1.00", stand_in="other rows"))
+    judgements, rules, sides = judge(numbers, distributions)
+    assert rules[0].used
+    assert [own.verdict for own in judgements] == [
+        "agrees", "agrees", "agrees", "cannot discriminate", "agrees", "agrees", "agrees", "agrees",
+        "cannot discriminate",
+    ]  # fmt: skip
+    assert judgements[3].distribution is not None
+    # It says nothing of a deviation to one side either.
+    assert sides[0].above == 0
+
+
 def test_exact_numbers_agree_in_every_printed_digit():
     distributions = {
         f"c{number}": _distribution(f"c{number}", statistic="exact", quantiles=(10.0 * number + 0.004,) * len(LEVELS))

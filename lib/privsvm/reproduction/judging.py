@@ -43,7 +43,7 @@ VERDICTS: Mapping[str, str] = {
     "unlikely": "outside the central 95 %, but not after the correction for the number of cells in the table",
     "refuted": "outside also after the correction (false discovery rate 5 %), or other digits where nothing is random",
     "cannot discriminate": "the rule lets a wrong column or a constant pass too, or will whatever is drawn for the "
-    "cells without runs; or a time is of another machine",
+    "cells without runs; or a time is of another machine; or other rows stand in for the paper's test set",
     "no data": "the dataset cannot be had here, or the number is lost in our copy of the paper",
     "repeated": "the same digits stand in an earlier table for the same setting, and count there",
     "given": "a setting of the experiment, which we take from the paper",
@@ -79,6 +79,8 @@ class Printed:
         Whether it is a setting.
     repeats : str
         Identifier of the same number in an earlier table, where it counts.
+    stand_in : str
+        Which rows stand in for the paper's own, so that a difference may be theirs.
     """
 
     id: str
@@ -95,6 +97,7 @@ class Printed:
     given: bool = False
     repeats: str = ""
     group: str = ""
+    stand_in: str = ""
 
     @property
     def unit(self) -> float:
@@ -289,6 +292,20 @@ def _refuted(values: Sequence[float]) -> float:
     return best
 
 
+def _settled(own: Printed, item: Distribution | None, checks: Mapping[str, RuleCheck]) -> str:
+    """Verdict of a number that is not compared, or cannot be; empty for any other."""
+    if own.given or own.repeats:
+        return "given" if own.given else "repeated"
+    if not own.text or own.missing:
+        return "no data"
+    if own.metric in TIMES:
+        return "cannot discriminate"
+    if item is not None:
+        return ""
+    hopeless = own.stand_in or (own.rule in checks and checks[own.rule].hopeless)
+    return "cannot discriminate" if hopeless else "not judged yet"
+
+
 def judge(
     numbers: Sequence[Printed], distributions: Mapping[str, Distribution]
 ) -> tuple[list[Judgement], list[RuleCheck], list[TableCheck]]:
@@ -329,6 +346,8 @@ def judge(
     for rule, cells in by_rule.items():
         for own, distribution in cells:
             p_values[own.id] = two_sided(values[own.id], own.unit, distribution)
+            if own.stand_in:
+                continue
             if checks[rule].used and distribution.statistic != "exact":
                 by_table.setdefault(own.family, []).append(p_values[own.id])
             if distribution.statistic != "exact":
@@ -342,19 +361,13 @@ def judge(
     judgements = []
     for own in numbers:
         item = distributions.get(own.id)
-        if own.given or own.repeats:
-            judgements.append(Judgement(printed=own, verdict="given" if own.given else "repeated"))
-        elif not own.text or own.missing:
-            judgements.append(Judgement(printed=own, verdict="no data"))
-        elif own.metric in TIMES:
-            judgements.append(Judgement(printed=own, verdict="cannot discriminate"))
-        elif item is None:
-            hopeless = own.rule in checks and checks[own.rule].hopeless
-            judgements.append(Judgement(printed=own, verdict="cannot discriminate" if hopeless else "not judged yet"))
-        else:
+        settled = _settled(own, item, checks)
+        if settled:
+            judgements.append(Judgement(printed=own, verdict=settled))
+        elif item is not None:
             p = p_values[own.id]
             exact = item.statistic == "exact"
-            if not checks[own.rule].used:
+            if own.stand_in or not checks[own.rule].used:
                 verdict = "cannot discriminate"
             elif exact:
                 verdict = "agrees" if p == 1.0 else "refuted"

@@ -356,8 +356,10 @@ def _six(value: float | None, digits: int = 6) -> str:
 def reading_of(paper: Paper, judgement: Judgement) -> str:
     """Say what is known of a cell."""
     own = judgement.printed
-    undrawn = judgement.verdict == "cannot discriminate" and judgement.distribution is None and own.metric not in TIMES
-    return "; ".join(part for part in (own.missing, _UNDRAWN if undrawn else "", paper.reading(judgement)) if part)
+    undrawn = judgement.verdict == "cannot discriminate" and judgement.distribution is None
+    undrawn = undrawn and own.metric not in TIMES and not own.stand_in
+    parts = (own.missing, own.stand_in, _UNDRAWN if undrawn else "", paper.reading(judgement))
+    return "; ".join(part for part in parts if part)
 
 
 # Of a cell without a distribution whose rule is out.

@@ -1,0 +1,35 @@
+"""What Tables 1 and 2 print of the datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privsvm.reproduction.context import Context
+from privsvm.reproduction.draws import Draws
+from reproduce.ppsvm.experiments import DATASETS, SHARED
+from reproduce.ppsvm.runs import read
+
+
+def unit(cell: str) -> float:
+    """Return the unit of a count."""
+    return 1.0
+
+
+def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Count rows and features, after what is done about missing values."""
+    (n_rows, n_features), place = read(parameters, context)[0].shape, f"{parameters['dataset']}//"
+    return {f"{place}/n_samples": [float(n_rows)], f"{place}/n_features": [float(n_features)]}
+
+
+DRAWS = [
+    Draws(
+        experiment="ppsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
+        combine="exact", size=1, unit=unit,
+        parameters={
+            "dataset": dataset, "source": own["source"], "missing": own["missing"], "reading": None,
+            "seed": SHARED["seed"],
+        },
+    )
+    for dataset, own in DATASETS.items()
+]  # fmt: skip
