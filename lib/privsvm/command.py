@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, printable
 
 __all__ = ["main"]
 
@@ -44,7 +44,7 @@ def _inspect(options: argparse.Namespace) -> int:
     declared = None if options.schema is None else read_schema(options.schema)
     print("PRIVATE: what follows was read off the rows; no epsilon covers it. Do not hand it on.")
     found = inspect_table(options.table, declared, options.delimiter)
-    print("\n".join(found) if found else "nothing found")
+    print("\n".join(map(printable, found)) if found else "nothing found")
     return 0
 
 
@@ -115,7 +115,8 @@ def _release(options: argparse.Namespace) -> int:
     entry, total = done.entry, done.total
     if done.resumed:
         print("this is the model of an earlier run, interrupted after it was in the ledger; nothing was spent now")
-    print(f"{options.out}: released, epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}, proved")
+    out = printable(str(options.out))
+    print(f"{out}: released, epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}, proved")
     if done.measured is not None:
         print(done.measured.words)
     print(f"account {total.account!r}: {total.releases} release(s), epsilon {total.epsilon:.4g} in all")
@@ -165,11 +166,10 @@ def _predict(options: argparse.Namespace) -> int:
 
 
 def _card(options: argparse.Namespace) -> int:
-    from privsvm.base.model_file import read_versioned
-    from privsvm.release.card import CARD_VERSION, card_text
-    from privsvm.release.releasing import CARD, CARD_FORMAT
+    from privsvm.release.card import card_text, read_card
+    from privsvm.release.releasing import CARD
 
-    print(card_text(read_versioned(Path(options.model) / CARD, CARD_FORMAT, CARD_VERSION)), end="")
+    print(card_text(read_card(Path(options.model) / CARD)), end="")
     return 0
 
 
@@ -178,9 +178,9 @@ def _verify(options: argparse.Namespace) -> int:
     from privsvm.release.releasing import verify
 
     record = verify(options.model, options.key, None if options.ledger is None else Ledger(options.ledger))
-    protection = record.protection
+    protection, folder = record.protection, printable(str(options.model))
     print(
-        f"{options.model}: as it was written; epsilon {protection.epsilon:.4g} per {protection.unit}, delta "
+        f"{folder}: as it was written; epsilon {protection.epsilon:.4g} per {protection.unit}, delta "
         f"{protection.delta:.3g}, computed again" + ("; signed by this key" if options.key else "; not signed for you")
     )
     return 0
@@ -195,17 +195,16 @@ def _ledger(options: argparse.Namespace) -> int:
         print(canonical_json([_deployment(entry) for entry in entries], indent=1))
         return 0
     for entry in entries:
-        print(
-            f"{entry.number} {entry.date} {entry.account}: epsilon {entry.epsilon:.4g} per {entry.unit}, "
-            f"delta {entry.delta:.3g}"
-        )
+        what = printable(f"{entry.date} {entry.account}")
+        print(f"{entry.number} {what}: epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}")
     for name in dict.fromkeys(entry.account for entry in entries):
         total = ledger.total(name)
         print(
-            f"{name}: {total.releases} release(s), epsilon {total.epsilon:.4g} per {total.unit}, delta "
+            f"{printable(name)}: {total.releases} release(s), epsilon {total.epsilon:.4g} per {total.unit}, delta "
             f"{total.delta:.3g}"
         )
-    print(f"{ledger.path}: {len(entries)} release(s), head {entries[-1].head if entries else 'none'}")
+    head = entries[-1].head if entries else "none"
+    print(f"{printable(str(ledger.path))}: {len(entries)} release(s), head {head}")
     return 0
 
 
@@ -390,7 +389,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except PrivSVMError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         return 3 if type(error).__name__ == "RefusedError" else 1
     except KeyboardInterrupt:
         print("interrupted; `privsvm ledger` says whether a release was spent", file=sys.stderr)
@@ -400,6 +399,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"error: {error.filename or 'file system'}: {error.strerror or error}; check the path", file=sys.stderr)
+        where = printable(f"{error.filename or 'file system'}: {error.strerror or error}")
+        print(f"error: {where}; check the path", file=sys.stderr)
         return 1
     return code

@@ -6,13 +6,16 @@ import os
 import re
 import signal
 import sys
+import threading
 
 import filelock
 import numpy as np
 import pytest
 from tests.release.conftest import run
 
+from privsvm.base.model_file import content_digest
 from privsvm.data.schema import parse_schema
+from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed
@@ -295,6 +298,38 @@ def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_
             once(small, tmp_path, name, ledger=Ledger(cut))
         assert cut.read_text() == changed
         assert not (tmp_path / name).exists()
+
+
+def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_path):
+    once(small, tmp_path, "m")
+    path = tmp_path / "ledger.jsonl"
+    line = json.loads(path.read_text())
+    odd = {"account": [], "unit": "group", "rows": 0, "epsilon": -1.0, "delta": "inf", "model": 1, "date": None}
+    for name, value in odd.items():
+        edited = line | {name: value}
+        edited["hash"] = content_digest(edited, "hash")
+        path.write_text(canonical_json(edited) + "\n")
+        with pytest.raises(PrivSVMError, match="line 1 is not as it was written"):
+            Ledger(path).entries()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_links_to_a_ledger_share_its_lock(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "link.jsonl").symlink_to(tmp_path / "ledger.jsonl")
+    with Ledger(tmp_path / "ledger.jsonl").locked():
+        second = threading.Thread(target=_locks, args=(tmp_path / "other" / "link.jsonl", found := []))
+        second.start()
+        second.join()
+    assert "locked by another release" in found[0]
+
+
+def _locks(path, found):
+    try:
+        with Ledger(path, wait=0.01).locked():
+            found.append("it was free")
+    except PrivSVMError as error:
+        found.append(str(error))
 
 
 @pytest.mark.parametrize("place", ["/dev/zero", "."])

@@ -70,6 +70,7 @@ def test_in_python(mistake):
         ([*ROWS, "5,w,0"], "b: 1 values are none of the categories"),
         ([*ROWS, "5,u,2"], "label: 1 rows have none of the classes"),
         ([*ROWS, ",u,0"], "a: 1 values are missing"),
+        ([*ROWS[:5], '1,"u,0', *ROWS[5:]], f"b: 1 values hold line breaks, up to {len(ROWS) - 5}"),
     ],
 )
 def test_where_only_the_rows_decide_release_answers_and_inspect_speaks(folder, rows, finding):

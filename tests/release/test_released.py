@@ -289,6 +289,124 @@ def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(own, h
     verify(folder, key)
 
 
+def lacking(content):
+    """Give every content that lacks one key, or has a value of another type there."""
+    for place, value in content.items():
+        # `written` computes these again.
+        if place not in ("digest", "arrays"):
+            yield {name: item for name, item in content.items() if name != place}
+            yield content | {place: [1] if isinstance(value, (str, float, int)) else 1}
+
+
+def test_cards_and_records_that_lack_something_are_one_line_each(own, hospital, capsys):
+    folder = own / "model"
+    good = {path.name: path.read_bytes() for path in folder.iterdir()}
+    card, record = (json.loads(good[name]) for name in ("card.json", "model.json"))
+    for edited in lacking(card):
+        edited["digest"] = content_digest(edited, "digest", "signature")
+        (folder / "card.json").write_text(canonical_json(edited, indent=1) + "\n")
+        for command in ("verify", "card"):
+            code, _, err = run(command, folder)
+            assert (code, err.count("\n")) == ((0, 0) if edited.keys() == card.keys() - {"signature"} else (1, 1)), err
+    events = record["guarantee"]["event"]
+    for edited in [*lacking(record), record | {"guarantee": record["guarantee"] | {"event": events | {"kind": []}}}]:
+        (folder / "card.json").write_bytes(good["card.json"])
+        written(folder, edited, dict(card))
+        code, _, err = run("verify", folder)
+        assert (code, err.count("\n")) == (1, 1), err
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"unit": {"kind": "person", "rows": 9}}, {"relation": "replace_one"}, {"status": "none"}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_card_that_promises_something_else_than_its_record_is_refused(own, changes):
+    folder = own / "model"
+    card = json.loads((folder / "card.json").read_text()) | changes
+    card["digest"] = content_digest(card, "digest", "signature")
+    (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
+    with pytest.raises(PrivSVMError, match="says another epsilon, for others, or another model"):
+        verify(folder)
+
+
+def with_arrays(folder, **changes):
+    """Write other arrays into a model, and its digests again; the path of the folder."""
+    with np.load(folder / "model.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files} | changes
+    return in_place(folder, arrays)
+
+
+def in_place(folder, arrays, **changes):
+    """The same for all arrays, with changes of the record."""
+    np.savez(folder / "model.npz", **arrays)
+    record = json.loads((folder / "model.json").read_text()) | changes
+    record["arrays"] = sha256_of_file(folder / "model.npz")
+    record["digest"] = content_digest(record, "digest")
+    (folder / "model.json").write_text(canonical_json(record, indent=1) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["coef", "intercept", "mean", "n_frequencies", "frequencies", "feature_mean", "lower"])
+def test_arrays_of_other_sizes_and_types_are_no_model(own, name):
+    folder = own / "model"
+    with np.load(folder / "model.npz") as stored:
+        array = stored[name]
+    odd = [array[None], array.astype(complex), array.astype(str), np.ones(()), np.ones((*array.shape[:-1], 77))]
+    odd += [array[..., :-1]] * (array.size > 0 and name not in ("frequencies", "lower"))
+    odd += [-1 - array, array + 1000] * (name == "n_frequencies")
+    for changed in odd:
+        with pytest.raises(PrivSVMError, match="model file: array") as caught:
+            privsvm.load(with_arrays(folder, **{name: changed}))
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_classes", "shapes"),
+    [
+        # Compiled code reads a coefficient for every row, and a value for every pair of classes.
+        ("kernel", 2, {"support_vectors": (50_000, 3), "pair_coef": (1, 1, 1, 1), "intercept": (1, 1, 1)}),
+        ("kernel", 7, {"support_vectors": (2, 3), "pair_coef": (1, 1, 2, 1), "intercept": (1, 1, 1)}),
+        ("kernel", 2, {"support_vectors": (2, 1), "pair_coef": (1, 1, 2, 1), "intercept": (1, 1, 1)}),
+        ("one_vs_rest_kernel", 3, {"support_vectors": (2, 3), "pair_coef": (1, 1, 2, 1), "intercept": (1, 1, 1)}),
+        ("one_vs_one_linear", 4, {"coef": (1, 1, 4, 3), "intercept": (1, 1, 4)}),
+        ("fourier", 2, {"frequencies": (1, 5), "coef": (1, 1, 1, 10)}),
+        ("fourier", 2, {"frequencies": (3, 5), "coef": (1, 1, 1, 12)}),
+        ("linear", 3, {"coef": (1, 1, 2, 3), "intercept": (1, 1, 2)}),
+        ("constant", 3, {"class_scores": (1, 1, 2)}),
+    ],
+)
+def test_no_arrays_of_a_model_are_read_beside_their_ends(own, kind, n_classes, shapes):
+    arrays = {name: np.ones(shape) for name, shape in shapes.items()}
+    if "kernel" in kind:
+        arrays["kernel_parameters"] = np.array([1.0, 1.0, 3.0, 0.0])
+    classes = [str(number) for number in range(n_classes)]
+    with pytest.raises(PrivSVMError, match=r"array|for the 3 features"):
+        privsvm.load(in_place(own / "model", arrays, kind=kind, classes=classes, n_features=3, table=None))
+
+
+@pytest.mark.parametrize("parameters", [[7, 1, 3, 0], [-1, 1, 3, 0], [np.nan, 1, 3, 0], [2, 1, 1e300, 0], [1, 1, 3]])
+def test_a_kernel_that_nobody_knows_is_no_model(own, parameters):
+    arrays = {"support_vectors": np.ones((2, 3)), "pair_coef": np.ones((1, 1, 2, 1)), "intercept": np.ones((1, 1, 1))}
+    arrays["kernel_parameters"] = np.array(parameters, dtype=np.float64)
+    with pytest.raises(PrivSVMError, match="kernel_parameters"):
+        privsvm.load(in_place(own / "model", arrays, kind="kernel", n_features=3, classes=["a", "b"], table=None))
+
+
+def test_terminals_obey_no_card_ledger_or_name(own, tmp_path):
+    folder = own / "model"
+    card = json.loads((folder / "card.json").read_text()) | {"accuracy": "\x1b[2J all is\x9b1m well"}
+    card["recipe"] = {"\x1b[31mname": "\x1b]0;title\x07"}
+    card["digest"] = content_digest(card, "digest", "signature")
+    (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
+    (tmp_path / "x.csv").write_text("\x1b[31mage,b\n1,2\n")
+    answers = [run("card", folder), run("verify", tmp_path / "a\nb\x1b[0m"), run("inspect", tmp_path / "x.csv")]
+    for _, out, err in answers:
+        assert not {"\x1b", "\x07", "\x9b"} & set(out + err)
+    assert answers[0][0] == 0
+    assert answers[1][2].count("\n") == 1
+
+
 @pytest.mark.parametrize("name", ["model.json", "card.json"])
 def test_files_of_a_newer_version_are_refused_in_one_line(own, name):
     path = own / "model" / name

@@ -322,4 +322,8 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[ReleasedPath, ModelFile]
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise PrivSVMError(f"{folder / ARRAYS}: no arrays without objects ({error}); get it again") from None
     path = path_from_arrays(record.kind, arrays, epsilons=(0.0,), guarantees=(), n_classes=len(record.classes))
+    if path.check_arrays().get("d", record.n_features) != record.n_features:
+        raise PrivSVMError(
+            f"{folder / ARRAYS}: is not for the {record.n_features} features of {RECORD}; get both again"
+        )
     return path, record

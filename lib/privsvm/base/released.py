@@ -50,6 +50,9 @@ _MANY_VALUES = 100_000
 # Rows that are unpacked at a time, to be predicted one by one.
 _ALONE = 4096
 
+# Arrays of other types than float64.
+_TYPES = {"n_frequencies": "int64", "digest": "uint8"}
+
 # Shorter differences to a mean are as good as none.
 _SHORTEST = 1e-6
 
@@ -73,6 +76,8 @@ class ReleasedPath(abc.ABC):
     """
 
     kind: ClassVar[str]
+    # Sizes of the arrays by name: a letter is the same size everywhere, p the number of pairs of classes, k one or c.
+    shapes: ClassVar[Mapping[str, str]]
     array_names: ClassVar[tuple[str, ...]]
     # What predicting needs of `privsvm.solvers.JIT_MODULES`.
     jit_module: ClassVar[str | None] = None
@@ -86,10 +91,44 @@ class ReleasedPath(abc.ABC):
     fit_seconds: float = 0.0
     release_seconds: float = 0.0
 
+    def __init_subclass__(cls) -> None:
+        """List the names of the arrays."""
+        super().__init_subclass__()
+        cls.array_names = tuple(cls.shapes)
+
     @property
     @abc.abstractmethod
     def n_repeats(self) -> int:
         """Number R of noise draws per epsilon."""
+
+    def check_arrays(self) -> dict[str, int]:
+        """Check arrays that come from a file; compiled code would read beside those of other sizes.
+
+        Returns
+        -------
+        dict
+            Sizes by the letters of `shapes`.
+
+        Raises
+        ------
+        PrivSVMError
+            Naming the first array of another shape or type.
+        """
+        c = self.n_classes
+        found = {"E": len(self.epsilons), "p": c * (c - 1) // 2}
+        for name, shape in self.shapes.items():
+            array, words, kind = getattr(self, name), shape.split(), _TYPES.get(name, "float64")
+            fits = array.dtype == kind and array.ndim == len(words)
+            for word, size in zip(words, array.shape, strict=False):
+                letter = word.lstrip("0123456789")
+                factor = int(word.removesuffix(letter) or 1)
+                fits = fits and size == factor * (found.setdefault(letter, size // factor) if letter else 1)
+            if not fits or found.get("k", c) not in (c, 1 if c == 2 else c):
+                raise PrivSVMError(
+                    f"model file: array {name!r} has sizes {array.shape} of type {array.dtype}, and a model of kind "
+                    f"{self.kind!r} with {c} classes {shape!r} of type {kind}; get or make the model again"
+                )
+        return found
 
     @abc.abstractmethod
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
@@ -137,7 +176,7 @@ class LinearPath(ReleasedPath):
     """
 
     kind: ClassVar[str] = "linear"
-    array_names: ClassVar[tuple[str, ...]] = ("coef", "intercept")
+    shapes: ClassVar[Mapping[str, str]] = {"coef": "E R k d", "intercept": "E R k"}
 
     coef: np.ndarray
     intercept: np.ndarray
@@ -179,7 +218,7 @@ class CentredLinearPath(LinearPath):
     """
 
     kind: ClassVar[str] = "centred_linear"
-    array_names: ClassVar[tuple[str, ...]] = ("coef", "intercept", "centre")
+    shapes: ClassVar[Mapping[str, str]] = {**LinearPath.shapes, "centre": "E R d"}
 
     centre: np.ndarray
 
@@ -207,7 +246,7 @@ class StandardizedLinearPath(LinearPath):
     """
 
     kind: ClassVar[str] = "standardized_linear"
-    array_names: ClassVar[tuple[str, ...]] = ("coef", "intercept", "centre", "spread", "bound")
+    shapes: ClassVar[Mapping[str, str]] = {**LinearPath.shapes, "centre": "E R d", "spread": "E R d", "bound": "1"}
 
     centre: np.ndarray
     spread: np.ndarray
@@ -252,9 +291,10 @@ class ScaledLinearPath(LinearPath):
     """
 
     kind: ClassVar[str] = "scaled_linear"
-    array_names: ClassVar[tuple[str, ...]] = (
-        "coef", "intercept", "lower", "upper", "mean", "n_frequencies", "frequencies", "feature_mean",
-    )  # fmt: skip
+    shapes: ClassVar[Mapping[str, str]] = {
+        "coef": "E R k D", "intercept": "E R k", "lower": "b", "upper": "b", "mean": "E R d", "n_frequencies": "E R",
+        "frequencies": "d F", "feature_mean": "E R 2F",
+    }  # fmt: skip
 
     lower: np.ndarray
     upper: np.ndarray
@@ -262,6 +302,17 @@ class ScaledLinearPath(LinearPath):
     n_frequencies: np.ndarray
     frequencies: np.ndarray
     feature_mean: np.ndarray
+
+    def check_arrays(self) -> dict[str, int]:
+        found = super().check_arrays()
+        counts = self.n_frequencies
+        read = np.where(counts == 0, found["d"], 2 * counts)
+        known = (counts >= 0) & (counts <= found["F"]) & (read <= found["D"])
+        if found["b"] not in (0, found["d"]) or not known.all():
+            raise PrivSVMError(
+                f"model file: arrays of a model of kind {self.kind!r} do not fit each other; get or make it again"
+            )
+        return found
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         # Blocks of rows keep the features within about 64 MB.
@@ -357,7 +408,7 @@ class BlockPath(LinearPath):
     """
 
     kind: ClassVar[str] = "block"
-    array_names: ClassVar[tuple[str, ...]] = ("coef", "intercept", "power")
+    shapes: ClassVar[Mapping[str, str]] = {"coef": "E R k n", "intercept": "E R k", "power": "1"}
 
     power: np.ndarray
 
@@ -379,7 +430,7 @@ class FourierPath(ReleasedPath):
     """
 
     kind: ClassVar[str] = "fourier"
-    array_names: ClassVar[tuple[str, ...]] = ("frequencies", "coef")
+    shapes: ClassVar[Mapping[str, str]] = {"frequencies": "d F", "coef": "E R k 2F"}
 
     frequencies: np.ndarray
     coef: np.ndarray
@@ -412,7 +463,7 @@ class ConstantPath(ReleasedPath):
     """
 
     kind: ClassVar[str] = "constant"
-    array_names: ClassVar[tuple[str, ...]] = ("class_scores",)
+    shapes: ClassVar[Mapping[str, str]] = {"class_scores": "E R k"}
 
     class_scores: np.ndarray
 
@@ -483,7 +534,9 @@ class KernelPath(ReleasedPath):
 
     kind: ClassVar[str] = "kernel"
     jit_module: ClassVar[str | None] = "kernel_rows"
-    array_names: ClassVar[tuple[str, ...]] = ("support_vectors", "pair_coef", "intercept", "kernel_parameters")
+    shapes: ClassVar[Mapping[str, str]] = {
+        "support_vectors": "m d", "pair_coef": "E R m p", "intercept": "E R p", "kernel_parameters": "4",
+    }  # fmt: skip
 
     support_vectors: np.ndarray
     pair_coef: np.ndarray
@@ -493,6 +546,18 @@ class KernelPath(ReleasedPath):
     @property
     def n_repeats(self) -> int:
         return int(self.pair_coef.shape[1])
+
+    def check_arrays(self) -> dict[str, int]:
+        from privsvm.solvers.kernels import KERNELS
+
+        found = super().check_arrays()
+        index, _, degree, _ = self.kernel_parameters.tolist()
+        if index not in range(len(KERNELS)) or not (0 <= degree < 2**31 and degree == int(degree)):
+            raise PrivSVMError(
+                f"model file: array 'kernel_parameters' is {self.kernel_parameters.tolist()}, no kernel that is known "
+                "here; get or make the model again"
+            )
+        return found
 
     @functools.cached_property
     def _classes(self) -> list[tuple[np.ndarray, np.ndarray]] | None:
@@ -556,6 +621,7 @@ class OneVsOneLinearPath(LinearPath):
     """
 
     kind: ClassVar[str] = "one_vs_one_linear"
+    shapes: ClassVar[Mapping[str, str]] = {"coef": "E R p d", "intercept": "E R p"}
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         return one_vs_one_scores(super().scores(X, epsilon_index), self.n_classes)[1]
@@ -574,6 +640,7 @@ class OneVsRestKernelPath(KernelPath):
     """
 
     kind: ClassVar[str] = "one_vs_rest_kernel"
+    shapes: ClassVar[Mapping[str, str]] = {**KernelPath.shapes, "pair_coef": "E R m k", "intercept": "E R k"}
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         return self.pair_values(X, epsilon_index)
@@ -629,7 +696,7 @@ class PredictionsPath(ReleasedPath):
     """
 
     kind: ClassVar[str] = "predictions"
-    array_names: ClassVar[tuple[str, ...]] = ("predicted_scores", "digest")
+    shapes: ClassVar[Mapping[str, str]] = {"predicted_scores": "E R n k", "digest": "32"}
 
     predicted_scores: np.ndarray
     digest: np.ndarray
@@ -666,7 +733,7 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     Raises
     ------
     PrivSVMError
-        If the kind is unknown or an array is missing.
+        If the kind is unknown, or an array is missing, or is not such as a model of this kind has.
     """
     paths = (
         LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, OneVsOneLinearPath,
@@ -680,4 +747,6 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     if missing:
         raise PrivSVMError(f"model file: array {sorted(missing)[0]!r} is missing; delete the model and run again")
     stored: dict[str, Any] = {**arrays, **common}
-    return kinds[kind](**stored)
+    path = kinds[kind](**stored)
+    path.check_arrays()
+    return path

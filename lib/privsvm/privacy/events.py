@@ -342,9 +342,10 @@ def event_from_json(value: Any) -> Event:
     """
     if not isinstance(value, Mapping):
         raise ValueError(f"event is {value!r}: must be an object with a kind")
-    cls = _KINDS.get(value.get("kind", ""))
+    kind = value.get("kind")
+    cls = _KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
-        raise ValueError(f"kind is {value.get('kind')!r}: must be one of {', '.join(_KINDS)}")
+        raise ValueError(f"kind is {kind!r}: must be one of {', '.join(_KINDS)}")
     names = {field.name for field in dataclasses.fields(cls)}
     if names != value.keys():
         odd = min(names ^ set(value))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import html
 import math
+import os
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from privsvm.base.model_file import ModelFile
+from privsvm.base.model_file import ModelFile, read_versioned
+from privsvm.errors import printable
+from privsvm.models import Model, check_model
 from privsvm.release.measuring import Measurement
 
-__all__ = ["CARD_VERSION", "card_content", "card_page", "card_text"]
+__all__ = ["CARD_FORMAT", "CARD_VERSION", "card_content", "card_page", "card_text", "read_card"]
 
-CARD_VERSION = 1
+CARD_FORMAT, CARD_VERSION = "privsvm card", 1
 
 _NOT_MEASURED = "not stated, and not measured: `--hold-back 0.1` would measure it on rows that do not train"
 _NOT_COVERED = (
@@ -40,6 +43,77 @@ _TITLES = {
     "model_digest": "Digest of the model", "ledger": "Ledger",
 }  # fmt: skip
 _WIDTH = 100
+
+
+class _Unit(Model, strict=True):
+    """Who is protected, and how many rows of a unit count."""
+
+    kind: Literal["row", "person"]
+    rows: int
+
+
+class _Place(Model, strict=True):
+    """Where the release stands in the ledger."""
+
+    account: str
+    entry: int
+    head: str
+
+
+class _Card(Model, strict=True):
+    """What a card holds; see `card_content`."""
+
+    format: str
+    version: int
+    data: str
+    date: str
+    privsvm: str
+    model_digest: str
+    protected: str
+    unit: _Unit
+    epsilon: float
+    delta: float
+    in_words: str
+    status: str
+    relation: str
+    mechanism: str
+    reference: str
+    accountant: str
+    randomness: str
+    public: list[str]
+    assumptions: list[str]
+    not_covered: list[str]
+    recipe: dict[str, Any]
+    accuracy: str
+    measured: dict[str, Any] | None = None
+    how_to_load: str
+    ledger: _Place
+    files: dict[str, str]
+    digest: str
+    signature: str | None = None
+
+
+def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a card.
+
+    Parameters
+    ----------
+    path : path-like
+        Its JSON file.
+
+    Returns
+    -------
+    dict
+        As it was written; its digest and the types of its values were checked.
+
+    Raises
+    ------
+    PrivSVMError
+        If it is missing, damaged, newer, or no card.
+    """
+    content = read_versioned(path, CARD_FORMAT, CARD_VERSION)
+    check_model(_Card, content, str(path))
+    return content
 
 
 def card_content(
@@ -164,7 +238,8 @@ def card_text(content: Mapping[str, Any]) -> str:
         lines += ["", title, *_lines(content[key], "  ")]
     signed = "signed; see `privsvm verify --key`" if content.get("signature") else "not signed"
     lines += ["", "Digest of this card", f"  {content.get('digest')}, {signed}"]
-    return "\n".join(lines) + "\n"
+    # It may be of others, who could hide what a terminal obeys in it.
+    return "\n".join(map(printable, lines)) + "\n"
 
 
 def _lines(value: Any, indent: str) -> list[str]:
@@ -186,7 +261,7 @@ def _lines(value: Any, indent: str) -> list[str]:
     return textwrap.wrap(
         _plain(value), _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False,
         break_on_hyphens=False,
-    )  # fmt: skip
+    ) or [indent]  # fmt: skip
 
 
 def _plain(value: Any) -> str:

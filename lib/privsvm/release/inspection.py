@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def inspect_table(
             whole.setdefault(name, []).extend(values)
     if not whole:
         return ["no rows: the model will hold noise alone"]
-    found = _about_labels(schema, whole[schema.label])
+    found = _about_labels(schema, whole[schema.label]) + _about_line_breaks(whole)
     for name, column in schema.features.items():
         found += _about_column(name, column, whole[name], schema.decimal)
     if schema.person:
@@ -71,6 +71,17 @@ def _about_labels(schema: Schema, labels: Sequence[str]) -> list[str]:
         found.append(f"label: only class {present[0]!r} occurs; the model cannot tell classes apart")
     absent = [name for name in schema.classes if not counts[name]]
     return found + [f"label: class {name!r} does not occur" for name in absent if len(present) > 1]
+
+
+def _about_line_breaks(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Tell of cells that hold lines: after a quotation mark without its pair, all rows that follow are one cell."""
+    broken = {name: [value.count("\n") for value in values if "\n" in value] for name, values in columns.items()}
+    return [
+        f"{name}: {len(counts)} values hold line breaks, up to {max(counts)}; where these are rows, a quotation mark "
+        "before them has no pair: mend the file, or they are left out"
+        for name, counts in broken.items()
+        if counts
+    ]
 
 
 def _about_column(name: str, column: Column, values: Sequence[str], decimal: str | None) -> list[str]:

@@ -21,6 +21,7 @@ import pydantic
 from privsvm.base.model_file import content_digest
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
+from privsvm.models import Model
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed
 from privsvm.privacy.gate import Stored, compose
@@ -30,6 +31,20 @@ __all__ = ["LEDGER_VERSION", "Entry", "Ledger", "Total", "default_ledger"]
 
 LEDGER_VERSION = 1
 _START = "0" * 64
+
+
+class _Fields(Model, strict=True):
+    """What a line says beside the guarantee and its place; see `Entry`."""
+
+    account: str
+    unit: Literal["row", "person"]
+    rows: Annotated[int, pydantic.Field(ge=1)]
+    epsilon: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+    delta: Annotated[float, pydantic.Field(ge=0, lt=1)]
+    model: str
+    date: str
+
+
 _GUARANTEE: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(Annotated[Guarantee, Stored()])
 
 
@@ -105,7 +120,8 @@ class Ledger:
 
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            with filelock.FileLock(f"{self.path}.lock", timeout=self.wait):
+            # Beside the file itself: links to it share the lock.
+            with filelock.FileLock(f"{os.path.realpath(self.path)}.lock", timeout=self.wait):
                 yield
         except filelock.Timeout:
             raise PrivSVMError(
@@ -165,7 +181,7 @@ class Ledger:
             raise broken
         try:
             return Entry(
-                **{name: content[name] for name in ("account", "unit", "rows", "epsilon", "delta", "model", "date")},
+                **_Fields.model_validate({name: content[name] for name in _Fields.model_fields}).model_dump(),
                 guarantee=_GUARANTEE.validate_json(canonical_json(content["guarantee"])),
                 head=content["hash"],
                 number=number,

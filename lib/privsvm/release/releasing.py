@@ -17,7 +17,6 @@ from privsvm.base.model_file import (
     ModelFile,
     content_digest,
     read_model,
-    read_versioned,
     write_model,
 )
 from privsvm.data.schema import Schema
@@ -26,16 +25,15 @@ from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
 from privsvm.privacy.guarantee import Guarantee, Neighbours
-from privsvm.release.card import CARD_VERSION, card_content, card_page
+from privsvm.release.card import CARD_FORMAT, CARD_VERSION, card_content, card_page, read_card
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.measuring import Measurement, scale_of
 from privsvm.release.recipes import Recipe, default_delta, train
 from privsvm.release.signing import check_form, check_signature, signature_of
 
-__all__ = ["CARD", "CARD_FORMAT", "RefusedError", "Released", "release", "verify"]
+__all__ = ["CARD", "RefusedError", "Released", "release", "verify"]
 
 CARD, PAGE, _DRAFT = "card.json", "card.html", "card.draft.json"
-CARD_FORMAT = "privsvm card"
 
 
 class RefusedError(PrivSVMError):
@@ -337,7 +335,7 @@ def verify(
         One line for the first thing that does not match.
     """
     folder = Path(folder)
-    card = read_versioned(folder / CARD, CARD_FORMAT, CARD_VERSION)
+    card = read_card(folder / CARD)
     check_form(card.get("signature"))
     if key is not None:
         check_signature(str(card["digest"]), card.get("signature"), key)
@@ -353,12 +351,13 @@ def verify(
         if found != card["files"].get(name):
             raise PrivSVMError(f"{folder / name}: damaged, it is not the file of the card; get the folder again")
     _, record = read_model(folder)
-    said = (card["model_digest"], card["epsilon"], card["delta"])
-    if said != (record.digest, record.protection.epsilon, record.protection.delta):
+    protection, guarantee = record.protection, record.restored
+    said = (card["model_digest"], card["epsilon"], card["delta"], card["status"], card["relation"], card["unit"])
+    unit = {"kind": protection.unit, "rows": protection.rows}
+    if said != (record.digest, protection.epsilon, protection.delta, guarantee.status, guarantee.neighbours, unit):
         raise PrivSVMError(
-            f"{folder / CARD}: says another epsilon or another model than {RECORD}; get the folder again"
+            f"{folder / CARD}: says another epsilon, for others, or another model than {RECORD}; get the folder again"
         )
-    guarantee = record.restored
     if guarantee.status != "proved":
         raise PrivSVMError(f"{folder / RECORD}: nothing is proved ({guarantee.reason}); do not rely on it")
     _check_measured(folder / CARD, card, guarantee)
