@@ -36,8 +36,9 @@ SURE = 1.0 - 1e-3 / (3 * CELLS_AT_MOST)
 # With fewer releases of a pair, what counts would show of them is mostly chance.
 _ENOUGH = 300
 
-# Shares of the draws that choose the statistic and the threshold, and are not counted.
-_STATISTIC_SHARE, _THRESHOLD_SHARE = 0.1, 0.2
+# Shares of the draws that choose the statistic and the threshold, and are not counted. Of two normal samples, means and
+# spread say enough.
+_STATISTIC_SHARE, _THRESHOLD_SHARE, _NORMAL_SHARE = 0.1, 0.2, 0.05
 _MOST_FOR_STATISTIC = 20_000
 
 # Runs that choose a threshold, where they are cheap and come on top of those that are counted.
@@ -170,7 +171,8 @@ def audit_cell(
     plan = plan or Plan()
     runs = n_draws // 2
     learn = min(max(20, int(runs * _STATISTIC_SHARE)), _MOST_FOR_STATISTIC) if plan.statistic is None else 0
-    held = min(runs, _MOST_FOR_THRESHOLD) if plan.cheap else max(20, int(runs * _THRESHOLD_SHARE))
+    share = _NORMAL_SHARE if gaussian else _THRESHOLD_SHARE
+    held = min(runs, _MOST_FOR_THRESHOLD) if plan.cheap else max(20, int(runs * share))
     counted = runs if plan.cheap else max(20, runs - learn - held)
     statistic: _Statistic = plan.statistic or choose_statistic(
         draw(0, learn, "statistic"), draw(1, learn, "statistic"), gaussian, counted, delta, SURE
@@ -178,26 +180,30 @@ def audit_cell(
     first, second = (_values(draw, dataset, held + counted, "count", statistic) for dataset in (0, 1))
     chosen, others = (first[:held], first[held:]), (second[:held], second[held:])
 
-    threshold = choose_threshold(chosen[0], others[0], counted, delta)
-    hits = threshold.count(chosen[1], others[1])
-    often = choose_threshold(chosen[0], others[0], counted, delta, confidence=SURE).count(chosen[1], others[1])
-    sure = float(counts_bound(*often, delta, SURE))
+    def hits(confidence: float, symmetric: bool = False) -> tuple[tuple[int, int, int, int], bool]:
+        threshold = choose_threshold(chosen[0], others[0], counted, delta, symmetric, confidence, gaussian)
+        return threshold.count(chosen[1], others[1]), threshold.mixed
+
+    seen, mixed = hits(SURE)
+    sure = float(counts_bound(*seen, delta, SURE, mixed))
+    seen, mixed = hits(CONFIDENCE)
     # What is surer holds with less confidence too.
-    low = max(float(counts_bound(*hits, delta, CONFIDENCE)), sure)
+    low = max(float(counts_bound(*seen, delta, CONFIDENCE, mixed)), sure)
     with np.errstate(divide="ignore"):
-        ratio = float(np.log(max(hits[0] / hits[1] - delta, 0.0)) - np.log(hits[2] / hits[3])) if hits[0] else 0.0
+        ratio = float(np.log(max(seen[0] / seen[1] - delta, 0.0)) - np.log(seen[2] / seen[3])) if seen[0] else 0.0
+    # Two events may be counted together, one likely on each dataset: so every draw is a run.
     if plan.curve is not None:
-        most = min(plan.curve.counts_ceiling(delta, runs), epsilon)
+        most = min(plan.curve.counts_ceiling(delta, 2 * runs), epsilon)
     else:
-        most = (counts_ceiling if gaussian else pure_ceiling)(epsilon, delta, runs)
+        most = (counts_ceiling if gaussian else pure_ceiling)(epsilon, delta, 2 * runs)
     bounds = [CellBound("counts", low, sure, max(ratio, low), most)]
+    if gaussian or isinstance(plan.curve, SampledCurve):
+        errors, _ = hits(CONFIDENCE, symmetric=True)
     if isinstance(plan.curve, SampledCurve):
-        hits = choose_threshold(chosen[0], others[0], counted, delta, symmetric=True).count(chosen[1], others[1])
-        two = [plan.curve.f_dp_bound(*hits, confidence) for confidence in (CONFIDENCE, SURE)]
+        two = [plan.curve.f_dp_bound(*errors, confidence) for confidence in (CONFIDENCE, SURE)]
         bounds.append(_of("f_dp", two, plan.curve.f_dp_ceiling(runs)))
     if gaussian:
-        hits = choose_threshold(chosen[0], others[0], counted, delta, symmetric=True).count(chosen[1], others[1])
-        two = [f_dp_bound(*hits, delta, confidence) for confidence in (CONFIDENCE, SURE)]
+        two = [f_dp_bound(*errors, delta, confidence) for confidence in (CONFIDENCE, SURE)]
         bounds.append(_of("f_dp", two, f_dp_ceiling(epsilon, delta, runs)))
         both = [gaussian_bound(chosen[1], others[1], delta, confidence) for confidence in (CONFIDENCE, SURE)]
         if both[0] is not None and both[1] is not None:

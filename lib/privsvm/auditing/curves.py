@@ -77,9 +77,10 @@ class TableCurve(Curve):
         return found
 
     def counts_ceiling(self, delta: float, runs: float) -> float:
-        """As of all curves; events are sets of outcomes."""
+        """As of all curves; events are sets of outcomes, likely on either dataset."""
         alarms, powers = self._steps
-        return float(np.max(counts_bound(runs * powers, runs, runs * alarms, runs, delta), initial=0.0))
+        ways = ((powers, alarms), (1.0 - alarms, 1.0 - powers))
+        return float(max(np.max(counts_bound(runs * p, runs, runs * q, runs, delta), initial=0.0) for p, q in ways))
 
     def epsilon(self, delta: float) -> float:
         """Compute the smallest epsilon of these two distributions."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
+from scipy.special import ndtr
 
 from privsvm.privacy.lower_bounds import CONFIDENCE, counts_bound
 
@@ -20,6 +22,9 @@ _MOST_LIMITED, _LEAST_GAIN = 12, 0.03
 _MOST_NUMBERS = 4096
 
 _QUANTILES = 400
+
+# Thresholds between normal samples reach so many standard deviations beyond their means.
+_FAR = 6.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,25 +175,33 @@ def separation(values: np.ndarray, others: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Threshold:
-    """An event: the statistic is above `value` (or at most, if `below`) on the first dataset (the second, if `below`).
+    """One or two events, which are counted together.
 
     Attributes
     ----------
-    value : float
-        Where the event begins.
-    below : bool
-        Which side, and which dataset it is to be likely on.
+    above : float or None
+        The statistic is above it: likely on the first dataset.
+    below : float or None
+        The statistic is at most that: likely on the second dataset.
     """
 
-    value: float
-    below: bool
+    above: float | None = None
+    below: float | None = None
+
+    @property
+    def mixed(self) -> bool:
+        """Whether two events are counted together."""
+        return self.above is not None and self.below is not None
 
     def count(self, first: np.ndarray, second: np.ndarray) -> tuple[int, int, int, int]:
-        """Count hits and runs where the event is likely, then where it is not."""
-        hits, others = int((first > self.value).sum()), int((second > self.value).sum())
-        if self.below:
-            return second.size - others, second.size, first.size - hits, first.size
-        return hits, first.size, others, second.size
+        """Count hits and runs where the events are likely, then where they are not."""
+        found = np.zeros(4, dtype=np.int64)
+        if self.above is not None:
+            found += [(first > self.above).sum(), first.size, (second > self.above).sum(), second.size]
+        if self.below is not None:
+            found += [(second <= self.below).sum(), second.size, (first <= self.below).sum(), first.size]
+        hits, runs, others, other_runs = found.tolist()
+        return hits, runs, others, other_runs
 
 
 def _grid(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -205,23 +218,50 @@ def _above(sample: np.ndarray, values: np.ndarray) -> np.ndarray:
     return share
 
 
-def _shown(
-    first: np.ndarray, second: np.ndarray, runs: int, delta: float, confidence: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bounds that so many runs would show with each threshold, counted above it and below."""
-    values = _grid(first, second)
-    above, other = (_above(part, values) for part in (first, second))
-    # An event that was not seen in n runs is taken to have the probability 1 / n.
-    least, other_least = 1.0 / first.size, 1.0 / second.size
-    up = counts_bound(runs * above, runs, runs * np.maximum(other, other_least), runs, delta, confidence)
-    down = counts_bound(runs * (1.0 - other), runs, runs * np.maximum(1.0 - above, least), runs, delta, confidence)
-    return values, up, down
+def _shares(first: np.ndarray, second: np.ndarray, normal: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thresholds, and the shares of both samples above them: as they are, or of the normal distributions they suggest.
+
+    Of rare events few are seen or none; two normal distributions say how rare they are.
+    """
+    spread = math.sqrt((float(first.var()) + float(second.var())) / 2.0)
+    if not (normal and spread > 0):
+        values = _grid(first, second)
+        return values, _above(first, values), _above(second, values)
+    means = float(first.mean()), float(second.mean())
+    values = np.linspace(min(means) - _FAR * spread, max(means) + _FAR * spread, _QUANTILES)
+    above, other = (ndtr((mean - values) / spread) for mean in means)
+    return values, above, other
+
+
+def _side(
+    likely: np.ndarray, rare: np.ndarray, sizes: tuple[int, int], runs: int, normal: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of events where they are likely and where they are rare, both a standard error worse than they look.
+
+    Of many events, the one with the largest expected bound is so rare that chance takes most of it away.
+    """
+    found = []
+    for share, size, sign in zip((likely, rare), sizes, (-1.0, 1.0), strict=True):
+        # An event that was not seen in n runs is taken to have the probability 1 / n.
+        least = share if normal or sign < 0 else np.maximum(share, 1.0 / size)
+        error = np.sqrt(least * (1.0 - least) * (1.0 / runs + (0.0 if normal else 1.0 / size)))
+        found.append(np.clip(least + sign * error, 0.0, 1.0))
+    return found[0], found[1]
+
+
+def _sides(
+    first: np.ndarray, second: np.ndarray, runs: int, normal: bool
+) -> tuple[np.ndarray, tuple[tuple[np.ndarray, np.ndarray], ...]]:
+    """Thresholds, and `_side` of the events above them and below."""
+    values, above, other = _shares(first, second, normal)
+    up = _side(above, other, (first.size, second.size), runs, normal)
+    return values, (up, _side(1.0 - other, 1.0 - above, (second.size, first.size), runs, normal))
 
 
 def most_shown(first: np.ndarray, second: np.ndarray, runs: int, delta: float, confidence: float) -> float:
     """Return the largest bound that so many runs would show with any threshold; see `choose_threshold`."""
-    _, up, down = _shown(first, second, runs, delta, confidence)
-    return float(max(up.max(), down.max()))
+    _, sides = _sides(first, second, runs, False)
+    return float(max(counts_bound(runs * p, runs, runs * q, runs, delta, confidence).max() for p, q in sides))
 
 
 def choose_threshold(
@@ -231,6 +271,7 @@ def choose_threshold(
     delta: float,
     symmetric: bool = False,
     confidence: float = CONFIDENCE,
+    normal: bool = False,
 ) -> Threshold:
     """Choose the event that so many further runs are to count.
 
@@ -246,15 +287,25 @@ def choose_threshold(
         Choose for `f_dp_bound`, where both errors count alike, in place of `counts_bound`.
     confidence : float
         Of the bound. The surer it is to be, the more often the event must occur.
+    normal : bool, default=False
+        Whether to choose as if both samples were of normal distributions. What is counted then assumes nothing.
 
     Returns
     -------
     Threshold
     """
     if symmetric:
-        values = _grid(first, second)
-        above, other = (_above(part, values) for part in (first, second))
-        return Threshold(float(values[np.argmax(above - other)]), False)
-    values, up, down = _shown(first, second, runs, delta, confidence)
-    below = bool(down.max() > up.max())
-    return Threshold(float(values[np.argmax(down if below else up)]), below)
+        values, above, other = _shares(first, second, normal)
+        return Threshold(above=float(values[np.argmax(above - other)]))
+    values, sides = _sides(first, second, runs, normal)
+    alone = [counts_bound(runs * p, runs, runs * q, runs, delta, confidence) for p, q in sides]
+    # Two events that are counted together are seen twice as often.
+    many = 2 * runs
+    places = [int(counts_bound(many * p, many, many * q, many, delta, confidence).argmax()) for p, q in sides]
+    p, q = (sum(side[which][place] for side, place in zip(sides, places, strict=True)) / 2.0 for which in (0, 1))
+    both = float(counts_bound(many * p, many, many * q, many, delta, confidence, mixed=True))
+    if both >= max(alone[0].max(), alone[1].max()):
+        return Threshold(float(values[places[0]]), float(values[places[1]]))
+    if alone[1].max() > alone[0].max():
+        return Threshold(below=float(values[alone[1].argmax()]))
+    return Threshold(above=float(values[alone[0].argmax()]))

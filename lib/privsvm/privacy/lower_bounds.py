@@ -58,7 +58,7 @@ class Bound:
     estimate: float
 
 
-def limits(hits: np.ndarray | float, runs: float, miss: float) -> tuple[np.ndarray, np.ndarray]:
+def limits(hits: np.ndarray | float, runs: float, miss: float, mixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Compute the Clopper-Pearson limits of a probability.
 
     Parameters
@@ -69,6 +69,10 @@ def limits(hits: np.ndarray | float, runs: float, miss: float) -> tuple[np.ndarr
         Out of how many runs.
     miss : float
         Probability with which each of the two limits fails.
+    mixed : bool, default=False
+        Whether the runs are independent but of unequal probabilities, whose mean is then bounded. Hoeffding (1956,
+        On the distribution of the number of successes in independent trials, Theorem 4): as far as a hit from its mean
+        and beyond, such a sum is less spread than a binomial one.
 
     Returns
     -------
@@ -79,6 +83,9 @@ def limits(hits: np.ndarray | float, runs: float, miss: float) -> tuple[np.ndarr
     # The beta distributions of the two extreme counts do not exist; their limits are 0 and 1.
     low = np.where(hits > 0, scipy.stats.beta.ppf(miss, np.maximum(hits, 1e-9), misses + 1), 0.0)
     high = np.where(misses > 0, scipy.stats.beta.isf(miss, hits + 1, np.maximum(misses, 1e-9)), 1.0)
+    if mixed:
+        low = np.minimum(low, np.maximum(hits - 1.0, 0.0) / runs)
+        high = np.maximum(high, np.minimum(hits + 1.0, runs) / runs)
     return low, high
 
 
@@ -96,6 +103,7 @@ def counts_bound(
     other_runs: float,
     delta: float,
     confidence: float = CONFIDENCE,
+    mixed: bool = False,
 ) -> np.ndarray:
     """Bound epsilon by how often an event occurred on two neighbours; no assumption.
 
@@ -107,6 +115,9 @@ def counts_bound(
         Goes with epsilon.
     confidence : float
         Of the bound.
+    mixed : bool, default=False
+        Whether the counts are sums over two events, each likely on one of the datasets and rare on the other: their
+        mean probabilities obey ``p <= exp(epsilon) q + delta`` too. See `limits`.
 
     Returns
     -------
@@ -114,7 +125,8 @@ def counts_bound(
         ``log((p - delta) / q)`` with the Clopper-Pearson limits p from below and q from above.
     """
     miss = (1.0 - confidence) / 2.0
-    return _log_ratio(limits(hits, runs, miss)[0], limits(other_hits, other_runs, miss)[1], delta)
+    low, high = limits(hits, runs, miss, mixed)[0], limits(other_hits, other_runs, miss, mixed)[1]
+    return _log_ratio(low, high, delta)
 
 
 def gaussian_signal(epsilon: float, delta: float) -> float:
