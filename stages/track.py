@@ -48,6 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--results", nargs="+", type=Path, required=True, help="data/results/<method>/<dataset>.json")
     parser.add_argument("--timings", nargs="*", type=Path, default=[], help="data/timings/<method>/<dataset>.*.json")
+    parser.add_argument("--audits", nargs="*", type=Path, default=[], help="data/audits/<method>.json")
     parser.add_argument("--output", type=Path, required=True, help="reports/tracking.json")
     parser.add_argument("--parameters", type=json_argument, required=True, help='JSON: {"tracking_uri": "..."}')
     options = parser.parse_args(arguments)
@@ -66,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it
 
-    keys = log_results(files, tracking_uri, current_commit())
+    keys = log_results(files, tracking_uri, current_commit(), options.audits)
     by_dataset: dict[str, dict[str, str]] = defaultdict(dict)
     for (path, _), key in zip(files, keys, strict=True):
         by_dataset[path.stem][path.parent.name] = key

@@ -3,6 +3,7 @@ rule track:
     input:
         results=RESULTS,
         timings=TIMINGS,
+        audits=AUDITS,
     output:
         "reports/tracking.json",
     log:
@@ -15,7 +16,7 @@ rule track:
         mem_mb=1000,
     params:
         code=rule_code("track"),
-        files=argument_file("track", "--results", *RESULTS, "--timings", *TIMINGS),
+        files=argument_file("track", "--results", *RESULTS, "--timings", *TIMINGS, "--audits", *AUDITS),
         parameters=track_parameters(PARAMS),
     shell:
         "exec python -IS " + STAGES + "track.py {params.files:q}"

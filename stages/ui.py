@@ -127,17 +127,23 @@ def main(arguments: list[str] | None = None) -> None:
         if (path := options.data / "timings" / result.parent.name / f"{result.stem}.{kind}.json").exists()
     ]
 
+    from privsvm.tracking.audits import AUDITS
     from privsvm.tracking.mlflow_log import log_results
     from privsvm.tracking.runs import collect_runs
     from privsvm.tracking.store import file_folder, is_server
     from privsvm.tracking.views import view_links
 
     files = with_timings(results, timings)
-    keys = log_results(files, tracking_uri, current_commit())
+    # Those of methods that are shown.
+    methods = sorted({path.parent.name for path in results})
+    audits = [path for name in methods if (path := options.data / "audits" / f"{name}.json").exists()]
+    keys = log_results(files, tracking_uri, current_commit(), audits)
     if options.only_log:
         print(f"ui: {len(keys)} results are in MLflow, marked as the current ones")
         return
-    names = {run.experiment_name for run in collect_runs(files)}
+    curves = collect_runs(files)
+    names = {run.experiment_name for run in curves}
+    names |= {f"{run.experiment}/{AUDITS}" for run in curves if audits}
     serve = not is_server(tracking_uri)
     port = free_port(options.port) if serve else 0
     base_url = f"http://{_HOST}:{port}" if serve else without_passwords(tracking_uri)

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from privsvm.auditing import methods as auditing
-from privsvm.auditing.cells import SURE, audit_cell, best_pair
-from privsvm.auditing.distinguish import choose_statistic, choose_threshold
+from privsvm.auditing.cells import SURE, Plan, audit_cell, best_pair
+from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold
 from privsvm.auditing.methods import audit_method, is_audited, relations_of, worst_parameters
 from privsvm.auditing.neighbours import canaries, made_up_pairs, pairs_around
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.auditing import audit_entry, audit_record
 from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.records import AuditRecord, parse
 
@@ -162,6 +163,38 @@ def test_thresholds_look_at_both_tails():
     hits, runs, others, other_runs = above.count(first, second)
     assert hits / runs > 0.1
     assert others / other_runs < 0.01
+
+
+def test_two_rare_events_are_counted_together_where_that_shows_more():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(1.0, 1.0, 20_000), rng.normal(0.0, 1.0, 20_000)
+    for normal in (True, False):
+        threshold = choose_threshold(first, second, 20_000, 0.0, normal=normal)
+        assert threshold.mixed
+        assert threshold.below < 0.5 < threshold.above
+        hits, runs, others, other_runs = threshold.count(first, second)
+        assert (runs, other_runs) == (40_000, 40_000)
+        assert hits == (first > threshold.above).sum() + (second <= threshold.below).sum()
+        assert others == (second > threshold.above).sum() + (first <= threshold.below).sum()
+        both = counts_bound(hits, runs, others, other_runs, 0.0, mixed=True)
+        alone = counts_bound((first > threshold.above).sum(), 20_000, (second > threshold.above).sum(), 20_000, 0.0)
+        assert both > alone
+
+
+@pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.8), (1.0, 0.86), (4.0, 0.9), (8.0, 0.9)])
+def test_counts_of_a_million_normal_draws_come_near_their_ceiling(epsilon, share):
+    """Seeded. Over 60 seeds the share was below .9 in 5, 2, 0 and 0 % of the audits, and at least .83."""
+    move = gaussian_signal(epsilon, 1e-5)
+
+    def draw(dataset, n, part):
+        rng = np.random.default_rng([7, dataset, *part.encode()])
+        return rng.normal(move * (1 - dataset), 1.0, (n, 1))
+
+    plan = Plan(statistic=Statistic(np.zeros(1), np.ones(1)), cheap=True)
+    counts, _, gaussian = audit_cell(draw, 1_000_000, epsilon, 1e-5, gaussian=True, plan=plan)
+    assert share * counts.ceiling <= counts.epsilon <= epsilon
+    assert counts.ceiling > counts_ceiling(epsilon, 1e-5, 500_000)
+    assert gaussian.epsilon > (0.92 if epsilon < 1 else 0.95) * epsilon
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

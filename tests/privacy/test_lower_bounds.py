@@ -44,6 +44,21 @@ def test_counts_show_what_they_show():
     )
 
 
+@pytest.mark.parametrize("shares", [(0.0, 0.2), (0.02, 0.5), (0.9, 1.0), (0.3, 0.3)])
+@pytest.mark.parametrize("runs", [6, 20])
+def test_limits_hold_for_runs_of_unequal_probabilities(shares, runs):
+    """By the exact distribution of the sum of two binomials."""
+    one, other = (scipy.stats.binom.pmf(np.arange(runs + 1), runs, share) for share in shares)
+    chances, mean = np.convolve(one, other), sum(shares) / 2.0
+    for miss in (0.2, 0.025, 1e-4):
+        low, high = limits(np.arange(2 * runs + 1), 2 * runs, miss, mixed=True)
+        assert chances[low > mean].sum() <= miss * (1 + 1e-9)
+        assert chances[high < mean].sum() <= miss * (1 + 1e-9)
+    # They are the usual ones but for the first and the last count.
+    plain, usual = (limits(np.arange(2, 2 * runs - 1), 2 * runs, 0.025, mixed) for mixed in (True, False))
+    np.testing.assert_array_equal(plain, usual)
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 8.0])
 def test_gaussian_bounds_are_near_the_truth_and_rarely_above(epsilon):
     """100 audits of exact normal numbers: each bound is too high in 5 % of them at most, in 20 % with 1e-7."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.guarantees import proved_fields
 from privsvm.files import write_json
 from privsvm.metrics import METRICS
 from privsvm.records import sealed
+from privsvm.tracking.mlflow_log import log_results
 
 EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0]
 N_SPLITS, REPEATS = 2, 3
@@ -83,6 +85,27 @@ def result_content(
         "n_classes": 3,
         "attacks": [],
     }
+
+
+@pytest.fixture(scope="session")
+def made_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without runs, made once: that takes longer than most of the tests."""
+    path = tmp_path_factory.mktemp("made") / "mlflow.db"
+    log_results([], f"sqlite:///{path}", "abc")
+    return path
+
+
+@pytest.fixture
+def new_uri(tmp_path: Path) -> str:
+    """A database that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+
+@pytest.fixture
+def uri(new_uri: str, tmp_path: Path, made_database: Path) -> str:
+    """A database without runs."""
+    shutil.copy(made_database, tmp_path / "mlflow.db")
+    return new_uri
 
 
 @pytest.fixture

@@ -36,27 +36,6 @@ from privsvm.tracking.store import open_client
 from privsvm.tracking.views import VIEW_KEY, view_links
 
 
-@pytest.fixture(scope="session")
-def made_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database without runs, made once: that takes longer than most of the tests."""
-    path = tmp_path_factory.mktemp("made") / "mlflow.db"
-    log_results([], f"sqlite:///{path}", "abc")
-    return path
-
-
-@pytest.fixture
-def new_uri(tmp_path: Path) -> str:
-    """A database that does not exist yet."""
-    return f"sqlite:///{tmp_path / 'mlflow.db'}"
-
-
-@pytest.fixture
-def uri(new_uri: str, tmp_path: Path, made_database: Path) -> str:
-    """A database without runs."""
-    shutil.copy(made_database, tmp_path / "mlflow.db")
-    return new_uri
-
-
 def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
     client = open_client(uri)
     found = client.get_experiment_by_name(experiment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run,
 from mlflow.tracking import MlflowClient
 
 from privsvm.files import write_text
+from privsvm.records import read_audits
+from privsvm.tracking.audits import AUDITS, audit_runs
 from privsvm.tracking.runs import CurveRun, MetricPoint, ResultFiles, collect_runs
 from privsvm.tracking.store import (
     file_folder,
@@ -31,8 +34,13 @@ _LONGEST_DIGEST = 36
 _FILES = "mlflow-artifacts:/"
 
 
-def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: str) -> list[str]:
-    """Log result files to MLflow, each as one run, and mark these runs as the current ones.
+def log_results(
+    results: Sequence[ResultFiles],
+    tracking_uri: str,
+    git_commit: str,
+    audits: Sequence[str | os.PathLike[str]] = (),
+) -> list[str]:
+    """Log result files and records of audits to MLflow, each as one run, and mark these runs as the current ones.
 
     The record key identifies a run, so a second call adds nothing. Unfinished runs of a killed call are removed. Runs
     with other parameter values stay for comparison, tagged ``current=no``. Pass all results of a dataset in one call:
@@ -46,6 +54,8 @@ def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: s
         ``sqlite:///path`` (made if missing), another SQLAlchemy URI, or the address of an MLflow server.
     git_commit : str
         The version of the program, logged as a tag of the runs that this call adds.
+    audits : sequence of path-like, default=()
+        Records of audits; their runs are beside those of the results, see `privsvm.tracking.audits`.
 
     Returns
     -------
@@ -59,6 +69,9 @@ def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: s
     """
     curves = collect_runs(results)
     by_experiment: dict[str, list[CurveRun]] = defaultdict(list)
+    records = read_audits(audits)
+    for name in dict.fromkeys(curve.experiment for curve in curves):
+        curves += audit_runs(records, name)
     for curve in curves:
         by_experiment[curve.experiment_name].append(curve)
 
@@ -71,7 +84,7 @@ def log_results(results: Sequence[ResultFiles], tracking_uri: str, git_commit: s
 
     with only_one_process(tracking_uri):
         without_standstill(tracking_uri, log)
-    return [curve.key for curve in curves]
+    return [curve.key for curve in curves[: len(results)]]
 
 
 def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
@@ -86,7 +99,7 @@ def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
         experiment_id, known = experiment.experiment_id, experiment.tags
         if experiment.lifecycle_stage != "active":
             client.restore_experiment(experiment_id)
-    for tag, value in experiment_tags().items():
+    for tag, value in experiment_tags(audits=name.endswith(f"/{AUDITS}")).items():
         if known.get(tag) != value:
             client.set_experiment_tag(experiment_id, tag, value)
     return str(experiment_id)
@@ -162,13 +175,14 @@ def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_comm
     parameters = [Param(name, value) for name, value in sorted(curve.parameters.items())]
     for start in range(0, len(parameters), _PARAMETERS_IN_A_BATCH):
         client.log_batch(run_id, params=parameters[start : start + _PARAMETERS_IN_A_BATCH])
-    dataset = Dataset(
-        name=curve.dataset,
-        digest=curve.dataset_digest[:_LONGEST_DIGEST],
-        source_type="local",
-        source=f"data/prepared/{curve.dataset}.npz",
-    )
-    client.log_inputs(run_id, datasets=[DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
+    if curve.dataset_digest:
+        dataset = Dataset(
+            name=curve.dataset,
+            digest=curve.dataset_digest[:_LONGEST_DIGEST],
+            source_type="local",
+            source=f"data/prepared/{curve.dataset}.npz",
+        )
+        client.log_inputs(run_id, datasets=[DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
     _log_metrics(client, run_id, run.info.start_time, [*curve.metrics, *curve.timings])
     kept_here = run.info.artifact_uri.startswith(_FILES)
     for name, text in curve.files.items():

@@ -76,7 +76,7 @@ class CurveRun:
     key : str
         SHA-256 of the content; two runs with the same key are the same curve.
     dataset_digest : str
-        SHA-256 of the prepared data.
+        SHA-256 of the prepared data; "" where there are none.
     name : str
         The method, how it was set, and what its epsilon is worth: two settings have two names.
     parameters, tags : dict of str to str

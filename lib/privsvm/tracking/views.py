@@ -19,7 +19,7 @@ __all__ = ["VIEW_KEY", "experiment_tags", "view_links", "view_state"]
 VIEW_KEY = "privsvm-accuracy-epsilon"
 
 _VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
-_VIEW_NAME = "Accuracy against epsilon"
+_VIEW_NAME, _AUDIT_NAME = "Accuracy against epsilon", "Claimed against audited epsilon"
 _VIEW_TIME = 1767225600000  # the view has no history: 2026-01-01 in milliseconds
 
 _FIRST_SECTION, _OTHER_SECTION = "privsvm-section-accuracy", "privsvm-section-others"
@@ -43,8 +43,17 @@ Runs of earlier values are kept with `current = no`; to compare with them, clear
 To keep changes to the charts, save them as a view under another name: the pipeline overwrites this view."""
 
 
-def _chart(name: str, title: str, section: str) -> dict[str, Any]:
-    """One metric against the logarithm of epsilon."""
+_AUDIT_NOTE = """\
+One run is the audit of one method: a step is a cell, with what is stated (`epsilon`) and what releases of two \
+neighbouring datasets show of it at least (`audited_epsilon`, with the parameter `confidence`).
+
+A bound above a *proved* epsilon would mean that the code is wrong, and ends the run that finds it; one above a \
+*claimed* epsilon is the finding (`refuted` is 1). `audited_ceiling` is what so many draws can show. The files \
+of a run hold its record, a card in words and the chart of all methods, `claimed_against_audited.svg`."""
+
+
+def _chart(name: str, title: str, section: str, against: str = "log10_epsilon") -> dict[str, Any]:
+    """One metric against the logarithm of epsilon, or against another metric."""
     return {
         "uuid": f"privsvm-chart-{name}",
         "type": "LINE",
@@ -60,7 +69,7 @@ def _chart(name: str, title: str, section: str) -> dict[str, Any]:
         "scaleType": "linear",
         "range": {},
         "xAxisKey": "metric",
-        "selectedXAxisMetricKey": "log10_epsilon",
+        "selectedXAxisMetricKey": against,
         "yAxisKey": "metric",
         "yAxisExpressions": [],
         "ignoreOutliers": False,
@@ -83,8 +92,21 @@ def _section(identity: str, name: str, columns: int, height: int) -> dict[str, A
     }
 
 
-def view_state() -> dict[str, Any]:
+def _audit_charts() -> list[dict[str, Any]]:
+    """Charts of audits: audited against stated epsilon; the stated one against itself is the diagonal."""
+    first = _chart("audited_epsilon", "Audited against stated epsilon, and the diagonal", _FIRST_SECTION, "epsilon")
+    first["selectedMetricKeys"] = ["audited_epsilon", "epsilon"]
+    titles = {"audited_ceiling": "What so many draws can show", "refuted": "Refuted (1)", "draws": "Draws"}
+    return [first, *(_chart(name, title, _OTHER_SECTION) for name, title in titles.items())]
+
+
+def view_state(audits: bool = False) -> dict[str, Any]:
     """Lay out the charts: the first metric large, below it the seconds of a fit and the other metrics.
+
+    Parameters
+    ----------
+    audits : bool, default=False
+        Whether the runs are audits: stated and audited epsilons take the place of metrics.
 
     Returns
     -------
@@ -95,6 +117,8 @@ def view_state() -> dict[str, Any]:
     charts = [_chart(first.name, f"{first.title} against log10 epsilon", _FIRST_SECTION)]
     charts.append(_chart("fit_seconds", "Seconds to fit", _OTHER_SECTION))
     charts += [_chart(metric.name, f"{metric.title} against log10 epsilon", _OTHER_SECTION) for metric in others]
+    if audits:
+        charts = _audit_charts()
     return {
         "searchFilter": "tags.current = 'yes'",
         "orderByKey": "attributes.start_time",
@@ -109,7 +133,9 @@ def view_state() -> dict[str, Any]:
         "runsHiddenMode": "SHOWALL",
         "compareRunCharts": charts,
         "compareRunSections": [
-            _section(_FIRST_SECTION, f"{first.title} against epsilon", columns=1, height=370),
+            _section(
+                _FIRST_SECTION, _AUDIT_NAME if audits else f"{first.title} against epsilon", columns=1, height=370
+            ),
             _section(_OTHER_SECTION, "Other measures", columns=3, height=360),
         ],
         "viewMaximized": False,
@@ -124,17 +150,22 @@ def view_state() -> dict[str, Any]:
     }
 
 
-def experiment_tags() -> dict[str, str]:
+def experiment_tags(audits: bool = False) -> dict[str, str]:
     """Tags of an MLflow experiment: its saved view, its kind and the note on how to read it.
+
+    Parameters
+    ----------
+    audits : bool, default=False
+        See `view_state`.
 
     Returns
     -------
     dict of str to str
         The tags as they should be.
     """
-    compressed = base64.b64encode(zlib.compress(canonical_json(view_state()).encode())).decode("ascii")
+    compressed = base64.b64encode(zlib.compress(canonical_json(view_state(audits)).encode())).decode("ascii")
     view = {
-        "name": _VIEW_NAME,
+        "name": _AUDIT_NAME if audits else _VIEW_NAME,
         "createdAt": _VIEW_TIME,
         "updatedAt": _VIEW_TIME,
         "state": f"deflate;{compressed}",
@@ -142,7 +173,7 @@ def experiment_tags() -> dict[str, str]:
     return {
         _VIEW_TAG: canonical_json(view),
         "mlflow.experimentKind": "custom_model_development",
-        "mlflow.note.content": _NOTE,
+        "mlflow.note.content": _AUDIT_NOTE if audits else _NOTE,
     }
 
 

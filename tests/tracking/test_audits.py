@@ -1,0 +1,140 @@
+"""What audits found is in MLflow: claimed against audited epsilon, confidence and status, a run for each method."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.entities import ViewType
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import write_json
+from privsvm.privacy import lower_bounds
+from privsvm.records import AuditBound, AuditCell, AuditRecord, parse, read_audits, write
+from privsvm.tracking.audits import AUDITS, CONFIDENCE, audit_runs, chart
+from privsvm.tracking.mlflow_log import log_results
+from privsvm.tracking.store import open_client
+from privsvm.tracking.views import view_links, view_state
+
+EXPERIMENT = f"demo/{AUDITS}"
+
+
+def cell(epsilon: float, found: float, status: str = "proved", refuted: bool = False) -> AuditCell:
+    counts = AuditBound(kind="counts", epsilon=found / 2, sure=found / 4, estimate=found, ceiling=0.9 * epsilon)
+    best = AuditBound(kind="gaussian", epsilon=found, sure=found / 2, estimate=found, ceiling=0.95 * epsilon)
+    return AuditCell(
+        relation="replace_one", epsilon=epsilon, delta=1e-5, status=status,
+        epsilon_proved=epsilon if status == "proved" else math.inf, event="gaussian", pair="two datasets", draws=2000,
+        bounds=(counts, best), refuted=refuted,
+    )  # fmt: skip
+
+
+RECORDS = [
+    AuditRecord(method="dpwss", implementation="dpwss", parameters={"allow_unsound": True},
+                cells=(cell(1.0, 6.0, "claimed", refuted=True),)),
+    AuditRecord(method="pmsvm_wp", implementation="pmsvm_wp", parameters={}, cells=(cell(1.0, 0.9), cell(4.0, 3.8))),
+]  # fmt: skip
+
+
+@pytest.fixture
+def audits(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / "data" / "audits" / f"{record.method}.json" for record in RECORDS]
+    for path, record in zip(paths, RECORDS, strict=True):
+        write(path, record)
+    return paths
+
+
+def runs_of(uri: str) -> dict[str, Any]:
+    client = open_client(uri)
+    found = client.get_experiment_by_name(EXPERIMENT)
+    runs = client.search_runs([found.experiment_id], run_view_type=ViewType.ACTIVE_ONLY)
+    return {f"{run.data.params['method']} {run.data.tags['current']}": run for run in runs}
+
+
+def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
+    uri: str, tmp_path: Path, wine_results: Any, audits: list[Path]
+) -> None:
+    keys = log_results(wine_results, uri, "abc", audits)
+    assert len(keys) == len(wine_results)
+    assert log_results(wine_results, uri, "abc", audits) == keys
+    runs = runs_of(uri)
+    assert set(runs) == {"dpwss yes", "pmsvm_wp yes"}
+    proved, claimed = runs["pmsvm_wp yes"], runs["dpwss yes"]
+    assert (proved.data.params["status"], claimed.data.params["status"]) == ("proved", "claimed")
+    assert (proved.data.tags["refuted"], claimed.data.tags["refuted"]) == ("no", "yes")
+    assert proved.data.params["confidence"] == "0.95"
+    assert proved.data.params["neighbours"] == "replace_one"
+    assert "CLAIMED" in claimed.info.run_name
+    client = open_client(uri)
+    expected = {
+        "epsilon": [1.0, 4.0], "epsilon_proved": [1.0, 4.0], "audited_epsilon": [0.9, 3.8], "confidence": [0.95, 0.95],
+        "audited_counts": [0.45, 1.9], "audited_ceiling": [0.95, 3.8], "refuted": [0.0, 0.0], "draws": [2000.0, 2000.0],
+    }  # fmt: skip
+    for name, values in expected.items():
+        points = sorted((point.step, point.value) for point in client.get_metric_history(proved.info.run_id, name))
+        assert [value for _, value in points] == pytest.approx(values), name
+    assert claimed.data.metrics["audited_epsilon"] == 6.0
+    assert claimed.data.metrics["refuted"] == 1.0
+    # Nothing is proved there.
+    assert "epsilon_proved" not in claimed.data.metrics
+    files = {
+        path.name: path.read_text() for path in tmp_path.glob(f"mlartifacts/{EXPERIMENT}/{proved.info.run_id}/*/*")
+    }
+    assert set(files) == {"audit.json", "card.md", "claimed_against_audited.svg"}
+    assert parse(AuditRecord, files["audit.json"], "stored") == RECORDS[1]
+    assert "| replace_one | 4 | proved | 3.8 | gaussian | 3.8 | 2000 | no |" in files["card.md"]
+    assert files["claimed_against_audited.svg"] == chart(read_audits(audits))
+
+
+def test_another_audit_takes_the_place_of_the_first(uri: str, wine_results: Any, audits: list[Path]) -> None:
+    log_results(wine_results, uri, "abc", audits)
+    write(audits[1], dataclasses.replace(RECORDS[1], cells=(cell(1.0, 0.7),)))
+    log_results(wine_results, uri, "abc", audits)
+    runs = runs_of(uri)
+    # The chart of all methods is another one, and so is every run that holds it.
+    assert set(runs) == {"dpwss yes", "dpwss no", "pmsvm_wp yes", "pmsvm_wp no"}
+    assert runs["pmsvm_wp yes"].data.metrics["audited_epsilon"] == 0.7
+
+
+def test_the_page_opens_on_audited_against_stated_epsilon(uri: str, wine_results: Any, audits: list[Path]) -> None:
+    log_results(wine_results, uri, "abc", audits)
+    assert set(view_links(uri, "http://127.0.0.1:5000")) == {"demo/wine", EXPERIMENT}
+    first = view_state(audits=True)["compareRunCharts"][0]
+    assert first["selectedXAxisMetricKey"] == "epsilon"
+    assert first["selectedMetricKeys"] == ["audited_epsilon", "epsilon"]
+    named = {name for one in view_state(audits=True)["compareRunCharts"] for name in one["selectedMetricKeys"]}
+    logged = {point.name for run in audit_runs(RECORDS, "demo") for point in run.metrics}
+    assert named <= logged
+
+
+def test_the_confidence_is_that_of_the_bounds() -> None:
+    assert CONFIDENCE == lower_bounds.CONFIDENCE
+
+
+def test_the_chart_holds_every_cell_on_its_side_of_the_diagonal() -> None:
+    root = ET.fromstring(chart(RECORDS))
+    space = "{http://www.w3.org/2000/svg}"
+    circles = {circle.find(f"{space}title").text: circle for circle in root.iter(f"{space}circle")}  # type: ignore[union-attr]
+    assert len(circles) == 3
+    for title, circle in circles.items():
+        # Both axes are alike, so that a mark on the diagonal is as far from the left as from the bottom.
+        right, up = float(circle.get("cx") or 0) - 60, 480 - float(circle.get("cy") or 0)
+        assert (up > right) == (title or "").endswith("refuted")
+        assert (circle.get("fill") == "white") == ("claimed" in (title or ""))
+    # Nothing and certainty are drawn too.
+    assert ET.fromstring(chart([])) is not None
+    certain = dataclasses.replace(cell(1.0, 0.0), bounds=(AuditBound(
+        kind="counts", epsilon=math.inf, sure=math.inf, estimate=math.inf, ceiling=0.0),))  # fmt: skip
+    assert "nan" not in chart([dataclasses.replace(RECORDS[0], cells=(certain,))])
+
+
+def test_a_malformed_record_is_named_before_anything_is_logged(new_uri: str, tmp_path: Path, wine_results: Any) -> None:
+    path = tmp_path / "broken.json"
+    write_json(path, {"method": 1})
+    with pytest.raises(PrivSVMError, match=r"broken\.json"):
+        log_results(wine_results, new_uri, "abc", [path])
+    assert not (tmp_path / "mlflow.db").exists()
