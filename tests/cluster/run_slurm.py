@@ -1,13 +1,16 @@
 """Run the benchmark through a real Slurm and take that apart while it runs: `make test-slurm`.
 
 The local run and the runs through Slurm are in two working copies of this repository as it is now, in a scratch folder
-that is removed at the end. Every check prints one line; the first that fails ends the script with exit code 1.
+that is removed at the end. Every check prints one line; the first that fails ends the script with exit code 1. The
+commands are those of docs/cluster.md, and `--default` writes its measured times.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cluster import figures
 from tests.cluster import slurm_daemons as daemons
 from tests.cluster.slurm_daemons import Slurm, answer, wait_for
 from tests.workflow.conftest import REPOSITORY, Workspace, copy_repository
@@ -36,14 +40,36 @@ SMALL = {
     },
 }
 
+# As many jobs at a time here as the two nodes have processors.
+HERE = ("snakemake", "--cores", "4")
+
 # Small jobs through Slurm may take this many times as long as here.
 MOST_TIMES = 4
 
-SLURM = ("snakemake", "--workflow-profile", "slurm")
+_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
-ACCOUNT = (
-    "--default-resources", "runtime=2*attempt", "mem_mb=1000*attempt", "slurm_account=bench", "slurm_partition=main"
-)  # fmt: skip
+
+def page_block(word: str) -> str:
+    """The one block of commands of docs/cluster.md that holds a word."""
+    (block,) = [text for text in _BLOCK.findall(figures.PAGE.read_text(encoding="utf-8")) if word in text]
+    return str(block)
+
+
+def page_command(word: str) -> list[str]:
+    """The words of the one command of such a block."""
+    return shlex.split(page_block(word).replace("\\\n", " "))
+
+
+# The default benchmark's, again and again, and how often.
+SMALL_JOBS = ("--forcerun", "evaluate", "--until", "evaluate")
+ROUNDS = 3
+
+SUBMITTED = "has been submitted with SLURM jobid"
+
+# What docs/cluster.md shows: a run, and what more a site may want.
+SLURM = page_command("snakemake --workflow-profile slurm\n")
+ACCOUNT = page_command("slurm_account=bench")[len(SLURM) :]
+SINGLY = page_command("--group-components")[len(SLURM) :]
 
 
 def say(text: str) -> None:
@@ -116,8 +142,9 @@ def benchmark(scratch: Path, default: bool) -> Iterator[tuple[Workspace, Workspa
     """Two working copies, for the runs here and through Slurm."""
     local, remote = (Workspace(scratch / name / "privsvm") for name in ("here", "slurm"))
     for workspace in (local, remote):
-        workspace.folder.mkdir(parents=True)
-        copy_repository(workspace, {} if default else SMALL)
+        if not workspace.folder.exists():
+            workspace.folder.mkdir(parents=True)
+            copy_repository(workspace, {} if default else SMALL)
     yield local, remote
 
 
@@ -128,31 +155,68 @@ def same_bits(local: Workspace, remote: Workspace, what: str) -> None:
     check(here and not different, f"{what}: {len(here)} files are the same, bit for bit{different[:3] or ''}")
 
 
+def plainly(workspace: Workspace, *command: str) -> None:
+    """Run a command as a user does. `Workspace.call` forks it from a process that may use BLAS with more threads."""
+    process = workspace.start(*command)
+    output, _ = process.communicate()
+    if process.returncode:
+        sys.exit(f"error: {' '.join(command)} ended with {process.returncode}:\n{output[-4000:]}")
+
+
+def counts(text: str) -> dict[str, int]:
+    """How many jobs and Slurm jobs a run had, by what Snakemake printed."""
+    return {"jobs": len(set(re.findall(r"\n *jobid: (\d+)\n", text))), "slurm_jobs": text.count(SUBMITTED)}
+
+
 def times(local: Workspace, remote: Workspace, default: bool) -> None:
     """Run here, then through Slurm."""
     if not default:
         # Compilation takes longer than all jobs of the small benchmark.
         local.take_compiled(Workspace(REPOSITORY))
-        local.call("snakemake", "--cores", "2", "--", "compile")
+        plainly(local, *HERE, "--", "compile")
         remote.take_compiled(local)
     begin = time.monotonic()
-    local.call("snakemake", "--cores", "2")
+    plainly(local, *HERE)
     here = time.monotonic() - begin
-    say(f"here, on 2 cores: {here:.0f} s")
+    say(f"here: {here:.0f} s")
     before = compiled(remote)
     begin = time.monotonic()
     run = Run(remote)
-    code = run.end()
+    code = run.end(7200)
     there = time.monotonic() - begin
     check(code == 0, f"a run through Slurm ends with 0{'' if code == 0 else run.text()[-4000:]}")
-    jobs = run.text().count("has been submitted with SLURM jobid")
-    say(f"through Slurm, {jobs} Slurm jobs: {there:.0f} s, {there / here:.1f} times as long as here")
+    say(f"through Slurm, {run.text().count(SUBMITTED)} Slurm jobs: {there:.0f} s, {there / here:.1f} times as long")
     same_bits(local, remote, "through Slurm")
     check("Nothing to be done" in remote.call(*SLURM, "--dry-run"), "then there is nothing to do, through Slurm")
-    check("Nothing to be done" in remote.call("snakemake", "-n", "--cores", "2"), "and here")
-    check(there <= MOST_TIMES * here, f"that is at most {MOST_TIMES} times as long")
-    if not default:
+    check("Nothing to be done" in remote.call(*HERE, "-n"), "and here")
+    if default:
+        small_jobs(local, remote, {**counts(run.text()), "here": [here], "there": [there]})
+    else:
         check(compiled(remote) == before, "jobs on nodes use what was compiled before")
+    check(there <= MOST_TIMES * here, f"that is at most {MOST_TIMES} times as long")
+
+
+def small_jobs(local: Workspace, remote: Workspace, whole: dict | None = None) -> None:
+    """Time the small jobs of the default benchmark here and through Slurm in turns, and write docs/cluster.md."""
+    sides: dict[str, list[float]] = {"here": [], "there": []}
+    load = []
+    for _ in range(ROUNDS):
+        begin = time.monotonic()
+        plainly(local, *HERE, *SMALL_JOBS)
+        sides["here"].append(time.monotonic() - begin)
+        load.append(os.getloadavg()[0])
+        begin = time.monotonic()
+        run = Run(remote, *SMALL_JOBS)
+        code = run.end(3600)
+        check(code == 0, f"small jobs through Slurm end with 0{'' if code == 0 else run.text()[-4000:]}")
+        sides["there"].append(time.monotonic() - begin)
+        load.append(os.getloadavg()[0])
+        say(f"small jobs: {sides['here'][-1]:.0f} s here, {sides['there'][-1]:.0f} s through Slurm")
+    same_bits(local, remote, "small jobs again")
+    measured = {"processors": os.cpu_count(), "load": sum(load) / len(load), "small": {**counts(run.text()), **sides}}
+    figures.write({**measured, **({"all": whole} if whole else {})})
+    ratio = sum(sides["there"]) / sum(sides["here"])
+    check(ratio <= MOST_TIMES, f"small jobs take {ratio:.1f} times as long through Slurm, at most {MOST_TIMES}")
 
 
 def disturbed(slurm: Slurm, local: Workspace, remote: Workspace, what: str, *arguments: str) -> None:
@@ -213,10 +277,11 @@ def main() -> None:
     """Run all checks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--default", action="store_true", help="the default benchmark, for its time")
+    parser.add_argument("--small-jobs", action="store_true", help="time these anew in the folder of --scratch")
     parser.add_argument("--accounts", choices=("without", "with", "both"), default="both", help="slurmdbd")
     events = [*EVENTS, "a lost controller"]
     parser.add_argument("--events", nargs="*", choices=events, default=events, help="all without it")
-    parser.add_argument("--scratch", type=Path, help="a new folder that is kept")
+    parser.add_argument("--scratch", type=Path, help="a folder that is kept, with what an earlier call left there")
     options = parser.parse_args()
     accounts = {"without": [False], "with": [True], "both": [False, True]}[options.accounts]
     daemons.refuse_without(accounts=True in accounts)
@@ -228,11 +293,19 @@ def main() -> None:
             for kept in accounts:
                 say(f"Slurm {'with' if kept else 'without'} accounts")
                 with Slurm(scratch, kept) as slurm:
-                    if kept is accounts[0]:
+                    if options.small_jobs:
+                        small_jobs(local, remote)
+                    elif kept is accounts[0]:
                         times(local, remote, options.default)
                     for what in EVENTS if kept is accounts[0] else ["30 s without controller"]:
                         if what in options.events:
-                            disturbed(slurm, local, remote, what, *(ACCOUNT if kept else ()))
+                            disturbed(
+                                slurm,
+                                local,
+                                remote,
+                                what,
+                                *(ACCOUNT if kept else SINGLY if what == "a cancelled job" else ()),
+                            )
                     if "a lost controller" in options.events:
                         slurm.mend()
                         lost_controller(slurm, local, remote)

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import json
 import os
 import re
 import sys
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from tests.cluster import figures
 
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline import slurm
@@ -227,3 +229,13 @@ def test_a_file_system_without_locks_is_left_to_snakemake(tmp_path, monkeypatch)
     (tmp_path / "locks/0.input.lock").touch()
     assert clear_stale_locks(tmp_path) is None
     assert list((tmp_path / "locks").iterdir())
+
+
+def test_the_page_says_what_was_measured():
+    measured = json.loads(figures.MEASURED.read_text())
+    page = figures.PAGE.read_text()
+    assert figures.with_figures(page, measured) == page
+    assert figures.with_figures(page, {**measured, "load": measured["load"] + 1}) != page
+    # The limit of `make test-slurm`.
+    here, there = (sum(measured["small"][side]) for side in ("here", "there"))
+    assert there <= 4 * here
