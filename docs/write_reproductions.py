@@ -19,7 +19,7 @@ PAPERS = ("dpwss", "pmsvm", "ppsvm", "dpsvmdvp", "ci_svm")
 COLUMNS = ("agrees", "unlikely", "refuted", "cannot discriminate", "no data", "not judged yet")
 _JUDGED = (*COLUMNS[:3], COLUMNS[3])
 # Rules named where there are many.
-_MOST = 8
+_MOST = 5
 
 
 def judged_papers() -> list[PrintedPaper]:
@@ -69,7 +69,9 @@ def section(own: PrintedPaper) -> list[str]:
         numbers = _tally(own, verdicts)
         if numbers:
             lines.append(f"- **{title}, numbers:** {'; '.join(numbers)}.")
-        said = [f"{claim.text} ({claim.ours})" if claim.ours else claim.text
+        # What holds stands with its numbers on the paper's page.
+        told = "refuted" in verdicts
+        said = [f"{claim.text} ({claim.ours})" if claim.ours and told else claim.text
                 for claim in own.claims if claim.verdict in verdicts]  # fmt: skip
         if said:
             lines.append(f"- **{title}, statements:** {'; '.join(said)}.")
@@ -78,9 +80,7 @@ def section(own: PrintedPaper) -> list[str]:
     ]
     if sides:
         lines.append(f"- **To one side of ours beyond chance:** {'; '.join(sides)}.")
-    for item in own.comparisons:
-        rows = "; ".join(f"{line[0]}: {', '.join(line[1:])}" for line in item.lines)
-        lines.append(f"- **{item.title}** ({', '.join(item.columns[1:])}): {rows}.")
+    lines += [f"- **{item.title}:** {len(item.lines)} lines on the paper's page." for item in own.comparisons]
     open_cells = _tally(own, ("cannot discriminate",))
     if open_cells:
         lines.append(f"- **Cannot discriminate:** {'; '.join(open_cells)}.")
