@@ -21,11 +21,14 @@ from tests.once import made_once
 
 # The eight are copies of a process that has imported Numba and made it ready, which takes each of them two seconds.
 _PROCESSES = """
-import json, os, sys, traceback
+import gc, json, os, sys, traceback
 import filelock, numba, scipy.optimize, scipy.sparse
 from numba.core import caching
 from numba.core.dispatcher import Dispatcher
 numba.njit(lambda number: number + 1)(1)
+# As stages/compile.py does: most of what a compiler makes lives on. And copies share what they do not look through.
+gc.set_threshold(100_000, 50, 1000)
+gc.freeze()
 written = []
 save = caching.IndexDataCacheFile._save_data
 def note(self, name, data):

@@ -1,6 +1,7 @@
 """Sums over rows by dask's workers: the bits of one process, and of any worker that is lost on the way."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +9,9 @@ import pytest
 from privsvm import DPLeastSquaresClassifier, PMSVMGPClassifier, open_rows
 from privsvm.numerics.row_blocks import RowsByBlock
 
+# Workers are copies of a process that has imported dask: each would take two seconds for that.
+if "distributed" not in sys.modules:
+    os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'privsvm[dask]'")
 
 N = 6000

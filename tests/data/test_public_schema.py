@@ -106,6 +106,7 @@ def without(key):
         (DECLARED | {"columns": {"a": {}}}, "no public range is declared"),
         (DECLARED | {"columns": {"a": {"categories": ["x"], "boolean": True}}}, "exclude each other"),
         (DECLARED | {"columns": {"a": {"categories": ["x"], "fill": "y"}}}, "none of the categories"),
+        (DECLARED | {"columns": {"a": {"categories": ["007", "x", "7"]}}}, "007 and 7 are read as the same"),
         (DECLARED | {"columns": {"a": {"bounds": [0, 1], "fil": 2}}}, "did you mean 'fill'?"),
         (without("classes"), "the key 'classes' is missing"),
     ],

@@ -41,6 +41,16 @@ def test_every_damage_is_noticed(cache, tmp_path, name):
     assert sorted(os.listdir(tmp_path)) == ["base.1.nbc", "base.nbi"]
 
 
+@pytest.mark.parametrize("name", ["base.nbi", "base.1.nbc"])
+def test_a_link_to_itself_is_replaced(cache, tmp_path, name):
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to(name)
+    assert cache.load("key") is None
+    cache.save("key", ("machine code", 3))
+    assert cache.load("key") == ("machine code", 3)
+    assert not (tmp_path / name).is_symlink()
+
+
 def test_a_function_is_compiled_again(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     values = np.arange(3.0)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,12 @@ class Workspace:
         }  # fmt: skip
 
     def start(self, *command: str, **environment: str) -> subprocess.Popen:
+        """Start a command plainly, as a user would, and all that it starts."""
+        return self._start(command, self.environment(**environment))
+
+    def _start(self, command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen:
         return subprocess.Popen(
-            command, cwd=self.folder, env=self.environment(**environment), text=True,
+            command, cwd=self.folder, env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
 
@@ -89,7 +94,9 @@ class Workspace:
         if programs.can_run(command):
             self.code, output = programs.call(command, self.folder, self.environment(**environment))
         else:
-            process = self.start(*command, **environment)
+            known = self.environment(**environment)
+            # What a Makefile calls is forked too; shell scripts of tests start plainly.
+            process = self._start(command, programs.with_programs(known) if command[0] == "make" else known)
             try:
                 output, _ = process.communicate()
             except BaseException:

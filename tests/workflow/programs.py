@@ -55,9 +55,13 @@ SOCKET, SHIM = "PRIVSVM_TEST_PROGRAMS", "PRIVSVM_TEST_PYTHON"
 SCRIPT = """#!/bin/sh
 # Python: in a copy of the tests' server where that knows the program.
 case "$1 $2" in
-    "-m snakemake" | "-m dvc" | "stages/dvc_stage.py "* | "-P "*/pipeline/start.py) exec {python} -IS {own} "$@" ;;
+    "-m snakemake" | "-m dvc" | stages/*.py" "* | "-P "*/pipeline/start.py) exec {python} -IS {own} python "$@" ;;
 esac
 exec {python} "$@"
+"""
+# Snakemake and DVC by their own names, as the Makefile calls them.
+PROGRAM = """#!/bin/sh
+exec {python} -IS {own} {name} "$@"
 """
 
 
@@ -246,8 +250,11 @@ def join(address: Path) -> socket.socket | None:
 def start(address: Path, shim: Path) -> subprocess.Popen:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "DVC_STAGE")}
     shim.parent.mkdir(exist_ok=True)
-    shim.write_text(SCRIPT.format(python=shlex.quote(sys.executable), own=shlex.quote(__file__)))
-    shim.chmod(0o755)
+    for name in ("python", *MAIN):
+        script = shim.with_name(name)
+        text = SCRIPT if name == "python" else PROGRAM
+        script.write_text(text.format(python=shlex.quote(sys.executable), own=shlex.quote(__file__), name=name))
+        script.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listener:
         address.unlink(missing_ok=True)
         listener.bind(str(address))
@@ -272,24 +279,25 @@ def server() -> tuple[subprocess.Popen | socket.socket, str, str]:
     return tie, str(address), str(shim)
 
 
+def with_programs(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which programs find the server, and on their path the scripts that call it."""
+    _, address, shim = server()
+    path = f"{Path(shim).parent}{os.pathsep}{environment['PATH']}"
+    return {**environment, SOCKET: address, SHIM: shim, "PATH": path}
+
+
 def run(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], stderr: int = subprocess.STDOUT
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; `stderr` is a pipe, or the same as the output."""
-    _, address, shim = server()
-    known = {
-        **environment,
-        SOCKET: address,
-        SHIM: shim,
-        "PATH": f"{Path(shim).parent}{os.pathsep}{environment['PATH']}",
-    }
+    known = with_programs(environment)
     order = {"command": list(command), "folder": str(folder), "environment": known, "leads": True}
     with contextlib.ExitStack() as files:
         nothing = files.enter_context(open(os.devnull))
         # To append: two programs may write.
         output, errors = (files.enter_context(tempfile.TemporaryFile("a+")) for _ in range(2))
         other = output if stderr == subprocess.STDOUT else errors
-        running = Call(address, order, {0: nothing.fileno(), 1: output.fileno(), 2: other.fileno()})
+        running = Call(known[SOCKET], order, {0: nothing.fileno(), 1: output.fileno(), 2: other.fileno()})
         try:
             code = running.wait()
         except BaseException:
@@ -316,7 +324,7 @@ def hand_over(arguments: list[str]) -> int:
             if os.get_inheritable(number):
                 files[number] = number
     order = {
-        "command": ["python", *arguments], "folder": os.getcwd(), "environment": dict(os.environ), "leads": False,
+        "command": arguments, "folder": os.getcwd(), "environment": dict(os.environ), "leads": False,
     }  # fmt: skip
     code = Call(os.environ[SOCKET], order, files).wait()
     if code < 0:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import zipfile
 from pathlib import Path
 
@@ -191,7 +192,7 @@ def test_curves_of_dvc_are_drawn_without_a_network(finished, tmp_path):
             marks = browser.find_elements("css selector", "canvas, svg")
             return shown, len(marks), log
 
-    finished.call("python", "stages/plots.py")
+    finished.call(sys.executable, "stages/plots.py")
     shown, marks, log = drawn()
     assert (marks > 0, log) == (True, []), shown
     # Without the copy of the chart library, and without a network, the page says what to do.

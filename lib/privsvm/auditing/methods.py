@@ -106,13 +106,9 @@ class MethodCell:
     reachable: float = math.inf
     confirmed: bool = False
 
-    @property
-    def refuted(self) -> bool:
-        """Whether a bound that a whole run can build on is above what is proved or, if nothing is, stated."""
-        return _refuted(self.bounds, self.guarantee)
-
 
 def _refuted(bounds: Sequence[CellBound], guarantee: Guarantee) -> bool:
+    """Whether a bound that a whole run can build on is above what is proved or, if nothing is, stated."""
     limit = guarantee.epsilon_proved if guarantee.status == "proved" else guarantee.epsilon_requested
     return any(bound.sure > limit for bound in bounds)
 

@@ -84,7 +84,7 @@ class Budget:
         raise TypeError("a Budget cannot be copied or pickled: each copy could be spent")
 
     def __enter__(self) -> Self:
-        folder = _folder(os.getpid())
+        folder = _own_folder()
         # One that processes above this one have opened counts, too.
         if _open_file() is not None:
             raise ValueError("a Budget is open already: fits cannot count for two; leave it first")
@@ -103,8 +103,8 @@ class Budget:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        file = Path(os.environ.pop(_VARIABLE, str(_folder(os.getpid()) / "fits.jsonl")))
-        if file.parent != _folder(os.getpid()):
+        file = Path(os.environ.pop(_VARIABLE, str(_own_folder() / "fits.jsonl")))
+        if file.parent != _own_folder():
             # A copy of the process that opened it, by fork; there it is still open.
             return
         with _locked(file):
@@ -133,26 +133,50 @@ def _user() -> int:
     return os.getuid() if hasattr(os, "getuid") else 0
 
 
-def _folder(pid: int) -> Path:
+def _folder(pid: int, start: str) -> Path:
     """Folder of the budget that a process opens."""
-    return Path(tempfile.gettempdir()) / f"privsvm-budget-{_user()}-{pid}-{_stat(pid)[1]}"
+    return Path(tempfile.gettempdir()) / f"privsvm-budget-{_user()}-{pid}-{start}"
 
 
-def _processes() -> Iterator[int]:
-    """List this process and those that it descends from; a fork server's children descend from who asked for them."""
+def _own_folder() -> Path:
+    return _folder(os.getpid(), _stat(os.getpid())[1])
+
+
+def _processes() -> tuple[tuple[int, str], ...]:
+    """List this process and those that it descends from, and when each started.
+
+    A fork server's children descend from who asked for them. To ask the system takes as long as a small fit, so it is
+    asked once: what a process descends from stays the same, but for those that end, which still count here.
+    """
     parent = multiprocessing.parent_process()
-    for pid in (os.getpid(), 0 if parent is None or parent.pid is None else parent.pid):
-        while pid > 0:
-            yield pid
-            pid = _stat(pid)[0]
+    own = os.getpid(), 0 if parent is None or parent.pid is None else parent.pid
+    if own not in _known:
+        found = []
+        for first in own:
+            pid = first
+            while pid > 0:
+                above, start = _stat(pid)
+                found.append((pid, start))
+                pid = above
+        if not all(start for _, start in found):
+            # One that could not be read, now: the next call may find more.
+            return tuple(found)
+        _known[own] = tuple(found)
+    return _known[own]
+
+
+# By numbers of this process and of the one that asked a fork server for it. A copy of this process knows nothing yet.
+_known: dict[tuple[int, int], tuple[tuple[int, str], ...]] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_known.clear)
 
 
 def _open_file() -> Path | None:
     """Find the file of the budget that is open for this process."""
     if _VARIABLE in os.environ:
         return Path(os.environ[_VARIABLE])
-    for pid in _processes():
-        file = _folder(pid) / "fits.jsonl"
+    for pid, start in _processes():
+        file = _folder(pid, start) / "fits.jsonl"
         with contextlib.suppress(OSError):
             if file.stat().st_uid == _user():
                 return file

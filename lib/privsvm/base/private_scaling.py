@@ -37,7 +37,7 @@ import scipy.sparse
 from privsvm.base.second_moments import MomentsMechanism
 from privsvm.numerics.centred_cells import CentredCells
 from privsvm.numerics.grid_rows import grid_rows, grid_spacing
-from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.numerics.row_blocks import is_by_block, mapped
 from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.unit_cells import CELLS, unit_cells, unit_rows_on_grid
@@ -70,8 +70,6 @@ _OFFSET = 0.2 / math.sqrt(0.96)
 
 # Bits of the grid of rows that are not unit rows.
 _SIZE_BITS = 20
-# A standard deviation in cells is off by less.
-_ROUND_UP = 1.0 + 2.0**-50
 
 
 def release_multipliers(scaling: str, epsilon: float, delta: float, neighbours: Neighbours) -> tuple[float, ...]:
@@ -145,7 +143,7 @@ def feature_bound(n_features: int) -> float:
 def _noisy_sum(cells: Any, bound: float, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Noisy sum of rows of whole numbers and of norm at most `bound`. Sums that do not fit into int64 wrap around."""
     total = cells.sum(axis=0, dtype=np.int64)
-    noisy = source.add_rounded_normals(total, multiplier * bound * _ROUND_UP, Stated(bound, per_row=True))
+    noisy = source.add_rounded_normals(total, multiplier * bound * ROUND_UP, Stated(bound, per_row=True))
     return noisy.astype(np.float64)
 
 

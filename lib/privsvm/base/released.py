@@ -366,8 +366,7 @@ def _bounded_numbers(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> 
     stays = (lower == 0.0) & (upper == 1.0)
     # So that halves of tiny bounds are exact.
     tiny = np.where(np.maximum(np.abs(lower), np.abs(upper)) < 2.0**-500, 2.0**500, 1.0)
-    rows, lower, upper = np.clip(rows, lower, upper) * tiny, lower * tiny, upper * tiny
-    cut = np.clip(rows, lower, upper)
+    cut, lower, upper = np.clip(rows, lower, upper) * tiny, lower * tiny, upper * tiny
     half = np.where(upper > lower, upper / 2.0 - lower / 2.0, 1.0)
     # In halves, so that no difference overflows.
     mapped = 2.0 * ((cut / 2.0 - lower / 2.0) / half)

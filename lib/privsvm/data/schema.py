@@ -92,7 +92,11 @@ def _listed(value: Any) -> tuple[str, ...]:
         )
     words = tuple(normalise_label(item) for item in value)
     if len(set(words)) != len(words):
-        raise ValueError(f"{list(words)!r} names one twice; list each once")
+        twice = [str(item) for item, word in zip(value, words, strict=True) if words.count(word) > 1]
+        raise ValueError(
+            f"{list(words)!r} names one twice: {' and '.join(twice)} are read as the same; list each once, and where "
+            "they mean different things rename one in the file"
+        )
     return words
 
 

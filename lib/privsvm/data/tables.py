@@ -329,20 +329,7 @@ def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
 
 
 def training_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
-    """Read a table to train on; see `units_table`, of which this is the first two.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    schema : Schema
-        The declaration.
-
-    Returns
-    -------
-    X : ndarray (n, d)
-    codes : ndarray of int64 (n)
-    """
+    """Read a table to train on: X and codes of `units_table`."""
     X, codes, _ = units_table(path, schema)
     return X, codes
 

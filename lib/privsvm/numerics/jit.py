@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 from collections.abc import Callable, Iterator
@@ -36,8 +37,11 @@ class CheckedCacheFile(IndexDataCacheFile):
     def _load_index(self) -> Any:
         try:
             return super()._load_index() if _is_whole(Path(self._index_path)) else {}
-        except FileNotFoundError:
-            return {}
+        except OSError as error:
+            # A link that leads back to itself is replaced as a damaged file is.
+            if error.errno in (errno.ENOENT, errno.ELOOP):
+                return {}
+            raise
 
     def _load_data(self, name: str) -> Any:
         if not _is_whole(Path(self._data_path(name))):

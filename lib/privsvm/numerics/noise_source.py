@@ -15,7 +15,10 @@ import numpy as np
 
 from privsvm.digests import canonical_json
 
-__all__ = ["NO_TAPE", "NoiseSource", "Stated", "StepTape", "as_source", "seeded_source", "system_source"]
+__all__ = ["NO_TAPE", "ROUND_UP", "NoiseSource", "Stated", "StepTape", "as_source", "seeded_source", "system_source"]
+
+# A bound or a standard deviation that takes a few operations is off by less.
+ROUND_UP = 1.0 + 2.0**-50
 
 
 class Stated(NamedTuple):

@@ -62,7 +62,7 @@ _RELEASE = (
 )
 # Where the files of single data sets lie: how many folders below which of `data`. All else is made from several.
 _BY_DATASET = {"raw": 0, "prepared": 0, "condensed": 1, "models": 1, "results": 1, "timings": 1}
-_ENDINGS = (".json", ".npz", ".attacks.json", ".train.json", ".evaluate.json")
+_ENDINGS = (".evaluate.json", ".attacks.json", ".train.json", ".json", ".npz")
 _PUSH = re.compile(r"^(  - push: &push )(true|false)$", re.MULTILINE)
 
 
@@ -101,8 +101,7 @@ def dataset_of(path: PurePosixPath) -> str | None:
     if inside:
         # The folder of what the entities of a protocol show each other.
         return name.removesuffix(".public") if name.endswith(".public") else None
-    # The longest ending, since a name may hold dots.
-    for ending in sorted(_ENDINGS, key=len, reverse=True):
+    for ending in _ENDINGS:
         if name.endswith(ending):
             return name.removesuffix(ending)
     return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.exact_draws import LARGEST_CHOICE_SCALE, LARGEST_SCALE
-from privsvm.numerics.noise_source import NoiseSource, Stated, as_source
+from privsvm.numerics.noise_source import ROUND_UP, NoiseSource, Stated, as_source
 from privsvm.numerics.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
 from privsvm.privacy.accounting import (
     GAUSSIAN_ACCOUNTANT,
@@ -57,9 +57,6 @@ _ROUND_OFF_SLACK = 1e-12
 
 # Standard deviations of more cells take long to draw. Beside such noise, a grid so wide costs nothing that counts.
 _MANY_CELLS = 2.0**40
-
-# A sum of a few positive numbers is off by less.
-_ROUND_UP = 1.0 + 2.0**-50
 
 # In cells of the grid. A vector's numbers are clipped to this; with noise they stay within the range of int64, or wrap.
 _LARGEST_CELL = 2**61
@@ -178,7 +175,7 @@ class GaussianMechanism:
 
     @property
     def total_sensitivity(self) -> float:
-        return (self.sensitivity + self.grid * math.sqrt(self.size)) * _ROUND_UP
+        return (self.sensitivity + self.grid * math.sqrt(self.size)) * ROUND_UP
 
     @property
     def noise_scale(self) -> float:
@@ -451,7 +448,7 @@ class ExponentialSelections:
 
     @property
     def step_epsilon(self) -> float:
-        return 2 * self.sensitivity / self.noise_scale * _ROUND_UP
+        return 2 * self.sensitivity / self.noise_scale * ROUND_UP
 
     @property
     def epsilon_proved(self) -> float:

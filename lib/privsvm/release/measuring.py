@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, leaves, relation_factor
 from privsvm.privacy.gate import grant
 from privsvm.privacy.guarantee import Guarantee
@@ -37,7 +37,6 @@ MEASURED = "measured on rows that were held back"
 
 # Noise is in whole cells of a row, at least so many in its scale.
 _LEAST_SCALE = 64
-_ROUND_UP = 1.0 + 2.0**-40
 _ERROR = 0.05
 
 
@@ -208,7 +207,7 @@ def _noise(epsilon: float, neighbours: Neighbours) -> tuple[int, int]:
     # In the L1 norm a row that is added moves the counts by 1, and one that is replaced by 2.
     scale = relation_factor(neighbours) / epsilon
     cells = 2 ** max(0, math.ceil(math.log2(_LEAST_SCALE / scale)))
-    return cells, math.ceil(scale * cells * _ROUND_UP)
+    return cells, math.ceil(scale * cells * ROUND_UP)
 
 
 def measure(

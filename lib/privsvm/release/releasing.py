@@ -81,11 +81,13 @@ def _reserved(out: Path) -> Iterator[Path]:
     try:
         with lock:
             # Again: another release may have ended in between, and this one would be paid for and have no place.
-            _check_free(out)
-            yield _part_of(out)
-            # Now that the folder is there, whoever still waits for this file is refused by it.
-            with contextlib.suppress(OSError):
-                os.unlink(lock.lock_file)
+            try:
+                _check_free(out)
+                yield _part_of(out)
+            finally:
+                # While it is locked: a lock on a file that is no longer there counts as none, and is tried again.
+                with contextlib.suppress(OSError):
+                    os.unlink(lock.lock_file)
     except filelock.Timeout:
         raise PrivSVMError(f"{out}: another release is writing to this folder; wait for it") from None
 

@@ -15,13 +15,13 @@ from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2
 from privsvm.solvers.kernel_rows import KernelRows
 from privsvm.solvers.kernels import LINEAR, RBF
 
-__all__ = ["GramRows", "PrecomputedRows", "gaussian_values", "row_distances"]
+__all__ = ["GramRows", "PrecomputedRows", "gaussian_values", "row_distances", "subtract_whole"]
 
 # Cost of a stored kernel value, as `KernelRows.product_cost` counts it: it sets the size of working sets (measured).
 _STORED_COST = 2.0
 
-# Rows that are summed at once.
-_BLOCK = 512
+# Values that are changed together, by one row of the matrix after the other: they stay in the nearest cache.
+_BLOCK, _WHOLE_BLOCK = 512, 2048
 
 
 @jit(fastmath=FAST_MATH)
@@ -55,12 +55,12 @@ def _subtract_columns(values, matrix, rows, columns, coef):
 
 
 @jit(fastmath=FAST_MATH)
-def _subtract_whole(values, matrix, columns, coef):
-    """Subtract from the values of all rows."""
-    for start in range(0, values.shape[0], _BLOCK):
-        part = values[start : start + _BLOCK]
-        for k in range(columns.shape[0]):
-            row, weight = matrix[columns[k], start : start + _BLOCK], coef[k]
+def subtract_whole(values, matrix, places, coef):
+    """``values -= sum_i coef_i matrix[places_i]``."""
+    for start in range(0, values.shape[0], _WHOLE_BLOCK):
+        part = values[start : start + _WHOLE_BLOCK]
+        for k in range(places.shape[0]):
+            row, weight = matrix[places[k], start : start + _WHOLE_BLOCK], coef[k]
             for t in range(part.shape[0]):
                 part[t] -= weight * row[t]
 
@@ -194,7 +194,7 @@ class GramRows(KernelRows):
         matrix = self._matrices.get(self.dtype)
         columns = np.arange(others.n_rows) if others._index is None else others._index
         if self._index is None:
-            _subtract_whole(values, matrix, columns, coef)
+            subtract_whole(values, matrix, columns, coef)
         else:
             _subtract_columns(values, matrix, self._index, columns, coef)
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.numerics.noise_source import NoiseSource, Stated
+from privsvm.numerics.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.numerics.row_blocks import dense_rows, is_by_block, mapped
 from privsvm.numerics.unit_cells import CELLS
 
@@ -42,8 +42,8 @@ _WEIGHT_BITS = 31
 _LEAST_WEIGHTS, _LARGEST_WEIGHTS = 2.0**-400, 2.0**100
 # Standard deviations of more cells take long to draw.
 _MANY_CELLS = 2.0**40
-# A standard deviation in cells is off by less; so is a quotient.
-_ROUND_UP, _ROUND_OFF = 1.0 + 2.0**-50, 1.0 - 2.0**-40
+# A quotient is off by less.
+_ROUND_OFF = 1.0 - 2.0**-40
 _AVERAGED = 0.3
 
 
@@ -199,11 +199,11 @@ def _noisy(total: np.ndarray, multiplier: float, source: NoiseSource) -> np.ndar
         return total * 2.0**-GRADIENT_BITS
     shift = _noise_shift(multiplier, total.size)
     # Rounding moves two sums apart by at most one step in each number.
-    one_row = (2.0 ** (GRADIENT_BITS - shift) + math.sqrt(total.size)) * _ROUND_UP
+    one_row = (2.0 ** (GRADIENT_BITS - shift) + math.sqrt(total.size)) * ROUND_UP
     grid = 2.0 ** (shift - GRADIENT_BITS)
     rounded = (total + ((np.int64(1) << shift) >> 1)) >> shift
     noisy = source.add_rounded_normals(
-        rounded, multiplier * one_row * _ROUND_UP, Stated(one_row, per_row=True, grid=grid)
+        rounded, multiplier * one_row * ROUND_UP, Stated(one_row, per_row=True, grid=grid)
     )
     # What is released is reduced by the modulus of the sums: a function of the exact one.
     released: np.ndarray = ((noisy << shift) >> shift) * grid

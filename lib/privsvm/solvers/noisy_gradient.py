@@ -25,7 +25,7 @@ import scipy.sparse
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.exact_draws import sampling_threshold
-from privsvm.numerics.noise_source import NO_TAPE, NoiseSource, Stated, as_source
+from privsvm.numerics.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Stated, as_source
 from privsvm.numerics.rounded_normals import check_sigma, open_rounded_stream
 from privsvm.numerics.row_tiles import ROWS
 from privsvm.numerics.sparse_rows import PADDING, canonical_rows
@@ -85,8 +85,6 @@ _GRID_BITS = 20
 _MANY_CELLS = 2.0**40
 # Clipping keeps away from the bound by more than round-off.
 _ROUND_OFF = 2.0**-40
-# A standard deviation in cells is off by less.
-_ROUND_UP = 1.0 + 2.0**-50
 
 # Above this, products of settings and rows might overflow.
 _LARGEST_SETTING = 1e100
@@ -320,7 +318,7 @@ def schedule_of(steps: GradientSteps, size: int) -> Schedule:
     average_from = {"none": steps.n_steps - 1, "all": 0, "last_half": steps.n_steps // 2}[steps.average]
     shift = _rounding_shift(steps, size)
     cell = math.ldexp(float(steps.max_grad_norm), shift - PRODUCT_BITS)
-    sigma = float(steps.noise_scale) / cell * _ROUND_UP
+    sigma = float(steps.noise_scale) / cell * ROUND_UP
     if sigma > 0.0:
         check_sigma(sigma)
     return Schedule(

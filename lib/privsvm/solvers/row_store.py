@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsvm.numerics.jit import jit
-from privsvm.numerics.vector_math import FAST_MATH
+from privsvm.solvers.gram_rows import subtract_whole
 from privsvm.solvers.kernel_rows import KernelRows
 from privsvm.solvers.kernels import LINEAR
 
@@ -14,25 +14,11 @@ __all__ = ["RowStore", "worth_storing"]
 # Computing a value that costs less than this many times one of one feature is as fast as reading it from memory.
 _STORED_COST = 3.0
 
-# Values that are changed together, by one stored row after the other: they stay in the nearest cache.
-_BLOCK = 2048
-
 
 def worth_storing(rows: KernelRows) -> bool:
     """Whether whole kernel rows are worth keeping."""
     # Expansions of the linear kernel need no kernel value.
     return rows.storable and rows.product_cost >= _STORED_COST and rows.kind != LINEAR
-
-
-@jit(fastmath=FAST_MATH)
-def _subtract_stored(values, stored, slots, coef):
-    """``values -= sum_i coef_i stored[slots_i]``."""
-    for start in range(0, values.shape[0], _BLOCK):
-        part = values[start : start + _BLOCK]
-        for k in range(slots.shape[0]):
-            row, weight = stored[slots[k], start : start + _BLOCK], coef[k]
-            for t in range(part.shape[0]):
-                part[t] -= weight * row[t]
 
 
 @jit()
@@ -160,7 +146,7 @@ class RowStore:
             self._store(index)
             slots = self._slot_of[index]
             there = slots >= 0
-            _subtract_stored(values, self._stored, slots[there], coef[there])
+            subtract_whole(values, self._stored, slots[there], coef[there])
             index, coef = index[~there], coef[~there]
         if index.size:
             self._rows.subtract_expansion(values, self._rows.take(index), coef)
