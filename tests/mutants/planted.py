@@ -143,7 +143,7 @@ MUTANTS = (
     # --- mechanisms
     _bug(
         "rounding of a vector costs nothing", _MECHANISMS,
-        "return (self.sensitivity + self.grid * math.sqrt(self.size)) * _ROUND_UP", "return self.sensitivity",
+        "return (self.sensitivity + self.grid * math.sqrt(self.size)) * ROUND_UP", "return self.sensitivity",
         "tests/privacy/test_mechanisms.py::test_rounding_is_paid_for", says="assert",
     ),
     _bug(
@@ -199,8 +199,8 @@ MUTANTS = (
     ),
     _bug(
         "a selection is recorded at half its cost", _MECHANISMS,
-        "return 2 * self.sensitivity / self.noise_scale * _ROUND_UP",
-        "return self.sensitivity / self.noise_scale * _ROUND_UP",
+        "return 2 * self.sensitivity / self.noise_scale * ROUND_UP",
+        "return self.sensitivity / self.noise_scale * ROUND_UP",
         f"{_RECORD}[DPFrankWolfeClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
@@ -223,7 +223,7 @@ MUTANTS = (
     ),
     _bug(
         "the noise of steps is half of its cells", _GRADIENT,
-        "sigma = float(steps.noise_scale) / cell * _ROUND_UP", "sigma = 0.5 * float(steps.noise_scale) / cell",
+        "sigma = float(steps.noise_scale) / cell * ROUND_UP", "sigma = 0.5 * float(steps.noise_scale) / cell",
         f"{_RECORD}[GRPUAClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
@@ -331,8 +331,8 @@ MUTANTS = (
     ),
     _bug(
         "statistics of scaling get half their noise", _SCALING,
-        "source.add_rounded_normals(total, multiplier * bound * _ROUND_UP,",
-        "source.add_rounded_normals(total, 0.5 * multiplier * bound * _ROUND_UP,",
+        "source.add_rounded_normals(total, multiplier * bound * ROUND_UP,",
+        "source.add_rounded_normals(total, 0.5 * multiplier * bound * ROUND_UP,",
         _RELEASES + "test_the_statistics_of_centring_get_the_noise_of_the_record", says=_LAW,
     ),
     _bug(
@@ -561,7 +561,7 @@ MUTANTS = (
     # --- the recommended method
     _bug(
         "the recommended method's steps get half their noise", "solvers/huber_descent.py",
-        "rounded, multiplier * one_row * _ROUND_UP, Stated(", "rounded, 0.5 * multiplier * one_row * _ROUND_UP, Stated(",
+        "rounded, multiplier * one_row * ROUND_UP, Stated(", "rounded, 0.5 * multiplier * one_row * ROUND_UP, Stated(",
         f"{_RECORD}[PrivateLinearClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
