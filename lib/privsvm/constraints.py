@@ -114,7 +114,13 @@ def _matches(schema: Mapping[str, Any], value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     # Whole numbers of any kind, and numbers of double precision.
-    return isinstance(value, (numbers.Integral, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, (numbers.Integral, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # A whole number that double precision does not hold.
+        return False
 
 
 def _within(schema: Mapping[str, Any], value: Any) -> bool:

@@ -7,7 +7,12 @@ import pytest
 import scipy.sparse
 from tests.proved import CASES
 
-from privsvm import DPFrankWolfeClassifier, DPLeastSquaresClassifier, ObjectivePerturbationClassifier
+from privsvm import (
+    DPFrankWolfeClassifier,
+    DPLeastSquaresClassifier,
+    ObjectivePerturbationClassifier,
+    PrivateSVMClassifier,
+)
 from privsvm.privacy.accounting import check_budget
 
 # One of each method.
@@ -123,3 +128,19 @@ def test_rows_in_any_form_give_the_same_bits_and_the_same_record(case, tmp_path)
     assert compressed[1] == expected[1]
     for name, rows in SPARSE.items():
         assert released(rows()) == compressed, name
+
+
+@pytest.mark.parametrize("signs", [np.sign, np.abs], ids=["both signs", "one sign"])
+def test_huge_rows_are_trained_on_without_a_word(signs):
+    # scikit-learn adds them up, and NumPy would warn of infinity less infinity: a message that rows decide.
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PrivateSVMClassifier(classes=[0, 1]).fit(1e308 * signs(np.sign(rows)), [0, 1] * 10)
+    assert model.guarantee_.status == "proved"
+
+
+@pytest.mark.parametrize("epsilon", [10**400, -(10**400)])
+def test_whole_numbers_that_are_no_float_are_refused_as_others(epsilon):
+    with pytest.raises(ValueError, match="must be"):
+        PrivateSVMClassifier(classes=[0, 1], epsilon=epsilon).fit([[0.0], [1.0]], [0, 1])

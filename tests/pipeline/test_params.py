@@ -192,6 +192,9 @@ def test_methods_are_checked_without_importing_them():
         ("privacy.epsilons", 1, "must be a list"),
         ("protocol.folds", 1, "at least 2"),
         ("seed", True, "whole number"),
+        pytest.param("seed", 10**399, "whole number", id="a seed of 400 digits"),
+        pytest.param("privacy.delta", 10**399, "privacy.delta", id="a delta of 400 digits"),
+        ("datasets.mine", {"path": "x.csv", "bounds": [0, 10**399]}, "not a finite number"),
         ("data", None, "must be a mapping"),
     ],
 )

@@ -4,6 +4,7 @@ import csv
 import statistics
 from pathlib import Path
 
+import pytest
 from tests.release.conftest import run
 
 from privsvm.release.planning import measured_on_real_sets
@@ -42,3 +43,21 @@ def test_the_command_shows_both(monkeypatch):
     assert "pima_uci, 614 x 8, 2 classes: epsilon 1: AUC 0." in out
     code, out, _ = run("plan", "--rows", 9, "--features", 8)
     assert "No real set of about this shape was measured" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--rows", 100, "--features", 5, "--prevalence", "nan"], "prevalence=nan"),
+        (["--rows", 100, "--features", 5, "--prevalence", 1], "prevalence=1.0"),
+        (["--rows", 5 * 10**12, "--features", 5], "would take"),
+        (["--rows", 100, "--features", 10**10], "would take"),
+        (["--rows", 10**400, "--features", 5], "would take"),
+        (["--rows", 0, "--features", 5], "schema.rows"),
+        (["--rows", 100, "--features", -1], "schema.columns"),
+    ],
+)
+def test_shapes_of_no_table_are_one_line(options, part):
+    code, _, err = run("plan", *options)
+    assert (code, err.count("\n")) == (1, 1)
+    assert part in err

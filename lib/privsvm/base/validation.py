@@ -173,7 +173,9 @@ def check_training_data(
     refuse_masked("y", y)
     declared = None if classes is None else known_classes(classes)
     try:
-        X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
+        # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
     except ValueError as error:
         raise _in_plain_words(error) from None
     # Of labels in a declared set it would refuse some, such as 0.5, depending on the other rows.

@@ -88,7 +88,7 @@ def _number(value: Any) -> float:
     # YAML 1.1 reads 1e-5 as text, so text that is a number counts as one.
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{value!r} is not a finite number; give a number")

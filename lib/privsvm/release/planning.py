@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from privsvm.base.validation import memory_of_machine
 from privsvm.data.schema import parse_schema
+from privsvm.errors import PrivSVMError
 from privsvm.release.recipes import default_delta, train
 
 __all__ = ["Expected", "Measured", "expected_accuracy", "made_up_rows", "measured_on_real_sets"]
@@ -21,6 +23,8 @@ __all__ = ["Expected", "Measured", "expected_accuracy", "made_up_rows", "measure
 # How well a linear model without privacy tells the classes apart, as AUC: tables differ in nothing more.
 DIFFICULTIES = {"hard": 0.75, "medium": 0.85, "easy": 0.95}
 _TEST_ROWS = 4000
+# Tables of one shape that are in memory at once, about.
+_COPIES = 4
 # Factors between the rows, and between the features, of tables of about one shape.
 _NEAR_ROWS, _NEAR_FEATURES, _MOST_SETS = 4.0, 4.0, 3
 
@@ -164,7 +168,20 @@ def expected_accuracy(
     Returns
     -------
     list of Expected
+
+    Raises
+    ------
+    PrivSVMError
+        For a shape that no table has, or that this machine cannot hold.
     """
+    if not 0.0 < prevalence < 1.0:
+        raise PrivSVMError(f"prevalence={prevalence!r}: is the share of a class; must lie between 0 and 1")
+    needed, most = 8 * _COPIES * rows * features, memory_of_machine()
+    if needed > most:
+        raise PrivSVMError(
+            f"rows={rows}, features={features}: made-up tables of this shape would take {needed // 10**9} GB, "
+            f"{most / 1e9:.0f} GB of this machine; plan with fewer: more rows only help"
+        )
     schema = parse_schema(
         {
             "name": "plan",
