@@ -120,6 +120,7 @@ utility: $(VENV)/ready  ## Measure accuracy beside other libraries on real sets:
 	python bench/utility/refit.py
 	python bench/utility/run_ours.py
 	python bench/utility/repeats.py
+	python bench/utility/times.py
 	python bench/utility/search.py
 	python bench/utility/run_peers.py
 	python bench/utility/page.py

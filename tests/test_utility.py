@@ -136,6 +136,18 @@ def test_balanced_accuracy_is_above_every_peer(judge):
     assert ahead.short == ("a9a (0.820 for 0.83)",)
 
 
+def test_fits_and_all_cells_are_judged_by_their_seconds(judge):
+    times = pd.DataFrame({"set": list(judge.FIT_SECONDS), "fit_processor_seconds": [0.9, 1.9, 1.9],
+                          "scoring_seconds": 1.0, "load_seconds": 60.0})  # fmt: skip
+    assert judge.quick_fits(times).holds
+    assert judge.quick_fits(times.assign(fit_processor_seconds=1.5)).short == ("a9a",)
+    assert judge.quick_fits(times[:2]).short == ("cod-rna",)
+    cells = pd.DataFrame({"set": ["a9a"] * 60, "seconds": 55.0})
+    # 55 minutes of fits, one of scoring, three of loading.
+    assert judge.short_run(cells, times).holds
+    assert judge.short_run(cells, times.assign(scoring_seconds=3.0)).short == ("61 minutes",)
+
+
 def test_a_verdict_in_words(judge):
     found = judge.Verdict("all is well", 20, ("a (1)", "b (2)"), 0.95)
     assert str(found) == "**No**: all is well: 18 of 20 (90 %; goal 95 %). Not: a (1); b (2)."

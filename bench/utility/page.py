@@ -21,9 +21,11 @@ from verdicts import (
     Verdict,
     medians,
     paired,
+    quick_fits,
     ranks,
     ranks_picture,
     read,
+    short_run,
     short_title,
     verdicts,
 )
@@ -62,6 +64,30 @@ def accuracy_table(ours: pd.DataFrame, reference: pd.DataFrame, epsilon: float) 
         marked = [f"**{_number(v)}**" if v >= own.max() - 5e-4 else _number(v) for v in own]
         rows.append([name, *(_number(known.loc[name, m]) for m in ("majority", "svm")), *marked])
     return table(["set", "majority", "SVM without privacy", *(TITLES[m] for m in methods)], rows)
+
+
+def methods_part(ours: pd.DataFrame) -> list[str]:
+    """Compare our other methods with the recommended one at every epsilon, on the splits that both have."""
+    here = ours[ours.neighbours == "replace_one"]
+    keys = ["set", "epsilon", "split"]
+    both = here[~here.method.str.startswith(OWN)].merge(
+        here[here.method == OWN][[*keys, "accuracy"]], on=keys, suffixes=("", "_own")
+    )
+    values = both.groupby(["method", "set", "epsilon"])[["accuracy", "accuracy_own"]].median()
+    gaps = (100.0 * (values.accuracy - values.accuracy_own)).groupby(["method", "epsilon"]).mean().unstack()
+    best = values.accuracy.groupby(["set", "epsilon"]).transform("max")
+    ahead = (values.accuracy >= best) & (values.accuracy > values.accuracy_own)
+    rows = [
+        [TITLES[name], *(f"{gap:+.1f}" for gap in gaps.loc[name]), f"{ahead[name].sum()} of {len(ahead[name])}"]
+        for name in TITLES
+        if name in gaps.index
+    ]
+    return [
+        "Points above (+) or below the recommended one, mean over sets, by epsilon; and in how many cells a method is "
+        "the best of all of ours.",
+        "",
+        table(["method", *(f"{epsilon:g}" for epsilon in gaps.columns), "best"], rows),
+    ]
 
 
 def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
@@ -124,6 +150,15 @@ def splits_of_sets(ours: pd.DataFrame, method: str = OWN) -> str:
     most = max(names)
     fewer = "; ".join(f"{count} of {', '.join(names[count])}" for count in sorted(names, reverse=True) if count < most)
     return f"{most} splits" + (f" ({fewer})" if fewer else "")
+
+
+def fewer_splits(ours: pd.DataFrame) -> str:
+    """Name the sets that other methods of ours have fewer splits of."""
+    cells = ours[(ours.neighbours == "replace_one") & (ours.method != HELD_OUT)]
+    counts = cells.groupby(["set", "method", "epsilon"]).split.nunique().unstack("epsilon").fillna(0.0)
+    sets = counts.min(axis=1).groupby("set").min()
+    names = ", ".join(sets[sets < counts.max(axis=None)].index)
+    return f" ({names}: fewer of some methods)" if names else ""
 
 
 def held_out_part(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
@@ -242,6 +277,21 @@ def repeats_part() -> list[str]:
     ]
 
 
+def times_part(cells: pd.DataFrame) -> list[str]:
+    """Say how long fits take, and all of them."""
+    if not (TABLES / "times.csv").exists():
+        return []
+    times = pd.read_csv(TABLES / "times.csv")
+    return [
+        "## How long it takes",
+        "",
+        "Fits are the best of five of the recommended estimator at epsilon 1, replace_one, once compiled "
+        "(`bench/utility/times.py`).",
+        "",
+        *in_short([quick_fits(times), short_run(cells, times)]),
+    ]
+
+
 def page_text(
     ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, chosen: dict[str, Any], searches: pd.DataFrame
 ) -> str:
@@ -254,7 +304,7 @@ def page_text(
         "",
         f"`PrivateLinearClassifier` on {ours['set'].nunique()} real sets, beside our other methods, other libraries, "
         "an SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over "
-        f"label-blind splits with a fifth of the rows for testing: {splits_of_sets(ours)} of ours, "
+        f"label-blind splits with a fifth of the rows for testing: {splits_of_sets(ours)} of ours{fewer_splits(ours)}, "
         f"{int(peers.split.max()) + 1} of peers. Every method is told the same public bounds. `make utility` runs what "
         "is missing.",
         "",
@@ -273,9 +323,11 @@ def page_text(
         "## Our methods, epsilon 1, replace_one",
         "",
         accuracy_table(ours, reference, 1.0),
+        *methods_part(ours),
         "## Rare classes: balanced accuracy, epsilon 1, replace_one",
         "",
         balanced_table(ours, both, 1.0),
+        *times_part(pd.concat([ours, reference])),
         "## A private search over C",
         "",
         *search_part(searches),
