@@ -67,6 +67,9 @@ class Method:
         """Make the estimator, and the features that it is handed."""
         if self.bounded:
             settings["bounds"] = (data.lower, data.upper)
+        if self.rules:
+            # A rule from outside is code that the library knows nothing of: it proves nothing, and changes no bit.
+            settings["allow_unsound"] = True
         estimator = getattr(privsvm, self.name)(delta=DELTA, **self.settings, **settings)
         if self.rules:
             estimator._rule = Rule(**self.rules[data.name])
