@@ -76,12 +76,16 @@ coverage: $(VENV)/ready  ## Run all tests and write docs/coverage.md
 	pytest --cov --cov-report=json:.cache/coverage.json
 	python docs/write_coverage.py .cache/coverage.json
 
-docs: $(VENV)/ready  ## Write what is generated from the sources, and build the site: site/index.html
+docs: $(VENV)/ready  ## Write what is generated from the sources, and build the site: site/index.html (VERSION=a tag, or all: site/<tag>)
+ifeq ($(VERSION),)
 	python docs/draw_architecture.py
 	python docs/write_glossary.py
 	python docs/write_reproductions.py
 	python -m privsvm.pipeline.generate
 	python docs/build_site.py
+else
+	python docs/build_site.py --version "$(VERSION)"
+endif
 
 status: $(VENV)/ready  ## Say what a run that is under way is doing
 	@python stages/status.py

@@ -1,14 +1,20 @@
-"""Gather the pages of the repository and build the site from them: site/index.html."""
+"""Gather the pages of the repository and build the site from them: site/index.html.
+
+With ``--version`` the site of a tag is built, by the tag's own sources, in a folder of its own: site/<tag>/index.html.
+"""
 
 import argparse
 import importlib
 import importlib.util
 import inspect
+import json
+import os
 import posixpath
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import run_examples
@@ -42,7 +48,9 @@ def pages():
     """Return the place in the site of every page of the repository."""
     found = {path.relative_to(REPOSITORY).as_posix(): None for path in sorted((REPOSITORY / "docs").rglob("*.md"))}
     scripts = {path.relative_to(REPOSITORY).as_posix(): f"gallery/{path.stem}.md" for path in run_examples.examples()}
-    return {name: posixpath.relpath(name, "docs") for name in found} | OTHERS | scripts
+    others = {name: place for name, place in OTHERS.items() if (REPOSITORY / name).exists()}
+    # Scripts first: the gallery shows what they draw.
+    return scripts | {name: posixpath.relpath(name, "docs") for name in found} | others
 
 
 def relinked(text, page, places, files):
@@ -139,34 +147,102 @@ def gather():
             text = relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, places, files)
         if page == "docs/reference.md":
             text += reference()
+        if page == "docs/gallery.md":
+            text = LISTED.sub(lambda line: _thumbnail(line, pictures), text)
         if place.startswith("proofs/") or place == "ppsvm_example.md":
             # Reached from the list of proofs, or from the page that names it.
             text = text if place == "proofs/README.md" else f"---\norphan: true\n---\n\n{text}"
         (SOURCE / place).parent.mkdir(parents=True, exist_ok=True)
         (SOURCE / place).write_text(text, encoding="utf-8")
-    gallery = SOURCE / places["docs/gallery.md"]
-    gallery.write_text(LISTED.sub(lambda line: _thumbnail(line, pictures), gallery.read_text("utf-8")), "utf-8")
     for path, place in files.items():
         (SOURCE / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(REPOSITORY / path, SOURCE / place)
     shutil.copyfile(REPOSITORY / "docs/conf.py", SOURCE / "conf.py")
+    shutil.copytree(REPOSITORY / "docs/templates", SOURCE / "templates")
     return len(places)
 
 
-def main():
+def git(*arguments):
+    """Ask git about this repository; nothing where there is none."""
+    done = subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return done.stdout.split() if done.returncode == 0 else []
+
+
+def built_tags():
+    """List the tags whose site has been built, the newest first."""
+    return [tag for tag in git("tag", "--sort=-version:refname") if (TARGET / tag / "index.html").exists()]
+
+
+def write_versions():
+    """Tell every built site of all others: versions.json for programs, a script for the pages' own list.
+
+    A page that is opened as a file may not read another file, but may load a script.
+    """
+    built = built_tags()
+    present = "".join(git("describe", "--tags", "--always")) or "present"
+    names = ([f"{present} (present)"] if (TARGET / "index.html").exists() else []) + built
+    urls = [*(["index.html"] if len(names) > len(built) else []), *(f"{tag}/index.html" for tag in built)]
+    listed = [{"name": name, "url": url} for name, url in zip(names, urls, strict=True)]
+    (TARGET / "versions.json").write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+    for url in urls:
+        folder = posixpath.dirname(url)
+        seen = [
+            {"name": one["name"], "url": posixpath.relpath(one["url"], folder or "."), "here": one["url"] == url}
+            for one in listed
+        ]
+        script = TARGET / folder / "_static" / "versions.js"
+        script.write_text(f"window.VERSIONS = {json.dumps(seen)};\n", encoding="utf-8")
+
+
+def build_tag(tag):
+    """Build the site of a tag in a clone of it, by its own sources, and put it into its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        command = ["git", "clone", "--quiet", "--branch", tag, "--config", "advice.detachedHead=false"]
+        subprocess.run([*command, REPOSITORY, clone], check=True)
+        environment = {**os.environ, "PYTHONPATH": str(clone / "lib")}
+        done = subprocess.run([sys.executable, "docs/build_site.py"], cwd=clone, env=environment, check=False)
+        if done.returncode:
+            sys.exit(f"error: --version {tag}: its own docs/build_site.py failed; see above")
+        shutil.rmtree(TARGET / tag, ignore_errors=True)
+        shutil.copytree(clone / "site", TARGET / tag)
+
+
+def build_present():
     """Gather, then let Sphinx build; a warning is an error."""
-    if importlib.util.find_spec("sphinx") is None:
-        sys.exit("error: site: Sphinx is not installed; run pip install -e '.[docs]'")
     try:
         count = gather()
     except DeadLinkError as dead:
         sys.exit(f"error: {dead}; mend the link")
-    shutil.rmtree(TARGET, ignore_errors=True)
+    kept = built_tags()
+    for path in TARGET.iterdir() if TARGET.exists() else ():
+        if path.name not in kept:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", SOURCE / "_doctrees"]
     done = subprocess.run([*command, SOURCE, TARGET], check=False)
     if done.returncode:
         sys.exit("error: site: Sphinx warned; see above")
     print(f"{count} pages: open {TARGET.relative_to(REPOSITORY)}/index.html")
+
+
+def main():
+    """Build the site of what is checked out, or those of tags."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--version", metavar="TAG", help="the site of a tag, or of `all` of them")
+    version = parser.parse_args().version
+    if importlib.util.find_spec("sphinx") is None:
+        sys.exit("error: site: Sphinx is not installed; run pip install -e '.[docs]'")
+    tags = git("tag")
+    if version is None:
+        build_present()
+    elif version == "all" and tags:
+        for tag in tags:
+            build_tag(tag)
+    elif version in tags:
+        build_tag(version)
+    else:
+        sys.exit(f"error: --version {version}: no such tag; there are: {', '.join(tags) or 'none'}")
+    write_versions()
 
 
 if __name__ == "__main__":

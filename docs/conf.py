@@ -21,6 +21,7 @@ autodoc_typehints = "none"
 # A warning about a word in somebody else's docstring is none of ours.
 suppress_warnings = ["misc.highlighting_failure"]
 
+templates_path = ["templates"]
 html_theme = "furo"
 html_title = f"PrivSVM {release}"
 html_copy_source = False

@@ -9,6 +9,7 @@ import pytest
 from privsvm.base import released
 from privsvm.metrics import METRICS
 from privsvm.reporting.glossary import glossary, glossary_page
+from tests.blocks import PAGES
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -73,10 +74,11 @@ def test_the_page_of_coverage_adds_up():
     assert "| **all** | 30 | **70.0%** |" in page
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in REPOSITORY.glob("*.md")))
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
 def test_make_targets_that_pages_name_exist(page):
-    targets = set(re.findall(r"^([a-z]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
-    named = re.findall(r"`make ([a-z]+)|^make ([a-z]+)", (REPOSITORY / page).read_text(), re.MULTILINE)
+    targets = set(re.findall(r"^([a-z0-9-]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    assert len(targets) > 20
+    named = re.findall(r"`make ([a-z][a-z0-9-]+)|^make ([a-z][a-z0-9-]+)", page.read_text(), re.MULTILINE)
     assert {first or second for first, second in named} <= targets
 
 

@@ -16,6 +16,7 @@ from sklearn.datasets import load_wine
 from privsvm.base.ppsvm_protocol import read_private
 from privsvm.files import read_json, read_npz
 from privsvm.pipeline.params import check_params
+from tests.blocks import blocks_run_by
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLE = REPOSITORY / "examples/ppsvm_three_entities"
@@ -254,18 +255,16 @@ class TestMistakes:
 class TestReadme:
     TEXT = (REPOSITORY / "README.md").read_text()
 
-    def block(self, language):
-        (text,) = re.findall(rf"^```{language}\n(.*?)^```", self.TEXT, re.DOTALL | re.MULTILINE)
-        return text
-
     def test_its_python_runs(self):
         X, y = load_wine(return_X_y=True)
-        names = {"X": X, "y": np.where(y == 0, "no", "yes")}
-        exec(self.block("python"), names)
-        assert names["model"].guarantee_.status == "proved"
-        page = (REPOSITORY / "docs/python.md").read_text()
-        exec(re.search(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1], names)
-        assert "steps" in names["model"].recipe_
+        ran = {}
+        for block in blocks_run_by(__file__):
+            names = {"X": X, "y": np.where(y == 0, "no", "yes")}
+            exec(compile(block.text, block.page, "exec"), names)
+            assert names["model"].guarantee_.status == "proved"
+            ran[block.page] = names["model"].recipe_
+        assert set(ran) == {"README.md", "docs/python.md"}
+        assert all("steps" in recipe for recipe in ran.values())
 
     def test_its_dataset_of_ones_own_is_valid(self, tmp_path, monkeypatch):
         params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import yaml
+from tests.blocks import blocks_run_by
 from tests.release.conftest import run
 from tests.release.hospital import SCHEMA, write_table
 
@@ -15,12 +16,29 @@ from privsvm.release.recipes import LARGEST_DELTA, default_delta
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
 
 
+def in_shell(line):
+    """Run a line of the shell; return which command it was."""
+    program, *arguments = shlex.split(line, comments=True)
+    assert program == "privsvm"
+    target = None
+    if ">" in arguments:
+        target = arguments.pop()
+        arguments.remove(">")
+    code, out, err = run(*arguments)
+    assert code == 0, f"{line}: {err}"
+    if target is not None:
+        Path(target).write_text(out)
+    return arguments[0]
+
+
 def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRIVSVM_LEDGER", str(tmp_path / "ledger.jsonl"))
     write_table("patients.csv", 300, 1)
     write_table("new.csv", 10, 2)
     ran = []
+    pages = {block.page for block in blocks_run_by(__file__)}
+    assert pages == {"README.md", "docs/guide.md"}
     for language, block in re.findall(r"^```(\w+)\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S):
         if language == "yaml":
             draft = Path("schema.yaml").read_text()
@@ -34,24 +52,28 @@ def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
             assert "decide" in draft
             Path("schema.yaml").write_text(block)
         elif language == "sh":
-            for line in block.splitlines():
-                program, *arguments = shlex.split(line)
-                assert program == "privsvm"
-                target = None
-                if ">" in arguments:
-                    target = arguments.pop()
-                    arguments.remove(">")
-                code, out, err = run(*arguments)
-                assert code == 0, f"{line}: {err}"
-                if target is not None:
-                    Path(target).write_text(out)
-                ran.append(arguments[0])
+            ran += [in_shell(line) for line in block.splitlines()]
         else:
             found = {}
             exec(compile(block, "guide.md", "exec"), found)
             assert found["model"].protection_.unit == "person"
     assert ran == ["schema", "inspect", "plan", "release", "verify", "card", "predict"]
     assert Path("predicted.csv").read_text().count("\n") == 51
+
+
+def test_every_command_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRIVSVM_LEDGER", str(tmp_path / "ledger.jsonl"))
+    write_table("patients.csv", 300, 1)
+    write_table("new.csv", 10, 2)
+    (block,) = [block for block in blocks_run_by(__file__) if block.page == "README.md"]
+    draft, *rest = block.text.splitlines()
+    assert in_shell(draft) == "schema"
+    assert "decide" in Path("schema.yaml").read_text()
+    # "edit it"
+    Path("schema.yaml").write_text(SCHEMA)
+    assert [in_shell(line) for line in rest] == ["release", "predict"]
+    assert Path("predicted.csv").read_text().count("\n") > 10
 
 
 def test_the_guide_declares_the_table_of_the_tests(tmp_path):

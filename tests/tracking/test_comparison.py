@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.blocks import blocks_run_by
 from tests.reporting.synthetic_results import GRID, make_result
 
 from privsvm.command import main
@@ -53,8 +54,8 @@ def test_the_command_of_the_page(tmp_path, monkeypatch, capsys):
     write(tmp_path, "private_svm", "proved", [0.0, 0.1])
     write(tmp_path, "pmsvm_wp", "proved", [0.05, 0.16])
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"^```sh\n(privsvm compare.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    assert main(shlex.split(block)[1:]) == 0
+    ((command,),) = (block.commands for block in blocks_run_by(__file__))
+    assert main(shlex.split(command)[1:]) == 0
     shown = capsys.readouterr().out
     assert re.search(r"^wine +1 +85\.0 +90\.5 +\+5\.5 ", shown, re.MULTILINE)
     table = Path("table.tex").read_text()
