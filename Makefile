@@ -79,6 +79,7 @@ coverage: $(VENV)/ready  ## Run all tests and write docs/coverage.md
 docs: $(VENV)/ready  ## Write what is generated from the sources, and build the site: site/index.html (VERSION=a tag, or all: site/<tag>)
 ifeq ($(VERSION),)
 	python docs/draw_architecture.py
+	python docs/draw_methods.py
 	python docs/write_glossary.py
 	python docs/write_reproductions.py
 	python -m privsvm.pipeline.generate

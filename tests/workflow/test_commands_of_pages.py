@@ -3,11 +3,13 @@
 import os
 import re
 import signal
+import time
 import urllib.request
 
 import pytest
 
 from tests.blocks import blocks_run_by
+from tests.browser import PATIENCE
 
 pytestmark = pytest.mark.workflow
 
@@ -27,14 +29,15 @@ def serve(workspace, command):
     """Run a command that serves a page until it is stopped; return what the page answers."""
     process = workspace.start(*shell(workspace, command))
     try:
-        for line in process.stdout:
-            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-                address = found[0]
-            # What the server itself says once it listens.
-            if "startup complete" in line or "Uvicorn running" in line or "Listening at" in line:
-                break
-        with urllib.request.urlopen(f"{address}/health", timeout=600) as answer:
-            return answer.read()
+        address = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+", line) for line in process.stdout)))[0]
+        # It listens some time after it has said where.
+        while process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{address}/health", timeout=PATIENCE) as answer:
+                    return answer.read()
+            except OSError:
+                time.sleep(0.2)
+        raise AssertionError(process.stdout.read())
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         process.communicate()
