@@ -271,7 +271,7 @@ def moments_panel(name):
     X, _ = rows()
     unit = X / np.hypot(*X.T)[:, None]
     events = fitted(name, epsilon=1.0).guarantee_.event.events
-    multiplier = events[1].noise_multiplier
+    multiplier = getattr(events[1], "event", events[1]).noise_multiplier
     panel = Panel("Second moment of the rows, with noise", *BOX, ticks=False)
     panel.marks(*unit.T, GREY, "circle", 1.6)
     angle = np.linspace(0, 2 * np.pi, 49)
@@ -478,7 +478,7 @@ for _name in ("landmark_dual", "landmark_dual_given"):
         "Landmarks beside the rows; boundaries of releases",
         lambda name=_name: (landmarks_panel(name), releases(name)),
     )
-for _name in ("dp_least_squares", "dp_feature_covariance"):
+for _name in ("dp_least_squares", "dp_feature_covariance", "dp_newton"):
     FIGURES[_name] = (
         "Ellipses of the second moment of the rows, exact and with noise; boundaries of releases",
         lambda name=_name: (moments_panel(name), releases(name)),

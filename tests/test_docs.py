@@ -4,12 +4,10 @@ import importlib.util
 import re
 from pathlib import Path
 
-import draw_methods
 import pytest
 
 from privsvm.base import released
 from privsvm.metrics import METRICS
-from privsvm.pipeline.methods import implementations
 from privsvm.reporting.glossary import glossary, glossary_page
 from tests.blocks import PAGES
 
@@ -110,30 +108,3 @@ def test_code_and_tests_that_a_proof_names_exist(page):
     for file, name in named:
         text = (REPOSITORY / file).read_text()
         assert re.search(rf"^\s*(def|class) {name}\b", text, re.MULTILINE), f"{page.name}: {file}::{name}"
-
-
-def numbers_apart(text):
-    """A picture's text without its numbers, and these."""
-    number = r"(?<![\w#])-?\d+\.?\d*(?:e-?\d+)?"
-    return re.sub(number, "0", text), [float(found) for found in re.findall(number, text)]
-
-
-@pytest.mark.parametrize("name", implementations())
-def test_the_picture_of_a_method_is_current(name):
-    path = draw_methods.FOLDER / f"{name}.svg"
-    assert path.stat().st_size < 60_000
-    (words, kept), (drawn, found) = (numbers_apart(text) for text in (path.read_text(), draw_methods.draw(name)))
-    assert words == drawn, "run make docs"
-    # Other processors round elsewhere: two pixels at most.
-    assert max(abs(a - b) for a, b in zip(kept, found, strict=True)) <= 2, "run make docs"
-    assert f'aria-label="{name}: ' in path.read_text()
-
-
-def test_every_method_has_a_picture_on_its_pages():
-    assert draw_methods.PAGE.read_text() == draw_methods.page(), "run make docs"
-    assert {path.stem for path in draw_methods.FOLDER.glob("*.svg")} == set(implementations())
-    shown = [path.stem for path in proof_pages() if path.stem in implementations()]
-    assert len(shown) >= 16
-    for name in shown:
-        page = (REPOSITORY / f"docs/proofs/{name}.md").read_text(encoding="utf-8")
-        assert draw_methods.picture(name, "../") in page, f"{name}.md: shows no picture of the method"
