@@ -14,7 +14,8 @@ rule audit:
         code=lambda wildcards: audit_code(IMPLEMENTATION[wildcards.method]),
         parameters=lambda wildcards: audit_parameters(PARAMS, wildcards.method),
     shell:
-        "exec python -IS " + STAGES + "audit.py --method {wildcards.method:q}"
+        f"exec python -IS {STAGES}audit.py"
+        " --method {wildcards.method:q}"
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
 

@@ -13,4 +13,4 @@ rule compile:
     resources:
         mem_mb=500,
     shell:
-        "exec python -IS " + STAGES + "compile.py > {log:q} 2>&1"
+        f"exec python -IS {STAGES}compile.py" " > {log:q} 2>&1"

@@ -19,7 +19,8 @@ rule condense:
         code=rule_code("condense"),
         parameters=condense_parameters(PARAMS),
     shell:
-        "exec python -IS " + STAGES + "condense.py --prepared {input.data:q}"
+        f"exec python -IS {STAGES}condense.py"
+        " --prepared {input.data:q}"
         " --rows {output.rows:q} --record {output.record:q} --timings {output.timings:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 

@@ -19,5 +19,6 @@ rule download:
         own=lambda wildcards: own_content(wildcards.dataset),
         parameters=lambda wildcards: download_parameters(PARAMS, wildcards.dataset),
     shell:
-        "exec python -IS " + STAGES + "download.py --dataset {wildcards.dataset:q}"
+        f"exec python -IS {STAGES}download.py"
+        " --dataset {wildcards.dataset:q}"
         " --file {wildcards.file:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -20,7 +20,8 @@ rule evaluate:
     params:
         code=rule_code("evaluate"),
     shell:
-        "exec python -IS " + STAGES + "evaluate.py --prepared {input.data:q}"
+        f"exec python -IS {STAGES}evaluate.py"
+        " --prepared {input.data:q}"
         " --models {input.models:q} --record {input.record:q} --results {output.results:q}"
         " --timings {output.timings:q} > {log:q} 2>&1"
 

@@ -21,6 +21,7 @@ rule prepare:
         code=rule_code("prepare"),
         parameters=lambda wildcards: prepare_parameters(PARAMS, wildcards.dataset),
     shell:
-        "exec python -IS " + STAGES + "prepare.py --dataset {wildcards.dataset:q}"
+        f"exec python -IS {STAGES}prepare.py"
+        " --dataset {wildcards.dataset:q}"
         " --raw data/raw/{wildcards.dataset:q} --output {output.data:q} --description {output.description:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -38,4 +38,4 @@ rule record:
     resources:
         mem_mb=500,
     shell:
-        "exec python -IS " + STAGES + "record.py --output {output:q} > {log:q} 2>&1"
+        f"exec python -IS {STAGES}record.py" " --output {output:q} > {log:q} 2>&1"

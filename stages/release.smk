@@ -14,5 +14,6 @@ rule release:
         path=lambda wildcards: released_file(PARAMS, RELEASE),
         settings=canonical_json(RELEASE),
     shell:
-        "python -IS " + STAGES + "release.py --data {params.path:q}"
+        f"python -IS {STAGES}release.py"
+        " --data {params.path:q}"
         " --settings {params.settings:q} 2>&1 | tee {log:q}"

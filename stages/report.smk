@@ -38,7 +38,7 @@ rule report:
         ),
         parameters=report_parameters(PARAMS),
     shell:
-        "exec python -IS " + STAGES + "report.py"
+        f"exec python -IS {STAGES}report.py"
         " {params.files:q} --output-html {output.html:q}"
         " --output-metrics {output.metrics:q} --output-curves {output.curves:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"

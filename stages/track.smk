@@ -16,8 +16,11 @@ rule track:
         mem_mb=1000,
     params:
         code=rule_code("track"),
-        files=argument_file("track", "--results", *RESULTS, "--timings", *TIMINGS, "--audits", *AUDITS),
+        files=argument_file(
+            "track", "--results", *RESULTS, "--timings", *TIMINGS, "--audits", *AUDITS
+        ),
         parameters=track_parameters(PARAMS),
     shell:
-        "exec python -IS " + STAGES + "track.py {params.files:q}"
+        f"exec python -IS {STAGES}track.py"
+        " {params.files:q}"
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

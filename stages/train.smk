@@ -25,7 +25,8 @@ rule train:
             PARAMS, wildcards.method, wildcards.dataset
         ),
     shell:
-        "exec python -IS " + STAGES + "train.py --method {wildcards.method:q}"
+        f"exec python -IS {STAGES}train.py"
+        " --method {wildcards.method:q}"
         " --prepared {input.data:q} --condensed {input.condensed:q}"
         " --condensed-record {input.condensed_record:q} --models {output.models:q}"
         " --record {output.record:q} --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -35,7 +35,8 @@ rule agree:
             }
         ),
     shell:
-        "exec python -IS " + STAGES + "protocol/agree.py --method {wildcards.method:q}"
+        f"exec python -IS {STAGES}protocol/agree.py"
+        " --method {wildcards.method:q}"
         " --prepared {input.data:q} --agreement {output.agreement:q} --labels {output.labels:q}"
         " --test-labels {output.test_labels:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -67,7 +68,7 @@ rule partition:
             }
         ),
     shell:
-        "exec python -IS " + STAGES + "protocol/partition.py"
+        f"exec python -IS {STAGES}protocol/partition.py"
         " --method {wildcards.method:q}"
         " --entity {wildcards.entity:q} --prepared {input.data:q} --columns {output.columns:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
@@ -101,7 +102,8 @@ rule draw:
             }
         ),
     shell:
-        "exec python -IS " + STAGES + "protocol/draw.py --entity {wildcards.entity:q}"
+        f"exec python -IS {STAGES}protocol/draw.py"
+        " --entity {wildcards.entity:q}"
         " --columns {input.columns:q} --agreement {input.agreement:q} --secret {output.secret:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
@@ -129,7 +131,7 @@ rule publish:
     params:
         code=rule_code("publish"),
     shell:
-        "exec python -IS " + STAGES + "protocol/publish.py"
+        f"exec python -IS {STAGES}protocol/publish.py"
         " --entity {wildcards.entity:q}"
         " --part train --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
         " --labels {input.labels:q} --block {output.block:q} > {log:q} 2>&1"
@@ -171,7 +173,7 @@ rule train_on_blocks:
             }
         ),
     shell:
-        "exec python -IS " + STAGES + "protocol/train_on_blocks.py"
+        f"exec python -IS {STAGES}protocol/train_on_blocks.py"
         " --method {wildcards.method:q} --blocks {input.blocks:q} --labels {input.labels:q}"
         " --agreement {input.agreement:q} --models {output.models:q} --record {output.record:q}"
         " --timings {output.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"
@@ -199,7 +201,7 @@ rule answer:
     params:
         code=rule_code("answer"),
     shell:
-        "exec python -IS " + STAGES + "protocol/publish.py"
+        f"exec python -IS {STAGES}protocol/publish.py"
         " --entity {wildcards.entity:q}"
         " --part test --columns {input.columns:q} --secret {input.secret:q} --agreement {input.agreement:q}"
         " --block {output.block:q} > {log:q} 2>&1"
@@ -228,7 +230,7 @@ rule evaluate_blocks:
     params:
         code=rule_code("evaluate_blocks"),
     shell:
-        "exec python -IS " + STAGES + "protocol/evaluate_blocks.py"
+        f"exec python -IS {STAGES}protocol/evaluate_blocks.py"
         " --blocks {input.blocks:q}"
         " --labels {input.labels:q} --agreement {input.agreement:q} --models {input.models:q}"
         " --record {input.record:q} --results {output.results:q} --timings {output.timings:q} > {log:q} 2>&1"
@@ -261,7 +263,7 @@ rule attack:
             }
         ),
     shell:
-        "exec python -IS " + STAGES + "protocol/attack.py"
+        f"exec python -IS {STAGES}protocol/attack.py"
         " --method {wildcards.method:q}"
         " --columns {input.columns:q} --secrets {input.secrets:q} --blocks {input.blocks:q}"
         " --agreement {input.agreement:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
