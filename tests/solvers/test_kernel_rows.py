@@ -73,6 +73,18 @@ def test_expansions_equal_the_matrix_product(n, m, d, k, kernel, sparse, seed):
     assert np.allclose(values, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_sums", [1, 3])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_expansions_at_rows_that_stay_sparse(kernel, n_sums):
+    rng = np.random.default_rng(2)
+    X = scipy.sparse.random_array((150, 70), density=0.1, format="csr", rng=rng)
+    Z, coef = rng.normal(size=(600, 70)), rng.normal(size=(600, n_sums))
+    expected = kernel_matrix(X.toarray(), Z, kernel, **PARAMETERS) @ coef
+    for n_threads in (1, 2):
+        values = kernel_expansion(X, Z, coef, kernel, **PARAMETERS, n_threads=n_threads)
+        assert np.allclose(values, expected, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("n_sums", [1, 2])
 def test_expansions_far_from_the_origin_are_exact(n_sums):
     rng = np.random.default_rng(3)

@@ -43,6 +43,10 @@ _FILLED_ROWS = 256
 # Bytes of the dense block that a sparse product multiplies with.
 _SPARSE_BLOCK_BYTES = 4_000_000
 
+# Sparse new rows of at least so many features, and of at most so many (a block of others then has 16 MB), are not
+# spread out where their product is cheaper.
+_SPARSE_WIDTH, _SPARSE_MOST = 48, 4096
+
 # Numbers of rows that are spread out at once: 64 MB.
 _EXPANDED_NUMBERS = 8_000_000
 
@@ -191,6 +195,24 @@ def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
 
 
 @jit()
+def _expand_sparse(
+    data, indices, indptr, norms, column_of, other, other_norms, coef, kind, coef0, degree, out, first, last
+):  # fmt: skip
+    """Add kernel expansions at the CSR rows from `first` to `last` to `out`."""
+    products, all_sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
+    for start in range(first, last, _NEW_ROWS):
+        stop = min(start + _NEW_ROWS, last)
+        block = products[: stop - start]
+        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
+        sums = all_sums[: stop - start]
+        np.dot(block, coef, sums)
+        for t in range(start, stop):
+            for k in range(coef.shape[1]):
+                out[t, k] += sums[t - start, k]
+
+
+@jit()
 def sum_pairs(sums, intercept, out):
     """Values of the pairs of classes (n, p) from the sums over each class's rows (c, n, c - 1)."""
     n_classes = sums.shape[0]
@@ -216,6 +238,34 @@ def count_votes(values, votes, sums):
                 sums[t, a] += value
                 sums[t, b] -= value
                 column += 1
+
+
+def _expand_at_sparse(
+    csr: Any,
+    Z: np.ndarray,
+    coef: np.ndarray,
+    exponent: float,
+    factor: float,
+    tail: tuple,
+    n_threads: int,
+    out: np.ndarray,
+) -> None:
+    """Add kernel expansions at CSR rows, which are not moved to a mean: they would be sparse no more."""
+    parts = csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
+    own, column_of = exponent * squared_norms(csr), np.arange(csr.shape[1], dtype=np.int32)
+    share = -(-csr.shape[0] // (n_threads * _NEW_ROWS)) * _NEW_ROWS
+    bounds = [(first, min(first + share, csr.shape[0])) for first in range(0, csr.shape[0], share)]
+    with one_blas_thread(), thread_pool(n_threads) as pool:
+        for start in range(0, Z.shape[0], _BLOCK_COLUMNS):
+            others = np.asarray(Z[start : start + _BLOCK_COLUMNS], dtype=np.float64)
+            other, norms = np.ascontiguousarray(factor * others.T), exponent * squared_norms(others)
+            weights = np.ascontiguousarray(coef[start : start + _BLOCK_COLUMNS], dtype=np.float64)
+            block = (*parts, own, column_of, other, norms, weights, *tail, out)
+            if pool is None:
+                _expand_sparse(*block, *bounds[0])
+                continue
+            for job in [pool.submit(_expand_sparse, *block, *bound) for bound in bounds]:
+                job.result()
 
 
 def kernel_expansion(
@@ -250,6 +300,14 @@ def kernel_expansion(
     kind = KERNELS.index(kernel)
     if kind == LINEAR:
         return np.asarray(X @ (Z.T @ coef))
+    exponent = float(gamma) * LOG2_E
+    factor = 2.0 * exponent if kind == RBF else float(gamma)
+    out = np.zeros((X.shape[0], coef.shape[1]))
+    sparse = scipy.sparse.issparse(X)
+    tail = (kind, float(coef0), int(degree))
+    if sparse and _SPARSE_WIDTH <= X.shape[1] <= _SPARSE_MOST and X.nnz * _SPARSE_COST < X.shape[0] * X.shape[1]:
+        _expand_at_sparse(scipy.sparse.csr_array(X), Z, coef, exponent, factor, tail, n_threads, out)
+        return out
     # Whole blocks of rows, of which every thread has some.
     part = -(-X.shape[0] // (n_threads * _NEW_ROWS)) * _NEW_ROWS
     if n_threads > 1 and X.shape[0] * Z.shape[0] >= _PARALLEL_VALUES and part < X.shape[0]:
@@ -260,17 +318,12 @@ def kernel_expansion(
                 for first in range(0, X.shape[0], part)
             ]
             return np.concatenate([job.result() for job in jobs])
-    exponent = float(gamma) * LOG2_E
-    factor = 2.0 * exponent if kind == RBF else float(gamma)
-    out = np.zeros((X.shape[0], coef.shape[1]))
     if Z.shape[0] == 0:
         return out
-    sparse = scipy.sparse.issparse(X)
     # Distances do not change, and shorter rows lose less to cancellation.
     origin = Z.mean(axis=0) if kind == RBF else np.zeros(Z.shape[1])
     # Rows are spread out, or moved, a few at a time.
     step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
-    tail = (kind, float(coef0), int(degree))
     with one_blas_thread():
         for first in range(0, X.shape[0], step):
             rows = X[first : first + step]
@@ -566,6 +619,9 @@ def warm_up(sparse: bool = False, precise: bool = False) -> None:
     """Compile predictions, and kernel values of dense rows, or of sparse ones, in single precision, the default."""
     for n_sums in (1, 2):
         kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), "rbf")
+    if sparse:
+        wide = np.eye(_SPARSE_WIDTH)
+        kernel_expansion(scipy.sparse.csr_array(wide), wide, np.ones((_SPARSE_WIDTH, 1)), "rbf")
     sum_pairs(np.zeros((3, 1, 2)), np.zeros(3), np.zeros((1, 3)))
     count_votes(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 3)))
     eye = np.eye(8)

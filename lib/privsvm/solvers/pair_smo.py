@@ -49,8 +49,10 @@ _CHUNK = 64
 # Kernel values of one row that are computed together, and features at a time.
 _BLOCK = 512
 
-# Rows of more features than this are worth a product of matrices.
+# Rows of more features than this are worth a product of matrices; so are all where a pair has at most so many rows,
+# since to compute one row of such a pair takes longer than its values do.
 _FEW_FEATURES = 64
+_SHORT_ROWS = 80
 
 
 class _Source(NamedTuple):
@@ -137,14 +139,9 @@ def _to_gaussian(out, norm, norms):
 
 
 @jit_step()
-def _fill(out, row, start, stored, matrix, columns, norms, kind, factor, coef0, degree):
+def _fill(out, row, start, columns, norms, kind, factor, coef0, degree):
     """Kernel values of a row with the rows from `start` on."""
     size = out.shape[0]
-    if stored:
-        given = matrix[row, start : start + size]
-        for t in range(size):
-            out[t] = given[t]
-        return
     for t in range(size):
         out[t] = np.float32(0)
     _add_products(out, columns, row, factor, start)
@@ -168,14 +165,23 @@ def _invert_row(inverse, kernel, place, diagonal, own, size):
     _invert(inverse[place, :size], kernel[place, :size], own, diagonal[:size])
 
 
+@jit_step()
+def _copy_all(kernel, place, matrix, row, start_a, n_a, start_b, size):
+    """Copy a row's kernel values with the rows of both classes."""
+    for t in range(n_a):
+        kernel[place, t] = matrix[row, start_a + t]
+    for t in range(n_a, size):
+        kernel[place, t] = matrix[row, start_b + t - n_a]
+
+
 @jit()
 def _fill_all(
-    kernel, place, row, start_a, n_a, start_b, size, stored, matrix, columns, norms, kind, factor, coef0, degree,
+    kernel, place, row, start_a, n_a, start_b, size, columns, norms, kind, factor, coef0, degree
 ):  # fmt: skip
     """Kernel values of a row with the rows of both classes."""
     out = kernel[place, :size]
-    _fill(out[:n_a], row, start_a, stored, matrix, columns, norms, kind, factor, coef0, degree)
-    _fill(out[n_a:], row, start_b, stored, matrix, columns, norms, kind, factor, coef0, degree)
+    _fill(out[:n_a], row, start_a, columns, norms, kind, factor, coef0, degree)
+    _fill(out[n_a:], row, start_b, columns, norms, kind, factor, coef0, degree)
 
 
 @jit_step()
@@ -183,12 +189,15 @@ def _fetch(i, work, source, rows_a, rows_b):
     """Place of the kernel row of variable i, which is computed if it is not there."""
     if work.slots[i] < 0:
         n_a = rows_a[1] - rows_a[0]
-        place = work.used[0]
-        _fill_all(
-            work.kernel, place, rows_a[0] + i if i < n_a else rows_b[0] + i - n_a, rows_a[0], n_a, rows_b[0],
-            n_a + rows_b[1] - rows_b[0], source.stored, source.matrix, source.columns, source.norms, source.kind,
-            source.factor, source.coef0, source.degree,
-        )  # fmt: skip
+        place, size = work.used[0], n_a + rows_b[1] - rows_b[0]
+        row = rows_a[0] + i if i < n_a else rows_b[0] + i - n_a
+        if source.stored:
+            _copy_all(work.kernel, place, source.matrix, row, rows_a[0], n_a, rows_b[0], size)
+        else:
+            _fill_all(
+                work.kernel, place, row, rows_a[0], n_a, rows_b[0], size, source.columns, source.norms, source.kind,
+                source.factor, source.coef0, source.degree,
+            )  # fmt: skip
         work.slots[i] = place
         work.inverted[place] = False
         work.used[0] += 1
@@ -506,7 +515,8 @@ def solve_class_pairs(
     fits = (4.0 + rows.dtype.itemsize) * (sizes[first] + sizes[second]) ** 2 <= memory / rows.n_threads
     fits &= (sizes[first] > 0) & (sizes[second] > 0)
     mine = columns[fits[columns]]
-    source = _source(rows, memory) if mine.size else None
+    short = mine.size > 0 and float(np.mean(sizes[first[mine]] + sizes[second[mine]])) <= _SHORT_ROWS
+    source = _source(rows, memory, short) if mine.size else None
     if source is None:
         return columns
     pairs = _Pairs(
@@ -535,7 +545,7 @@ def solve_class_pairs(
     return columns[~done[columns]]
 
 
-def _source(rows: KernelRows, memory: float) -> _Source | None:
+def _source(rows: KernelRows, memory: float, short: bool) -> _Source | None:
     """Decide where kernel values come from; None if neither way is good for these rows."""
     diagonal = rows.diagonal().astype(rows.dtype)
     empty = np.empty((0, 0), dtype=rows.dtype)
@@ -543,7 +553,7 @@ def _source(rows: KernelRows, memory: float) -> _Source | None:
     # Of one type whatever the rows are: another would be compiled anew.
     tail: tuple[Any, ...] = (rows.kind, float(rows.factor), rows.dtype.type(rows.coef0), int(rows.degree))
     narrow = rows.narrow_rows(_FEW_FEATURES)
-    if narrow is not None:
+    if narrow is not None and not (short and whole):
         columns = np.ascontiguousarray(narrow.T)
         return _Source(False, empty, columns, rows.norms, diagonal, *tail)
     if whole:
