@@ -164,9 +164,10 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
         sparse = scipy.sparse.csr_matrix(rows)
         return {"fit": fit, "predict": timed(lambda: svm_predict([], sparse, model, "-q"), threads)[1]}, None
     if library == "LIBLINEAR":
-        from liblinear.liblinearutil import parameter, problem, train
+        from liblinear.liblinearutil import parameter, train
+        from liblinear.liblinearutil import problem as linear_problem
 
-        rows_of = problem(y.astype(float), scipy.sparse.csr_matrix(X))
+        rows_of = linear_problem(y.astype(float), scipy.sparse.csr_matrix(X))
         options = parameter(f"-q -s 3 -c {case['C']} -e {TOLERANCE} -B 1 -m {threads}")
         return {"fit": timed(lambda: train(rows_of, options), threads)[1]}, None
     if library == "skglm":
@@ -296,7 +297,7 @@ def run(seed: int, threads: list[int], n_cases: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed)
     cases = [draw_case(rng) for _ in range(n_cases)]
     there = [name for name, module in PEERS.items() if importlib.util.find_spec(module)]
-    records = []
+    records: list[dict[str, Any]] = []
     for count in threads:
         workers = {name: Worker(name, count) for name in ("PrivSVM", *there)}
         for place, case in enumerate(cases):
