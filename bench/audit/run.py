@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import io
 import json
 import math
 import multiprocessing
+import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
@@ -26,6 +31,7 @@ from privsvm.files import write_text
 from privsvm.pipeline.auditing import audit_record
 from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.pipeline.sources import closure_digest
+from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal
 from privsvm.records import AuditRecord
 
 EPSILONS = (0.5, 1.0, 4.0, 8.0)
@@ -36,6 +42,9 @@ FOUND = Path(".cache/audits")
 HEAD = ("method", "variant", "status", "relation", "epsilon", "delta", "proved", "draws", "bound", "low", "sure",
         "estimate", "ceiling", "reachable", "looks_at", "refuted", "pair")  # fmt: skip
 BEGIN, END = "<!-- table: written by make audit -->", "<!-- end of table -->"
+
+# Counts are near their ceiling from such a share of it.
+NEAR = 0.9
 
 # What else is audited of methods that have such a parameter.
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -132,8 +141,76 @@ def table(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
+def group_of(bounds: list[dict[str, str]]) -> str:
+    """Name what protects the releases of a cell, and how they are drawn."""
+    first = bounds[0]
+    if first["status"] != "proved":
+        return "claims"
+    if first["looks_at"] == "every selection":
+        return "selections"
+    if "batches" in first["variant"]:
+        return "steps that draw rows"
+    if not any(row["bound"] == "gaussian" for row in bounds):
+        return "other noise"
+    if first["reachable"] == "inf":
+        return "Gaussian noise, a training for each draw"
+    steps = first["looks_at"] == "all noisy numbers"
+    return "Gaussian noise on every step" if steps else "Gaussian noise on a solution"
+
+
+@functools.cache
+def chance(epsilon: float, delta: float, draws: int) -> float:
+    """Probability, at most, that counts of so many draws of exact Gaussian noise reach `NEAR` of their ceiling."""
+    rng = np.random.default_rng([draws, int(1000 * epsilon)])
+    move = gaussian_signal(epsilon, delta)
+    thresholds = np.linspace(move / 2.0, move + 4.0, 12)
+    hits, others = (rng.binomial(draws, ndtr(at - thresholds), (300, 12)) for at in (move, 0.0))
+    found = counts_bound(hits, draws, others, draws, delta, mixed=True)
+    return float((found >= NEAR * counts_ceiling(epsilon, delta, draws)).mean(axis=0).max())
+
+
+def summary(rows: list[dict[str, str]]) -> str:
+    """Write for each kind of release what share of the stated epsilon is shown, and how near counts come to theirs."""
+    cells: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row[name] for name in ("method", "variant", "relation", "epsilon")), []).append(row)
+    groups: dict[str, list[list[dict[str, str]]]] = {}
+    for bounds in cells.values():
+        groups.setdefault(group_of(bounds), []).append(bounds)
+    epsilons = sorted({row["epsilon"] for row in rows}, key=float)
+    lines = [
+        "Shares of the stated epsilon that the largest bound of a cell shows: the smallest and the median of all "
+        f"cells. *Near*: cells whose counts reach {NEAR:.0%} of their ceiling, and how many of them chance lets at "
+        "most, by the best threshold for exact Gaussian noise.",
+        "",
+        "| releases | cells refuted | " + " | ".join(f"stated {epsilon}" for epsilon in epsilons) + " |",
+        "|" + " --- |" * (2 + len(epsilons)),
+    ]
+    for name, members in sorted(groups.items()):
+        texts = []
+        for epsilon in epsilons:
+            own = [bounds for bounds in members if bounds[0]["epsilon"] == epsilon]
+            shares = [max(float(row["low"]) for row in bounds) / float(epsilon) for bounds in own]
+            text = f"{min(shares):.0%}, {statistics.median(shares):.0%}" if shares else "–"
+            if name.startswith("Gaussian"):
+                counts = [row for bounds in own for row in bounds if row["bound"] == "counts"]
+                near = sum(float(row["low"]) >= NEAR * float(row["ceiling"]) for row in counts)
+                hoped = sum(chance(float(epsilon), float(row["delta"]), int(row["draws"])) for row in counts)
+                text += f"; near {near} of {len(counts)} ({hoped:.0f})"
+            texts.append(text)
+        refuted = sum(bounds[0]["refuted"] == "True" for bounds in members)
+        lines.append("| " + " | ".join([name, f"{refuted} of {len(members)}", *texts]) + " |")
+    return "\n".join(lines)
+
+
+def expected_cost(job: tuple[Any, ...], earlier: Mapping[tuple[str, ...], int]) -> tuple[int, int]:
+    """Sort by how many draws an audit had before: many are cheap, and show most; unknown ones go first."""
+    draws = earlier.get(job[:3])
+    return (0, 0) if draws is None else (1, -draws)
+
+
 def main() -> None:
-    """Run all audits, at most two at a time, and write the table after each."""
+    """Run all audits, cheap ones first, at most two at a time, and write the table after each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=1_000_000, help="of either dataset together, where one is cheap")
     parser.add_argument("--jobs", type=int, default=2)
@@ -143,6 +220,12 @@ def main() -> None:
     everything = [(*job, options.draws, kept(job, options.draws)) for job in jobs()]
     wanted = [job for job in everything if not options.only or job[0] in options.only]
     wanted = [] if options.table else [job for job in wanted if not job[-1].exists()]
+    if CSV.exists():
+        with CSV.open(encoding="utf-8", newline="") as handle:
+            earlier = {
+                (row["method"], row["variant"], row["relation"]): int(row["draws"]) for row in csv.DictReader(handle)
+            }
+        wanted.sort(key=lambda job: expected_cost(job, earlier))
     with multiprocessing.get_context("forkserver").Pool(options.jobs, maxtasksperchild=4) as pool:
         for job, (error, seconds) in zip(wanted, pool.imap(run, wanted, chunksize=1), strict=True):
             if error:
@@ -169,7 +252,7 @@ def write(everything: list[Any]) -> None:
     words = f"{len(found)} of {len(everything)} audits, {seconds / 60:.0f} minutes of processor time."
     if missing:
         words += f" Not run: {', '.join(missing)}."
-    write_text(PAGE, f"{before}{BEGIN}\n{words}\n\n{table(rows)}\n{END}{after}")
+    write_text(PAGE, f"{before}{BEGIN}\n{words}\n\n{summary(rows)}\n\n{table(rows)}\n{END}{after}")
 
 
 if __name__ == "__main__":
