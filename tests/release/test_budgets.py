@@ -169,6 +169,16 @@ def test_steps_that_are_fitted_to_the_rows_take_it(step):
     assert "fitted to private rows" in guarantee.reason
 
 
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("name", ["fit", "transform", "fit_transform"])
+def test_a_method_that_an_object_was_given_takes_it(name, nested):
+    step = Normalizer()
+    setattr(step, name, lambda X, y=None: step if name == "fit" else scale(X))
+    step = make_pipeline(step) if nested else step
+    with pytest.raises(ValueError, match="Normalizer with a method of its own"):
+        make_private_pipeline(step, clone(MODEL)).fit(X, Y)
+
+
 def test_no_name_of_a_record_keeps_a_proof_that_a_step_took():
     model = PMSVMAGPClassifier(classes=[0, 1], allow_unsound=True, epochs=1)
     steps = make_private_pipeline(StandardScaler(), model).fit(X, Y)

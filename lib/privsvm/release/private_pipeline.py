@@ -34,6 +34,11 @@ _EXACT_FUNCTIONS = (
 )  # fmt: skip
 
 
+def _has_other_code(step: Any) -> bool:
+    """Whether an object has a method of its own in the place of its class's."""
+    return any(callable(getattr(type(step), name, None)) for name in getattr(step, "__dict__", ()))
+
+
 def _reads_rows(step: Any) -> bool:
     """Whether what a step makes of a row may depend on other rows: so unless its declaration tells otherwise."""
     # Subclasses may do what they like with other rows.
@@ -71,7 +76,9 @@ def private_steps(steps: Iterable[tuple[Any, ...]]) -> list[str]:
     for name, step, *columns in steps:
         if any(map(callable, columns)):
             found.append(f"{name} (columns chosen by a function of the rows)")
-        if type(step) is Pipeline:
+        if _has_other_code(step):
+            found.append(f"{name} ({type(step).__name__} with a method of its own)")
+        elif type(step) is Pipeline:
             found += private_steps(step.steps)
         elif type(step) is ColumnTransformer:
             found += private_steps([*step.transformers, ("remainder", step.remainder)])
