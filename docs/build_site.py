@@ -31,6 +31,7 @@ OTHERS = {
     "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
     "SECURITY.md": "SECURITY.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "config/README.md": "config.md",
     "examples/ppsvm_three_entities/README.md": "ppsvm_example.md",
 }
 # A line of the gallery's list.
