@@ -44,7 +44,7 @@ def test_a_block_runs_or_says_why_not(block):
     text = runner.read_text(encoding="utf-8")
     if runner.suffix == ".py":
         # It runs whatever names it, from the page.
-        taken = r"blocks_run_by\(__file__\)|figures\.page_(command|block)\("
+        taken = r"blocks_run_by\(__file__\)|\bpage_(command|block)\("
         assert re.search(taken, text), f"{where}: {block.said} does not take its blocks from the pages"
         return
     # A script of the shell: each command is a line of it.
