@@ -129,7 +129,7 @@ def _card(record: AuditRecord, curve: str) -> str:
     return "\n".join([*lines, "A low bound proves nothing; one above the proof would mean that it is wrong.", ""])
 
 
-def _reach(cells: Sequence[AuditCell]) -> tuple[float, float]:
+def _reach(cells: Sequence[AuditCell]) -> tuple[int, int]:
     """Smallest and largest power of ten that hold all numbers to be drawn."""
     shown = [value for cell in cells for value in (cell.epsilon, cell.best.epsilon) if 0.0 < value < math.inf]
     return math.floor(math.log10(min(shown, default=0.1))), math.ceil(math.log10(max(shown, default=10.0)))
