@@ -170,14 +170,16 @@ def test_some_neighbours_need_what_is_stated(case):
     room = ROOM.get(str(case), ROOM.get(name, 0.66))
     needed = [0.0]
     # Among zeros: a row, the same with another label, its opposite, and none. What they need depends on the noise too.
-    for key, size, row in itertools.product(range(8), (30.0, 1.0, 0.2), ([1.0, 1.0], [1.0, 0.0])):
-        X, y = np.zeros((5, 2)), np.arange(5) % case.n_classes
-        X[0] = size * np.array(row)
-        if case.relation == "add_remove":
-            others = [(X[1:], y[1:])]
-        else:
-            others = [(X, (y + (np.arange(5) == 0)) % case.n_classes), (X * -1.0, y)]
-        needed += [played(case, (X, y), other, 0, bytes([key] * 32)) for other in others]
+    for key in range(8):
+        # All of them: the first that needs enough may not be the one that needs most.
+        for size, row in itertools.product((30.0, 1.0, 0.2), ([1.0, 1.0], [1.0, 0.0])):
+            X, y = np.zeros((5, 2)), np.arange(5) % case.n_classes
+            X[0] = size * np.array(row)
+            if case.relation == "add_remove":
+                others = [(X[1:], y[1:])]
+            else:
+                others = [(X, (y + (np.arange(5) == 0)) % case.n_classes), (X * -1.0, y)]
+            needed += [played(case, (X, y), other, 0, bytes([key] * 32)) for other in others]
         if max(needed) > room:
             break
     assert max(needed) > room
