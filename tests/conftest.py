@@ -1,9 +1,14 @@
 """Shared by all tests: one thread for each library, a Numba cache that notices changed sources, no telemetry."""
 
+import gc
 import os
 from pathlib import Path
 
 from privsvm.pipeline.stage import pin_threads
+
+# What is collected lives to the end: with Python's own thresholds, to look through it again and again takes a sixth of
+# all processor time.
+gc.set_threshold(100_000, 50, 1000)
 
 # Small matrix products on two threads were measured many times slower than on one.
 pin_threads()
@@ -84,6 +89,12 @@ def pytest_collection_modifyitems(config, items):
         head = count // 10 if number > 1 else 0
         part[:], quick = [*quick[:head], *part, *quick[head:count]], quick[count:]
     items[:] = [item for part in parts for item in part]
+
+
+def pytest_collection_finish():
+    """Nor does the garbage collector look at packages and tests again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionstart(session):

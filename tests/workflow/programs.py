@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -205,6 +206,9 @@ def serve(number: int) -> None:
     sys.modules["numba"].njit(lambda number: number)(0)
     # Snakemake looks through all installed packages for its plugins, each time that it starts.
     sys.modules["snakemake.cli"].get_argument_parser()
+    # The garbage collector of a copy would write to, and so copy, the memory of all packages.
+    gc.collect()
+    gc.freeze()
     Server(socket.socket(fileno=number)).serve()
 
 
