@@ -99,6 +99,9 @@ def find_in_all_ways(X):
     # Short lists, which run out, and are all made anew again and again.
     with mock.patch.multiple(condense, _LIST=2, _LONG_LIST=3), mock.patch.object(triples, "_RENEWED_ROWS", 4):
         yield find(X, "blocks")
+        # Many tiles, and guesses of the least product of a list that are too high for half of the rows.
+        with mock.patch.multiple(condense, _TILE=16, _SURE=0.0):
+            yield find(X, "blocks", n_threads=3)
 
 
 def check_as_printed(X, n_classes=4):

@@ -12,9 +12,11 @@ Equal rows are searched for, and kept in the heap, as one. The one with the smal
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,11 +29,14 @@ from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.solvers.similar_rows import (
     LEAF,
     SCALE,
+    Candidates,
     Copies,
     SparseRows,
     Tree,
     block_lists,
     build_tree,
+    candidate_lists,
+    meet,
     rows_met,
     tree_lists,
 )
@@ -65,6 +70,10 @@ _MET_SHARE = 0.05
 _DENSE_SHARE = 0.02
 _DENSE_NUMBERS = 50_000_000
 _BLOCK_NUMBERS = 4_000_000
+# Rows and columns of a tile of products, and candidates that a row has room for, over those of its list.
+_TILE, _ROOM = 1024, 2
+# Standard deviations by which a guess of what will do is lower than expected.
+_SURE = 5.0
 _COMPUTED_SHARE = 0.1
 
 
@@ -144,17 +153,25 @@ def feature_weights(X) -> np.ndarray:
     ----------
     CI-SVM (2018), equations 7 and 8.
     """
-    rows = _sorted_rows(X)
-    n, d = rows.shape
+    n, d = X.shape
     if n == 0:
         return np.full(d, 1.0 / max(d, 1))
+    if scipy.sparse.issparse(X):
+        rows = _sorted_rows(X)
+        largest, low, high = (part.toarray().ravel() for part in (abs(rows).max(0), rows.min(0), rows.max(0)))
+        stored = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
+        held = np.bincount(rows.indices, minlength=d)
+    else:
+        rows = np.ascontiguousarray(X, dtype=np.float64)
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        largest = np.maximum(-low, high)
+        stored = np.arange(n + 1) * d, np.tile(np.arange(d, dtype=np.int32), n), rows.reshape(-1)
+        held = np.count_nonzero(rows, axis=0)
     # Divided by the largest entry of each feature, so that no square over- or underflows.
-    largest = abs(rows).max(axis=0).toarray().ravel()
-    values = rows.data / np.where(largest > 0, largest, 1.0)[rows.indices]
-    missing = n - np.bincount(rows.indices, minlength=d)
-    mean = np.bincount(rows.indices, values, minlength=d) / n
-    squares = np.bincount(rows.indices, (values - mean[rows.indices]) ** 2, minlength=d) + missing * mean**2
-    varies = (rows.max(axis=0) != rows.min(axis=0)).toarray().ravel()
+    unit = np.where(largest > 0, largest, 1.0)
+    missing, varies = n - held, low != high
+    mean = _sums_of_powers(*stored, unit, np.zeros(d), 1) / n
+    squares = _sums_of_powers(*stored, unit, mean, 2) + missing * mean**2
     deviation = np.sqrt(squares / max(n - 1, 1))
     size, most = np.abs(mean), math.sqrt(n)
     variation = np.full(d, most)
@@ -162,6 +179,19 @@ def feature_weights(X) -> np.ndarray:
     variation[~varies] = 0.0
     total = variation.sum()
     return variation / total if total > 0 else np.full(d, 1.0 / max(d, 1))
+
+
+@jit()
+def _sums_of_powers(indptr, indices, data, unit, centre, power):
+    """Sum the numbers of each feature that are not 0, or their squares, in the order of the rows."""
+    total = np.zeros(unit.shape[0])
+    for i in range(indptr.shape[0] - 1):
+        for place in range(indptr[i], indptr[i + 1]):
+            if data[place] != 0.0:
+                k = indices[place]
+                value = data[place] / unit[k] - centre[k]
+                total[k] += value if power == 1 else value * value
+    return total
 
 
 def weighted_unit_rows(X, weights: np.ndarray) -> Any:
@@ -247,11 +277,6 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
     length = min(longest, max(n - 1, 1))
     lists = Lists(np.zeros((m, length), np.int64), np.zeros((m, length), np.int32), np.zeros(m, np.int64))
     with one_blas_thread(), thread_pool(n_threads) as pool:
-        if by_tree:
-            parts = np.linspace(0, m, 8 * n_threads + 1).astype(np.int64)
-            work: Any = ((tree_lists, tree, copies, empty, *part, *lists) for part in itertools.pairwise(parts))
-        else:
-            work = _block_jobs(distinct, np.arange(m), rows_of, copies, lists)
         spread: Any = pool.map if pool else map
 
         def do(jobs: Any) -> None:
@@ -259,9 +284,13 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
                 pass
 
         def renew(left: np.ndarray) -> None:
-            do(_block_jobs(distinct, left, rows_of, copies, lists))
+            _make_lists(do, distinct, left, rows_of, copies, lists)
 
-        do(work)
+        if by_tree:
+            parts = np.linspace(0, m, 8 * n_threads + 1).astype(np.int64)
+            do((tree_lists, tree, copies, empty, *part, *lists) for part in itertools.pairwise(parts))
+        else:
+            renew(np.arange(m))
         return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists, None if by_tree else renew)
 
 
@@ -286,31 +315,69 @@ def _plant(U: np.ndarray, empty: np.ndarray) -> tuple[Tree, Places]:
     return Tree(rows, columns, order, low, high, first, last, child, alive, zeros), Places(place_of, leaf_of, parent)
 
 
-def _block_jobs(all_distinct, left: np.ndarray, rows_of, copies, lists) -> Iterator[tuple[Any, ...]]:
-    """Jobs that make the lists of some of the rows that are left each, from products with all of them."""
+def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_of, copies, lists) -> None:
+    """Make the lists of some of the rows that are left each, from products with all of them.
+
+    A product of two rows serves both. Rows that have too many candidates, or too few, are done once more, alone.
+    """
     distinct = all_distinct if left.size == all_distinct.shape[0] else all_distinct[left]
     m, d = distinct.shape
     dense = distinct.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
-    step = max(1, min(512, max(64, _BLOCK_NUMBERS // max(m, 1))))
+    longest = np.diff(distinct.indptr).max(initial=0)
+    # One of the best may be the row itself.
+    wanted = lists.rows.shape[1] + 1
 
-    def job_in(precision: type) -> Callable[[int, int], int]:
+    def settings(precision: type) -> tuple[Any, float]:
         rows = distinct.astype(precision)
-        others = np.ascontiguousarray(rows.toarray().T) if dense else rows.T.tocsr()
         # Of products of rows of norm 1, and of rounding them to whole units.
-        error = np.finfo(precision).eps * (np.diff(distinct.indptr).max(initial=0) + 4) + 1.0 / SCALE
+        return (rows.toarray() if dense else rows), np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE
 
-        def fill(start: int, stop: int) -> int:
-            block = rows[start:stop]
-            products = (block.toarray() @ others) if dense else (block @ others).toarray()
-            return block_lists(products, left[start:stop], left, error, rows_of, copies, *lists)
+    rows, error = settings(np.float32)
 
-        return fill
+    def product(some: Any, others: Any) -> np.ndarray:
+        found: np.ndarray = (some @ others.T) if dense else (some @ others.T).toarray()
+        return found
+
+    def alone(places: np.ndarray) -> int:
+        return block_lists(product(rows[places], rows), left[places], left, error, rows_of, copies, *lists)
 
     # Half the digits are enough unless they leave most rows to choose from, as rows of nearly one direction do.
-    fill, sample = job_in(np.float32), min(_SAMPLE, m)
-    if fill(0, sample) > _COMPUTED_SHARE * sample * m:
-        fill = job_in(np.float64)
-    return ((fill, start, min(start + step, m)) for start in range(0, m, step))
+    sample = np.arange(min(_SAMPLE, m))
+    if alone(sample) > _COMPUTED_SHARE * sample.size * m:
+        rows, error = settings(np.float64)
+    # Two products whose order is wrong differ by twice the error, and round-off.
+    apart = 2.0 * error + 1e-6
+    starts = range(0, m, _TILE)
+    # Most rows need not be looked at if the largest products with a few of them tell what will do. Where they tell
+    # too much, which is rare, the list is made once more.
+    guesses, sampled = np.full(m, -np.inf, rows.dtype), np.linspace(0, m - 1, min(_TILE, m // 8)).astype(np.int64)
+    expected = wanted * sampled.size / max(m, 1)
+    rank = max(1, math.ceil(expected + _SURE * (math.sqrt(expected) + 1.0)))
+
+    def guess(start: int) -> None:
+        products = product(rows[start : start + _TILE], rows[sampled])
+        guesses[start : start + _TILE] = np.partition(products, -rank, axis=1)[:, -rank]
+
+    if rank <= sampled.size // 4:
+        do((guess, start) for start in starts)
+    room = _ROOM * wanted
+    candidates = Candidates(
+        np.empty((m, room), rows.dtype), np.empty((m, room), np.int32), np.zeros(m, np.int64), guesses.copy()
+    )
+    # Two tiles that are searched at the same time have no rows in common.
+    held = [threading.Lock() for _ in starts]
+
+    def tile(first: int, second: int) -> None:
+        products = product(rows[first : first + _TILE], rows[second : second + _TILE])
+        with held[first // _TILE], held[second // _TILE] if second > first else contextlib.nullcontext():
+            meet(products, first, second, wanted, apart, candidates)
+
+    do((tile, first, first + away) for away in starts for first in range(0, m - away, _TILE))
+    given = wanted, apart, guesses, candidates, left, rows_of, copies, *lists
+    do((candidate_lists, start, min(start + _TILE, m), *given) for start in starts)
+    crowded = np.flatnonzero(candidates.counts < 0)
+    step = max(1, min(512, max(64, _BLOCK_NUMBERS // max(m, 1))))
+    do((alone, crowded[start : start + step]) for start in range(0, crowded.size, step))
 
 
 def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.ndarray]:

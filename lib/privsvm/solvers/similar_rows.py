@@ -18,11 +18,14 @@ __all__ = [
     "LEAF",
     "SCALE",
     "UNKNOWN",
+    "Candidates",
     "Copies",
     "SparseRows",
     "Tree",
     "block_lists",
     "build_tree",
+    "candidate_lists",
+    "meet",
     "rows_met",
     "scan_list",
     "scan_third",
@@ -59,6 +62,16 @@ class SparseRows(NamedTuple):
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
+
+
+class Candidates(NamedTuple):
+    """Of each row, by its place: the largest products so far, with which places, how many; what others must reach."""
+
+    found: np.ndarray
+    columns: np.ndarray
+    # -1 where more come near than there is room for, or too few.
+    counts: np.ndarray
+    bounds: np.ndarray
 
 
 class Tree(NamedTuple):
@@ -352,6 +365,12 @@ def rows_met(tree, copies, sample, sims, rows):
 
 
 @jit_step()
+def _is_full(rows_of):
+    """Whether no row has a zero."""
+    return rows_of.data.shape[0] == rows_of.n_features * (rows_of.indptr.shape[0] - 1)
+
+
+@jit_step()
 def _reach_any(values, bound):
     """Whether one of some numbers is at least `bound`."""
     reached = False
@@ -408,6 +427,71 @@ def _compress(found, columns, count, wanted, error):
     return kept, bound
 
 
+@jit_step()
+def _keep(candidates, i, value, j, wanted, apart):
+    """Keep a row's product with the row at place j, where it is large enough."""
+    count = candidates.counts[i]
+    found, columns = candidates.found[i], candidates.columns[i]
+    if count == found.shape[0]:
+        count, bound = _compress(found, columns, count, wanted, apart)
+        candidates.bounds[i] = max(bound, candidates.bounds[i])
+        if count == found.shape[0]:
+            # All of them are as good as equal. No product is so large.
+            candidates.counts[i], candidates.bounds[i] = -1, np.inf
+            return
+    if value >= candidates.bounds[i]:
+        found[count], columns[count] = value, j
+        count += 1
+    candidates.counts[i] = count
+
+
+@jit()
+def meet(products, first, second, wanted, apart, candidates):
+    """Keep the largest products of the rows from place `first` on with those from `second` on, for both of them.
+
+    From one place on they are the products of some rows with themselves. For `wanted` and `apart` see `block_lists`.
+    """
+    n_others = products.shape[1]
+    bounds = candidates.bounds[second : second + n_others]
+    hits = np.empty(n_others + 1, np.int64)
+    for r in range(products.shape[0]):
+        i, row = first + r, products[r]
+        # So many are hits that branches, which no processor would foresee, take longer.
+        n_hits, bound = 0, candidates.bounds[i]
+        for j in range(r if first == second else 0, n_others):
+            hits[n_hits] = j
+            n_hits += np.int64((row[j] >= bound) | (row[j] >= bounds[j]))
+        for j in hits[:n_hits]:
+            if row[j] >= candidates.bounds[i]:
+                _keep(candidates, i, row[j], second + j, wanted, apart)
+            if row[j] >= bounds[j] and second + j != i:
+                _keep(candidates, second + j, row[j], i, wanted, apart)
+
+
+@jit()
+def candidate_lists(
+    start, stop, wanted, apart, guesses, candidates, others, rows_of, copies, all_sims, all_rows, counts
+):
+    """Make lists of the rows at some places from candidates; `others` are the distinct rows of all places.
+
+    `guesses` are what candidates had to reach from the start. Where fewer rows than wanted did, the count becomes -1.
+    """
+    full = _is_full(rows_of)
+    for place in range(start, stop):
+        i = others[place]
+        if candidates.counts[place] < 0 or rows_of.indptr[i + 1] == rows_of.indptr[i]:
+            continue
+        columns = candidates.columns[place]
+        kept, bound = _compress(candidates.found[place], columns, candidates.counts[place], wanted, apart)
+        if bound < guesses[place]:
+            candidates.counts[place] = -1
+            continue
+        left_out = copies.members[copies.head[i]]
+        counts[i] = _list_candidates(
+            rows_of, copies, full, i, columns[:kept], others, left_out, all_sims[i], all_rows[i]
+        )  # fmt: skip
+
+
 @jit()
 def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_rows, counts):
     """Make lists from approximate products of the distinct rows `mine` with `others`; similarities are exact.
@@ -421,7 +505,7 @@ def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_ro
     # Where so many come near, the others are looked at one by one.
     room = 4 * wanted
     found, columns = np.empty(room, products.dtype), np.empty(room, np.int64)
-    full = rows_of.data.shape[0] == rows_of.n_features * (rows_of.indptr.shape[0] - 1)
+    full = _is_full(rows_of)
     for r in range(products.shape[0]):
         i = mine[r]
         if rows_of.indptr[i + 1] == rows_of.indptr[i]:
@@ -497,11 +581,60 @@ def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
 
 
 @jit_step()
+def _four_thirds(rows_of, a, b, four, out):
+    """Similarities of two rows with four rows each, none of which has a zero: as `similarity`, eight sums at a time."""
+    n_features, indptr, _, data = rows_of
+    one, other = data[indptr[a] : indptr[a] + n_features], data[indptr[b] : indptr[b] + n_features]
+    first, second = indptr[four[0]], indptr[four[1]]
+    third, fourth = indptr[four[2]], indptr[four[3]]
+    a_0, a_1, a_2, a_3 = 0.0, 0.0, 0.0, 0.0
+    b_0, b_1, b_2, b_3 = 0.0, 0.0, 0.0, 0.0
+    for k in range(n_features):
+        x_0, x_1, x_2, x_3 = data[first + k], data[second + k], data[third + k], data[fourth + k]
+        a_0 += one[k] * x_0
+        a_1 += one[k] * x_1
+        a_2 += one[k] * x_2
+        a_3 += one[k] * x_3
+        b_0 += other[k] * x_0
+        b_1 += other[k] * x_1
+        b_2 += other[k] * x_2
+        b_3 += other[k] * x_3
+    out[0] = np.int64(np.rint(a_0 * SCALE)) + np.int64(np.rint(b_0 * SCALE))
+    out[1] = np.int64(np.rint(a_1 * SCALE)) + np.int64(np.rint(b_1 * SCALE))
+    out[2] = np.int64(np.rint(a_2 * SCALE)) + np.int64(np.rint(b_2 * SCALE))
+    out[3] = np.int64(np.rint(a_3 * SCALE)) + np.int64(np.rint(b_3 * SCALE))
+
+
+@jit_step()
+def _scan_full(rows_of, copies, remaining, n_remaining, a, b):
+    """Do what `scan_third` does for rows none of which has a zero."""
+    best, third = np.int64(0), np.int64(-1)
+    four, sums, waiting = np.empty(4, np.int64), np.empty(4, np.int64), 0
+    for place in range(n_remaining):
+        j = remaining[place]
+        if copies.head[j] < copies.tail[j]:
+            four[waiting] = j
+            waiting += 1
+        if waiting == 4 or (waiting > 0 and place == n_remaining - 1):
+            # Places that are not filled: any row.
+            four[waiting:] = four[0]
+            _four_thirds(rows_of, a, b, four, sums)
+            for k in range(waiting):
+                row = copies.members[copies.head[four[k]]]
+                if third < 0 or sums[k] > best or (sums[k] == best and row < third):
+                    best, third = sums[k], row
+            waiting = 0
+    return third
+
+
+@jit_step()
 def scan_third(rows_of, copies, remaining, n_remaining, a, b, dense, other):
     """Find the row most similar to both a and b among all that are left."""
+    if _is_full(rows_of):
+        return _scan_full(rows_of, copies, remaining, n_remaining, a, b)
     _spread(rows_of, a, dense)
     _spread(rows_of, b, other)
-    best, third = np.int64(0), -1
+    best, third = np.int64(0), np.int64(-1)
     for place in range(n_remaining):
         j = remaining[place]
         if copies.head[j] < copies.tail[j]:

@@ -48,8 +48,9 @@ class Places(NamedTuple):
 class _State(NamedTuple):
     """What the loop keeps up."""
 
-    # By row number.
+    # By row number: whether it has left, and work space for its place in a list, -1 in between.
     visited: np.ndarray
+    place_of: np.ndarray
     # By distinct row: place in its list; what no row outside of the list exceeds; what no pair of its first copy
     # exceeds, and that copy's number, when they were last looked at.
     pointers: np.ndarray
@@ -186,10 +187,26 @@ def _best_partner(by_tree, tree, places, rows_of, copies, lists, state, i):
 @jit_step()
 def _listed_third(rows_of, distinct_of, lists, state, a, b):
     """Return the row of two lists that is most similar to both a and b, that sum, and whether no other is better."""
-    third, best = np.int64(-1), np.int64(UNKNOWN)
+    third, best, place_of = np.int64(-1), np.int64(UNKNOWN), state.place_of
+    for place in range(state.pointers[b], lists.counts[b]):
+        place_of[lists.rows[b, place]] = place
+    # Of a row in both lists, both similarities are known.
+    for place in range(state.pointers[a], lists.counts[a]):
+        row = lists.rows[a, place]
+        other = place_of[row]
+        if other >= 0 and not state.visited[row]:
+            both = lists.sims[a, place] + lists.sims[b, other]
+            if both > best or (both == best and row < third):
+                best, third = both, np.int64(row)
+    for place in range(state.pointers[b], lists.counts[b]):
+        place_of[lists.rows[b, place]] = -1
     for turn in range(2):
         one, mate = (a, b) if turn == 0 else (b, a)
+        most = state.bounds[mate]
         for place in range(state.pointers[one], lists.counts[one]):
+            # A row that the other list lacks has no more than its bound, and the rows that follow have even less.
+            if most != UNKNOWN and lists.sims[one, place] + most < best:
+                break
             row = lists.rows[one, place]
             if not state.visited[row]:
                 both = lists.sims[one, place] + similarity(rows_of, mate, distinct_of[row])
@@ -344,6 +361,7 @@ def form_triples(
     n_dense = 0 if by_tree else rows_of.n_features
     state = _State(
         visited=np.zeros(n, dtype=np.bool_),
+        place_of=np.full(n, -1, dtype=np.int32),
         pointers=np.zeros(m, dtype=np.int64),
         bounds=np.empty(m, dtype=np.int64),
         keys=np.empty(m, dtype=np.int64),
