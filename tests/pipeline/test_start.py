@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from privsvm.pipeline import start
+from privsvm.solvers import JIT_MODULES, full_name
 
 CALL = ["python", "-IS", start.__file__]
 # What a shell, not the caller, changes.
@@ -31,7 +33,6 @@ import json, os, sys
 json.dump({
     "arguments": sys.argv, "folder": os.getcwd(), "environment": dict(os.environ), "input": sys.stdin.read(),
     "name": __name__, "file": __file__, "path": sys.path, "python": sys.executable, "prefix": sys.prefix,
-    "ours": [name for name in sys.modules if name.startswith("privsvm")],
 }, sys.stdout)
 print("a message", file=sys.stderr)
 """
@@ -119,7 +120,6 @@ def test_a_job_is_what_a_new_python_would_be(folder, owner, monkeypatch):
         state["environment"] = {key: value for key, value in state["environment"].items() if key not in IGNORED}
     assert found == {**expected, "file": found["file"]}
     assert Path(found["file"]).resolve() == Path(expected["file"]).resolve()
-    assert found["ours"] == []
     assert (called.returncode, called.stderr) == (0, "a message\n")
 
 
@@ -214,6 +214,66 @@ def test_an_edited_module_is_imported_anew(folder, owner):
     for value in ("first", "a second one"):
         write(folder, f"VALUE = {value!r}", "helper.py")
         assert call(script).stdout == f"{value}\n"
+
+
+def test_an_edited_library_starts_plainly(folder, monkeypatch):
+    """A value of a module that the server imports, before and after an edit that leaves time and size as they were."""
+    library = folder / "lib"
+    shutil.copytree(Path(start.__file__).parents[1], library / "privsvm", ignore=shutil.ignore_patterns("__pycache__"))
+    module = library / "privsvm/pipeline/evaluation.py"
+    text = module.read_text()
+    monkeypatch.setenv("PYTHONPATH", str(library))
+    script = write(
+        folder,
+        "import os, sys; ready = 'privsvm.pipeline.evaluation' in sys.modules\n"
+        "import privsvm.pipeline.evaluation as it; print(ready, os.path.samefile(it.__file__, sys.argv[1]), it.VALUE)",
+    )
+    command = ["python", "-IS", library / "privsvm/pipeline/start.py", script, module]
+    module.write_text(f"{text}\nVALUE = 1\n")
+    times = os.stat(module).st_atime_ns, os.stat(module).st_mtime_ns
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", OWNER], cwd=folder, stdin=pipe, stdout=pipe, text=True) as process:
+        monkeypatch.setenv(start.SOCKET, process.stdout.readline().strip())
+        monkeypatch.chdir(folder)
+
+        def said():
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        assert said() == said() == "True True 1\n"
+        # Bytecode is renewed by time and size.
+        shutil.rmtree(module.parent / "__pycache__", ignore_errors=True)
+        module.write_text(f"{text}\nVALUE = 2\n")
+        os.utime(module, ns=times)
+        assert said() == "False True 2\n"
+        process.communicate()
+
+
+def test_a_library_that_cannot_be_imported_stops_no_server(folder, monkeypatch):
+    library = folder / "lib/privsvm/pipeline"
+    library.mkdir(parents=True)
+    shutil.copy(start.__file__, library)
+    for name in ("__init__.py", "../__init__.py"):
+        write(library, "", name)
+    write(library, "this is no Python", "evaluation.py")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "lib"))
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", OWNER], cwd=folder, stdin=pipe, stdout=pipe, text=True) as process:
+        monkeypatch.setenv(start.SOCKET, process.stdout.readline().strip())
+        monkeypatch.chdir(folder)
+        (server,) = children(process.pid)
+        called = call(write(folder, "import os; print(os.getppid())"))
+        assert called.stdout == f"{server}\n"
+        process.communicate()
+
+
+def test_no_jit_function_is_imported_beforehand(folder, owner):
+    """A job has those compiled that it imports: `compile_once` asks which they are."""
+    code = "import sys; print(*sys.modules)"
+    known = set(start._PACKAGES) | {"evaluate.py"}
+    for name in known:
+        found = set(call(write(folder, code, name)).stdout.split())
+        assert "privsvm.pipeline.evaluation" in found
+        assert not found & {full_name(module) for module in JIT_MODULES}
 
 
 def test_copies_draw_different_numbers(folder, owner):

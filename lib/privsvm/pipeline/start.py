@@ -1,14 +1,15 @@
 """Start a job's script in a copy of a process that has already imported the large packages.
 
 To start Python and to import scikit-learn and Numba takes longer than most jobs. Snakemake's main process therefore
-starts one server (`start_server`). It imports packages of other people only, never privsvm, so no edited source is ever
+starts one server (`start_server`), which imports these packages and what most scripts need of privsvm. Before each job
+it looks at the files of privsvm: once one of them is not as it was, it starts no more jobs, so no edited source is ever
 stale. The rules call ``python -IS lib/privsvm/pipeline/start.py stages/<name>.py ...``, which asks the server to fork.
 The copy gets the caller's arguments, environment, working folder and standard files, and runs the script as Python
 would. The caller waits, passes signals on, and ends as the copy ends.
 
 Without a server the caller becomes a plain ``python stages/<name>.py ...``: on other machines and systems, with another
-Python, or with other values of what packages read when they are imported, such as numbers of threads. A job on a
-cluster has a server of its own (`start_server_of_job`).
+Python, after an edit of privsvm, or with other values of what packages read when they are imported, such as numbers of
+threads. A job on a cluster has a server of its own (`start_server_of_job`).
 
 No job outlives its caller: the server kills the job whose connection ends, and all jobs when Snakemake ends.
 This file also runs by itself, before any path is set, so what callers need of it is in the standard library.
@@ -33,9 +34,15 @@ __all__ = ["SOCKET", "start_server", "start_server_of_job"]
 # Environment variable that names the server's socket.
 SOCKET = "PRIVSVM_START_SOCKET"
 
-# What the scripts import besides the library; those without a line of their own need the first line alone.
-_ALWAYS = ("argparse", "ctypes", "importlib.metadata", "numpy", "pydantic.type_adapter", "runpy", "tempfile")
-_TRAINING = (*_ALWAYS, "numba", "scipy.optimize", "scipy.special", "sklearn.base", "sklearn.utils.validation")
+# What the scripts import; those without a line of their own need the first two lines alone. No module with jit
+# functions is among it: a job has those compiled that it has imported itself (`privsvm.solvers.compile_once`).
+_PLAIN = ("argparse", "ctypes", "importlib.metadata", "numpy", "pydantic.type_adapter", "runpy", "tempfile")
+_ALWAYS = (*_PLAIN, "privsvm.data.prepared", "privsvm.pipeline.evaluation", "privsvm.pipeline.model_files")
+_TRAINING = (
+    *_ALWAYS,
+    *("numba", "scipy.optimize", "scipy.special", "sklearn.base", "sklearn.utils.metaestimators"),
+    *("sklearn.utils.validation", "privsvm.base.estimators", "privsvm.pipeline.training"),
+)
 _PACKAGES = {
     "agree.py": _TRAINING,
     "audit.py": _TRAINING,
@@ -168,6 +175,23 @@ def start_server_of_job() -> None:
     start_server(tempfile.gettempdir())
 
 
+def _sources() -> list[tuple[str, int, int, int, int]]:
+    """State of each file of privsvm but for compiled code: its path, times, size and place on the disk."""
+    import importlib.util
+
+    package = importlib.util.find_spec("privsvm")
+    found = []
+    for top in (package and package.submodule_search_locations) or ():
+        for folder, folders, names in os.walk(top):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            for path in [os.path.join(folder, name) for name in names]:
+                # A file may go meanwhile; then this list is another one, too.
+                with contextlib.suppress(OSError):
+                    state = os.stat(path)
+                    found.append((path, state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino))
+    return sorted(found)
+
+
 def _read_early(environment: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(_READ_EARLY)}
 
@@ -190,7 +214,8 @@ class _Request:
 
         known = "numba" in sys.modules
         for name in _PACKAGES.get(os.path.basename(self.arguments[0]), _ALWAYS):
-            with contextlib.suppress(ImportError):
+            # An edited file may fail in any way.
+            with contextlib.suppress(Exception):
                 importlib.import_module(name)
         # What Numba sets up for the first function that is compiled or loaded takes longer than to load one. Not by
         # an import statement: this file would count as a source of compiled code.
@@ -261,6 +286,8 @@ class _Server:
         self.listener = socket.socket(fileno=listener)
         self.pid = os.getpid()
         self.environment = _read_early(dict(os.environ))
+        # Before the first of them is imported.
+        self.sources = _sources()
         # Ctrl-C goes to everyone: jobs end as they would, Snakemake waits for them, and the server for Snakemake.
         self.on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
         # Not epoll, whose state the copies would share.
@@ -284,7 +311,7 @@ class _Server:
             return False
         request.import_packages()
         # In a copy of a process with several threads a lock may be held by nobody.
-        return len(os.listdir("/proc/self/task")) == 1
+        return len(os.listdir("/proc/self/task")) == 1 and _sources() == self.sources
 
     def start(self) -> None:
         """Start the job of a new connection, or answer that its caller has to do it."""
