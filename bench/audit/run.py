@@ -154,8 +154,11 @@ def group_of(bounds: list[dict[str, str]]) -> str:
         return "other noise"
     if first["reachable"] == "inf":
         return "Gaussian noise, a training for each draw"
-    steps = first["looks_at"] == "all noisy numbers"
-    return "Gaussian noise on every step" if steps else "Gaussian noise on a solution"
+    names = {
+        "all noisy numbers": "Gaussian noise on every step",
+        "all noisy numbers, replayed": "Gaussian noise on sums that depend on it",
+    }
+    return names.get(first["looks_at"], "Gaussian noise on a solution")
 
 
 @functools.cache
@@ -220,12 +223,8 @@ def main() -> None:
     everything = [(*job, options.draws, kept(job, options.draws)) for job in jobs()]
     wanted = [job for job in everything if not options.only or job[0] in options.only]
     wanted = [] if options.table else [job for job in wanted if not job[-1].exists()]
-    if CSV.exists():
-        with CSV.open(encoding="utf-8", newline="") as handle:
-            earlier = {
-                (row["method"], row["variant"], row["relation"]): int(row["draws"]) for row in csv.DictReader(handle)
-            }
-        wanted.sort(key=lambda job: expected_cost(job, earlier))
+    earlier = {key: int(rows[-1]["draws"]) for key, rows in earlier_rows().items()}
+    wanted.sort(key=lambda job: expected_cost(job, earlier))
     with multiprocessing.get_context("forkserver").Pool(options.jobs, maxtasksperchild=4) as pool:
         for job, (error, seconds) in zip(wanted, pool.imap(run, wanted, chunksize=1), strict=True):
             if error:
@@ -235,23 +234,39 @@ def main() -> None:
     write(everything)
 
 
+def earlier_rows() -> dict[tuple[str, ...], list[dict[str, str]]]:
+    """Read the rows that are there already, by method, variant and relation."""
+    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    if CSV.exists():
+        with CSV.open(encoding="utf-8", newline="") as handle:
+            for row in csv.DictReader(handle):
+                found.setdefault((row["method"], row["variant"], row["relation"]), []).append(row)
+    return found
+
+
 def write(everything: list[Any]) -> None:
-    """Write the CSV and the page's table from what is kept."""
-    found = [json.loads(job[-1].read_text(encoding="utf-8")) for job in everything if job[-1].exists()]
-    missing = [" ".join(filter(None, job[:3])) for job in everything if not job[-1].exists()]
+    """Write the CSV and the page's table from what is kept; what is not run again stays as an earlier run left it."""
+    earlier = earlier_rows()
+    found = {job[:3]: json.loads(job[-1].read_text(encoding="utf-8")) for job in everything if job[-1].exists()}
+    missing = [job for job in everything if job[:3] not in found]
+    old = [" ".join(filter(None, job[:3])) for job in missing if job[:3] in earlier]
+    never = [" ".join(filter(None, job[:3])) for job in missing if job[:3] not in earlier]
     text = io.StringIO()
     writer = csv.DictWriter(text, HEAD, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row for part in found for row in part["rows"])
+    for job in everything:
+        writer.writerows(found[job[:3]]["rows"] if job[:3] in found else earlier.get(job[:3], []))
     write_text(CSV, text.getvalue())
     with CSV.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.split(BEGIN)[0], page.split(END)[1]
-    seconds = sum(part["seconds"] for part in found)
+    seconds = sum(part["seconds"] for part in found.values())
     words = f"{len(found)} of {len(everything)} audits, {seconds / 60:.0f} minutes of processor time."
-    if missing:
-        words += f" Not run: {', '.join(missing)}."
+    if old:
+        words += f" Of earlier sources: {', '.join(old)}."
+    if never:
+        words += f" Not run: {', '.join(never)}."
     write_text(PAGE, f"{before}{BEGIN}\n{words}\n\n{summary(rows)}\n\n{table(rows)}\n{END}{after}")
 
 

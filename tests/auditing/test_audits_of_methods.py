@@ -10,14 +10,17 @@ from privsvm.auditing import methods as auditing
 from privsvm.auditing.cells import SURE, Plan, audit_cell, best_pair
 from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold
 from privsvm.auditing.methods import audit_method, is_audited, relations_of, worst_parameters
-from privsvm.auditing.neighbours import canaries, made_up_pairs, pairs_around
+from privsvm.auditing.neighbours import canaries, crowded_pairs, made_up_pairs, pairs_around
+from privsvm.base import centred_training
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
+from privsvm.methods import dp_feature_covariance
 from privsvm.pipeline.auditing import audit_entry, audit_record
 from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.records import AuditRecord, parse
+from privsvm.solvers.huber_descent import HuberDescent
 
 JOB = {"seed": 0, "delta": 1e-5, "neighbours": "replace_one", "draws": 2000, "epsilons": [8.0], "parameters": {}}
 
@@ -45,7 +48,16 @@ def test_an_audit_changes_public_parameters_only_where_there_are_such():
 
 @pytest.mark.parametrize(
     ("implementation", "share"),
-    [("pmsvm_wp", 0.75), ("ovr_joint_gaussian", 0.75), ("softmax_dpsgd", 0.5), ("dp_frank_wolfe", 0.1)],
+    [
+        ("pmsvm_wp", 0.75),
+        ("ovr_joint_gaussian", 0.75),
+        ("softmax_dpsgd", 0.5),
+        ("dp_frank_wolfe", 0.1),
+        ("dp_least_squares", 0.75),
+        ("dp_feature_covariance", 0.65),
+        ("objective_perturbation", 0.65),
+        ("recommended", 0.6),
+    ],
 )
 def test_bounds_are_below_what_is_proved_and_above_a_share_of_it(implementation, share):
     record = audit_entry(implementation, job(implementation))
@@ -77,6 +89,26 @@ def test_half_the_noise_ends_the_run(monkeypatch):
     monkeypatch.setattr(GaussianMechanism, "release", half)
     with pytest.raises(PrivSVMError, match=r"^methods\.mine: an audit refutes the proof: .* confirmed by fresh ones"):
         audit_entry("mine", job("pmsvm_wp", epsilons=[1.0], draws=8000))
+
+
+def test_less_noise_on_every_step_ends_the_run(monkeypatch):
+    """Sums of all steps depend on the noise before them: replays see how far they are apart."""
+
+    def quieter(**settings):
+        return HuberDescent(**{**settings, "noise_multiplier": settings["noise_multiplier"] / 1.5})
+
+    monkeypatch.setattr(dp_feature_covariance, "HuberDescent", quieter)
+    with pytest.raises(PrivSVMError, match=r"^methods\.mine: an audit refutes the proof: .* confirmed by fresh ones"):
+        audit_entry("mine", job("dp_feature_covariance", epsilons=[4.0], draws=4000))
+
+
+def test_a_centre_that_passes_the_noise_by_ends_the_run(monkeypatch):
+    """A replay does not explain the release, so the released numbers are looked at, one training each."""
+    monkeypatch.setattr(
+        centred_training, "noisy_centre", lambda cells, n_rows, multiplier, source: cells.sum(axis=0) / n_rows
+    )
+    with pytest.raises(PrivSVMError, match=r"^methods\.mine: an audit refutes the proof: .* confirmed by fresh ones"):
+        audit_entry("mine", job("dp_least_squares", epsilons=[1.0], draws=20_000))
 
 
 def test_a_first_look_alone_refutes_nothing(monkeypatch):
@@ -201,7 +233,7 @@ def test_counts_of_a_million_normal_draws_come_near_their_ceiling(epsilon, share
 def test_pairs_are_neighbours(relation):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(12, 3)), np.repeat([0, 1], 6)
-    pairs = [*made_up_pairs(3, relation, 2.0), *pairs_around(X, y, relation, 0)]
+    pairs = [*made_up_pairs(3, relation, 2.0), *crowded_pairs(relation, 2.0), *pairs_around(X, y, relation, 0)]
     assert len({pair.words for pair in pairs}) == len(pairs)
     for pair in pairs:
         (rows, labels), (others, names) = pair.first, pair.second

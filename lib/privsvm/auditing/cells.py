@@ -65,12 +65,15 @@ class Plan:
         What tells the two datasets apart; None: a tenth of the releases choose it.
     curve : Curve or None
         Trade-off curve that no release exceeds if what is stated is true; None: that of the stated epsilon and delta.
+    reachable : float
+        Largest epsilon that any number of draws of this pair can show; infinite where that is not known.
     cheap : bool
         Whether the releases that choose a threshold come on top of those that are counted.
     """
 
     statistic: _Statistic | None = None
     curve: Curve | None = None
+    reachable: float = math.inf
     cheap: bool = False
 
 
@@ -89,7 +92,8 @@ class CellBound:
     estimate : float
         Without confidence; may be infinite.
     ceiling : float
-        The most that `epsilon` can be expected to be with so many draws of a release that is as private as stated.
+        The most that `epsilon` can be expected to be with so many draws of a release that is as private as stated, or
+        as this pair lets it be seen where that is known.
     """
 
     kind: str
@@ -192,10 +196,11 @@ def audit_cell(
     with np.errstate(divide="ignore"):
         ratio = float(np.log(max(seen[0] / seen[1] - delta, 0.0)) - np.log(seen[2] / seen[3])) if seen[0] else 0.0
     # Two events may be counted together, one likely on each dataset: so every draw is a run.
+    known = min(epsilon, plan.reachable)
     if plan.curve is not None:
-        most = min(plan.curve.counts_ceiling(delta, 2 * runs), epsilon)
+        most = min(plan.curve.counts_ceiling(delta, 2 * runs), known)
     else:
-        most = (counts_ceiling if gaussian else pure_ceiling)(epsilon, delta, 2 * runs)
+        most = (counts_ceiling if gaussian else pure_ceiling)(known, delta, 2 * runs)
     bounds = [CellBound("counts", low, sure, max(ratio, low), most)]
     if gaussian or isinstance(plan.curve, SampledCurve):
         errors, _ = hits(CONFIDENCE, symmetric=True)
@@ -204,10 +209,10 @@ def audit_cell(
         bounds.append(_of("f_dp", two, plan.curve.f_dp_ceiling(runs)))
     if gaussian:
         two = [f_dp_bound(*errors, delta, confidence) for confidence in (CONFIDENCE, SURE)]
-        bounds.append(_of("f_dp", two, f_dp_ceiling(epsilon, delta, runs)))
+        bounds.append(_of("f_dp", two, f_dp_ceiling(known, delta, runs)))
         both = [gaussian_bound(chosen[1], others[1], delta, confidence) for confidence in (CONFIDENCE, SURE)]
         if both[0] is not None and both[1] is not None:
-            bounds.append(_of("gaussian", [both[0], both[1]], gaussian_ceiling(epsilon, delta, runs)))
+            bounds.append(_of("gaussian", [both[0], both[1]], gaussian_ceiling(known, delta, runs)))
     return tuple(bounds)
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from privsvm.auditing.cells import SURE, CellBound, Draw, audit_cell, best_pair
-from privsvm.auditing.neighbours import Pair, canaries, made_up_pairs, pairs_around
-from privsvm.auditing.plans import Release, plan_cell
+from privsvm.auditing.neighbours import Pair, canaries, crowded_pairs, made_up_pairs, pairs_around
+from privsvm.auditing.plans import CellPlan, plan_cell, plan_replays
+from privsvm.auditing.replays import Release
 from privsvm.numerics.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.events import (
     Event,
@@ -249,6 +250,27 @@ def _release_of(estimator: Any, pair: Pair, epsilon: float) -> Release:
     return release
 
 
+def _planned(
+    estimator: Any,
+    pair: Pair,
+    crowded: Sequence[Pair],
+    relation: Neighbours,
+    guarantee: Guarantee,
+    key: Sequence[str | int | float],
+) -> tuple[Pair, CellPlan]:
+    """Plan a cell on the pair that differs most; where sums depend on the noise before them, on one of a crowd too."""
+    epsilon, delta = guarantee.epsilon_requested, float(guarantee.delta or 0.0)
+    many = _draw_of(estimator, pair, epsilon, guarantee.event is not None, key)
+    release = _release_of(estimator, pair, epsilon)
+    planned = plan_cell(release, guarantee.event, relation, delta, many, key)
+    if not planned.n_numbers and _is_gaussian(guarantee.event):
+        tried = [pair, *crowded]
+        replayed = plan_replays([release, *(_release_of(estimator, one, epsilon) for one in crowded)], delta, key)
+        if replayed is not None:
+            return tried[replayed[0]], replayed[1]
+    return pair, planned
+
+
 def _one_by_one(draws: int, cost: float, event: Event | None) -> int:
     """How many releases are looked at where each is a training."""
     if event is None:
@@ -326,7 +348,7 @@ def audit_method(
 
         estimator = make()
         bound = float(getattr(estimator, "data_norm", None) or getattr(estimator, "data_bound", None) or 1.0)
-        pairs = made_up_pairs(2, relation, bound, _SIZES)
+        pairs, crowded = made_up_pairs(2, relation, bound, _SIZES), crowded_pairs(relation, bound)
         tried = [(estimator, pair) for pair in pairs]
         probe = estimator.release_path(*pairs[0].first, [epsilons[0]], 1, seed).guarantees[0]
         known_event = probe.event is not None
@@ -350,16 +372,13 @@ def audit_method(
             # A bound above what is stated counts only if fresh draws say so again.
             for look in ("first look", "second look"):
                 purpose = (*own, look, epsilon)
-                many = _draw_of(estimator, pair, epsilon, known_event, purpose)
-                planned = plan_cell(
-                    _release_of(estimator, pair, epsilon), guarantee.event, relation, own_delta, many, purpose
-                )
+                audited, planned = _planned(estimator, pair, crowded, relation, guarantee, purpose)
                 n_draws = _one_by_one(draws, cost, guarantee.event)
                 if planned.n_numbers:
                     n_draws = max(_LEAST, min(draws, draws * _FEW_NUMBERS // planned.n_numbers))
-                again = audit_cell(planned.draw, n_draws, stated, own_delta, gaussian, planned.plan)
+                again = audit_cell(planned.draw, n_draws, stated, own_delta, gaussian or planned.gaussian, planned.plan)
                 if look == "first look":
-                    bounds, seen = again, planned
+                    bounds, seen, words = again, planned, audited.words
                 confirmed = _refuted(again, guarantee)
                 if not confirmed:
                     break
@@ -372,11 +391,11 @@ def audit_method(
                     epsilon=stated,
                     delta=own_delta,
                     guarantee=guarantee,
-                    pair=pair.words,
+                    pair=words,
                     draws=n_draws,
                     bounds=bounds,
                     looks_at=seen.looks_at,
-                    reachable=seen.reachable,
+                    reachable=seen.plan.reachable,
                     confirmed=confirmed,
                 )
             )

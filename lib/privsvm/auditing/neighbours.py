@@ -10,7 +10,7 @@ import numpy as np
 
 from privsvm.privacy.events import NEIGHBOURS, Neighbours
 
-__all__ = ["Pair", "canaries", "made_up_pairs", "pairs_around"]
+__all__ = ["Pair", "canaries", "crowded_pairs", "made_up_pairs", "pairs_around"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +83,44 @@ def made_up_pairs(
         length = f"norm {bound * size:.3g}"
         what = f"a made-up row of {length} beside {n_classes} rows of zeros"
         pairs += _around(rows, labels, np.full(1, bound * size), (0, 1), relation, what)
+    return pairs
+
+
+def crowded_pairs(relation: Neighbours, bound: float, sizes: Sequence[int] = (100, 300, 1000, 3000)) -> list[Pair]:
+    """Make pairs of many rows with one feature, which keep noise from hiding what one more row does.
+
+    A crowd of the other class, half of it on either side, pulls offsets so far that the row is on the wrong side in
+    every release: its gradient stays as long as its clip, turned around or not. A crowd of both classes keeps weights
+    near zero, where the row pulls with all its length under either label.
+
+    Parameters
+    ----------
+    relation : {"replace_one", "add_remove"}
+        The relation.
+    bound : float
+        How long rows are.
+    sizes : sequence of int
+        Numbers of rows in the crowd; multiples of 4.
+
+    Returns
+    -------
+    list of Pair
+    """
+    _check_relation(relation)
+    pairs = []
+    row = np.full(1, bound)
+    for size in sizes:
+        rows, labels = np.tile([[bound], [-bound]], (size // 2, 1)), np.ones(size, dtype=np.int64)
+        others = f"{size:,} rows of norm {bound:.3g} on both sides"
+        what = f"a made-up row beside {others}, all of the other class"
+        if relation == "add_remove":
+            pairs.append(Pair(f"{what}, and without it", _with(rows, labels, row, 0), (rows, labels)))
+            continue
+        first = _with(rows, labels, row, 0)
+        pairs.append(Pair(f"{what}, and its opposite", first, _with(rows, labels, -row, 0)))
+        labels = np.tile([0, 0, 1, 1], size // 4)
+        what = f"a made-up row beside {others}, of both classes alike"
+        pairs.append(Pair(f"{what}, under two labels", *(_with(rows, labels, row, label) for label in (0, 1))))
     return pairs
 
 

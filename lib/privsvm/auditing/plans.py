@@ -7,36 +7,29 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from privsvm.auditing.cells import Draw, Plan
 from privsvm.auditing.curves import LaplaceCurve, SampledCurve, table_of
 from privsvm.auditing.distinguish import Statistic
-from privsvm.auditing.transcripts import (
-    Call,
-    FixedRelease,
-    ListeningSource,
-    fixed_release,
-    given_numbers,
-    noisy_numbers,
-    sampled_loss,
-)
-from privsvm.numerics.noise_source import NoiseSource, seeded_source
+from privsvm.auditing.replays import Release, ReplayError, nearest_difference
+from privsvm.auditing.sampled_steps import sampled_loss, sampled_steps
+from privsvm.auditing.transcripts import FixedRelease, fixed_release, listened, noisy_numbers
+from privsvm.numerics.noise_source import seeded_source
 from privsvm.privacy.accounting import gaussian_epsilon
-from privsvm.privacy.events import Event, Gaussian, Neighbours, PoissonSampled, leaves
+from privsvm.privacy.events import Event, Neighbours, PerturbedObjectives, PoissonSampled, leaves
 
-__all__ = ["CellPlan", "plan_cell"]
+__all__ = ["CellPlan", "plan_cell", "plan_replays"]
 
 Key = Sequence[str | int | float]
-# From a dataset (0 or 1) and a source for each release to the released numbers (n, k).
-Release = Callable[[int, Sequence[NoiseSource]], np.ndarray]
 
 # Real releases that show what noise is added to.
 _PROBES = 200
+
+# Releases of either dataset that are played on the other: of every pair, and of the one that is chosen.
+_FIRST_REPLAYS, _REPLAYS = 4, 50
 
 # Real releases of one call.
 _FEW = 1000
@@ -62,15 +55,15 @@ class CellPlan:
         What of the releases is looked at.
     n_numbers : int
         Numbers behind a release that is drawn with many others at a time; 0 where each is drawn by itself.
-    reachable : float
-        Largest epsilon that any number of draws of this pair can show; infinite where that is not known.
+    gaussian : bool
+        Whether all that is looked at are sums with Gaussian noise.
     """
 
     draw: Draw
     plan: Plan
     looks_at: str
     n_numbers: int
-    reachable: float
+    gaussian: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +91,9 @@ def _selection_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: 
 
     return CellPlan(
         draw=draw,
-        plan=Plan(statistic=_TableLoss(losses), curve=curve, cheap=True),
+        plan=Plan(statistic=_TableLoss(losses), curve=curve, reachable=curve.epsilon(delta), cheap=True),
         looks_at="every selection",
         n_numbers=len(losses),
-        reachable=curve.epsilon(delta),
     )
 
 
@@ -119,7 +111,7 @@ def _blocks(draw: Draw, width: int) -> Draw:
 def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key) -> CellPlan | None:
     """Look at the released model, or at all noisy numbers where those say more; None if neither is plain enough."""
     first, second = pair
-    move = first.given - second.given
+    move = np.zeros(1) if first.hidden else first.given - second.given
     laplace = first.kinds == {"laplace"}
 
     def steps(dataset: int, n: int, part: str) -> np.ndarray:
@@ -155,23 +147,16 @@ def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key)
     draw = _blocks(draw, max(1, move.size))
     if not laplace:
         statistic = Statistic(centre, to_noise @ shift)
-        reachable = gaussian_epsilon(1.0 / size(shift), delta)
-        return CellPlan(draw=draw, plan=Plan(statistic=statistic, cheap=True), looks_at=looks_at, n_numbers=move.size,
-                        reachable=reachable)  # fmt: skip
+        plan = Plan(statistic=statistic, reachable=gaussian_epsilon(1.0 / size(shift), delta), cheap=True)
+        return CellPlan(draw=draw, plan=plan, looks_at=looks_at, n_numbers=shift.size, gaussian=True)
 
     def in_noise(dataset: int, n: int, part: str) -> np.ndarray:
         return (draw(dataset, n, part) - centre) @ to_noise
 
     statistic = Statistic(np.zeros(shift.size), np.sign(shift), limits=np.abs(shift) / 2.0)
     curve = LaplaceCurve(size(shift)) if np.count_nonzero(shift) == 1 else None
-    return CellPlan(draw=in_noise, plan=Plan(statistic=statistic, curve=curve, cheap=True), looks_at=looks_at,
-                    n_numbers=move.size, reachable=size(shift))  # fmt: skip
-
-
-def _calls(release: Release, dataset: int, n: int, source: NoiseSource) -> list[list[Call]]:
-    sources = [ListeningSource(source.next_key()) for _ in range(n)]
-    release(dataset, sources)
-    return [one.calls for one in sources]
+    plan = Plan(statistic=statistic, curve=curve, reachable=size(shift), cheap=True)
+    return CellPlan(draw=in_noise, plan=plan, looks_at=looks_at, n_numbers=shift.size)
 
 
 def _listening(release: Release, key: Key) -> Draw:
@@ -179,16 +164,84 @@ def _listening(release: Release, key: Key) -> Draw:
 
     def draw(dataset: int, n: int, part: str) -> np.ndarray:
         source = seeded_source(0, *key, dataset, part)
-        starts = range(0, n, _FEW)
-        return np.array(
-            [
-                noisy_numbers(calls)
-                for start in starts
-                for calls in _calls(release, dataset, min(_FEW, n - start), source)
-            ]
-        )
+        runs = [
+            calls
+            for start in range(0, n, _FEW)
+            for calls in listened(functools.partial(release, dataset), min(_FEW, n - start), source)[1]
+        ]
+        return np.array([noisy_numbers(calls) for calls in runs])
 
     return draw
+
+
+def _sampled_plan(
+    release: Release, event: PoissonSampled, count: int, relation: Neighbours, delta: float, key: Key
+) -> CellPlan:
+    """Look at all noisy sums by their privacy loss; many at a time where rows always add the same to them."""
+    probes = [
+        listened(functools.partial(release, dataset), _PROBES, seeded_source(0, "probes", *key, dataset))[1]
+        for dataset in (0, 1)
+    ]
+    curve = SampledCurve(event.sampling_probability, event.event.noise_multiplier, count, relation, delta)
+    loss, first, second = sampled_loss(*probes), *(sampled_steps(runs) for runs in probes)
+    fixed = loss is not None and first is not None and second is not None
+
+    def many(dataset: int, n: int, part: str) -> np.ndarray:
+        steps = second if dataset else first
+        assert steps is not None
+        return steps.noisy(n, *key, dataset, part)
+
+    return CellPlan(
+        draw=many if fixed else _listening(release, key),
+        plan=Plan(statistic=loss, curve=curve, cheap=fixed),
+        looks_at="all noisy numbers",
+        n_numbers=loss.n_numbers if loss is not None and fixed else 0,
+    )
+
+
+def plan_replays(releases: Sequence[Release], delta: float, key: Key) -> tuple[int, CellPlan] | None:
+    """Plan to draw the noise of Gaussian releases whose sums depend on it, along what replays show.
+
+    Parameters
+    ----------
+    releases : sequence of callable
+        Of each pair; see `plan_cell`.
+    delta : float
+        Goes with epsilon.
+    key : sequence
+        Of the noise.
+
+    Returns
+    -------
+    tuple of int and CellPlan, or None
+        The place of the pair whose nearest replays are farthest apart; None where replays do not explain a release, or
+        see no difference.
+    """
+    try:
+        sizes = [
+            float(np.linalg.norm(nearest_difference(release, _FIRST_REPLAYS, seeded_source(0, "pairs", *key))[1]))
+            for release in releases
+        ]
+        place = int(np.argmax(sizes))
+        calls, difference = nearest_difference(releases[place], _REPLAYS, seeded_source(0, "replays", *key))
+    except ReplayError:
+        return None
+    if not difference.any():
+        return None
+    nearest = FixedRelease(calls, False, None, None)
+    reachable = gaussian_epsilon(1.0 / float(np.linalg.norm(difference)), delta)
+
+    def noisy(dataset: int, n: int, part: str) -> np.ndarray:
+        drawn = nearest.noise(n, *key, dataset, part)
+        return drawn if dataset else drawn + difference
+
+    return place, CellPlan(
+        draw=_blocks(noisy, difference.size),
+        plan=Plan(statistic=Statistic(difference / 2.0, difference), reachable=reachable, cheap=True),
+        looks_at="all noisy numbers, replayed",
+        n_numbers=difference.size,
+        gaussian=True,
+    )
 
 
 def plan_cell(
@@ -215,11 +268,13 @@ def plan_cell(
     -------
     CellPlan
     """
-    plain = CellPlan(draw=many, plan=Plan(), looks_at="the released model", n_numbers=0, reachable=math.inf)
+    plain = CellPlan(draw=many, plan=Plan(), looks_at="the released model", n_numbers=0)
     if event is None:
         return plain
     parts = leaves(event)
-    first, second = (fixed_release(functools.partial(release, dataset), (*key, dataset)) for dataset in (0, 1))
+    # Of perturbed objectives, the random linear terms are never released.
+    hidden = isinstance(parts[0][0], PerturbedObjectives)
+    first, second = (fixed_release(functools.partial(release, dataset), (*key, dataset), hidden) for dataset in (0, 1))
     if first is not None and second is not None:
         scales = [[(call.kind, call.scale, call.noisy.size) for call in one.calls] for one in (first, second)]
         if scales[0] == scales[1]:
@@ -227,22 +282,7 @@ def plan_cell(
                 return _selection_plan((first, second), delta, key)
             return _noise_plan((first, second), delta, key) or plain
         return plain
-    sampled = len(parts) == 1 and isinstance(parts[0][0], PoissonSampled)
-    if not sampled and not all(isinstance(leaf, Gaussian) for leaf, _ in parts):
-        return plain
-    probes = [_calls(release, dataset, _PROBES, seeded_source(0, "probes", *key, dataset)) for dataset in (0, 1)]
-    curve = None
     step, count = parts[0]
-    if sampled and isinstance(step, PoissonSampled):
-        curve = SampledCurve(step.sampling_probability, step.event.noise_multiplier, count, relation, delta)
-        statistic: Any = sampled_loss(*probes)
-    else:
-        means = [np.mean([given_numbers(calls) for calls in part], axis=0) for part in probes]
-        statistic = Statistic((means[0] + means[1]) / 2.0, means[0] - means[1])
-    return CellPlan(
-        draw=_listening(release, key),
-        plan=Plan(statistic=statistic, curve=curve),
-        looks_at="all noisy numbers",
-        n_numbers=0,
-        reachable=math.inf,
-    )
+    if len(parts) == 1 and isinstance(step, PoissonSampled):
+        return _sampled_plan(release, step, count, relation, delta, key)
+    return plain

@@ -18,7 +18,16 @@ from privsvm.numerics.exact_draws import discrete_laplace, exponential_choices
 from privsvm.numerics.noise_source import NoiseSource, Stated, StepTape, seeded_source
 from privsvm.numerics.rounded_normals import rounded_normals
 
-__all__ = ["Call", "FixedRelease", "ListeningSource", "SampledLoss", "fixed_release", "noisy_numbers", "sampled_loss"]
+__all__ = [
+    "ALL_ROWS",
+    "Call",
+    "FixedRelease",
+    "ListeningSource",
+    "fixed_release",
+    "given_numbers",
+    "listened",
+    "noisy_numbers",
+]
 
 # Real releases beyond as many as the noise has numbers, which must be what the affine function says.
 _CHECKED = 32
@@ -41,7 +50,9 @@ class Call(NamedTuple):
     threshold: int
 
 
-_ALL_ROWS = np.empty((0, 0), dtype=np.uint8)
+# Of a call that reads all rows: none is drawn, and the threshold is above every word.
+_NOBODY = np.empty((0, 0), dtype=np.uint8)
+ALL_ROWS = 2**64
 
 
 class ListeningSource(NoiseSource):
@@ -65,7 +76,7 @@ class ListeningSource(NoiseSource):
         return ListeningSource(self._key_of("part", name), self.calls)
 
     def _keep(self, kind: str, scale: float, given: np.ndarray, noisy: np.ndarray) -> np.ndarray:
-        self.calls.append(Call(kind, scale, given.copy(), noisy.copy(), _ALL_ROWS, 2**64))
+        self.calls.append(Call(kind, scale, given.copy(), noisy.copy(), _NOBODY, ALL_ROWS))
         return noisy
 
     def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
@@ -85,6 +96,14 @@ class ListeningSource(NoiseSource):
         # Filled in while the steps run.
         self.calls.append(Call("gaussian", sigma, sums, noisy, tape.drawn, threshold))
         return tape
+
+
+def listened(
+    release: Callable[[Sequence[NoiseSource]], np.ndarray], n: int, source: NoiseSource
+) -> tuple[np.ndarray, list[list[Call]]]:
+    """Release so often with fresh noise; return what was released (n, k), and the draws behind each."""
+    sources = [ListeningSource(source.next_key()) for _ in range(n)]
+    return release(sources), [one.calls for one in sources]
 
 
 def noisy_numbers(calls: Sequence[Call]) -> np.ndarray:
@@ -107,12 +126,16 @@ class FixedRelease:
     ----------
     calls : tuple of Call
         Of one release.
+    hidden : bool
+        Whether only the released numbers count: the noisy numbers of the first draw are kept secret, and those of
+        others depend on them.
     base, noise_to_release : ndarray (k,), (m, k); or None
         The released numbers without noise, and what the noise, in units of its scale, adds to them. None where
         they are no affine function of it.
     """
 
     calls: tuple[Call, ...]
+    hidden: bool
     base: np.ndarray | None
     noise_to_release: np.ndarray | None
 
@@ -162,15 +185,15 @@ def _affine(noise: np.ndarray, released: np.ndarray) -> tuple[np.ndarray, np.nda
     return found[0] * spread + middle, found[1:] * spread
 
 
-def _same(calls: Sequence[Call], others: Sequence[Call]) -> bool:
+def _same(calls: Sequence[Call], others: Sequence[Call], hidden: bool) -> bool:
     return len(calls) == len(others) and all(
-        one[:2] == other[:2] and np.array_equal(one.given, other.given)
-        for one, other in zip(calls, others, strict=True)
+        one[:2] == other[:2] and ((hidden and number > 0) or np.array_equal(one.given, other.given))
+        for number, (one, other) in enumerate(zip(calls, others, strict=True))
     )
 
 
 def fixed_release(
-    release: Callable[[Sequence[NoiseSource]], np.ndarray], key: Sequence[str | int | float]
+    release: Callable[[Sequence[NoiseSource]], np.ndarray], key: Sequence[str | int | float], hidden: bool = False
 ) -> FixedRelease | None:
     """Look whether all releases of a dataset add noise to the same numbers.
 
@@ -180,6 +203,8 @@ def fixed_release(
         From a source for each release to the released numbers (n, k).
     key : sequence
         Of the noise.
+    hidden : bool, default=False
+        Whether the first draw is kept secret, so that what later ones are given may depend on it.
 
     Returns
     -------
@@ -188,84 +213,17 @@ def fixed_release(
         nothing.
     """
     source = seeded_source(0, "fixed", *key)
-
-    def drawn(n: int) -> tuple[np.ndarray, list[list[Call]]]:
-        sources = [ListeningSource(source.next_key()) for _ in range(n)]
-        return release(sources), [one.calls for one in sources]
-
-    _, few = drawn(4)
+    _, few = listened(release, 4, source)
     calls = tuple(few[0])
     n_numbers, kinds = sum(call.noisy.size for call in calls), {call.kind for call in calls}
-    plain = 0 < n_numbers <= _MOST_NUMBERS and len(kinds) == 1 and all(call.threshold == 2**64 for call in calls)
-    if not plain or not all(_same(calls, other) for other in few):
+    plain = 0 < n_numbers <= _MOST_NUMBERS and len(kinds) == 1 and all(call.threshold == ALL_ROWS for call in calls)
+    if not plain or not all(_same(calls, other, hidden) for other in few):
+        return None
+    n_runs = _CHECKED if kinds == {"selection"} else n_numbers + 8 + _CHECKED
+    released, runs = listened(release, n_runs, source)
+    if not all(_same(calls, other, hidden) for other in runs):
         return None
     if kinds == {"selection"}:
-        return FixedRelease(calls, None, None) if all(_same(calls, other) for other in drawn(_CHECKED)[1]) else None
-    released, runs = drawn(n_numbers + 8 + _CHECKED)
-    if not all(_same(calls, other) for other in runs):
-        return None
+        return FixedRelease(calls, hidden, None, None)
     noise = np.array([noisy_numbers(run) - given_numbers(run) for run in runs])
-    return FixedRelease(calls, *(_affine(noise, released) or (None, None)))
-
-
-@dataclasses.dataclass(frozen=True)
-class SampledLoss:
-    """The privacy loss of steps that read a row with some probability: the best of all statistics.
-
-    Attributes
-    ----------
-    rate : float
-        Of the sampling.
-    rest, one, other : ndarray (size,)
-        Sum of a step in units of its noise without the row in question, and what the row adds to it in the first
-        and in the second dataset.
-    """
-
-    rate: float
-    rest: np.ndarray
-    one: np.ndarray
-    other: np.ndarray
-
-    @property
-    def n_numbers(self) -> int:
-        return self.rest.size
-
-    def __call__(self, releases: np.ndarray) -> np.ndarray:
-        """Compute the loss (n,) of noisy sums (n, steps * size)."""
-        moved = releases.reshape(len(releases), -1, self.rest.size) - self.rest
-        found = []
-        for move in (self.one, self.other):
-            exponent = moved @ move - move @ move / 2.0
-            found.append(np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + exponent).sum(axis=1))
-        loss: np.ndarray = found[0] - found[1]
-        return loss
-
-
-def sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]]) -> SampledLoss | None:
-    """Find the privacy loss of sampled steps from releases of either dataset, whose last row differs or is missing.
-
-    Parameters
-    ----------
-    runs, others : sequence of sequence of Call
-        Of a few releases each.
-
-    Returns
-    -------
-    SampledLoss or None
-        None for other releases.
-    """
-    first = runs[0]
-    if len(first) != 1 or first[0].threshold == 2**64:
-        return None
-    n_rows, n_others = first[0].drawn.shape[1], others[0][0].drawn.shape[1]
-
-    def shares(part: Sequence[Sequence[Call]]) -> tuple[np.ndarray, np.ndarray]:
-        drawn = np.vstack([calls[0].drawn for calls in part]).astype(np.float64)
-        sums = np.vstack([calls[0].given for calls in part]) / first[0].scale
-        return drawn.mean(axis=0), np.linalg.lstsq(drawn, sums, rcond=None)[0]
-
-    (_, added), (_, other_added) = shares(runs), shares(others)
-    rate = first[0].threshold / 2.0**64
-    rest = rate * added[: n_rows - 1].sum(axis=0)
-    other = other_added[-1] if n_others == n_rows else np.zeros_like(rest)
-    return SampledLoss(rate, rest, added[-1], other)
+    return FixedRelease(calls, hidden, *(_affine(noise, released) or (None, None)))

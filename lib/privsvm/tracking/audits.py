@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from privsvm.digests import canonical_json
 from privsvm.palette import looks_of
 from privsvm.records import AuditCell, AuditRecord
-from privsvm.tracking.runs import CurveRun, MetricPoint
+from privsvm.tracking.runs import LAYOUT, CurveRun, MetricPoint
 
 __all__ = ["AUDITS", "CONFIDENCE", "audit_runs", "chart"]
 
@@ -19,9 +19,6 @@ AUDITS = "claimed-against-audited"
 
 # That of `privsvm.privacy.lower_bounds`, whose accountants are slow to import; a test compares them.
 CONFIDENCE = 0.95
-
-# As `privsvm.tracking.runs._LAYOUT`.
-_LAYOUT = 1
 
 _WORTH = {"proved": "proved", "claimed": "CLAIMED, does not hold", "none": "no guarantee"}
 
@@ -51,7 +48,7 @@ def audit_runs(records: Sequence[AuditRecord], experiment: str) -> list[CurveRun
 
 def _run(record: AuditRecord, experiment: str, picture: str) -> CurveRun:
     status = _status(record)
-    identity = {"layout": _LAYOUT, "experiment": experiment, "audit": record, "chart": picture}
+    identity = {"layout": LAYOUT, "experiment": experiment, "audit": record, "chart": picture}
     curve = f"{record.method} ({_WORTH[status]})"
     parameters = {
         "curve": curve,

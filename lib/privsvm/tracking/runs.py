@@ -14,14 +14,13 @@ from privsvm.digests import canonical_json
 from privsvm.palette import looks_of
 from privsvm.records import Result, Timing, read_results, read_timings
 
-__all__ = ["CurveRun", "MetricPoint", "ResultFiles", "collect_runs"]
+__all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs"]
 
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
-# Part of every record key: raise it when this module logs something else for the same result,
-# so that results are logged again and not taken for present.
-_LAYOUT = 5
+LAYOUT = 5
+"""Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
 
 _PARAMETERS = (
     "method",
@@ -141,7 +140,7 @@ def collect_runs(files: Sequence[ResultFiles]) -> list[CurveRun]:
 
 def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> CurveRun:
     """Turn one result into a run; `grid` holds the epsilon of every step."""
-    identity: dict[str, Any] = {"layout": _LAYOUT, "results": result}
+    identity: dict[str, Any] = {"layout": LAYOUT, "results": result}
     if result.is_reference:
         identity["reference_grid"] = grid
     guarantees = result.guarantees

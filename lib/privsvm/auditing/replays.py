@@ -1,0 +1,111 @@
+"""Releases of one dataset played on another: how far apart the sums are that noise was added to.
+
+Where a method's sums depend on noise before them, no two releases add noise to the same numbers. But every release can
+be played on the neighbour: the same draws in the same order, each answered by what was released before. The privacy
+loss of a release is then known: with m the difference of a draw's sums over its noise, and u that noise along it, the
+sum of ``m^2 / 2 + m u``. Noise looks the same in all directions, so if all differences together are never shorter than
+M, a test that stops where they reach it tells the datasets apart as well as the noise along one difference of length M.
+
+A replay must release the same numbers, bit for bit: what it does not explain has passed the noise by.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from privsvm.auditing.transcripts import ALL_ROWS, Call, ListeningSource, given_numbers, listened
+from privsvm.numerics.noise_source import NoiseSource, Stated, StepTape
+
+__all__ = ["ReplayError", "ReplayingSource", "nearest_difference"]
+
+# From a dataset (0 or 1) and a source for each release to the released numbers (n, k).
+Release = Callable[[int, Sequence[NoiseSource]], np.ndarray]
+
+
+class ReplayError(Exception):
+    """A release is not what the draws of another one explain."""
+
+
+class ReplayingSource(ListeningSource):
+    """A source that releases what another one released, in the same order, and keeps what it was given.
+
+    Parameters
+    ----------
+    record : sequence of Call
+        Of the other one.
+    calls : list of Call or None, default=None
+        Where draws are kept; parts share it.
+    """
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: Sequence[Call], calls: list[Call] | None = None) -> None:
+        super().__init__(bytes(32), calls)
+        self.record = record
+
+    def part(self, name: str) -> ReplayingSource:
+        return ReplayingSource(self.record, self.calls)
+
+    def next_key(self) -> bytes:
+        raise ReplayError("a draw of its own")
+
+    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
+        other = self.record[len(self.calls)] if len(self.calls) < len(self.record) else None
+        if other is None or (other.kind, other.scale, other.noisy.shape) != ("gaussian", sigma, numbers.shape):
+            raise ReplayError("another draw than on the other dataset")
+        return self._keep("gaussian", sigma, numbers, other.noisy.copy())
+
+    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+        raise ReplayError("noise that is not Gaussian")
+
+    def choose(self, scores: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+        raise ReplayError("a selection")
+
+    def step_tape(
+        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Stated
+    ) -> StepTape:
+        raise ReplayError("compiled steps")
+
+
+def nearest_difference(release: Release, n: int, source: NoiseSource) -> tuple[tuple[Call, ...], np.ndarray]:
+    """Play releases of either dataset on the other one.
+
+    Parameters
+    ----------
+    release : callable
+        From the dataset, 0 or 1, and a source for each release to the released numbers (n, k).
+    n : int
+        Releases of either dataset.
+    source : NoiseSource
+        Of their noise.
+
+    Returns
+    -------
+    calls : tuple of Call
+        Of the release whose sums differ least.
+    difference : ndarray (m,)
+        Between all its sums on the first dataset and those on the second, in units of their noise.
+
+    Raises
+    ------
+    ReplayError
+        Where a replay draws something else, or releases other numbers.
+    """
+    nearest: tuple[float, tuple[Call, ...], np.ndarray] | None = None
+    for dataset, sign in ((0, 1.0), (1, -1.0)):
+        released, runs = listened(functools.partial(release, dataset), n, source)
+        replays = [ReplayingSource(calls) for calls in runs]
+        if not np.array_equal(release(1 - dataset, replays), released):
+            raise ReplayError("a replay releases something else")
+        for calls, replay in zip(runs, replays, strict=True):
+            if len(replay.calls) != len(calls) or any(call.threshold != ALL_ROWS for call in calls):
+                raise ReplayError("fewer draws than on the other dataset")
+            difference = sign * (given_numbers(calls) - given_numbers(replay.calls))
+            size = float(np.linalg.norm(difference))
+            if nearest is None or size < nearest[0]:
+                nearest = size, tuple(calls), difference
+    assert nearest is not None
+    return nearest[1:]
