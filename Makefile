@@ -124,7 +124,9 @@ firstfit: $(VENV)/ready  ## Check that first fits compile nothing after privsvm 
 utility: $(VENV)/ready  ## Measure accuracy beside other libraries on real sets: docs/utility.md (hours; resumable)
 	python bench/utility/refit.py
 	python bench/utility/run_ours.py
+	python bench/utility/draws.py
 	python bench/utility/repeats.py
+	python bench/utility/variants.py
 	python bench/utility/times.py
 	python bench/utility/search.py
 	python bench/utility/run_peers.py

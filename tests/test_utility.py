@@ -108,6 +108,24 @@ def test_the_best_of_our_own_methods_in_hindsight(judge):
     assert again.short == ("b, epsilon 1 (0.700 against 0.816)",)
 
 
+def test_further_draws_count_where_all_methods_have_them(judge):
+    own, other = (
+        ours({("a", 1.0): 0.8, ("b", 1.0): 0.8}),
+        ours({("a", 1.0): 0.82, ("b", 1.0): 0.82}, "dp_newton"),
+    )
+    cells = pd.concat([own, other])
+    draws = pd.DataFrame(
+        [("recommended", "a", 1.0, 1, 0.84), ("dp_newton", "a", 1.0, 1, 0.80), ("dp_newton", "b", 1.0, 1, 0.70)],
+        columns=["method", "set", "epsilon", "draw", "median"],
+    )
+    # On a the other method was lucky once; on b the recommended one has no further draw.
+    found = judge.beside_own_methods(cells, draws=draws)
+    assert found.short == ("b, epsilon 1 (0.800 against 0.820)",)
+    assert "with the first draw alone 0 of 2" in found.claim
+    worse = draws.assign(median=[0.78, 0.80, 0.70])
+    assert judge.beside_own_methods(cells, draws=worse).short[0] == "a, epsilon 1 (0.790 against 0.810)"
+
+
 def test_the_first_by_mean_rank(judge):
     cells = {(name, epsilon): 0.8 for name in "ab" for epsilon in judge.PEER_EPSILONS}
     behind = {("dp_ebm", name, epsilon): 0.7 for name, epsilon in cells}
@@ -146,6 +164,8 @@ def test_fits_and_all_cells_are_judged_by_their_seconds(judge):
     # 55 minutes of fits, one of scoring, three of loading.
     assert judge.short_run(cells, times).holds
     assert judge.short_run(cells, times.assign(scoring_seconds=3.0)).short == ("61 minutes",)
+    further = pd.DataFrame({"seconds": [60.0, 60.0]})
+    assert judge.short_run(cells, times, further).short == ("61 minutes",)
 
 
 def test_a_verdict_in_words(judge):

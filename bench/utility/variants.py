@@ -1,0 +1,90 @@
+"""Measure what other recipes would gain on small sets: ``python bench/utility/variants.py``.
+
+Each variant changes one thing of the recipe that the rule chooses, and is trained on the same splits with the same
+seeds as the rule's own. ``reports/utility/variants.csv`` has the mean gain of each in points of accuracy, by set and
+epsilon, under replace_one; what stands there with the digest of the present sources is not run again.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from draws import small_sets
+from run_ours import METHODS, TABLES
+from sets import SPLITS, UtilitySet, load
+
+from privsvm import recommended
+from privsvm.base.scaled_descent import Recipe
+from privsvm.files import write_text
+
+TABLE = TABLES / "variants.csv"
+FIELDS = ("variant", "set", "epsilon", "draws", "own", "gain", "error", "sources")
+EPSILONS = (0.1, 0.25, 0.5, 1.0)
+_DRAWS = 4
+VARIANTS: dict[str, Callable[[Recipe], dict[str, Any]]] = {
+    "length .3": lambda recipe: {"length": 0.3},
+    "length .4": lambda recipe: {"length": 0.4},
+    "20 steps": lambda recipe: {"n_steps": 20},
+    "no mean": lambda recipe: {"mean_share": 0.0},
+    "half the mean's share": lambda recipe: {"mean_share": recipe.mean_share / 2.0},
+    "always evened out": lambda recipe: {"moment_share": 0.1},
+    "never evened out": lambda recipe: {"moment_share": 0.0},
+}
+
+
+def accuracies(
+    data: UtilitySet, epsilon: float, change: Callable[[Recipe], dict[str, Any]] | None
+) -> np.ndarray | None:
+    """Accuracy of each draw and split; None where nothing is changed."""
+    choose, same = recommended.choose_recipe, []
+
+    def changed(*arguments: Any, **named: Any) -> tuple[Recipe, str]:
+        recipe, why = choose(*arguments, **named)
+        other = dataclasses.replace(recipe, **change(recipe)) if change else recipe
+        same.append(other == recipe)
+        return other, why
+
+    found = np.empty((_DRAWS, SPLITS))
+    with mock.patch.object(recommended, "choose_recipe", changed):
+        for draw in range(_DRAWS):
+            for split, (train, test) in enumerate(data.splits):
+                model, X = METHODS["recommended"](
+                    data, epsilon=epsilon, classes=list(range(data.n_classes)), random_state=SPLITS * draw + split
+                )
+                found[draw, split] = model.fit(X[train], data.y[train]).score(X[test], data.y[test])
+                if change and all(same):
+                    return None
+    return found
+
+
+def main() -> None:
+    """Run what is missing."""
+    sources, kept = METHODS["recommended"].sources, []
+    if TABLE.exists():
+        with TABLE.open(newline="") as file:
+            kept = [row for row in csv.DictReader(file) if row["sources"] == sources]
+    lines = [",".join(FIELDS), *(",".join(row[name] for name in FIELDS) for row in kept)]
+    write_text(TABLE, "\n".join(lines) + "\n")
+    done = {(row["variant"], row["set"], row["epsilon"]) for row in kept}
+    for name in small_sets():
+        for epsilon in EPSILONS:
+            missing = [variant for variant in VARIANTS if (variant, name, f"{epsilon:g}") not in done]
+            own = accuracies(load(name), epsilon, None) if missing else None
+            for variant in missing:
+                found = accuracies(load(name), epsilon, VARIANTS[variant])
+                moved = 100.0 * (np.zeros_like(own) if found is None else found - own)
+                # Draws are independent of each other, and splits share rows.
+                error = moved.mean(axis=1).std(ddof=1) / np.sqrt(_DRAWS)
+                numbers = f"{own.mean():.4f}", f"{moved.mean():.2f}", f"{error:.2f}"
+                with TABLE.open("a", newline="") as file:
+                    row = [variant, name, f"{epsilon:g}", _DRAWS, *numbers, sources]
+                    csv.writer(file, lineterminator="\n").writerow(row)
+
+
+if __name__ == "__main__":
+    main()
