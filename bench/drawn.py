@@ -403,7 +403,9 @@ def drawn_section(results: dict[str, Any]) -> list[str]:
         f"{', '.join(ONE_THREAD)} have one thread in either case. Every library chooses its instructions for this "
         "processor. "
         f"A ratio below 1 is measured {AGAIN} times more and is the median. LIBLINEAR and skglm solve "
-        "linear problems with another offset, and LIBLINEAR one against the rest: no equal quality is claimed.",
+        "linear problems with another offset, and LIBLINEAR one against the rest: no equal quality is claimed. "
+        "PrivSVM moves working sets of variables, or two at a time in small problems; with the linear kernel and few "
+        "features for the number of rows it takes an interior-point method, whose time hardly depends on C.",
         "",
         sentence(records),
         "",

@@ -62,7 +62,8 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
     objective_ : float
         Dual objective ``1/2 a'Qa - e'a``, summed over the pairs.
     n_iter_ : ndarray of int (p,)
-        Iterations (pairs of variables moved) of the solver for each pair of classes.
+        Iterations of the solver for each pair of classes: pairs of variables moved, and steps of the interior-point
+        method.
     n_support_ : ndarray of int (c,)
         Support vectors of each class.
     fit_status_ : int

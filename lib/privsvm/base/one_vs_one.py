@@ -14,6 +14,7 @@ from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.solvers.block_smo import single_is_enough, solve_prepared
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.gram_rows import PrecomputedRows
+from privsvm.solvers.interior_point import solve_linear_pairs, steps_worth
 from privsvm.solvers.kernel_rows import KernelRows
 from privsvm.solvers.kernels import KERNELS, kernel_matrix
 from privsvm.solvers.pair_smo import ClassSolutions, solve_class_pairs
@@ -26,6 +27,10 @@ _SMALL_ROWS = 1000
 
 # Kernel values of no more rows than this are computed in double precision, unless the rows are this much wider.
 _EXACT_ROWS, _WIDTH = 256, 16
+
+# The interior-point method goes first where it costs no more than so many steps of two variables for each row; up to
+# more of them, pairs are left to it after this share of the steps that cost the same (measured).
+_FEW_STEPS, _MANY_STEPS, _PATIENCE = 3.0, 25.0, 0.4
 
 GAMMA = either('must be a positive finite number, "scale" or "auto"', POSITIVE, one_of("scale", "auto"))
 
@@ -218,6 +223,24 @@ def solve_pairs(
                 return PrecomputedRows(X)
             return KernelRows(X, **parameters, pool=pool, n_threads=n_threads)
 
+        patience = None
+        if kernel == "linear" and max_iter < 0 and np.isfinite(upper).all():
+            n_rows = sizes[first] + sizes[second]
+            worth = steps_worth(X, n_rows)
+            in_reach = worth <= _MANY_STEPS * n_rows
+            patience = np.where(in_reach, _PATIENCE * worth, np.inf)
+
+            def by_interior_point(columns: np.ndarray, mine: np.ndarray) -> np.ndarray:
+                """Solve these columns; return which of all columns are left."""
+                if not mine.any():
+                    return columns
+                threads: dict[str, Any] = {"pool": pool, "n_threads": n_threads}
+                left = solve_linear_pairs(X[order], upper[order], solutions, columns[mine], tol=tol, **threads)
+                return np.sort(np.concatenate([columns[~mine], left]))
+
+            columns = by_interior_point(columns, worth[columns] <= _FEW_STEPS * n_rows[columns])
+            if columns.size == 0:
+                return solutions
         largest = np.max(sizes[first[columns]] + sizes[second[columns]], initial=0)
         if n_pairs > 1 or largest <= _SMALL_ROWS:
             rows = X[np.ix_(order, order)] if kernel == "precomputed" else X[order]
@@ -235,7 +258,11 @@ def solve_pairs(
             if sorted_rows.finite:
                 bounds = np.ascontiguousarray(upper[order], dtype=np.float64)
                 memory = 0.5e6 * cache_size
-                columns = solve_class_pairs(sorted_rows, bounds, solutions, columns, memory=memory, **limits)
+                columns = solve_class_pairs(
+                    sorted_rows, bounds, solutions, columns, memory=memory, patience=patience, **limits
+                )
+                if patience is not None:
+                    columns = by_interior_point(columns, in_reach[columns] & (solutions.n_iter[columns] > 0))
         if columns.size == 0:
             return solutions
         everything = prepared(X)

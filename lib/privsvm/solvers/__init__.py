@@ -15,7 +15,7 @@ __all__ = ["JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "full_name", "
 JIT_GROUPS = {
     "gradient": ("noisy_gradient",),
     "noise": ("numerics.rounded_normals", "numerics.exact_draws"),
-    "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "row_store", "block_smo", "pair_smo"),
+    "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "row_store", "block_smo", "pair_smo", "interior_point"),
     "linear_svm": ("crammer_singer", "hinge"),
     "condense": ("condense",),
     "row_features": ("row_features",),

@@ -372,7 +372,7 @@ def _solve_pair(values, beta, lower, upper, work, rows_a, rows_b, source, tol, l
 
 
 @jit()
-def _solve_some(which, pairs, source, tol, max_iter, steps, least_steps):
+def _solve_some(which, pairs, source, tol, max_iter, limits):
     """Solve the pairs of these numbers."""
     starts = pairs.starts
     longest = 0
@@ -406,7 +406,7 @@ def _solve_some(which, pairs, source, tol, max_iter, steps, least_steps):
         for t in range(n_a, size):
             values[t], beta[t], lower[t], upper[t] = -1.0, 0.0, -pairs.upper[rows_b[0] + t - n_a], 0.0
             work.diagonal[t] = source.diagonal[rows_b[0] + t - n_a]
-        limit = steps * size + least_steps
+        limit = limits[p]
         if max_iter >= 0:
             limit = min(limit, max_iter)
         n_iter, m, M = _solve_pair(values, beta, lower, upper, work, rows_a, rows_b, source, tol, limit)
@@ -483,6 +483,7 @@ def solve_class_pairs(
     tol: float,
     max_iter: int,
     memory: float,
+    patience: np.ndarray | None = None,
 ) -> np.ndarray:
     """Solve pairs of classes; write what is found into `solutions`.
 
@@ -502,6 +503,8 @@ def solve_class_pairs(
         Most steps for a pair, -1 for no limit.
     memory : float
         Bytes for kernel values.
+    patience : ndarray (p,) or None
+        Steps after which each pair is left to another solver, if those are fewer than else.
 
     Returns
     -------
@@ -531,7 +534,10 @@ def solve_class_pairs(
         ended=np.full(first.size, LEFT),
     )
     n_threads = min(rows.n_threads, mine.size)
-    settings: tuple[Any, ...] = (pairs, source, tol, max_iter, _STEPS, _LEAST_STEPS)
+    limits = _STEPS * (sizes[first] + sizes[second]) + _LEAST_STEPS
+    if patience is not None:
+        limits = np.minimum(limits, patience).astype(np.int64)
+    settings: tuple[Any, ...] = (pairs, source, tol, max_iter, limits)
     if rows.pool is None or n_threads == 1:
         _solve_some(mine, *settings)
     else:
