@@ -7,8 +7,11 @@ from pathlib import Path
 from snakemake.logging import logger
 from snakemake.utils import update_config
 
-# Thousands of jobs are no garbage; looking for some among them took a tenth of the time of a dry run.
-gc.set_threshold(100_000, 50, 1000)
+# Thousands of jobs are no garbage; to look for some among them took a tenth of the time of a dry run, which ends soon.
+if workflow.output_settings.dryrun:
+    gc.disable()
+else:
+    gc.set_threshold(100_000, 50, 1000)
 
 # The folder of this working copy. The files of a run lie in the working folder, which is the same one for a plain
 # `snakemake`, and that of another workflow which uses this one as a module (config/README.md).

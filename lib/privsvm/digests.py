@@ -15,8 +15,18 @@ import numpy as np
 __all__ = ["canonical_json", "sha256_of_file"]
 
 
+# Types whose values JSON holds as they are.
+_KEPT = frozenset({str, int, bool, type(None)})
+
+
 def _plain(value: Any) -> Any:
     """Convert dataclasses, NumPy scalars, arrays, tuples and infinities to JSON values."""
+    # Nearly all values are of these types; the questions below are slow.
+    kind = type(value)
+    if kind in _KEPT or (kind is float and math.isfinite(value)):
+        return value
+    if kind is list:
+        return [_plain(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
