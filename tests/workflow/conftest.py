@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,14 @@ OWN = {
     },
 }
 OWN_PACKAGE = "from privsvm import MajorityClassifier\n\n\nclass Mine(MajorityClassifier):\n    pass\n"
+
+
+def copy_or_share(source: str, target: str) -> str:
+    """Copy a file, times and all; but what nobody writes to, Git's objects and Numba's files, has one more name."""
+    if source.endswith((".nbc", ".nbi")) or "/.git/objects/" in source:
+        os.link(source, target)
+        return target
+    return shutil.copy2(source, target)
 
 
 class Workspace:
@@ -158,23 +166,27 @@ class Workspace:
 
     def copy(self, folder: Path) -> "Workspace":
         """A second working copy in the same state, times and all."""
-        shutil.copytree(self.folder, folder, symlinks=True)
+        compiled = shutil.ignore_patterns(*self.compiled_folders().values())
+        shutil.copytree(self.folder, folder, symlinks=True, ignore=compiled, copy_function=copy_or_share)
         other = Workspace(folder)
-        other.take_compiled(self)
+        other.take_compiled(self, copy_or_share)
         return other
 
-    def take_compiled(self, other: "Workspace") -> None:
+    def compiled_folders(self) -> dict[str, str]:
+        """Where Numba files what it compiles of a package: under a hash of the package's folder."""
+        folders = {package: self.folder / "lib/privsvm" / package for package in ("numerics", "solvers")}
+        return {name: f"{name}_{hashlib.sha1(str(folder).encode()).hexdigest()}" for name, folder in folders.items()}
+
+    def take_compiled(self, other: "Workspace", copy_function: Callable = shutil.copy2) -> None:
         """Take what Numba compiled in another working copy of the same sources, or in the repository itself.
 
-        Numba files it under a hash of their folder. Should that change, all is compiled once more, which tests
-        only take longer for.
+        Should the names of Numba's folders change, all is compiled once more, which tests only take longer for.
         """
-        for package in ("numerics", "solvers"):
-            folders = [item.folder / "lib/privsvm" / package for item in (other, self)]
-            names = [f"{package}_{hashlib.sha1(str(folder).encode()).hexdigest()}" for folder in folders]
-            for source in (other.folder / ".cache/numba").glob(f"*/{names[0]}"):
+        theirs, ours = other.compiled_folders(), self.compiled_folders()
+        for package in theirs:
+            for source in (other.folder / ".cache/numba").glob(f"*/{theirs[package]}"):
                 target = self.folder / ".cache/numba" / source.parent.name
-                shutil.copytree(source, target / names[1], dirs_exist_ok=True)
+                shutil.copytree(source, target / ours[package], copy_function=copy_function, dirs_exist_ok=True)
                 for group in JIT_GROUPS:
                     if (source.parent / group).exists():
                         (target / group).touch()

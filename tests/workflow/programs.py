@@ -209,6 +209,7 @@ def serve(number: int) -> None:
     # The garbage collector of a copy would write to, and so copy, the memory of all packages.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
     Server(socket.socket(fileno=number)).serve()
 
 

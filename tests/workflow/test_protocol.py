@@ -25,7 +25,7 @@ from tests.once import made_once
 from . import test_two_graphs_agree
 from .conftest import SMALL, Workspace, new_workspace
 from .test_kills import processes_in
-from .test_two_graphs_agree import stale_for_dvc, stale_for_snakemake
+from .test_two_graphs_agree import stale_for_both
 
 pytestmark = pytest.mark.workflow
 
@@ -346,15 +346,15 @@ class TestChanges:
     def test_both_graphs_call_the_same_stages_stale(self, done_once, tmp_path_factory, key, value):
         workspace = done_once.copy(tmp_path_factory.mktemp("graphs") / "done")
         workspace.change(key, value)
-        for_dvc = stale_for_dvc(workspace)
-        assert for_dvc == stale_for_snakemake(workspace)
+        for_dvc, for_snakemake = stale_for_both(workspace)
+        assert for_dvc == for_snakemake
         assert for_dvc == {"report", f"train@{key.split('.')[1]}"}
 
     def test_both_graphs_see_a_changed_source(self, done):
         path = done.folder / "stages/protocol/draw.py"
         path.write_text(path.read_text() + "\n# a comment\n")
-        for_dvc = stale_for_dvc(done)
-        assert for_dvc == stale_for_snakemake(done)
+        for_dvc, for_snakemake = stale_for_both(done)
+        assert for_dvc == for_snakemake
         assert {"train@ppsvm_linear", "train@ppsvm_gaussian", "report"} <= for_dvc
 
     def test_dvc_compares_what_snakemake_compares(self, done_once):

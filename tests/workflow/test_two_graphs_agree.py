@@ -103,13 +103,17 @@ def owner(output: str, stages: dict) -> str | None:
     return owners[0] if owners else None
 
 
-def stages_of(workspace) -> dict[str, list[str]]:
+def outs_of(workspace, repo: Repo) -> dict[str, list[str]]:
     """Outs of every DVC stage."""
+    return {
+        stage.name: [Path(out.fs_path).relative_to(workspace.folder).as_posix() for out in stage.outs]
+        for stage in repo.index.stages
+    }
+
+
+def stages_of(workspace) -> dict[str, list[str]]:
     with Repo(str(workspace.folder)) as repo:
-        return {
-            stage.name: [Path(out.fs_path).relative_to(workspace.folder).as_posix() for out in stage.outs]
-            for stage in repo.index.stages
-        }
+        return outs_of(workspace, repo)
 
 
 def write_inputs(workspace) -> None:
@@ -117,10 +121,14 @@ def write_inputs(workspace) -> None:
     workspace.call(sys.executable, "stages/dvc_stage.py", DVC_STAGE="inputs")
 
 
-def stale_for_dvc(workspace) -> set[str]:
-    """Stages that `dvc repro` would run: it runs `inputs` first, and knows through `jobs` which data a method reads."""
+def state_of_dvc(workspace) -> tuple[set[str], dict[str, list[str]]]:
+    """Stages that `dvc repro` would run, and the outs of all.
+
+    It runs `inputs` first, and knows through `jobs` which data a method reads.
+    """
     write_inputs(workspace)
     with Repo(str(workspace.folder)) as repo:
+        outs = outs_of(workspace, repo)
         graph = repo.index.graph.copy()
         by_name = {stage.name: stage for stage in graph}
         # Addresses begin with the place of dvc.yaml as seen from here.
@@ -138,9 +146,8 @@ def stale_for_dvc(workspace) -> set[str]:
             phases = ("prepare",) if "draw" in read_json(inputs)["code"] else ("prepare", "condense")
             graph.add_edges_from((stage, by_name[f"{phase}@{dataset}"]) for phase in phases)
     # Edges point from a stage to what it depends on.
-    return {
-        stage.name for name in direct for stage in {by_name[name], *networkx.ancestors(graph, by_name[name])}
-    }  # fmt: skip
+    stale = {stage.name for name in direct for stage in {by_name[name], *networkx.ancestors(graph, by_name[name])}}
+    return stale, outs
 
 
 def stale_outputs(workspace) -> list[str]:
@@ -154,12 +161,17 @@ def stale_outputs(workspace) -> list[str]:
     ]
 
 
-def stale_for_snakemake(workspace) -> set[str]:
-    stages = stages_of(workspace)
-    files = stale_outputs(workspace)
+def owners_of(files: list[str], stages: dict[str, list[str]]) -> set[str]:
+    """The DVC stages that files of the workflow belong to."""
     owners = {owner(name, stages) for name in files if not name.startswith(".cache/")}
     assert None not in owners, f"an output without a DVC stage among {files}"
     return owners
+
+
+def stale_for_both(workspace) -> tuple[set[str], set[str]]:
+    """Stages that `dvc repro` would run, and those with files that Snakemake would make again."""
+    for_dvc, stages = state_of_dvc(workspace)
+    return for_dvc, owners_of(stale_outputs(workspace), stages)
 
 
 def inputs_of_outputs(workspace) -> list[tuple[str, list[str]]]:
@@ -186,7 +198,7 @@ def test_changed_parameter(workspace, path):
             params["protocol"] = {"kind": "k_fold", "folds": 3, "repeats": 2, "stratified": True}
     workspace.write_params(params)
     try:
-        for_dvc, for_snakemake = stale_for_dvc(workspace), stale_for_snakemake(workspace)
+        for_dvc, for_snakemake = stale_for_both(workspace)
     finally:
         (workspace.folder / "params.yaml").write_text(original)
     if path[-1] == "implementation":
@@ -199,7 +211,7 @@ def test_changed_parameter(workspace, path):
 def test_a_dataset_that_a_method_does_not_use(own_data):
     """`svm` has no job on the data of one's own."""
     own_data.change("datasets.patients.bounds", [0, 9])
-    assert stale_for_dvc(own_data) == stale_for_snakemake(own_data) == OF_PATIENTS
+    assert stale_for_both(own_data) == (OF_PATIENTS, OF_PATIENTS)
 
 
 OF_PATIENTS = {
@@ -230,16 +242,17 @@ def test_changed_file_of_ones_own(own_data, change):
         assert status == "{}"
         assert own_data.code == 0, output
         assert own_data.nothing_to_do()
-        assert stale_for_dvc(own_data) == stale_for_snakemake(own_data) == set()
+        assert stale_for_both(own_data) == (set(), set())
         return
     # DVC sees it before anything has run.
     assert json.loads(status) == {"inputs": [{"changed deps": {"data/outside": "modified"}}]}
     assert own_data.code == 1
     assert "not up to date" in output
-    assert stale_for_snakemake(own_data) == OF_PATIENTS
-    for name in stale_outputs(own_data):
+    files = stale_outputs(own_data)
+    for name in files:
         assert "patients" in name or name.startswith("reports/")
-    assert stale_for_dvc(own_data) == OF_PATIENTS
+    for_dvc, stages = state_of_dvc(own_data)
+    assert owners_of(files, stages) == for_dvc == OF_PATIENTS
 
 
 def test_dvc_repro_runs_exactly_what_depends_on_the_file(own_data):
@@ -274,12 +287,12 @@ def test_changed_package_of_a_method(own_data):
     text = source.read_text()
     os.utime(source, (0, 0))
     assert own_data.call("dvc", "status", "--json").strip() == "{}"
-    assert stale_for_snakemake(own_data) == set()
+    assert stale_outputs(own_data) == []
     source.write_text(text + "\n# a comment\n")
     assert json.loads(own_data.call("dvc", "status", "--json")) == {
         "inputs": [{"changed deps": {"data/outside": "modified"}}]
     }
-    assert stale_for_dvc(own_data) == stale_for_snakemake(own_data) == {"train@mine", "report"}
+    assert stale_for_both(own_data) == ({"train@mine", "report"}, {"train@mine", "report"})
 
 
 def recorded_params(workspace) -> dict[str, list[str]]:
@@ -359,7 +372,7 @@ def stale_after_a_comment(workspace, source):
     original = path.read_text()
     path.write_text(original + "\n# a comment\n")
     try:
-        return stale_for_dvc(workspace), stale_for_snakemake(workspace)
+        return stale_for_both(workspace)
     finally:
         path.write_text(original)
 
@@ -401,7 +414,7 @@ def test_a_rule_is_shared_and_dvc_never_finer(workspace):
     assert changed != original
     path.write_text(changed)
     try:
-        for_dvc, for_snakemake = stale_for_dvc(workspace), stale_for_snakemake(workspace)
+        for_dvc, for_snakemake = stale_for_both(workspace)
     finally:
         path.write_text(original)
     assert for_snakemake
