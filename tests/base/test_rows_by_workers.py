@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from privsvm import DPLeastSquaresClassifier, PMSVMGPClassifier, open_rows
+from privsvm import DPLeastSquaresClassifier, ObjectivePerturbationClassifier, PMSVMGPClassifier, open_rows
 from privsvm.numerics.row_blocks import RowsByBlock
 
 # Workers are copies of a process that has imported dask: each would take two seconds for that.
@@ -36,6 +36,7 @@ def models():
     return (
         DPLeastSquaresClassifier(**common),
         PMSVMGPClassifier(batch_size=2000, epochs=2, scaling="centre", **common),
+        ObjectivePerturbationClassifier(C=0.1, **common),
     )
 
 
@@ -62,7 +63,11 @@ def test_bits_do_not_depend_on_the_workers_nor_on_one_that_is_killed(files, tmp_
             for model, own in zip(models(), expected, strict=True):
                 found = model.fit(rows, None)
                 assert np.array_equal(found.coef_, own.coef_)
-                assert np.array_equal(found.intercept_, own.intercept_)
+                assert all(
+                    np.array_equal(value, getattr(own._path, name))
+                    for name, value in vars(found._path).items()
+                    if isinstance(value, np.ndarray)
+                )
             assert np.array_equal(found.predict(rows), own.predict(alone))
             if n_workers == 2:
                 marker = tmp_path / "died"

@@ -489,8 +489,8 @@ MUTANTS = (
     ),
     _bug(
         "perturbed objectives are solved less closely than is recorded", _OBJECTIVE,
-        "solve_smoothed_hinge(rows, y, float(self.C), smoothing, tol, term).coef",
-        "solve_smoothed_hinge(rows, y, float(self.C), smoothing, 1e3 * tol, term).coef",
+        "solve_smoothed_hinge(rows, y, C, smoothing, tol, term).coef",
+        "solve_smoothed_hinge(rows, y, C, smoothing, 1e3 * tol, term).coef",
         _REPLAY + "test_what_is_released_is_as_near_to_the_optimum_as_is_recorded", says="assert",
     ),
     # --- selections

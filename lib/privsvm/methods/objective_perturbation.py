@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.noisy_classifiers import clipped_rows
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.perturbation import (
     REFUSED_DATA,
@@ -34,13 +35,15 @@ from privsvm.base.validation import (
     facts_of_call,
 )
 from privsvm.constraints import POSITIVE, optional
-from privsvm.numerics.grid_rows import grid_rows
+from privsvm.numerics.grid_rows import grid_spacing
 from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.row_blocks import is_by_block
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
+from privsvm.solvers.block_hinge import certified_rows, solve_smoothed_hinge_by_block
 from privsvm.solvers.hinge import smoothed_hinge_slopes
 from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
 
@@ -112,6 +115,8 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     'proved'
     """
 
+    reads_blocks = True
+
     delta: float = DELTA
     C: float = C_PUBLIC
     data_norm: float = DATA_NORM
@@ -141,28 +146,30 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         epsilons, delta = self._check_parameters(epsilons)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         started = time.perf_counter()
-        rows, signs = grid_rows(X, float(self.data_norm)), one_vs_rest_signs(codes, len(self.classes_))
+        rows = clipped_rows(X, float(self.data_norm))
+        n_vectors = 1 if len(self.classes_) == 2 else len(self.classes_)
         mechanisms, guarantees, models = [], [], []
         seconds = time.perf_counter() - started
         for epsilon in epsilons:
             started = time.perf_counter()
-            smoothing = self._smoothing(epsilon, len(signs))
-            mechanism, tol = self._mechanism(epsilon, delta, smoothing, rows.shape[1], len(signs))
-            check_rows(rows.shape[0], self._most_rows(tol))
+            smoothing = self._smoothing(epsilon, n_vectors)
+            mechanism, tol = self._mechanism(epsilon, delta, smoothing, rows.shape[1], n_vectors)
+            most_rows = self._most_rows(tol, is_by_block(rows))
+            check_rows(rows.shape[0], most_rows)
             models.append(
-                [self._train(rows, signs, mechanism, smoothing, tol, streams(epsilon, r)) for r in range(repeats)]
+                [self._train(rows, codes, mechanism, smoothing, tol, streams(epsilon, r)) for r in range(repeats)]
             )
             seconds += time.perf_counter() - started
             mechanisms.append(mechanism)
             witness = self._witness(mechanism, smoothing) if audit else None
-            guarantees.append(self._guarantee(mechanism, smoothing, self._most_rows(tol), rng, witness))
+            guarantees.append(self._guarantee(mechanism, smoothing, most_rows, rng, witness))
         return LinearPath(
             epsilons=tuple(epsilons),
             guarantees=tuple(guarantees),
             n_classes=len(self.classes_),
             release_seconds=seconds,
             coef=np.array(models),
-            intercept=np.zeros((len(epsilons), repeats, len(signs))),
+            intercept=np.zeros((len(epsilons), repeats, n_vectors)),
         )
 
     def _smoothing(self, epsilon: float, n_vectors: int) -> float:
@@ -204,18 +211,22 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             )
         return mechanism(tol), tol
 
-    def _most_rows(self, tol: float) -> int:
+    def _most_rows(self, tol: float, by_block: bool) -> int:
         """For how many rows solutions are certified: rounding must move weights by less than half of `tol`.
 
         Weights are no longer than twice their linear term, and what rows alone would make of them. The former leaves
-        half of the room.
+        half of the room. By blocks, rounding slopes may take half of it.
         """
-        return covered_rows(2.0**50 * tol, float(self.C), float(self.data_norm))
+        C, norm = float(self.C), float(self.data_norm)
+        most = covered_rows(2.0**50 * tol, C, norm)
+        if by_block:
+            most = min(most, int(10 ** math.floor(math.log10(certified_rows(0.5 * tol / (C * norm))))))
+        return most
 
     def _train(
         self,
         rows,
-        signs: np.ndarray,
+        codes: np.ndarray,
         mechanism: ObjectivePerturbation,
         smoothing: float,
         tol: float,
@@ -223,11 +234,15 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     ) -> np.ndarray:
         """One released model (k, d)."""
         terms = mechanism.linear_terms(stream)
-        minima = [
-            solve_smoothed_hinge(rows, y, float(self.C), smoothing, tol, term).coef
-            for y, term in zip(signs, terms, strict=True)
-        ]
-        return mechanism.release(np.stack(minima), stream)
+        C, norm = float(self.C), float(self.data_norm)
+        if is_by_block(rows):
+            spacing = grid_spacing(norm)
+            minima = solve_smoothed_hinge_by_block(rows, codes, C, smoothing, tol, terms, norm, spacing)
+        else:
+            signs = one_vs_rest_signs(codes, len(self.classes_))
+            problems = zip(signs, terms, strict=True)
+            minima = np.stack([solve_smoothed_hinge(rows, y, C, smoothing, tol, term).coef for y, term in problems])
+        return mechanism.release(minima, stream)
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
         """Check parameters; return the budget as plain floats."""

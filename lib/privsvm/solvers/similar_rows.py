@@ -457,11 +457,12 @@ def meet(products, first, second, wanted, apart, candidates):
     for r in range(products.shape[0]):
         i, row = first + r, products[r]
         # So many are hits that branches, which no processor would foresee, take longer.
-        n_hits, bound = 0, candidates.bounds[i]
+        n_hits, bound = np.int64(0), candidates.bounds[i]
         for j in range(r if first == second else 0, n_others):
             hits[n_hits] = j
             n_hits += np.int64((row[j] >= bound) | (row[j] >= bounds[j]))
-        for j in hits[:n_hits]:
+        for hit in range(n_hits):
+            j = hits[hit]
             if row[j] >= candidates.bounds[i]:
                 _keep(candidates, i, row[j], second + j, wanted, apart)
             if row[j] >= bounds[j] and second + j != i:
