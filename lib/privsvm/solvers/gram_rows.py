@@ -150,9 +150,9 @@ class GramRows(KernelRows):
         """False: all values are in memory already."""
         return False
 
-    def narrow_rows(self, most: int) -> np.ndarray | None:
-        """Return None: there are kernel values only."""
-        return None
+    def stored_rows(self) -> tuple[None, None]:
+        """Return None twice: there are kernel values only."""
+        return None, None
 
     def take(self, index: np.ndarray) -> Self:
         """Return the rows of an index array (m,), in its order."""

@@ -524,16 +524,12 @@ class KernelRows:
         """Whether kernel values may be kept by whole rows; see `fill`."""
         return True
 
-    def narrow_rows(self, most: int) -> np.ndarray | None:
-        """Return the rows (n, d) as dense ones where they have at most so many features; None for wider ones.
+    def stored_rows(self) -> tuple[np.ndarray | None, Any]:
+        """Return the rows (n, d) as a dense array or else as a CSR one, in this precision; None for the other.
 
         Dense ones are moved to their mean for rbf.
         """
-        rows: Any = self._dense if self._csr is None else self._csr
-        if rows.shape[1] > most:
-            return None
-        dense: np.ndarray = rows if self._csr is None else rows.toarray()
-        return dense
+        return self._dense, self._csr
 
     @property
     def norms(self) -> np.ndarray:

@@ -1,9 +1,9 @@
 """The C-SVC duals of many pairs of classes in one compiled call: for pairs of some hundred to a few thousand rows.
 
-The rows are sorted by class. A pair needs no setting up: its kernel rows are computed when a step asks for them, and
-the memory for them serves one pair after the other. Kernel values have single precision, as in LIBSVM, where that is
-enough, else double; the gap at which a pair stops is that of values in double precision. A pair that takes too many
-steps is left for `privsvm.solvers.block_smo`, which goes on from where it is.
+The rows are sorted by class. Of a pair all kernel values are computed at once, by tiles of two classes; of rows of few
+features, those of single rows when a step asks for them, as long as these are few. Kernel values have single precision,
+as in LIBSVM, where that is enough, else double; the gap at which a pair stops is that of values in double precision.
+A pair that takes too many steps is left for `privsvm.solvers.block_smo`, which goes on from where it is.
 
 Variables are ``b_t = y_t a_t`` and values ``v_t = y_t - sum_s b_s K(x_s, x_t)``, with labels +1 for the first class of
 a pair. Source: Fan, Chen and Lin (2005) for the choice of two variables.
@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
-from privsvm.numerics.vector_math import FAST_MATH, exp2, maximum
+from privsvm.numerics.vector_math import FAST_MATH, maximum
 from privsvm.solvers.block_smo import extremes
+from privsvm.solvers.class_tiles import class_rows, copy_tile, fill_row, fill_tile, make_blocks
 from privsvm.solvers.kernel_rows import KernelRows
-from privsvm.solvers.kernels import LINEAR, RBF, set_kernel_values
 
 __all__ = ["ClassSolutions", "scatter_pairs", "solve_class_pairs"]
 
@@ -30,12 +30,14 @@ SOLVED, LIMIT, LEFT = range(3)
 # Steps for each variable of a pair, and more for all, before it is left to the solver for hard problems.
 _STEPS, _LEAST_STEPS = 10, 2000
 
-# Pairs of at most this many rows have values in double precision, which costs them little; so have all whose kernel
-# values have it.
+# Given kernel values of at most this many rows have values in double precision; so have all that are in it themselves.
 _DOUBLE_ROWS = 256
 
-# Larger ones in single precision, to this share of the tolerance; so often from values in double precision.
+# The others have values in single precision, to this share of the tolerance; so often from values in double precision.
 _INNER_SHARE, _ROUNDS = 0.9, 5
+
+# As `FAST_MATH`, but a value that is computed twice is the same.
+_SAME_ROUNDING = FAST_MATH - {"reassoc"}
 
 # A coefficient below zero curvature, LIBSVM's constant.
 _TAU = 1e-12
@@ -43,49 +45,37 @@ _TAU = 1e-12
 # Added to a value, this takes it out of a maximum.
 _OUT = -1e30
 
-# Entries that are searched together for a maximum.
-_CHUNK = 64
+# Pairs of more rows than this compute kernel rows as they need them, until they have needed this share of them: fewer
+# where the rows have many features, since one row alone takes longer than its part of a tile then (measured).
+_SHORT, _MOST_SHARE, _SHARE_OF_FEATURES = 128, 0.25, 5.0
 
-# Kernel values of one row that are computed together, and features at a time.
-_BLOCK = 512
-
-# Rows of more features than this are worth a product of matrices; so are all where a pair has at most so many rows,
-# since to compute one row of such a pair takes longer than its values do.
-_FEW_FEATURES = 64
-_SHORT_ROWS = 80
-
-
-class _Source(NamedTuple):
-    """Where kernel values come from: rows by columns (d, n), or the whole matrix (n, n)."""
-
-    stored: bool
-    matrix: np.ndarray
-    columns: np.ndarray
-    norms: np.ndarray
-    diagonal: np.ndarray
-    kind: int
-    factor: float
-    coef0: float
-    degree: int
+# Entries that are searched together for a maximum. Pairs are padded to whole vectors, and loops over them unrolled;
+# kernel rows are a little longer, since rows a power of two apart would share one place of the cache.
+_CHUNK, _PADDED, _APART = 512, 64, 16
 
 
 class _Work(NamedTuple):
-    """Memory of one thread, for one pair after the other."""
+    """Memory of one thread, for one pair after the other; all but the number of kernel rows is padded."""
 
-    # Kernel rows, and where the row of each variable is; -1 where it is not. One over the curvatures, of the rows of
-    # first variables.
+    # Kernel rows of the variables, which of them are there, and how many more may be computed one by one.
     kernel: np.ndarray
-    inverse: np.ndarray
-    inverted: np.ndarray
-    slots: np.ndarray
-    used: np.ndarray
+    there: np.ndarray
+    room: np.ndarray
     diagonal: np.ndarray
     gains: np.ndarray
     up: np.ndarray
     low: np.ndarray
     values: np.ndarray
-    up_single: np.ndarray
-    low_single: np.ndarray
+    up_double: np.ndarray
+    low_double: np.ndarray
+
+
+class _Kept(NamedTuple):
+    """Tiles of classes with themselves, where each begins (-1 for one that is not kept), and whether it is there."""
+
+    memory: np.ndarray
+    places: np.ndarray
+    there: np.ndarray
 
 
 class _Pairs(NamedTuple):
@@ -104,107 +94,12 @@ class _Pairs(NamedTuple):
     ended: np.ndarray
 
 
-@jit_step(fastmath=FAST_MATH)
-def _add_four(out, one, two, three, four, a, b, c, d):
-    for t in range(out.shape[0]):
-        out[t] += (a * one[t] + b * two[t]) + (c * three[t] + d * four[t])
-
-
-@jit_step(fastmath=FAST_MATH)
-def _add_products(out, columns, row, factor, start):
-    """``out += factor * columns[:, row]' columns[:, start : start + len(out)]``."""
-    n_features, size = columns.shape[0], out.shape[0]
-    whole = n_features - n_features % 4
-    kind = out.dtype.type
-    for begin in range(0, size, _BLOCK):
-        end = min(begin + _BLOCK, size)
-        part = out[begin:end]
-        first, last = start + begin, start + end
-        for k in range(0, whole, 4):
-            _add_four(
-                part, columns[k, first:last], columns[k + 1, first:last], columns[k + 2, first:last],
-                columns[k + 3, first:last], kind(factor * columns[k, row]), kind(factor * columns[k + 1, row]),
-                kind(factor * columns[k + 2, row]), kind(factor * columns[k + 3, row]),
-            )  # fmt: skip
-        for k in range(whole, n_features):
-            value, one = kind(factor * columns[k, row]), columns[k, first:last]
-            for t in range(part.shape[0]):
-                part[t] += value * one[t]
-
-
-@jit_step(fastmath=FAST_MATH)
-def _to_gaussian(out, norm, norms):
-    for t in range(out.shape[0]):
-        out[t] = exp2(-maximum(norm + norms[t] - out[t], out.dtype.type(0)))
-
-
 @jit_step()
-def _fill(out, row, start, columns, norms, kind, factor, coef0, degree):
-    """Kernel values of a row with the rows from `start` on."""
-    size = out.shape[0]
-    for t in range(size):
-        out[t] = np.float32(0)
-    _add_products(out, columns, row, factor, start)
-    if kind == RBF:
-        _to_gaussian(out, norms[row], norms[start : start + size])
-    elif kind != LINEAR:
-        block, own = out.reshape(1, size), norms[row : row + 1]
-        set_kernel_values(block, block, 0, 0, kind, own, norms[start : start + size], coef0, degree)
+def _padded(size):
+    return -(-size // _PADDED) * _PADDED
 
 
-@jit_step(fastmath=FAST_MATH)
-def _invert(inverse, row, own, diagonal):
-    """One over the curvature of a row's pairs, ``K_ii + K_tt - 2 K_it``; in single precision."""
-    two, one, tau = row.dtype.type(2), np.float32(1), np.float32(_TAU)
-    for t in range(row.shape[0]):
-        inverse[t] = one / maximum(np.float32(own + diagonal[t] - two * row[t]), tau)
-
-
-@jit_step()
-def _invert_row(inverse, kernel, place, diagonal, own, size):
-    _invert(inverse[place, :size], kernel[place, :size], own, diagonal[:size])
-
-
-@jit_step()
-def _copy_all(kernel, place, matrix, row, start_a, n_a, start_b, size):
-    """Copy a row's kernel values with the rows of both classes."""
-    for t in range(n_a):
-        kernel[place, t] = matrix[row, start_a + t]
-    for t in range(n_a, size):
-        kernel[place, t] = matrix[row, start_b + t - n_a]
-
-
-@jit()
-def _fill_all(
-    kernel, place, row, start_a, n_a, start_b, size, columns, norms, kind, factor, coef0, degree
-):  # fmt: skip
-    """Kernel values of a row with the rows of both classes."""
-    out = kernel[place, :size]
-    _fill(out[:n_a], row, start_a, columns, norms, kind, factor, coef0, degree)
-    _fill(out[n_a:], row, start_b, columns, norms, kind, factor, coef0, degree)
-
-
-@jit_step()
-def _fetch(i, work, source, rows_a, rows_b):
-    """Place of the kernel row of variable i, which is computed if it is not there."""
-    if work.slots[i] < 0:
-        n_a = rows_a[1] - rows_a[0]
-        place, size = work.used[0], n_a + rows_b[1] - rows_b[0]
-        row = rows_a[0] + i if i < n_a else rows_b[0] + i - n_a
-        if source.stored:
-            _copy_all(work.kernel, place, source.matrix, row, rows_a[0], n_a, rows_b[0], size)
-        else:
-            _fill_all(
-                work.kernel, place, row, rows_a[0], n_a, rows_b[0], size, source.columns, source.norms, source.kind,
-                source.factor, source.coef0, source.degree,
-            )  # fmt: skip
-        work.slots[i] = place
-        work.inverted[place] = False
-        work.used[0] += 1
-    return work.slots[i]
-
-
-@jit_step(fastmath=FAST_MATH, forceinline=True)
+@jit_step(fastmath=_SAME_ROUNDING, forceinline=True)
 def _move(values, row_i, row_j, step, up, low):
     """Move the values along a pair's step; return the largest that may go up and minus the smallest to go down."""
     highest, lowest = values.dtype.type(_OUT), values.dtype.type(_OUT)
@@ -217,30 +112,45 @@ def _move(values, row_i, row_j, step, up, low):
     return highest, lowest
 
 
-@jit_step(fastmath=FAST_MATH, forceinline=True)
-def _set_gains(gains, values, inverse, low, value_i):
-    """Second order gains of the pairs with i, ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``; in single precision."""
-    zero = values.dtype.type(0)
+@jit_step(fastmath=_SAME_ROUNDING, forceinline=True)
+def _first_sum(values, offsets, target):
+    """First place where the sum of two arrays is `target`; it is somewhere. Without a branch for each."""
+    where = np.int32(values.shape[0])
+    for t in range(values.shape[0]):
+        place = np.int32(t) if values[t] + offsets[t] == target else np.int32(_CHUNK)
+        where = min(where, place)
+    return where
+
+
+@jit_step(fastmath=_SAME_ROUNDING, forceinline=True)
+def _first(values, target):
+    """First place where an array is `target`."""
+    where = np.int32(values.shape[0])
+    for t in range(values.shape[0]):
+        place = np.int32(t) if values[t] == target else np.int32(_CHUNK)
+        where = min(where, place)
+    return where
+
+
+@jit_step(fastmath=_SAME_ROUNDING, forceinline=True)
+def _set_gains(gains, values, row, diagonal, own, low, value_i):
+    """Second order gains of the pairs with i, ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``; return the largest."""
+    zero, largest, tau, two = values.dtype.type(0), np.float32(-1), np.float32(_TAU), row.dtype.type(2)
     for t in range(gains.shape[0]):
         violation = np.float32(maximum(value_i - values[t] + low[t], zero))
-        gains[t] = violation * violation * inverse[t]
-
-
-@jit_step(fastmath=FAST_MATH, forceinline=True)
-def _largest(gains):
-    largest = np.float32(-1)
-    for t in range(gains.shape[0]):
-        largest = maximum(largest, gains[t])
+        gain = violation * violation / maximum(np.float32(own + diagonal[t] - two * row[t]), tau)
+        gains[t] = gain
+        largest = maximum(largest, gain)
     return largest
 
 
 # Parts of arrays are made in functions that do nothing else: elsewhere Numba counts references to them, which takes
 # longer than a pass over a small pair.
 @jit_step()
-def _move_all(values, kernel, place_i, place_j, step, up, low):
-    """Move all values; return the largest that may go up, where to look for it, and minus the smallest to go down."""
+def _move_all(values, kernel, i, j, step, up, low):
+    """Move all values; return the largest that may go up, which one that is, and minus the smallest to go down."""
     size = values.shape[0]
-    row_i, row_j = kernel[place_i], kernel[place_j]
+    row_i, row_j = kernel[i], kernel[j]
     highest, lowest, where = values.dtype.type(_OUT), values.dtype.type(_OUT), 0
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
@@ -250,59 +160,68 @@ def _move_all(values, kernel, place_i, place_j, step, up, low):
         if chunk_highest > highest:
             highest, where = chunk_highest, start
         lowest = max(lowest, chunk_lowest)
-    while values[where] + up[where] != highest:
-        where += 1
-    return highest, where, lowest
+    stop = min(where + _CHUNK, size)
+    return highest, where + _first_sum(values[where:stop], up[where:stop], highest), lowest
 
 
 @jit_step()
-def _best_partner(gains, values, inverse, place_i, low, value_i):
+def _best_partner(gains, values, kernel, i, diagonal, low):
     """Variable of the largest second order gain with i."""
     size = values.shape[0]
-    row = inverse[place_i]
+    row, own, value_i = kernel[i], diagonal[i], values[i]
     largest, where = np.float32(-1), 0
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
-        _set_gains(gains[start:stop], values[start:stop], row[start:stop], low[start:stop], value_i)
-        gain = _largest(gains[start:stop])
+        gain = _set_gains(
+            gains[start:stop], values[start:stop], row[start:stop], diagonal[start:stop], own, low[start:stop], value_i
+        )
         if gain > largest:
             largest, where = gain, start
-    while gains[where] != largest:
-        where += 1
-    return where
+    return where + _first(gains[where : min(where + _CHUNK, size)], largest)
 
 
 @jit_step()
-def _solve(values, up, low, beta, lower, upper, work, rows_a, rows_b, source, tol, limit):
-    """Solve one pair by steps of two variables, from `beta` and `values`; return the number of steps.
+def _fetch(i, work, rows, start_a, n_a, start_b, size):
+    """Compute the kernel row of variable i; return whether there was room for it."""
+    if work.room[0] == 0:
+        return False
+    row = start_a + i if i < n_a else start_b + i - n_a
+    tail = (rows.columns, rows.norms, rows.kind, rows.factor, rows.coef0, rows.degree)
+    fill_row(work.kernel, i, 0, n_a, row, start_a, *tail)
+    fill_row(work.kernel, i, n_a, size, row, start_b, *tail)
+    work.there[i] = True
+    work.room[0] -= 1
+    return True
 
-    Values are in the precision in which they are given.
+
+@jit_step()
+def _solve(values, beta, lower, upper, diagonal, gains, up, low, work, rows, start_a, n_a, start_b, tol, limit):
+    """Solve one pair by steps of two variables, from `beta` and `values`.
+
+    Values are in the precision in which they are given; they and what follows the bounds are padded. Returns the number
+    of steps, and whether the pair was solved, or reached the limit, without more kernel rows than there is room for.
     """
-    size, kind = values.shape[0], values.dtype.type
+    size, kind = beta.shape[0], values.dtype.type
     zero, out = kind(0), kind(_OUT)
-    kernel, inverse, gains, slots, diagonal = work.kernel, work.inverse, work.gains, work.slots, work.diagonal
+    kernel, there = work.kernel, work.there
     for t in range(size):
         up[t] = zero if beta[t] < upper[t] else out
         low[t] = zero if beta[t] > lower[t] else out
-    n_iter, slot_i, slot_j, step = 0, 0, 0, zero
+    for t in range(size, values.shape[0]):
+        values[t], up[t], low[t] = zero, out, out
+    n_iter, i, j, step = 0, 0, 0, zero
     while True:
-        # Before the first step nothing has moved, whatever the two rows hold.
-        highest, i, lowest = _move_all(values, kernel, slot_i, slot_j, step, up, low)
+        # Before the first step nothing moves, whatever the two rows hold.
+        highest, i, lowest = _move_all(values, kernel, i, j, step, up, low)
         if highest + lowest <= tol or n_iter >= limit:
-            return n_iter
-        slot_i = slots[i]
-        if slot_i < 0:
-            slot_i = _fetch(i, work, source, rows_a, rows_b)
-        if not work.inverted[slot_i]:
-            # Once, for all steps in which this variable is the first.
-            _invert_row(inverse, kernel, slot_i, diagonal, diagonal[i], size)
-            work.inverted[slot_i] = True
-        j = _best_partner(gains, values, inverse, slot_i, low, values[i])
-        slot_j = slots[j]
-        if slot_j < 0:
-            slot_j = _fetch(j, work, source, rows_a, rows_b)
+            return n_iter, True
+        if not there[i] and not _fetch(i, work, rows, start_a, n_a, start_b, size):
+            return n_iter, False
+        j = _best_partner(gains, values, kernel, i, diagonal, low)
+        if not there[j] and not _fetch(j, work, rows, start_a, n_a, start_b, size):
+            return n_iter, False
         # In double precision as exact as the kernel values.
-        curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[slot_i, j])
+        curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
         move = np.float64(values[i] - values[j]) / max(curvature, _TAU)
         room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
         # A variable that reaches its bound is set to it exactly.
@@ -326,90 +245,173 @@ def _solve(values, up, low, beta, lower, upper, work, rows_a, rows_b, source, to
 
 
 @jit_step(fastmath=FAST_MATH)
-def _subtract_row(values, weight, row):
+def _subtract_row(values, weight, kernel, s):
+    row = kernel[s, : values.shape[0]]
     for t in range(values.shape[0]):
         values[t] -= weight * np.float64(row[t])
 
 
-@jit_step()
-def _refresh(values, n_a, beta, work, source, rows_a, rows_b):
-    """Compute the values of a pair from its variables, in double precision."""
+@jit_step(fastmath=FAST_MATH)
+def _subtract_four(values, kernel, places, weights):
     size = values.shape[0]
+    one, two = kernel[places[0], :size], kernel[places[1], :size]
+    three, four = kernel[places[2], :size], kernel[places[3], :size]
+    a, b, c, d = weights[0], weights[1], weights[2], weights[3]
+    for t in range(size):
+        values[t] -= (a * np.float64(one[t]) + b * np.float64(two[t])) + (
+            c * np.float64(three[t]) + d * np.float64(four[t])
+        )
+
+
+@jit_step()
+def _refresh(values, n_a, beta, kernel):
+    """Compute the values of a pair from its variables, in double precision."""
+    size, count = values.shape[0], 0
+    places, weights = np.empty(4, np.int64), np.empty(4)
     for t in range(size):
         values[t] = 1.0 if t < n_a else -1.0
     for s in range(size):
         if beta[s] != 0.0:
-            _subtract_row(values, beta[s], work.kernel[_fetch(s, work, source, rows_a, rows_b), :size])
+            places[count], weights[count] = s, beta[s]
+            count += 1
+            if count == 4:
+                _subtract_four(values, kernel, places, weights)
+                count = 0
+    for k in range(count):
+        _subtract_row(values, weights[k], kernel, places[k])
 
 
 @jit_step()
-def _solve_pair(values, beta, lower, upper, work, rows_a, rows_b, source, tol, limit):
-    """Solve one pair; return the number of steps, and m and M by values in double precision."""
-    size, n_a = values.shape[0], rows_a[1] - rows_a[0]
-    work.used[0] = 0
-    work.slots[:size] = -1
-    work.kernel[0, :size] = work.kernel.dtype.type(0)
-    n_iter = 0
-    if size <= _DOUBLE_ROWS or work.kernel.itemsize == 8:
-        n_iter += _solve(
-            values, work.up[:size], work.low[:size], beta, lower, upper, work, rows_a, rows_b, source, tol, limit
-        )
+def _solve_on(values, up, low, beta, lower, upper, work, rows, kept, blocks, starts, a, b, tol, limit):
+    """Solve one pair from where it is, and compute all its kernel rows if it needs many; return the number of steps."""
+    n_a, whole = starts[a + 1] - starts[a], values.shape[0]
+    n_iter, complete = 0, False
+    while not complete:
+        steps, complete = _solve(
+            values, beta, lower, upper, work.diagonal[:whole], work.gains[:whole], up, low, work, rows, starts[a], n_a,
+            starts[b], tol, limit - n_iter,
+        )  # fmt: skip
+        n_iter += steps
+        if not complete:
+            _fill_pair(work, rows, kept, blocks, starts, a, b)
+    return n_iter
+
+
+@jit_step()
+def _solve_pair(values, beta, lower, upper, work, rows, kept, blocks, starts, a, b, tol, limit):
+    """Solve one pair; return the number of steps, and m and M. The values, in double precision, are padded."""
+    size, n_a = beta.shape[0], starts[a + 1] - starts[a]
+    whole = values.shape[0]
+    work.gains[:whole] = np.float32(0)
+    _clear(work.kernel, size, whole)
+    work.there[:size] = False
+    if rows.columns.shape[0] > 0 and size > _SHORT:
+        work.room[0] = int(min(_MOST_SHARE, _SHARE_OF_FEATURES / rows.columns.shape[0]) * size)
+        # Is read before the first row is computed.
+        work.kernel[0, :whole] = 0
     else:
-        own = work.values[:size]
-        for _ in range(_ROUNDS):
-            for t in range(size):
-                own[t] = np.float32(values[t])
-            n_iter += _solve(
-                own, work.up_single[:size], work.low_single[:size], beta, lower, upper, work, rows_a, rows_b, source,
-                np.float32(_INNER_SHARE * tol), limit - n_iter,
-            )  # fmt: skip
-            _refresh(values, n_a, beta, work, source, rows_a, rows_b)
-            m, M = extremes(values, beta, lower, upper)
-            if m - M <= tol or n_iter >= limit:
-                break
-    m, M = extremes(values, beta, lower, upper)
+        _fill_pair(work, rows, kept, blocks, starts, a, b)
+    if work.kernel.itemsize == 8 or (rows.given and size <= _DOUBLE_ROWS):
+        n_iter = _solve_on(
+            values, work.up_double[:whole], work.low_double[:whole], beta, lower, upper, work, rows, kept, blocks,
+            starts, a, b, tol, limit,
+        )  # fmt: skip
+        m, M = extremes(values[:size], beta, lower, upper)
+        return n_iter, m, M
+    own, n_iter = work.values[:whole], 0
+    for _ in range(_ROUNDS):
+        for t in range(size):
+            own[t] = np.float32(values[t])
+        n_iter += _solve_on(
+            own, work.up[:whole], work.low[:whole], beta, lower, upper, work, rows, kept, blocks, starts, a, b,
+            np.float32(_INNER_SHARE * tol), limit - n_iter,
+        )  # fmt: skip
+        _refresh(values[:size], n_a, beta, work.kernel)
+        m, M = extremes(values[:size], beta, lower, upper)
+        if m - M <= tol or n_iter >= limit:
+            break
     return n_iter, m, M
 
 
+@jit_step()
+def _tile(kept, k, size):
+    return kept.memory[kept.places[k] : kept.places[k] + size * size].reshape(size, size)
+
+
+@jit_step()
+def _place_tile(kernel, row, k, starts, rows, kept, blocks):
+    """Write the kernel values of a class with itself to the diagonal of a pair's matrix."""
+    start, stop = starts[k], starts[k + 1]
+    size = stop - start
+    if kept.places[k] < 0:
+        fill_tile(kernel, row, start, stop, row, start, stop, rows, blocks)
+        return
+    tile = _tile(kept, k, size)
+    if not kept.there[k]:
+        fill_tile(tile, 0, start, stop, 0, start, stop, rows, blocks)
+        kept.there[k] = True
+    copy_tile(kernel, row, row, tile, 0, size, 0, size)
+
+
+@jit_step()
+def _fill_pair(work, rows, kept, blocks, starts, a, b):
+    """Compute all kernel rows of a pair."""
+    n_a = starts[a + 1] - starts[a]
+    _place_tile(work.kernel, 0, a, starts, rows, kept, blocks)
+    _place_tile(work.kernel, n_a, b, starts, rows, kept, blocks)
+    fill_tile(work.kernel, n_a, starts[b], starts[b + 1], 0, starts[a], starts[a + 1], rows, blocks)
+    work.there[: n_a + starts[b + 1] - starts[b]] = True
+
+
+@jit_step()
+def _clear(kernel, size, whole):
+    part = kernel[:size, size:whole]
+    for s in range(part.shape[0]):
+        for t in range(part.shape[1]):
+            part[s, t] = 0
+
+
 @jit()
-def _solve_some(which, pairs, source, tol, max_iter, limits):
+def _solve_some(which, pairs, rows, places, tile_numbers, tol, max_iter, limits):
     """Solve the pairs of these numbers."""
     starts = pairs.starts
     longest = 0
     for p in which:
         a, b = pairs.first[p], pairs.second[p]
         longest = max(longest, starts[a + 1] - starts[a] + starts[b + 1] - starts[b])
+    whole, kind = _padded(longest), rows.diagonal.dtype
     work = _Work(
-        kernel=np.empty((longest, longest), source.diagonal.dtype),
-        inverse=np.empty((longest, longest), np.float32),
-        inverted=np.zeros(longest, np.bool_),
-        slots=np.empty(longest, np.int64),
-        used=np.zeros(1, np.int64),
-        diagonal=np.empty(longest, source.diagonal.dtype),
-        gains=np.empty(longest, np.float32),
-        up=np.empty(longest),
-        low=np.empty(longest),
-        values=np.empty(longest, np.float32),
-        up_single=np.empty(longest, np.float32),
-        low_single=np.empty(longest, np.float32),
+        kernel=np.empty((longest, whole + _APART), kind),
+        there=np.zeros(longest, np.bool_),
+        room=np.zeros(1, np.int64),
+        diagonal=np.zeros(whole, kind),
+        gains=np.empty(whole, np.float32),
+        up=np.empty(whole, np.float32),
+        low=np.empty(whole, np.float32),
+        values=np.empty(whole, np.float32),
+        up_double=np.empty(whole),
+        low_double=np.empty(whole),
     )
-    memory = np.empty((4, longest))
+    kept = _Kept(np.empty(tile_numbers, kind), places, np.zeros(places.shape[0], np.bool_))
+    blocks = make_blocks(rows, longest)
+    memory = np.empty((4, whole))
     for p in which:
         a, b = pairs.first[p], pairs.second[p]
-        rows_a, rows_b = (starts[a], starts[a + 1]), (starts[b], starts[b + 1])
-        n_a = rows_a[1] - rows_a[0]
-        size = n_a + rows_b[1] - rows_b[0]
-        values, beta, lower, upper = memory[0, :size], memory[1, :size], memory[2, :size], memory[3, :size]
+        n_a = starts[a + 1] - starts[a]
+        size = n_a + starts[b + 1] - starts[b]
+        values, beta = memory[0, : _padded(size)], memory[1, :size]
+        lower, upper = memory[2, :size], memory[3, :size]
         for t in range(n_a):
-            values[t], beta[t], lower[t], upper[t] = 1.0, 0.0, 0.0, pairs.upper[rows_a[0] + t]
-            work.diagonal[t] = source.diagonal[rows_a[0] + t]
+            values[t], beta[t], lower[t], upper[t] = 1.0, 0.0, 0.0, pairs.upper[starts[a] + t]
+            work.diagonal[t] = rows.diagonal[starts[a] + t]
         for t in range(n_a, size):
-            values[t], beta[t], lower[t], upper[t] = -1.0, 0.0, -pairs.upper[rows_b[0] + t - n_a], 0.0
-            work.diagonal[t] = source.diagonal[rows_b[0] + t - n_a]
+            values[t], beta[t], lower[t], upper[t] = -1.0, 0.0, -pairs.upper[starts[b] + t - n_a], 0.0
+            work.diagonal[t] = rows.diagonal[starts[b] + t - n_a]
+        work.diagonal[size : _padded(size)] = 0
         limit = limits[p]
         if max_iter >= 0:
             limit = min(limit, max_iter)
-        n_iter, m, M = _solve_pair(values, beta, lower, upper, work, rows_a, rows_b, source, tol, limit)
+        n_iter, m, M = _solve_pair(values, beta, lower, upper, work, rows, kept, blocks, starts, a, b, tol, limit)
         # The offset: the mean of minus the values of the free variables, else the middle of its interval.
         total, n_free, quadratic, linear = 0.0, 0, 0.0, 0.0
         for t in range(size):
@@ -424,9 +426,9 @@ def _solve_some(which, pairs, source, tol, max_iter, limits):
         pairs.n_iter[p] = n_iter
         pairs.ended[p] = SOLVED if m - M <= tol else (LIMIT if n_iter == max_iter else LEFT)
         for t in range(n_a):
-            pairs.layout[b - 1, rows_a[0] + t] = beta[t]
+            pairs.layout[b - 1, starts[a] + t] = beta[t]
         for t in range(n_a, size):
-            pairs.layout[a, rows_b[0] + t - n_a] = beta[t]
+            pairs.layout[a, starts[b] + t - n_a] = beta[t]
 
 
 @jit()
@@ -514,13 +516,11 @@ def solve_class_pairs(
     n_classes = solutions.starts.size - 1
     first, second = np.triu_indices(n_classes, 1)
     sizes = np.diff(solutions.starts)
-    # Kernel values, and one over the curvatures.
-    fits = (4.0 + rows.dtype.itemsize) * (sizes[first] + sizes[second]) ** 2 <= memory / rows.n_threads
-    fits &= (sizes[first] > 0) & (sizes[second] > 0)
+    # Padded, so never larger than this; what fits must not depend on the number of threads.
+    bytes_of_pair = rows.dtype.itemsize * (sizes[first] + sizes[second] + _PADDED + _APART) ** 2.0
+    fits = (bytes_of_pair <= memory) & (sizes[first] > 0) & (sizes[second] > 0)
     mine = columns[fits[columns]]
-    short = mine.size > 0 and float(np.mean(sizes[first[mine]] + sizes[second[mine]])) <= _SHORT_ROWS
-    source = _source(rows, memory, short) if mine.size else None
-    if source is None:
+    if mine.size == 0:
         return columns
     pairs = _Pairs(
         starts=solutions.starts,
@@ -533,39 +533,32 @@ def solve_class_pairs(
         n_iter=solutions.n_iter,
         ended=np.full(first.size, LEFT),
     )
-    n_threads = min(rows.n_threads, mine.size)
+    largest = float(bytes_of_pair[mine].max())
+    n_threads = max(1, min(rows.n_threads, mine.size, int(memory / largest)))
+    # Of the classes that several pairs have, as many as find room; every thread has its own.
+    several = np.flatnonzero(np.bincount(np.r_[first[mine], second[mine]], minlength=n_classes) > 1)
+    ends = np.cumsum(sizes[several] ** 2)
+    several = several[ends <= (2.0 * memory / n_threads - largest) / rows.dtype.itemsize]
+    places = np.full(n_classes, -1)
+    places[several] = ends[: several.size] - sizes[several] ** 2
+    tile_numbers = int((sizes[several] ** 2).sum())
     limits = _STEPS * (sizes[first] + sizes[second]) + _LEAST_STEPS
     if patience is not None:
         limits = np.minimum(limits, patience).astype(np.int64)
-    settings: tuple[Any, ...] = (pairs, source, tol, max_iter, limits)
+    settings: tuple[Any, ...] = (pairs, class_rows(rows), places, tile_numbers, tol, max_iter, limits)
     if rows.pool is None or n_threads == 1:
         _solve_some(mine, *settings)
     else:
-        # Neighbours share a class, so each thread gets some of every class.
-        jobs = [rows.pool.submit(_solve_some, mine[k::n_threads], *settings) for k in range(n_threads)]
+        # Neighbours share a class, so each thread gets some of every class. As arrays of one kind: what is compiled for
+        # another may round differently.
+        parts = [np.ascontiguousarray(mine[k::n_threads]) for k in range(n_threads)]
+        jobs = [rows.pool.submit(_solve_some, part, *settings) for part in parts]
         for job in jobs:
             job.result()
     solutions.converged[mine] = pairs.ended[mine] == SOLVED
     done = np.zeros(first.size, dtype=bool)
     done[mine] = pairs.ended[mine] != LEFT
     return columns[~done[columns]]
-
-
-def _source(rows: KernelRows, memory: float, short: bool) -> _Source | None:
-    """Decide where kernel values come from; None if neither way is good for these rows."""
-    diagonal = rows.diagonal().astype(rows.dtype)
-    empty = np.empty((0, 0), dtype=rows.dtype)
-    whole = float(rows.dtype.itemsize) * rows.n_rows**2 <= memory
-    # Of one type whatever the rows are: another would be compiled anew.
-    tail: tuple[Any, ...] = (rows.kind, float(rows.factor), rows.dtype.type(rows.coef0), int(rows.degree))
-    narrow = rows.narrow_rows(_FEW_FEATURES)
-    if narrow is not None and not (short and whole):
-        columns = np.ascontiguousarray(narrow.T)
-        return _Source(False, empty, columns, rows.norms, diagonal, *tail)
-    if whole:
-        matrix = rows.gram(np.empty(rows.n_rows**2, dtype=rows.dtype))
-        return _Source(True, matrix, empty, np.empty(0, dtype=rows.dtype), diagonal, *tail)
-    return None
 
 
 def warm_up(precise: bool = False) -> None:
