@@ -121,7 +121,7 @@ def test_further_draws_count_where_all_methods_have_them(judge):
     # On a the other method was lucky once; on b the recommended one has no further draw.
     found = judge.beside_own_methods(cells, draws=draws)
     assert found.short == ("b, epsilon 1 (0.800 against 0.820)",)
-    assert "with the first draw alone 0 of 2" in found.claim
+    assert "averaged over 2 draws of noise" in found.claim
     worse = draws.assign(median=[0.78, 0.80, 0.70])
     assert judge.beside_own_methods(cells, draws=worse).short[0] == "a, epsilon 1 (0.790 against 0.810)"
 
