@@ -271,6 +271,7 @@ def serve(library: str, threads: int) -> None:
         from privsvm.solvers import warm_up
 
         warm_up("kernel_svm", sparse=True, precise=True)
+        warm_up("linear_pairs")
     print(json.dumps({"ready": True}), flush=True)
     value: Callable[[], float] | None = None
     for line in sys.stdin:

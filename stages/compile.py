@@ -11,7 +11,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.stage import die_with_parent, run
-from privsvm.solvers import JIT_GROUPS, JIT_MODULES, MARKER, compile_once
+from privsvm.solvers import EARLY_MODULES, JIT_GROUPS, MARKER, compile_once
 
 # Names of cache folders (`privsvm.pipeline.sources.compiled_code_key`).
 _KEY = re.compile("[0-9a-f]{16}")
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     # Most of what a compiler makes lives on; to look for garbage among it took a twentieth of the time.
     gc.set_threshold(100_000, 50, 1000)
 
-    compiled = compile_once(*JIT_MODULES)
+    compiled = compile_once(*EARLY_MODULES)
     (cache / MARKER).touch()
     remove_older_caches(cache)
     print(f"compile: {', '.join(compiled) or 'nothing left'} compiled here, the rest by others")

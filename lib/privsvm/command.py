@@ -267,6 +267,7 @@ def _warm_up(options: argparse.Namespace) -> int:
     for n_classes in (2, 3):
         expected_accuracy(200, 3, n_classes, 0.3, [1.0], repeats=1)
     warm_up("kernel_svm", sparse=True, precise=True)
+    warm_up("linear_pairs")
     return 0
 
 

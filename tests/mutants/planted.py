@@ -448,13 +448,13 @@ MUTANTS = (
     # --- objective perturbation
     _bug(
         "one linear term for all classes", _OBJECTIVE,
-        "for y, term in zip(signs, terms, strict=True)", "for y, term in zip(signs, [terms[0]] * len(terms), strict=True)",
+        "problems = zip(signs, terms, strict=True)", "problems = zip(signs, [terms[0]] * len(terms), strict=True)",
         _RELEASES + "test_linear_terms_and_minima_get_the_noise_of_the_record[ObjectivePerturbationClassifier-replace_one]",
         says="numbers that have to do with each other",
     ),
     _bug(
         "minima are released without noise", _OBJECTIVE,
-        "return mechanism.release(np.stack(minima), stream)", "return np.stack(minima)",
+        "return mechanism.release(minima, stream)", "return minima",
         f"{_RECORD}[ObjectivePerturbationClassifier-replace_one]", says="ValueError",
     ),
     _bug(

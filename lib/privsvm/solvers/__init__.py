@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "full_name", "warm_up"]
+__all__ = ["EARLY_MODULES", "JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "full_name", "warm_up"]
 
 # Modules with jit functions, of this package or with their package's name; each has a ``warm_up`` that calls them on a
 # tiny problem. The modules of a group call each other's functions. One process compiles a group, while others may
@@ -15,17 +15,20 @@ __all__ = ["JIT_GROUPS", "JIT_MODULES", "MARKER", "compile_once", "full_name", "
 JIT_GROUPS = {
     "gradient": ("noisy_gradient",),
     "noise": ("numerics.rounded_normals", "numerics.exact_draws"),
-    "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "row_store", "block_smo", "pair_smo", "interior_point"),
+    "kernel_svm": ("kernels", "kernel_rows", "gram_rows", "row_store", "block_smo", "pair_smo"),
     "linear_svm": ("crammer_singer", "hinge"),
     "condense": ("condense",),
     "row_features": ("row_features",),
     "smo": ("smo",),
+    "linear_pairs": ("interior_point",),
 }
 # Groups whose functions those of a group call: they are compiled first, by one process too.
 _CALLED = {"gradient": ("noise",)}
 JIT_MODULES = tuple(name for names in JIT_GROUPS.values() for name in names)
+# What a run compiles early: all but what few data lead to, which then is compiled on first use.
+EARLY_MODULES = tuple(name for name in JIT_MODULES if name not in JIT_GROUPS["linear_pairs"])
 
-# File in the cache folder that says that all is compiled. Every group has a marker of its own beside it.
+# File in the cache folder that says that `EARLY_MODULES` are compiled. Every group has a marker of its own beside it.
 MARKER = "warm"
 
 
@@ -73,7 +76,8 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
     Parameters
     ----------
     *modules : str
-        Names from `JIT_MODULES`, whose groups are compiled. Without any, those that this process has imported.
+        Names from `JIT_MODULES`, whose groups are compiled. Without any, those of `EARLY_MODULES` that this process has
+        imported.
     sparse : bool, default=False
         Also for sparse rows.
 
@@ -85,7 +89,7 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
     if "NUMBA_CACHE_DIR" not in os.environ:
         return []
     folder = Path(os.environ["NUMBA_CACHE_DIR"])
-    needed = modules or [name for name in JIT_MODULES if full_name(name) in sys.modules]
+    needed = modules or [name for name in EARLY_MODULES if full_name(name) in sys.modules]
     wanted = [group for group, names in JIT_GROUPS.items() if set(needed) & set(names)]
     wanted += [called for group in wanted for called in _CALLED.get(group, ())]
     waiting = [group for group in JIT_GROUPS if group in wanted]
