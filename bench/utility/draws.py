@@ -9,24 +9,22 @@ replace_one; one that stands there with the digest of the present sources is not
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 
 import numpy as np
+from resumed import append, keep
 from run_ours import EPSILONS, METHODS, TABLES, columns
 from sets import SETS, SPLITS, UtilitySet, load
-
-from privsvm.files import write_text
+from verdicts import MOST_FEATURES, MOST_ROWS
 
 TABLE = TABLES / "draws.csv"
 FIELDS = ("method", "set", "epsilon", "draw", "median", "seconds", "sources")
-_MOST_ROWS, _MOST_FEATURES = 2500, 500
 _FURTHER = 4
 
 
 def small_sets() -> list[str]:
     """Name the sets of few rows, each of which is quickly trained on."""
-    return [name for name in SETS if len(load(name).y) <= _MOST_ROWS and load(name).X.shape[1] <= _MOST_FEATURES]
+    return [name for name in SETS if len(load(name).y) <= MOST_ROWS and load(name).X.shape[1] <= MOST_FEATURES]
 
 
 def accuracy(method: str, data: UtilitySet, epsilon: float, draw: int) -> float:
@@ -50,12 +48,7 @@ def main() -> None:
     arguments = parser.parse_args()
     # Variants of the recommended estimator are not compared with it.
     present = {name: method.sources for name, method in METHODS.items() if not name.startswith("recommended_")}
-    kept = []
-    if TABLE.exists():
-        with TABLE.open(newline="") as file:
-            kept = [row for row in csv.DictReader(file) if present.get(row["method"]) == row["sources"]]
-    lines = [",".join(FIELDS), *(",".join(row[name] for name in FIELDS) for row in kept)]
-    write_text(TABLE, "\n".join(lines) + "\n")
+    kept = keep(TABLE, FIELDS, lambda row: present.get(row["method"]) == row["sources"])
     done = {(row["method"], row["set"], row["epsilon"], row["draw"]) for row in kept}
     for name in arguments.sets or small_sets():
         for draw in range(1, 1 + _FURTHER):
@@ -67,9 +60,7 @@ def main() -> None:
                     start = time.process_time()
                     value = accuracy(method, load(name), epsilon, draw)
                     seconds = time.process_time() - start
-                    with TABLE.open("a", newline="") as file:
-                        row = [*key, f"{value:.5f}", f"{seconds:.3f}", sources]
-                        csv.writer(file, lineterminator="\n").writerow(row)
+                    append(TABLE, [*key, f"{value:.5f}", f"{seconds:.3f}", sources])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from verdicts import (
     OWN,
     PEER_EPSILONS,
     ROOT,
+    SMALL,
     TABLES,
     TARGETS,
     TITLES,
@@ -300,8 +301,8 @@ def variants_part() -> list[str]:
     average = cells.groupby("variant").gain.mean()
     best = average.idxmax()
     return [
-        f"What other recipes gain over the rule's on the {cells['set'].nunique()} sets of at most 2,500 rows and 500 "
-        f"features, in points of mean accuracy over the splits and {cells.draws.max()} draws of noise "
+        f"What other recipes gain over the rule's on the {cells['set'].nunique()} {SMALL}, "
+        f"in points of mean accuracy over the splits and {cells.draws.max()} draws of noise "
         f"(`bench/utility/variants.py`; standard errors of single cells up to {cells.error.max():.1f}). The best of "
         f"them on average ({best}) gains {average[best]:.2f} points, and loses "
         f"{-cells[cells.variant == best].gain.min():.1f} in its worst cell.",

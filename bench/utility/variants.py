@@ -7,7 +7,6 @@ epsilon, under replace_one; what stands there with the digest of the present sou
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +14,12 @@ from unittest import mock
 
 import numpy as np
 from draws import small_sets
+from resumed import append, keep
 from run_ours import METHODS, TABLES
 from sets import SPLITS, UtilitySet, load
 
 from privsvm import recommended
 from privsvm.base.scaled_descent import Recipe
-from privsvm.files import write_text
 
 TABLE = TABLES / "variants.csv"
 FIELDS = ("variant", "set", "epsilon", "draws", "own", "gain", "error", "sources")
@@ -64,12 +63,8 @@ def accuracies(
 
 def main() -> None:
     """Run what is missing."""
-    sources, kept = METHODS["recommended"].sources, []
-    if TABLE.exists():
-        with TABLE.open(newline="") as file:
-            kept = [row for row in csv.DictReader(file) if row["sources"] == sources]
-    lines = [",".join(FIELDS), *(",".join(row[name] for name in FIELDS) for row in kept)]
-    write_text(TABLE, "\n".join(lines) + "\n")
+    sources = METHODS["recommended"].sources
+    kept = keep(TABLE, FIELDS, lambda row: row["sources"] == sources)
     done = {(row["variant"], row["set"], row["epsilon"]) for row in kept}
     for name in small_sets():
         for epsilon in EPSILONS:
@@ -81,9 +76,7 @@ def main() -> None:
                 # Draws are independent of each other, and splits share rows.
                 error = moved.mean(axis=1).std(ddof=1) / np.sqrt(_DRAWS)
                 numbers = f"{own.mean():.4f}", f"{moved.mean():.2f}", f"{error:.2f}"
-                with TABLE.open("a", newline="") as file:
-                    row = [variant, name, f"{epsilon:g}", _DRAWS, *numbers, sources]
-                    csv.writer(file, lineterminator="\n").writerow(row)
+                append(TABLE, [variant, name, f"{epsilon:g}", _DRAWS, *numbers, sources])
 
 
 if __name__ == "__main__":

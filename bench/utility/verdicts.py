@@ -16,9 +16,12 @@ from scipy.stats import rankdata, ttest_1samp
 
 __all__ = [
     "HELD_OUT",
+    "MOST_FEATURES",
+    "MOST_ROWS",
     "OWN",
     "PEER_EPSILONS",
     "ROOT",
+    "SMALL",
     "TABLES",
     "TARGETS",
     "TITLES",
@@ -66,6 +69,10 @@ TITLES = {
     "opacus_hidden_layer": "Opacus, hidden layer",
     "mst_svm": "MST + SVM",
 }
+# Sets that are quickly trained on with more than one draw of noise.
+MOST_ROWS, MOST_FEATURES = 2500, 500
+SMALL = f"sets of at most {MOST_ROWS:,} rows and {MOST_FEATURES} features"
+
 PEER_EPSILONS = (0.5, 1.0, 4.0)
 # What the median accuracy at epsilon 1 under replace_one should reach, and balanced accuracy with balanced weights.
 TARGETS = {
@@ -262,7 +269,7 @@ def beside_own_methods(ours: pd.DataFrame, own: str = OWN, draws: pd.DataFrame |
     if draws is not None:
         values = _averaged(values, draws, own)
         claim = (
-            f"the same, with medians of {draws['set'].nunique()} sets of at most 2,500 rows and 500 features averaged "
+            f"the same, with medians of {draws['set'].nunique()} {SMALL} averaged "
             f"over {1 + draws.draw.nunique()} draws of noise, for all methods alike (a measure that was chosen when "
             "the line above was known)"
         )
