@@ -72,7 +72,7 @@ def test_other_constants_choose_other_recipes():
     model = classifier(classes=[0, 1, 2]).fit(rows(900, 22), np.arange(900) % 3)
     # A rule from outside is code that nothing is known of.
     other = classifier(classes=[0, 1, 2], allow_unsound=True)
-    other._rule = Rule(short=1e6)
+    other._rule = Rule(short=1e6, evened_more=1e6)
     other.fit(rows(900, 22), np.arange(900) % 3)
     assert "40 steps" in model.recipe_
     assert "12 steps" in other.recipe_

@@ -365,7 +365,10 @@ class PrivateLinearClassifier(PrivateClassifier):
         else:
             recipe, why = choose_recipe(n_rows, n_features, len(self.classes_), budget, self.features, self._rule)
             event = Composed((*counts, recipe.event(budget, share)))
-            how, noise = why, budget.multiplier(share * recipe.step_share)
+            how = why
+            # Beside a second moment it follows from what was released.
+            fixed = recipe.joint_share(budget.neighbours) is None
+            noise = budget.multiplier(share * recipe.step_share) if fixed else None
         return grant(
             facts=facts_of_call(self.classes, n_rows=used, features="public"),
             event=event,

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -6,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, Silence, neighbours
+from tests.replay import Recorder, Replayer, check_given
 
 from privsvm.base import scaled_descent
 from privsvm.base.scaled_descent import (
@@ -17,10 +19,11 @@ from privsvm.base.scaled_descent import (
     rows_to_train,
     train,
 )
-from privsvm.base.second_moments import Moments, MomentsMechanism
+from privsvm.base.second_moments import Moments, MomentsMechanism, share_beside
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import Gaussian, leaves
+from privsvm.solvers.huber_descent import condition_of_product
 
 RECIPES = {
     "plain": Recipe(mean_share=0.1, n_steps=2),
@@ -38,7 +41,7 @@ class Script:
     """Records the exact sums that get noise and for which multipliers, and answers the same whatever the rows are."""
 
     def __init__(self, monkeypatch, seed):
-        self.sums, self.multipliers, self.trained = [], [], None
+        self.sums, self.multipliers, self.trained, self.matrix = [], [], None, None
         rng = np.random.default_rng(seed)
 
         def noisy_centre(cells, n_rows, multiplier, source):
@@ -62,7 +65,13 @@ class Script:
             self.multipliers += [descent.noise_multiplier] * descent.n_steps
             return rng.normal(size=(n_classes, cells.shape[1]))
 
-        for function in (noisy_centre, descend):
+        evening = scaled_descent._evening
+
+        def _evening(*given):
+            self.matrix = evening(*given)
+            return self.matrix
+
+        for function in (noisy_centre, descend, _evening):
             monkeypatch.setattr(scaled_descent, function.__name__, function)
         monkeypatch.setattr(MomentsMechanism, "release", release)
 
@@ -103,6 +112,62 @@ def test_no_release_moves_more_than_its_sensitivity(seed, kind, name, n, size):
         assert all((row * row).sum() <= 2**40 for row in whole_numbers(script.trained))
 
 
+def share_needed(first, second, recipe, own, n_classes, key):
+    """Record a training, play it on a neighbour; how much of what was stated was needed, squared."""
+    recorder = Recorder(key)
+    found = []
+    for (X, y), source in ((first, recorder), (second, Replayer(recorder.calls))):
+        model = train(
+            rows_to_train(X), y, n_classes, recipe=recipe, n_rows=40, budget=own, share=1.0,
+            class_weights=np.ones(n_classes), source=source,
+        )  # fmt: skip
+        found.append((model, source.calls))
+    (model, calls), (other, others) = found
+    assert np.array_equal(model.coef, other.coef)
+    return check_given(calls, others, 0, own.neighbours) ** 2
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS[:-1]), st.sampled_from(["evened", "features"]), st.integers(2, 3),
+       st.sampled_from([0, 4, 40]), st.sampled_from([0.5, 8.0, 100.0]), st.sampled_from([0.02, 0.2, 0.6]))  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_the_second_moment_and_the_steps_together_need_no_more_than_is_stated(
+    seed, kind, name, n_classes, crowd, epsilon, share
+):
+    """In fractions, as one release: a row that moves one of them by all it can leaves the other less."""
+    rng = np.random.default_rng(seed)
+    # A crowd along one direction makes rows be turned.
+    X = np.vstack([rng.normal(size=(6, 3)), rng.normal(size=(crowd, 3)) * [1.0, 0.1, 0.01]])
+    y = rng.integers(0, n_classes, size=len(X))
+    first, second, _ = neighbours(X, y, n_classes, kind, rng)
+    recipe = dataclasses.replace(RECIPES[name], moment_share=share)
+    assert share_needed(first, second, recipe, budget(epsilon=epsilon), n_classes, seed.to_bytes(32, "big")) <= 1
+
+
+@pytest.mark.parametrize("crowd", [0, 40])
+def test_some_rows_need_nearly_all_of_it(crowd):
+    """Of all angles between two rows, one; with slopes that make their gradients opposite."""
+    # Weights stay near zero, where every label pulls with all its length.
+    recipe, own = Recipe(mean_share=0.0, moment_share=0.2, n_steps=2, length=1e-9), budget(epsilon=100.0)
+    others = np.array([[1.0, 0.0], [-1.0, 0.0]] * (crowd // 2) + [[0.0, 1.0], [0.0, -1.0]])
+    y = np.arange(len(others) + 1) % 2
+    needed = []
+    for angle in np.linspace(0.0, math.pi, 13):
+        rows = ([math.cos(angle / 2), sign * math.sin(angle / 2)] for sign in (1.0, -1.0))
+        first, second = (np.vstack([row, others]) for row in rows)
+        both = (y, np.append(1 - y[0], y[1:]))
+        needed += [share_needed((first, y), (second, labels), recipe, own, 2, bytes(32)) for labels in both]
+    assert 0.9 < max(needed) <= 1
+    # With noise of their own, both of them, and not one or the other, are needed for rows at a right angle.
+    assert min(needed) < 0.6
+
+
+def test_a_row_that_is_short_is_no_part_of_a_gradient():
+    """What a matrix makes of rows is proved of those that are as long as truncation leaves them."""
+    cells = np.array([[2.0**20, 0.0], [2.0**20 - 1, 0.0], [2.0**20 - 2, 0.0], [5.0, 5.0]])
+    found = scaled_descent._evened(cells, np.eye(2))
+    assert found.any(axis=1).tolist() == [True, True, False, False]
+
+
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
 def test_a_row_depends_on_itself_and_on_releases_alone(name, size):
@@ -134,6 +199,13 @@ def test_the_event_is_that_of_the_noise_and_costs_the_budget(name, relation):
     assert 2.0 * (1 - 1e-6) <= gaussian_epsilon(1 / (math.sqrt(2.0) * signal), 1e-5) <= 2.0
     X = np.random.default_rng(0).normal(size=(10, 3))
     script, _ = scripted(X, np.arange(10) % 2, recipe, own)
+    joint = recipe.joint_share(relation)
+    assert (joint is None) == (relation == "add_remove" or name == "plain")
+    if joint is not None:
+        # As much as the released moment leaves.
+        steps = share_beside(recipe.moment_share, joint, condition_of_product(script.matrix), len(script.matrix))
+        assert joint - recipe.moment_share <= steps < joint
+        stated[-1:] = [own.multiplier(0.5 * recipe.moment_share), *[own.multiplier(0.5 * steps / recipe.n_steps)] * 2]
     assert script.multipliers == pytest.approx([multiplier * math.sqrt(0.5) for multiplier in stated])
 
 

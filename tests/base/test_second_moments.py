@@ -17,6 +17,7 @@ from privsvm.base.second_moments import (
     constant_feature,
     exact_moments,
     noisy_centre,
+    share_beside,
     share_of_centre,
     simplex_codes,
 )
@@ -201,3 +202,42 @@ def test_a_centre_without_noise_is_the_mean():
     assert share_of_centre(9, 1e9) == 0.02
     assert share_of_centre(9, 45.0) == pytest.approx(0.1)
     assert share_of_centre(9, 1.0) == 0.25
+
+
+def needed_beside(rows, matrix, moment, steps):
+    """Largest share that two of the unit rows need of a budget, with slopes that make their gradients opposite."""
+    turned = rows @ matrix
+    turned /= np.linalg.norm(turned, axis=1, keepdims=True)
+    return (moment * (1.0 - (rows @ rows.T) ** 2) + steps * (1.0 + np.abs(turned @ turned.T)) / 2.0).max()
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.0, 1.0), st.floats(0.01, 1.0), st.floats(0.0, 3.0))
+@settings(max_examples=200, deadline=None)
+def test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have(seed, d, part, whole, spread):
+    """By brute force, over rows of all angles in the plane that the matrix turns most, and others."""
+    rng = np.random.default_rng(seed)
+    left, right = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
+    sizes = np.exp(rng.uniform(-spread, spread, size=d))
+    matrix, moment = (left * sizes) @ right, part * whole
+    steps = share_beside(moment, whole, sizes.max() / sizes.min(), d)
+    assert whole - moment <= steps <= whole
+    angles = np.linspace(0.0, math.pi, 300)[:, None]
+    plane = np.cos(angles) * left[:, sizes.argmax()] + np.sin(angles) * left[:, sizes.argmin()]
+    rows = np.vstack([plane, rng.normal(size=(50, d))])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    needed = needed_beside(rows, matrix, moment, steps)
+    assert needed <= whole * (1.0 + 1e-9)
+    # Nor less, but for the angles that are not tried and what truncation may turn.
+    assert needed >= whole * (1.0 - 1e-3)
+
+
+def test_a_small_moment_beside_steps_is_free():
+    assert share_beside(0.25, 1.0, 1.0, 0) == pytest.approx(1.0, rel=1e-4)
+    assert share_beside(0.26, 1.0, 1.0, 0) < 0.9998
+    assert share_beside(0.1, 0.9, 1.4, 0) == pytest.approx(0.9, rel=1e-4)
+    assert share_beside(0.1, 0.9, 1.6, 0) < 0.8998
+    # A matrix may turn two rows at a right angle as near to one line as it likes.
+    assert share_beside(0.1, 0.9, math.inf, 5) == pytest.approx(0.8)
+    assert share_beside(0.0, 0.9, math.inf, 5) == 0.9
+    # Truncation turns rows a little.
+    assert 0.9 - 1e-3 < share_beside(0.1, 0.9, 1.0, 5000) < 0.9 - 1e-4

@@ -561,13 +561,31 @@ MUTANTS = (
     # --- the recommended method
     _bug(
         "the recommended method's steps get half their noise", "solvers/huber_descent.py",
-        "rounded, multiplier * one_row * ROUND_UP, Stated(", "rounded, 0.5 * multiplier * one_row * ROUND_UP, Stated(",
+        "rounded, multiplier * one_row * ROUND_UP, stated)", "rounded, 0.5 * multiplier * one_row * ROUND_UP, stated)",
         f"{_RECORD}[PrivateLinearClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
         "the recommended method records one release of several", "base/scaled_descent.py",
-        "for own in self.releases.values()]\n        steps", "for own in list(self.releases.values())[:0]]\n        steps",
+        "for own in releases.values()]", "for own in list(releases.values())[:0]]",
         f"{_RECORD}[PrivateLinearClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "a second moment beside steps is free, however far rows are turned", _MOMENTS,
+        "    flat = condition**-2.0", "    flat = 1.0",
+        "tests/base/test_second_moments.py::test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have",
+        says="assert",
+    ),
+    _bug(
+        "the recommended method's steps get all of what they share with a second moment", "base/scaled_descent.py",
+        "step_share = share_beside(recipe.moment_share, joint, condition, cells.shape[1]) / recipe.n_steps",
+        "step_share = joint / recipe.n_steps",
+        "tests/base/test_scaled_descent.py::test_the_second_moment_and_the_steps_together_need_no_more_than_is_stated",
+        says="gaussian noise covers less",
+    ),
+    _bug(
+        "a second moment beside steps costs less where a row is added, too", "base/scaled_descent.py",
+        'if neighbours == "add_remove" or self.moment_share == 0.0:', "if self.moment_share == 0.0:",
+        "tests/base/test_scaled_descent.py::test_the_event_is_that_of_the_noise_and_costs_the_budget", says="assert",
     ),
     _bug(
         "the recommended method centres by the exact mean", "base/scaled_descent.py",

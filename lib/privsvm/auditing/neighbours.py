@@ -86,12 +86,16 @@ def made_up_pairs(
     return pairs
 
 
-def crowded_pairs(relation: Neighbours, bound: float, sizes: Sequence[int] = (100, 300, 1000, 3000)) -> list[Pair]:
-    """Make pairs of many rows with one feature, which keep noise from hiding what one more row does.
+def crowded_pairs(
+    relation: Neighbours, bound: float, sizes: Sequence[int] = (100, 300, 1000, 3000), width: int = 24
+) -> list[Pair]:
+    """Make pairs of many rows, most with one feature, which keep noise from hiding what one more row does.
 
     A crowd of the other class, half of it on either side, pulls offsets so far that the row is on the wrong side in
     every release: its gradient stays as long as its clip, turned around or not. A crowd of both classes keeps weights
-    near zero, where the row pulls with all its length under either label.
+    near zero, where the row pulls with all its length under either label. One crowd lies along many features: so many
+    that a constant one has its share of their second moment, and nothing evens out what the row and its opposite
+    differ in.
 
     Parameters
     ----------
@@ -101,6 +105,8 @@ def crowded_pairs(relation: Neighbours, bound: float, sizes: Sequence[int] = (10
         How long rows are.
     sizes : sequence of int
         Numbers of rows in the crowd; multiples of 4.
+    width : int
+        Features of that one crowd, under ``replace_one``.
 
     Returns
     -------
@@ -108,6 +114,13 @@ def crowded_pairs(relation: Neighbours, bound: float, sizes: Sequence[int] = (10
     """
     _check_relation(relation)
     pairs = []
+    if relation == "replace_one":
+        ends = bound * np.vstack([np.eye(width), -np.eye(width)])
+        rows = np.tile(ends, (-(-sizes[-1] // (3 * 2 * width)), 1))
+        labels, row = np.ones(len(rows), dtype=np.int64), ends[0]
+        others = f"{len(rows):,} rows of norm {bound:.3g} along {width} features"
+        what = f"a made-up row beside {others}, all of the other class, and its opposite"
+        pairs.append(Pair(what, _with(rows, labels, row, 0), _with(rows, labels, -row, 0)))
     row = np.full(1, bound)
     for size in sizes:
         rows, labels = np.tile([[bound], [-bound]], (size // 2, 1)), np.ones(size, dtype=np.int64)

@@ -19,7 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.second_moments import MomentsMechanism, centred_rows, constant_feature, noisy_centre
+from privsvm.base.second_moments import (
+    MomentsMechanism,
+    centred_rows,
+    constant_feature,
+    noisy_centre,
+    share_beside,
+)
 from privsvm.numerics.centred_cells import CentredCells
 from privsvm.numerics.noise_source import NoiseSource, Stated
 from privsvm.numerics.row_blocks import dense_rows, is_by_block, mapped
@@ -28,7 +34,7 @@ from privsvm.numerics.unit_cells import CELLS, unit_cells
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, SelfComposed, relation_factor
 from privsvm.solvers.features import fourier_frequencies
-from privsvm.solvers.huber_descent import HuberDescent, descend, exact_product
+from privsvm.solvers.huber_descent import HuberDescent, condition_of_product, descend, exact_product
 from privsvm.solvers.row_features import fourier_row_features
 
 __all__ = [
@@ -127,12 +133,26 @@ class Recipe:
 
     @property
     def step_share(self) -> float:
-        """Share of one step."""
+        """Share of one step, where no other release pays for a part of it."""
         return (1.0 - math.fsum(self.releases.values())) / self.n_steps
+
+    def joint_share(self, neighbours: Neighbours) -> float | None:
+        """Share of the second moment and all steps as one release, under the relation where that needs less; or None.
+
+        What a step costs then follows from the released second moment: see `privsvm.base.second_moments.share_beside`.
+        """
+        if neighbours == "add_remove" or self.moment_share == 0.0:
+            return None
+        return math.fsum([self.step_share * self.n_steps, self.moment_share])
 
     def event(self, budget: Budget, share: float) -> Event:
         """Event of a training with a share of a budget."""
-        before = [Gaussian(budget.multiplier(share * own)) for own in self.releases.values()]
+        releases, joint = self.releases, self.joint_share(budget.neighbours)
+        if joint is not None:
+            releases["second moment"] = joint
+        before = [Gaussian(budget.multiplier(share * own)) for own in releases.values()]
+        if joint is not None:
+            return Composed(tuple(before))
         steps = SelfComposed(Gaussian(budget.multiplier(share * self.step_share)), self.n_steps)
         return Composed((*before, steps))
 
@@ -217,6 +237,15 @@ def _evening(moment: np.ndarray, noise: float, lift: float) -> np.ndarray:
     return matrix
 
 
+def _evened(cells: Any, matrix: np.ndarray) -> np.ndarray:
+    """Multiply rows of whole numbers by a matrix, and divide by their norms; a row that is short becomes zeros."""
+    cells = dense_rows(cells)
+    found: np.ndarray = _unit(exact_product(cells, matrix))
+    # Rows with a constant feature are as long as truncation leaves them. Of others, nothing would be proved.
+    found[np.einsum("ij,ij->i", cells, cells) < (CELLS - math.sqrt(cells.shape[1])) ** 2] = 0.0
+    return found
+
+
 def train(
     rows: Any,
     codes: np.ndarray,
@@ -264,24 +293,31 @@ def train(
         feature_share = share * recipe.feature_mean_share
         scaled, feature_mean = _centred(features, feature_share, n_rows, budget, source.part("features"))
     cells, scale, constant = constant_feature(scaled)
-    matrix = None
+    matrix, step_share = None, recipe.step_share
+    joint = recipe.joint_share(budget.neighbours)
+    whole = None if joint is None else budget.multiplier(share * joint)
     if recipe.moment_share > 0.0:
         mechanism = MomentsMechanism(
             n_features=cells.shape[1],
             n_codes=0,
             neighbours=budget.neighbours,
             multiplier=budget.multiplier(share * recipe.moment_share),
+            whole_multiplier=whole,
         )
         moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source.part("moment")).gram
         matrix = _evening(moment / n_rows, mechanism.spread / n_rows, recipe.lift)
-        cells = mapped(exact_product(cells, matrix), _unit)
+        if joint is not None:
+            condition = condition_of_product(matrix)
+            step_share = share_beside(recipe.moment_share, joint, condition, cells.shape[1]) / recipe.n_steps
+        cells = mapped(cells, _evened, matrix)
     if is_by_block(cells):
         cells = cells.keep()
     descent = HuberDescent(
         n_steps=recipe.n_steps,
         length=recipe.length * budget.signal,
         schedule=recipe.schedule,
-        noise_multiplier=budget.multiplier(share * recipe.step_share),
+        noise_multiplier=budget.multiplier(share * step_share),
+        whole_multiplier=whole,
     )
     coef = descend(cells, codes, n_classes, class_weights, descent, source.part("steps"))
     if matrix is not None:

@@ -5,7 +5,9 @@ Rows z have norm 1 at most, and a class has a code t, a unit vector. Their momen
 of squared norm 2 at most. Without the third block, and with every number off the diagonal written once and counted
 with the root of 2, that is a vector of which one replaced row changes ``2 sqrt(2)`` at most, since
 ``||w w' - v v'||^2 = |w|^4 + |v|^4 - 2 (w v)^2``: no more than the cross moments alone need. One row that is added
-changes it by ``sqrt(3)``. The Gram matrix alone changes by ``sqrt(2)`` and by 1. The proof is in
+changes it by ``sqrt(3)``. The Gram matrix alone changes by ``sqrt(2)`` and by 1. Two rows that move it so far are at a
+right angle, and those that move sums of gradients most are on one line: under ``replace_one``, where such sums
+follow, a small share of the budget buys the Gram matrix for nothing (`share_beside`). The proofs are in
 `docs/proofs/second_moments.md`.
 """
 
@@ -35,6 +37,7 @@ __all__ = [
     "filtered_weights",
     "noisy_centre",
     "rows_per_noise",
+    "share_beside",
     "share_of_centre",
     "simplex_codes",
 ]
@@ -50,6 +53,9 @@ _ROUNDING_BITS = 20
 _MANY_CELLS = 2.0**40
 # A few operations are off by less.
 _ROUND_UP = 1.0 + 2.0**-48
+
+# Rows are turned by their truncation, and sums by rounding, so little that this times a root of the length covers it.
+_TURNED = 8.0
 
 # The share of the budget that buys the centre.
 _SMALLEST_SHARE, _LARGEST_SHARE = 0.02, 0.25
@@ -107,6 +113,40 @@ def share_of_centre(n_features: int, rows: float, largest: float = _LARGEST_SHAR
         Enough for a noise of two thirds of a row on the mean, but no less than 2 % and no more than `largest`.
     """
     return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), largest)
+
+
+def share_beside(moment: float, whole: float, condition: float, n_features: int) -> float:
+    """Share of a budget for sums of gradients beside a Gram matrix, where a row is replaced: more than what it leaves.
+
+    Rows z and v at an angle a move the Gram matrix by ``sqrt(2) sin(a)`` and, times a matrix, are at an angle b with
+    ``tan(b / 2) >= tan(a / 2) / condition`` (Bauer and Householder 1960). Slopes times these rows move a sum of
+    gradients by ``2 cos(b / 2)`` at most. So with ``x = tan(a / 2)^2`` both together need
+    ``moment 4 x / (1 + x)^2 + steps / (1 + x / condition^2)``, for the worst x from 0 to 1.
+
+    Parameters
+    ----------
+    moment : float
+        Share of the Gram matrix, were it released alone.
+    whole : float
+        Share of both together.
+    condition : float
+        Condition number of the matrix that rows are multiplied by before their gradients; 1 or more.
+    n_features : int
+        Length of a row, whose truncation to whole numbers turns it a little.
+
+    Returns
+    -------
+    float
+        The steps' share: from ``whole - moment`` to `whole`.
+    """
+    flat = condition**-2.0
+    # Where the derivative is 0: flat whole (1 + x)^3 = 4 moment (1 - (1 - 2 flat) x).
+    cubic = flat * whole * np.array([1.0, 3.0, 3.0, 1.0])
+    cubic[2:] += 4.0 * moment * np.array([1.0 - 2.0 * flat, -1.0])
+    roots = np.roots(cubic) if np.any(cubic) else np.empty(0)
+    x = np.append(np.clip(roots.real, 0.0, 1.0), [0.0, 1.0])
+    most = float(((whole - 4.0 * moment * x / (1.0 + x) ** 2) * (1.0 + flat * x)).min())
+    return max(most * (1.0 - _TURNED * (math.sqrt(n_features) + 1.0) / CELLS), whole - moment)
 
 
 def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
@@ -245,6 +285,8 @@ class MomentsMechanism:
         The relation.
     multiplier : float
         Standard deviation of the noise over what one row adds: half of what a replaced row changes.
+    whole_multiplier : float or None, default=None
+        That of a larger release, of which this is the beginning; None if nothing else belongs to it.
 
     Attributes
     ----------
@@ -262,6 +304,7 @@ class MomentsMechanism:
     n_codes: int
     neighbours: Neighbours
     multiplier: float
+    whole_multiplier: float | None = None
 
     @property
     def _exact_sensitivity(self) -> float:
@@ -336,13 +379,15 @@ class MomentsMechanism:
         part = math.sqrt(0.5)
         others = self._sigma * part * _ROUND_UP
         diagonal, upper = np.diag_indices(n_features), np.triu_indices(n_features, 1)
-        stated = Stated(self._cells_sensitivity, more=True)
+        follows = self.whole_multiplier is not None
+        sensitivity = self._cells_sensitivity * self.multiplier / (self.whole_multiplier or self.multiplier)
+        stated = Stated(sensitivity, more=True)
         gram[diagonal] = source.add_rounded_normals(gram[diagonal], self._sigma, stated)
-        stated = Stated(self._cells_sensitivity * part, more=self.n_codes > 0)
+        stated = Stated(sensitivity * part, more=self.n_codes > 0 or follows)
         gram[upper] = source.add_rounded_normals(gram[upper], others, stated)
         gram[upper[::-1]] = gram[upper]
         if self.n_codes:
-            cross = source.add_rounded_normals(cross, others, stated._replace(more=False))
+            cross = source.add_rounded_normals(cross, others, stated._replace(more=follows))
         return Moments(self._numbers(gram), self._numbers(cross))
 
     def _numbers(self, cells: np.ndarray) -> np.ndarray:

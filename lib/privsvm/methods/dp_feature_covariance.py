@@ -1,11 +1,12 @@
 """Noisy gradient steps with a noisy second moment as preconditioner: DP-FC (Mehta and others 2022, arXiv 2211.13403).
 
-Rows are divided by their norm, a noisy mean is subtracted, they are divided by their norm again, and a constant
-feature is appended. Their Gram matrix is released with noise, without their labels, and then T noisy sums of clipped
-gradients over all rows. Each is multiplied by ``f(A)`` with ``f(w) = (w^2 + lambda^2)^(-power / 2)`` on the eigenvalues
-w of the Gram matrix A over the number of rows; lambda is the size of the largest eigenvalues of its noise, and f is
-scaled to a mean of 1. Noise is added before, so that directions of little spread get more of it than of steps: a power
-of 1/2 does better than the paper's 1 on most sets.
+Rows are divided by their norm, a noisy mean is subtracted, they are divided by their norm again, and a constant feature
+is appended. Their Gram matrix is released with noise, without their labels, and then T noisy sums of clipped gradients
+over all rows. Each is multiplied by ``f(A)`` with ``f(w) = (w^2 + lambda^2)^(-power / 2)`` on the eigenvalues w of the
+Gram matrix A over the number of rows; lambda is the size of the largest eigenvalues of its noise, and f is scaled to a
+mean of 1. Under ``replace_one`` Gram matrix and gradients are one release, in which the Gram matrix costs nothing
+(`privsvm.base.second_moments.share_beside`). Noise is added before, so that directions of little spread get more of it
+than of steps: a power of 1/2 does better than the paper's 1 on most sets.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from privsvm.base.centred_training import CentredRowsClassifier, CentredTraining
 from privsvm.base.parameters import parameter
-from privsvm.base.second_moments import MomentsMechanism
+from privsvm.base.second_moments import MomentsMechanism, share_beside
 from privsvm.constraints import COUNT, real
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.numerics.row_blocks import is_by_block
@@ -77,17 +78,19 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
     )
 
     def _training(self, multiplier: Callable[[float], float], n_features: int) -> CentredTraining:
+        n_steps, joint = int(self.n_steps), self.neighbours == "replace_one"
         moments = MomentsMechanism(
-            n_features=n_features, n_codes=0, neighbours=self.neighbours, multiplier=multiplier(_MOMENT_SHARE)
+            n_features=n_features,
+            n_codes=0,
+            neighbours=self.neighbours,
+            multiplier=multiplier(_MOMENT_SHARE),
+            whole_multiplier=multiplier(1.0) if joint else None,
         )
-        step = multiplier((1.0 - _MOMENT_SHARE) / int(self.n_steps))
-        return CentredTraining(
-            moments,
-            (Gaussian(moments.multiplier), SelfComposed(Gaussian(step), int(self.n_steps))),
-            relation_factor(self.neighbours),
-            step,
-            step,
-        )
+        steps = share_beside(_MOMENT_SHARE, 1.0, 1.0, n_features) if joint else 1.0 - _MOMENT_SHARE
+        step = multiplier(steps / n_steps)
+        apart = (Gaussian(moments.multiplier), SelfComposed(Gaussian(step), n_steps))
+        events = (Gaussian(multiplier(1.0)),) if joint else apart
+        return CentredTraining(moments, events, relation_factor(self.neighbours), step, step)
 
     def _weights(
         self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
@@ -96,7 +99,10 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
         cells = cells.keep() if is_by_block(cells) else cells
         gram = plan.moments.release(cells, np.zeros((cells.shape[0], 0)), source.part("moments")).gram
         descent = HuberDescent(
-            n_steps=int(self.n_steps), length=_LENGTH * plan.signal, noise_multiplier=plan.step_multiplier
+            n_steps=int(self.n_steps),
+            length=_LENGTH * plan.signal,
+            noise_multiplier=plan.step_multiplier,
+            whole_multiplier=plan.moments.whole_multiplier,
         )
         matrix = preconditioner(gram, plan.moments.spread, float(self.power))
         weights = descend(cells, codes, n_classes, np.ones(n_classes), descent, source.part("steps"), matrix)

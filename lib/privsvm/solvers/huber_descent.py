@@ -26,7 +26,15 @@ from privsvm.numerics.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.numerics.row_blocks import dense_rows, is_by_block, mapped
 from privsvm.numerics.unit_cells import CELLS
 
-__all__ = ["GRADIENT_BITS", "HuberDescent", "descend", "exact_product", "gradient_cells", "step_lengths"]
+__all__ = [
+    "GRADIENT_BITS",
+    "HuberDescent",
+    "condition_of_product",
+    "descend",
+    "exact_product",
+    "gradient_cells",
+    "step_lengths",
+]
 
 # Margin at which the slope ends, and over which it falls.
 _CORNER, _WIDTH = 1.0, 1.0
@@ -61,12 +69,15 @@ class HuberDescent:
         How the steps' lengths go on.
     noise_multiplier : float
         Standard deviation of the noise on every number of a sum, over what one row adds; 0 for none.
+    whole_multiplier : float or None, default=None
+        That of a larger release, which all steps end; None if each step is a release by itself.
     """
 
     n_steps: int
     length: float
     schedule: str = "constant"
     noise_multiplier: float = 0.0
+    whole_multiplier: float | None = None
 
 
 def step_lengths(descent: HuberDescent) -> np.ndarray:
@@ -110,6 +121,14 @@ def exact_product(cells: Any, matrix: np.ndarray) -> Any:
     product: np.ndarray = dense_rows(cells) @ whole
     product *= unit / CELLS
     return product
+
+
+def condition_of_product(matrix: np.ndarray) -> float:
+    """Condition number of what `exact_product` multiplies rows by; rounded up, and infinite beyond a million."""
+    spectrum = np.linalg.svd(_rounded(matrix)[0], compute_uv=False)
+    least = float(spectrum.min())
+    condition = float(spectrum.max()) / least if least > 0.0 else math.inf
+    return condition * (1.0 + 1e-6) if condition < 1e6 else math.inf
 
 
 def _slope_bits(n_classes: int) -> int:
@@ -193,8 +212,9 @@ def _noise_shift(multiplier: float, size: int) -> int:
     return shift + max(0, math.ceil(math.log2(multiplier * 2.0 ** (GRADIENT_BITS - shift) / _MANY_CELLS)))
 
 
-def _noisy(total: np.ndarray, multiplier: float, source: NoiseSource) -> np.ndarray:
+def _noisy(total: np.ndarray, descent: HuberDescent, last: bool, source: NoiseSource) -> np.ndarray:
     """Release a sum of clipped gradients."""
+    multiplier, whole = descent.noise_multiplier, descent.whole_multiplier
     if multiplier == 0.0:
         return total * 2.0**-GRADIENT_BITS
     shift = _noise_shift(multiplier, total.size)
@@ -202,9 +222,10 @@ def _noisy(total: np.ndarray, multiplier: float, source: NoiseSource) -> np.ndar
     one_row = (2.0 ** (GRADIENT_BITS - shift) + math.sqrt(total.size)) * ROUND_UP
     grid = 2.0 ** (shift - GRADIENT_BITS)
     rounded = (total + ((np.int64(1) << shift) >> 1)) >> shift
-    noisy = source.add_rounded_normals(
-        rounded, multiplier * one_row * ROUND_UP, Stated(one_row, per_row=True, grid=grid)
-    )
+    stated = Stated(one_row, per_row=True, grid=grid)
+    if whole is not None:
+        stated = Stated(one_row * multiplier / whole, per_row=True, grid=grid, more=not last)
+    noisy = source.add_rounded_normals(rounded, multiplier * one_row * ROUND_UP, stated)
     # What is released is reduced by the modulus of the sums: a function of the exact one.
     released: np.ndarray = ((noisy << shift) >> shift) * grid
     return released
@@ -243,7 +264,7 @@ def descend(
     first = descent.n_steps - math.ceil(_AVERAGED * descent.n_steps)
     for step, length in enumerate(step_lengths(descent)):
         total = gradient_cells(cells, codes, n_classes, class_weights, weights)
-        gradient = _noisy(total, descent.noise_multiplier, source)
+        gradient = _noisy(total, descent, step == descent.n_steps - 1, source)
         if n_vectors > 1:
             gradient -= gradient.mean(axis=0)
         if preconditioner is not None:
