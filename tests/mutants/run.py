@@ -29,7 +29,8 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "lib")]
 
-from tests.mutants.planted import MUTANTS, SAMPLE, Mutant  # noqa: E402 - found through the line above
+from tests.mutants.mutant import Mutant  # noqa: E402 - found through the line above
+from tests.mutants.planted import MUTANTS, SAMPLE  # noqa: E402
 
 # Their own threads would be lost in copies of the process.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):

@@ -1,0 +1,323 @@
+"""Bugs of accounting, the gate, selection and records, for `tests.mutants.planted`."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import bug as _bug
+
+__all__ = ["MUTANTS_OF_RECORDS"]
+
+_ACCOUNTANTS = "tests/privacy/test_accountants.py::"
+_FACTS = "tests/pipeline/test_facts.py::"
+_GATE = "tests/privacy/test_gate.py::"
+_MEASURED = "tests/release/test_measuring.py::"
+_SEARCH = "tests/model_selection/test_private_search.py::"
+
+MUTANTS_OF_RECORDS = (
+    # --- accounting
+    _bug(
+        "a replaced row counts once", "privacy/events.py",
+        'return 2.0 if neighbours == "replace_one" else 1.0', "return 1.0",
+        f"{_ACCOUNTANTS}test_gaussian_releases_compose_exactly", says="assert",
+    ),
+    _bug(
+        "several Gaussian releases cost as much as one", "privacy/accountants.py",
+        "power = sum(count / event.noise_multiplier**2 for", "power = sum(1 / event.noise_multiplier**2 for",
+        f"{_ACCOUNTANTS}test_gaussian_releases_compose_exactly", says="assert",
+    ),
+    _bug(
+        "selections cost half their concentrated loss", "privacy/accountants.py",
+        "return orders * event.epsilon**2 / 8.0", "return orders * event.epsilon**2 / 16.0",
+        f"{_ACCOUNTANTS}test_many_selections_cost_their_concentrated_loss", says="assert",
+    ),
+    _bug(
+        "delta is left out of the conversion", "privacy/accounting.py",
+        "- np.log(delta * orders) / (orders - 1.0)", "- np.log(orders) / (orders - 1.0)",
+        f"{_ACCOUNTANTS}test_zcdp_against_dense_orders", says="assert",
+    ),
+    _bug(
+        "curvature costs nothing", "privacy/accountants.py",
+        "perturbed_divergence(orders, factor * event.signal) + math.log1p(event.curvature)",
+        "perturbed_divergence(orders, factor * event.signal)",
+        f"{_ACCOUNTANTS}test_the_second_opinion_agrees", says="assert",
+    ),
+    _bug(
+        "several objectives cost as much as one", "privacy/accountants.py",
+        "return event.n_objectives * minima + orders", "return minima + orders",
+        f"{_ACCOUNTANTS}test_the_second_opinion_agrees", says="assert",
+    ),
+    _bug(
+        "releases before sampled steps cost nothing", "privacy/accounting.py",
+        "released = math.sqrt(sum(multiplier**-2.0 for multiplier in releases))", "released = 0.0",
+        "tests/privacy/test_sampled_gaussian.py::test_releases_before_a_step_compose_exactly", says="assert",
+    ),
+    _bug(
+        "sampled rows are always accounted for as added ones", "privacy/accounting.py",
+        '"REPLACE_ONE" if neighbours == "replace_one" else "ADD_OR_REMOVE_ONE"', '"ADD_OR_REMOVE_ONE"',
+        "tests/privacy/test_sampled_gaussian.py::test_one_step_is_the_exact_mixture_s_both_ways", says="assert",
+    ),
+    _bug(
+        "sampled steps cost as much as one", "privacy/accounting.py",
+        "total = total.compose(part if count == 1 else part.self_compose(count))", "total = total.compose(part)",
+        "tests/privacy/test_sampled_gaussian.py::test_a_few_steps_lie_between_losses_rounded_up_and_down", says="assert",
+    ),
+    _bug(
+        "the round-off of transforms is left out of delta", "privacy/accounting.py",
+        "delta - _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)", "delta",
+        "tests/privacy/test_sampled_gaussian.py::test_the_round_off_of_transforms_is_taken_off_delta", says="assert",
+    ),
+    _bug(
+        "a stored calibration is believed", "privacy/accounting.py",
+        "    if proved > epsilon:\n        answer = compute()", "    if proved > 1e9:\n        answer = compute()",
+        "tests/privacy/test_sampled_gaussian.py::test_a_stored_calibration_is_not_believed", says="assert",
+    ),
+    _bug(
+        "a group of rows costs as much as one", "privacy/accountants.py",
+        "scaled = _scaled(event, k) if k > 1 else event", "scaled = event",
+        f"{_ACCOUNTANTS}test_groups_cost_more_and_no_more_than_plain_group_privacy", says="assert",
+    ),
+    _bug(
+        "deltas of several releases are not added", "privacy/gate.py",
+        "total = math.fsum(part_delta for _, part_delta, _ in known)", "total = max(part_delta for _, part_delta, _ in known)",
+        f"{_GATE}test_compositions_go_through_the_gate", says="assert",
+    ),
+    # --- the gate
+    _bug(
+        "an event that costs more than was asked for passes", "privacy/gate.py",
+        "if found.epsilon > epsilon_requested * (1.0 + _ACCURACY):", "if found.epsilon > 1e9 * epsilon_requested:",
+        f"{_GATE}test_the_word_comes_with_an_epsilon_that_the_gate_computes", says="DID NOT RAISE",
+    ),
+    _bug(
+        "an epsilon of a thousand is proved", "privacy/gate.py", "LARGEST_DELTA = 50.0, 0.01", "LARGEST_DELTA = 1e4, 0.01",
+        f"{_GATE}test_no_epsilon_above_50_is_proved", says="assert",
+    ),
+    _bug(
+        "a delta that publishes a row is proved", "privacy/gate.py",
+        "if rows is not None and delta >= 1.0 / rows:", "if rows is not None and delta >= 1.0:",
+        f"{_GATE}test_a_delta_that_allows_a_row_to_be_published_proves_nothing", says="assert",
+    ),
+    _bug(
+        "records are read back without computing epsilon", "privacy/gate.py",
+        "if not abs(found - statement.epsilon_proved) <= _STORED_ACCURACY * found:", "if found < 0.0:",
+        f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "records are read back without their facts", "privacy/gate.py",
+        "    if reasons:\n        raise ValueError(f\"status is 'proved'", "    if not reasons and None:\n        raise ValueError(f\"status is 'proved'",
+        f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "facts that are learned later change nothing", "privacy/gate.py",
+        "facts = dataclasses.replace(guarantee.facts, **stated)", "facts = guarantee.facts",
+        f"{_GATE}test_every_fact_must_be_stated_and_hold", says="assert",
+    ),
+    _bug(
+        "several releases take over the better facts", "privacy/facts.py",
+        "found[name] = broken[0] if broken else max(words, key=order.index)", "found[name] = min(words, key=order.index)",
+        f"{_GATE}test_facts_of_several_releases_are_the_worst", says="assert",
+    ),
+    _bug(
+        "a claim among several releases is forgotten", "privacy/gate.py",
+        'unproved = [part.reason or "" for part in guarantees if part.status != "proved"]', "unproved = []",
+        f"{_GATE}test_one_claim_among_several_releases_decides", says="assert",
+    ),
+    _bug(
+        "what nobody states holds", "privacy/facts.py",
+        "return False, f\"nobody states the {name.replace('_', ' ')}\"", "return True, None",
+        f"{_GATE}test_nothing_stated_is_everything_broken", says="assert",
+    ),
+    _bug(
+        "a counted number of rows is public for all neighbours", "privacy/facts.py",
+        'if name == "n_rows" and neighbours == "replace_one":', 'if name == "n_rows":',
+        f"{_GATE}test_a_counted_number_of_rows_is_public_for_neighbours_of_one_size", says="assert",
+    ),
+    _bug(
+        "anybody can say proved", "privacy/guarantee.py",
+        'if self.status == "proved" and grant is not THE_GRANT:', 'if self.status == "proved" and grant is False:',
+        f"{_GATE}test_nobody_else_can_say_it", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a witness that refutes a proof is passed over", "privacy/guarantee.py",
+        "if exact and witness is not None and witness.epsilon > self.epsilon_proved:",
+        "if exact and witness is not None and witness.epsilon > 1e9:",
+        "tests/privacy/test_guarantee.py::test_contradictions_are_refused", says="DID NOT RAISE",
+    ),
+    # --- what is told to the gate
+    _bug(
+        "a seeded release calls its noise the system's", "base/estimators.py",
+        'return "system" if rng is None else "seeded"', 'return "system"',
+        f"{_GATE}test_whoever_passes_anything_has_seeded_the_noise", says="assert",
+    ),
+    _bug(
+        "a model keeps the seed of its noise", "base/estimators.py",
+        'return state | {"random_state": None} if "_path" in state and "random_state" in state else state', "return state",
+        f"{_GATE}test_whoever_passes_anything_has_seeded_the_noise", says="assert",
+    ),
+    _bug(
+        "classes from the labels count as declared", "base/validation.py",
+        'classes="private labels" if classes is None else "declared"', 'classes="declared"',
+        "tests/methods/test_pmsvm.py::test_classes_from_the_data_are_not_proved", says="assert",
+    ),
+    _bug(
+        "counted rows count as declared", "base/validation.py",
+        '"counted" if n_rows is None else "declared"', '"declared"',
+        f"{_GATE}test_what_is_taken_from_the_rows_is_not_proved", says="assert",
+    ),
+    _bug(
+        "a limited solver counts as one with a certificate", "methods/pmsvm_wp.py",
+        'solution="certified" if self.max_epochs is None else "limited"', 'solution="certified"',
+        "tests/methods/test_pmsvm.py::test_a_limit_on_the_passes_takes_the_proof_away", says="assert",
+    ),
+    _bug(
+        "scaling by private minima and maxima is forgotten", "pipeline/training.py",
+        '"scaling": scaling["origin"],', '"scaling": "declared",',
+        f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "files scaled before are forgotten", "pipeline/training.py",
+        'return "prescaled"', 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "files of which nothing is known count as untouched", "pipeline/training.py",
+        'return "undeclared"', 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "dropped columns are forgotten", "pipeline/training.py",
+        "return dropped", 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "stratified splits are forgotten", "pipeline/training.py",
+        'drawn = "stratified" if protocol.get("stratified") else "label-blind"', 'drawn = "label-blind"',
+        f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "bounds seen in the rows count as declared", "pipeline/training.py",
+        'scaling.get("bounds_origin", "none")', '"declared"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "classes from a file count as declared", "pipeline/training.py",
+        'return facts if description["classes_origin"] == "declared" else', "return facts if True else",
+        f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "the number of features from a file counts as declared", "pipeline/training.py",
+        '"declared" if description["n_features_origin"] == "declared" else "private rows"', '"declared"',
+        f"{_FACTS}test_what_is_stated_is_judged", says="assert",
+    ),
+    _bug(
+        "a counted number of rows is passed off as declared", "pipeline/training.py",
+        'n_rows, facts["n_rows"] = X.shape[0], "counted"', "n_rows = X.shape[0]",
+        f"{_FACTS}test_a_counted_number_of_rows_is_not_passed_off_as_declared", says="assert",
+    ),
+    _bug(
+        "condensed rows keep their proof", "pipeline/training.py",
+        'if facts["condensing"] == "none" or guarantee.status == "none":', "if True:\n        return guarantee\n    if True:",
+        "tests/pipeline/test_condensing.py::test_no_guarantee_survives_condensation", says="assert",
+    ),
+    _bug(
+        "splits of the benchmark share their noise", "pipeline/training.py",
+        'seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)',
+        'seeded_source(job["seed"], job["experiment"], dataset, method, float(epsilon), repeat)',
+        f"{_FACTS}test_no_two_releases_of_the_benchmark_share_their_noise", says="assert",
+    ),
+    _bug(
+        "methods of the benchmark share their noise", "pipeline/training.py",
+        'seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)',
+        'seeded_source(job["seed"], job["experiment"], dataset, split, float(epsilon), repeat)',
+        f"{_FACTS}test_no_two_releases_of_the_benchmark_share_their_noise", says="assert",
+    ),
+    _bug(
+        "label-blind splits look at labels", "data/prepare.py",
+        "maker = StratifiedShuffleSplit if stratified else ShuffleSplit", "maker = StratifiedShuffleSplit",
+        f"{_FACTS}test_label_blind_splits_do_not_move_with_a_label", says="assert",
+    ),
+    # --- records and report
+    _bug(
+        "of several records the best decides", "privacy/guarantee.py",
+        '    if "claimed" in found:\n', '    if found == {"claimed"}:\n',
+        "tests/test_records.py::test_one_claim_that_does_not_hold_decides_for_the_whole_curve", says="assert",
+    ),
+    _bug(
+        "results of condensed rows may say proved", "records.py",
+        'if self.condense != "none" and self.status == "proved":', 'if self.condense == "" and self.status == "proved":',
+        "tests/reporting/test_report_page.py::test_a_proof_for_condensed_rows_is_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "stored records are not judged", "privacy/gate.py",
+        "no_info_after_validator_function(restore, handler",
+        "no_info_after_validator_function(lambda value: Guarantee(**{field.name: getattr(value, field.name)"
+        " for field in dataclasses.fields(value)}, grant=THE_GRANT), handler",
+        f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "the report keeps quiet when an audit contradicts a proof", "reporting/claims.py",
+        "witness.epsilon > proved * (1 + _SLACK):", "witness.epsilon > 1e9 * proved:",
+        "tests/reporting/test_report_page.py::test_an_audit_that_contradicts_a_proof_is_an_alarm", says="assert",
+    ),
+    _bug(
+        "the report is silent about seeded noise", "reporting/claims.py",
+        'noise = ", for system noise" if guarantee.randomness == "seeded" else ""', 'noise = ""',
+        "tests/reporting/test_report_page.py::test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere",
+        says="assert",
+    ),
+    _bug(
+        "metrics give a proved epsilon of what is only claimed", "reporting/tables.py",
+        'if result.status == "proved":\n            entry["epsilon_proved"] = _rounded(result.guarantees[index].epsilon_proved)',
+        'if result.status != "none":\n            entry["epsilon_proved"] = _rounded(result.epsilons[index])',
+        "tests/reporting/test_report_tables.py::test_metrics_hold_each_method_at_the_reference_epsilon", says="assert",
+    ),
+    _bug(
+        "models are published with the seconds of their training", "base/estimators.py",
+        "1, self.random_state).without_seconds()", "1, self.random_state)",
+        "tests/methods/test_contract.py::test_a_model_keeps_no_times", says="assert",
+    ),
+    _bug(
+        "a search has the facts of its best candidate alone", "model_selection/private_search.py",
+        "facts=merged([own.facts for own in plan.guarantees if own.facts is not None]),", "facts=merged([run.facts] * 2),",
+        _SEARCH + "test_a_search_is_proved_only_if_all_its_candidates_are", says="assert",
+    ),
+    _bug(
+        "rows that are no numbers become the longest ones", "numerics/unit_cells.py",
+        "if not total < np.inf:", "if total < 0.0:",
+        "tests/numerics/test_unit_cells.py::test_rows_that_are_none_leave_nothing", says="assert",
+    ),
+    _bug(
+        "a failed run of a search is told", "model_selection/private_search.py",
+        'return _Outcome(-math.inf, estimator, None, candidate, f"{candidate}: {error}")', "raise",
+        _SEARCH + "test_a_run_that_fails_is_an_outcome_below_the_others", says="ValueError: training diverged",
+    ),
+    _bug(
+        "a function of all rows counts as public", "release/private_pipeline.py",
+        'return not (step.func in _EXACT_FUNCTIONS or getattr(step.func, "reads_no_rows", False))', "return False",
+        "tests/release/test_budgets.py::test_steps_that_are_fitted_to_the_rows_take_it", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a budget counts models on fitted steps", "release/private_pipeline.py",
+        "        refuse_in_budget(broken)\n", "",
+        "tests/release/test_budgets.py::test_no_name_of_a_record_keeps_a_proof_that_a_step_took", says="DID NOT RAISE",
+    ),
+    _bug(
+        "counts on rows held back get half their noise", "release/measuring.py",
+        "source.add_discrete_laplace(counts, scale,", "source.add_discrete_laplace(counts, scale // 2,",
+        _MEASURED + "test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes_them_by", says="assert",
+    ),
+    _bug(
+        "rows that measure train too", "release/recipes.py",
+        "(X[away], codes[away]), X[~away], codes[~away]", "(X[away], codes[away]), X, codes",
+        _MEASURED + "test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes_them_by", says="assert",
+    ),
+    _bug(
+        "a measurement costs nothing", "release/measuring.py",
+        "event=OneOf((guarantee.event, Laplace(scale / cells))),", "event=guarantee.event,",
+        _MEASURED + "test_a_row_pays_once_for_training_or_for_measuring", says="Error",
+    ),
+    _bug(
+        "one of several events costs what the cheapest does", "privacy/accountants.py",
+        "return max(accounts, key=lambda found: found.epsilon)", "return min(accounts, key=lambda found: found.epsilon)",
+        _MEASURED + "test_one_of_several_events_costs_what_the_dearest_does", says="assert",
+    ),
+    _bug(
+        "rows of one person train and measure", "release/measuring.py",
+        "held: np.ndarray = chosen[units]", "held: np.ndarray = np.resize(chosen, units.shape)",
+        _MEASURED + "test_who_measures_is_drawn_by_units_alone", says="assert",
+    ),
+)  # fmt: skip
