@@ -22,7 +22,7 @@ from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of
 from privsvm.numerics.row_blocks import RowBlocks
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernels import KERNELS, resolve_gamma
-from privsvm.solvers.pair_smo import ClassSolutions, scatter_pairs
+from privsvm.solvers.pair_smo import ClassSolutions, classes_of_pairs, scatter_pairs
 
 __all__ = ["KernelSVM"]
 
@@ -192,8 +192,10 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
 
     def _set_absent(self, starts: np.ndarray) -> None:
         """Set the values of pairs with a class of the public list that has no row: it wins against no present one."""
-        first, second = np.triu_indices(len(starts) - 1, 1)
         sizes = np.diff(starts)
+        if sizes.all():
+            return
+        first, second = classes_of_pairs(len(sizes))
         absent = (sizes[first] == 0) | (sizes[second] == 0)
         self.intercept_[absent] = np.where(sizes[first[absent]] > 0, 1.0, -1.0)
 
@@ -349,7 +351,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
 
 def _report(labels: np.ndarray, solutions: ClassSolutions) -> None:
     """Print one line for each pair of classes."""
-    for column, (first, second) in enumerate(zip(*np.triu_indices(len(labels), 1), strict=True)):
+    for column, (first, second) in enumerate(zip(*classes_of_pairs(len(labels)), strict=True)):
         variables = solutions.variables(int(first), int(second))
         print(
             f"[PrivSVM] {labels[first]} and {labels[second]}: {len(variables)} rows, {solutions.n_iter[column]} "

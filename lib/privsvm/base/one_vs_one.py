@@ -17,7 +17,7 @@ from privsvm.solvers.gram_rows import PrecomputedRows
 from privsvm.solvers.interior_point import solve_linear_pairs, steps_worth
 from privsvm.solvers.kernel_rows import KernelRows
 from privsvm.solvers.kernels import KERNELS, kernel_matrix
-from privsvm.solvers.pair_smo import ClassSolutions, solve_class_pairs
+from privsvm.solvers.pair_smo import ClassSolutions, classes_of_pairs, solve_class_pairs
 from privsvm.solvers.smo import solve_smo
 
 __all__ = ["GAMMA", "ClassPair", "KernelSVMParameters", "class_pairs", "solve_pairs"]
@@ -186,7 +186,7 @@ def solve_pairs(
         n_iter=np.zeros(n_pairs, dtype=np.int64),
         converged=np.ones(n_pairs, dtype=bool),
     )
-    first, second = np.triu_indices(n_classes, 1)
+    first, second = classes_of_pairs(n_classes)
     sizes = np.diff(starts)
     columns = np.arange(n_pairs) if columns is None else columns
     columns = columns[(sizes[first[columns]] > 0) & (sizes[second[columns]] > 0)]

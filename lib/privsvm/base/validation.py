@@ -172,12 +172,18 @@ def check_training_data(
         return X, *_codes_of_source(estimator, X, y, classes)
     refuse_masked("y", y)
     declared = None if classes is None else known_classes(classes)
-    try:
-        # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
-        with np.errstate(over="ignore", invalid="ignore"):
-            X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
-    except ValueError as error:
-        raise _in_plain_words(error) from None
+    if _is_plain(X, y):
+        estimator.n_features_in_ = X.shape[1]
+        if hasattr(estimator, "feature_names_in_"):
+            # Of an earlier fit.
+            del estimator.feature_names_in_
+    else:
+        try:
+            # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
+            with np.errstate(over="ignore", invalid="ignore"):
+                X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
+        except ValueError as error:
+            raise _in_plain_words(error) from None
     # Of labels in a declared set it would refuse some, such as 0.5, depending on the other rows.
     labels = y if declared is None else declared
     if not (labels.dtype.kind in "iub" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all())):
@@ -200,6 +206,19 @@ def check_training_data(
             raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
     check_class_memory(type(estimator), X.shape[0], X.shape[1], known.size)
     return X, codes.astype(np.int64), known
+
+
+def _is_plain(X: Any, y: Any) -> bool:
+    """Whether rows and labels are arrays that `validate_data` would pass as they are: it takes as long as a small fit.
+
+    False for numbers whose sum is not finite, though they may all be.
+    """
+    if type(X) is not np.ndarray or type(y) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2:
+        return False
+    if y.dtype.kind not in "biu" or y.shape != X.shape[:1] or X.size == 0:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
 
 
 def memory_of_machine() -> float:

@@ -23,7 +23,7 @@ import scipy.sparse
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.streams import seeded_stream
 from privsvm.numerics.vector_math import FAST_MATH, maximum
-from privsvm.solvers.pair_smo import ClassSolutions
+from privsvm.solvers.pair_smo import ClassSolutions, classes_of_pairs
 from privsvm.solvers.vertex_steps import subtract, to_vertex
 
 __all__ = ["solve_linear_pairs"]
@@ -751,7 +751,7 @@ def solve_linear_pairs(
     starts = np.searchsorted(first, solutions.starts)
     merged = dataclasses.replace(solutions, layout=np.zeros((solutions.layout.shape[0], first.size)), starts=starts)
     left = _solve_all(X[first], np.bincount(kinds, weights=upper), merged, columns, tol, pool, n_threads)
-    for a, b in zip(*(side[np.setdiff1d(columns, left)] for side in np.triu_indices(starts.size - 1, 1)), strict=True):
+    for a, b in zip(*(side[np.setdiff1d(columns, left)] for side in classes_of_pairs(starts.size - 1)), strict=True):
         for own, other in ((a, b - 1), (b, a)):
             rows, some = (slice(all_starts[own], all_starts[own + 1]) for all_starts in (solutions.starts, starts))
             solutions.layout[other, rows] = _spread(merged.layout[other, some], upper[rows], kinds[rows] - starts[own])
@@ -768,7 +768,7 @@ def _solve_all(
     n_threads: int,
 ) -> np.ndarray:
     """Solve pairs of classes for rows as they are; see `solve_linear_pairs`."""
-    first, second = np.triu_indices(solutions.starts.size - 1, 1)
+    first, second = classes_of_pairs(solutions.starts.size - 1)
     pairs = _Pairs(
         starts=solutions.starts,
         first=first,

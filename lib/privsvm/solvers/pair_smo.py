@@ -12,6 +12,7 @@ a pair. Source: Fan, Chen and Lin (2005) for the choice of two variables.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from privsvm.solvers.block_smo import extremes
 from privsvm.solvers.class_tiles import class_rows, copy_tile, fill_row, fill_tile, make_blocks
 from privsvm.solvers.kernel_rows import KernelRows
 
-__all__ = ["ClassSolutions", "scatter_pairs", "solve_class_pairs"]
+__all__ = ["ClassSolutions", "classes_of_pairs", "scatter_pairs", "solve_class_pairs"]
 
 # How a pair ended.
 SOLVED, LIMIT, LEFT = range(3)
@@ -476,6 +477,19 @@ class ClassSolutions:
         return np.concatenate([self.layout[second - 1, own], self.layout[first, other]])
 
 
+def classes_of_pairs(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """First and second classes of the pairs (0, 1), (0, 2), ..., (1, 2), ..., (p,) each."""
+    first, second = _triangle(n_classes)
+    return first.copy(), second.copy()
+
+
+@functools.lru_cache(maxsize=8)
+def _triangle(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Do what `classes_of_pairs` says, once: making these takes as long as a few pairs of a small problem."""
+    first, second = np.triu_indices(n_classes, 1)
+    return first, second
+
+
 def solve_class_pairs(
     rows: KernelRows,
     upper: np.ndarray,
@@ -514,7 +528,7 @@ def solve_class_pairs(
         The pairs that are left for another solver. Those that were begun have feasible variables.
     """
     n_classes = solutions.starts.size - 1
-    first, second = np.triu_indices(n_classes, 1)
+    first, second = classes_of_pairs(n_classes)
     sizes = np.diff(solutions.starts)
     # Padded, so never larger than this; what fits must not depend on the number of threads.
     bytes_of_pair = rows.dtype.itemsize * (sizes[first] + sizes[second] + _PADDED + _APART) ** 2.0
@@ -536,7 +550,7 @@ def solve_class_pairs(
     largest = float(bytes_of_pair[mine].max())
     n_threads = max(1, min(rows.n_threads, mine.size, int(memory / largest)))
     # Of the classes that several pairs have, as many as find room; every thread has its own.
-    several = np.flatnonzero(np.bincount(np.r_[first[mine], second[mine]], minlength=n_classes) > 1)
+    several = np.flatnonzero(np.bincount(np.concatenate([first[mine], second[mine]]), minlength=n_classes) > 1)
     ends = np.cumsum(sizes[several] ** 2)
     several = several[ends <= (2.0 * memory / n_threads - largest) / rows.dtype.itemsize]
     places = np.full(n_classes, -1)
