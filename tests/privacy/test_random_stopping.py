@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsvm.numerics.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
-from privsvm.privacy.accountants import _gaussian_delta, account, verified_account
+from privsvm.privacy.accountants import account, verified_account
+from privsvm.privacy.corners import gaussian_delta
 from privsvm.privacy.events import (
     BestOfNegativeBinomial,
     BestOfPoisson,
@@ -158,7 +159,7 @@ def test_no_bound_lies_below_its_formula_in_many_digits(seed):
     curve = lambda at: at * (signal**2 / 2)  # noqa: E731
     found = best_of_negative_binomial(curve, orders, shape, gamma)
     poisson_found = best_of_poisson(
-        curve, orders, parameter, lambda epsilons: np.array([_gaussian_delta(float(own), signal) for own in epsilons])
+        curve, orders, parameter, lambda epsilons: np.array([gaussian_delta(float(own), signal) for own in epsilons])
     )
     with mpmath.workdps(60):
         eta, rest, half = mpmath.mpf(shape), mpmath.mpf(gamma), mpmath.mpf(signal**2 / 2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from privsvm.privacy.accounting import (
     sampled_divergence,
     sampled_gaussian_epsilon,
 )
+from privsvm.privacy.corners import corner_epsilon, exact_gaussian_epsilon, gaussian_delta, log_tail
 from privsvm.privacy.events import (
     BestOfNegativeBinomial,
     BestOfPoisson,
@@ -54,6 +56,7 @@ __all__ = ["Account", "account", "group_account", "verified_account"]
 _ADDED = "the budgets are added"
 _PURE = "sum over the selections (pure differential privacy)"
 _CURVES = "Renyi divergences of random linear terms and noisy minima"
+_CORNERS = "Gaussian losses at the corners of perturbed objectives"
 _RENYI = "Renyi divergences, added"
 _LOSSES = "privacy loss distributions (dp_accounting)"
 _NOTHING = "nothing bounds it"
@@ -69,44 +72,19 @@ _BEST = (BestOfNegativeBinomial, BestOfPoisson)
 _Parts = Sequence[tuple[Event, int]]
 
 
+@dataclasses.dataclass(frozen=True)
+class _PerturbedByGroup(PerturbedObjectives):
+    """Perturbed objectives for neighbours that differ in `rows` rows, which add `signal` together."""
+
+    rows: int
+
+
 class Account(NamedTuple):
     """What an accountant says: (epsilon, delta)-DP."""
 
     epsilon: float
     delta: float
     accountant: str
-
-
-def _log_tail(x: float) -> float:
-    """Logarithm of the probability that a standard normal number exceeds x."""
-    if x < 25.0:
-        return math.log(0.5 * math.erfc(x / math.sqrt(2.0)))
-    inverse = 1.0 / (x * x)
-    series = -inverse * (1.0 - 3.0 * inverse * (1.0 - 5.0 * inverse))
-    return -0.5 * x * x - math.log(x * math.sqrt(2.0 * math.pi)) + math.log1p(series)
-
-
-def _gaussian_delta(epsilon: float, signal: float) -> float:
-    """Delta of Gaussian noise at epsilon (Balle and Wang 2018), for neighbours `signal` standard deviations apart."""
-    first = _log_tail(epsilon / signal - 0.5 * signal)
-    second = epsilon + _log_tail(epsilon / signal + 0.5 * signal)
-    return -math.exp(first) * math.expm1(min(second - first, 0.0))
-
-
-def _gaussian_epsilon(signal: float, delta: float) -> float:
-    """Smallest epsilon of Gaussian noise at delta, to the last digits; from above."""
-    if delta <= 0.0:
-        return math.inf
-    if _gaussian_delta(0.0, signal) <= delta:
-        return 0.0
-    # log E e^((a - 1) L) = a (a - 1) signal^2 / 2 gives this bound.
-    low, high = 0.0, 0.5 * signal**2 + signal * math.sqrt(2.0 * math.log(1.0 / delta))
-    while high > low * (1.0 + 4e-16):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if _gaussian_delta(middle, signal) <= delta else (middle, high)
-    return high
 
 
 def _pure_epsilon(event: Event, neighbours: Neighbours) -> float | None:
@@ -138,7 +116,7 @@ def perturbed_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
     """
     bounds = []
     for t in np.asarray(orders, dtype=np.float64) - 1.0:
-        low, high = _log_tail(0.5 * signal), t * (t + 1.0) * signal**2 / 2.0 + _log_tail(-(0.5 + t) * signal)
+        low, high = log_tail(0.5 * signal), t * (t + 1.0) * signal**2 / 2.0 + log_tail(-(0.5 + t) * signal)
         bounds.append(np.logaddexp(low, high) / t)
     return np.array(bounds)
 
@@ -202,7 +180,7 @@ def _best_of_divergence(
         signal = relation_factor(neighbours) * math.sqrt(power)
 
         def delta(epsilons: np.ndarray) -> np.ndarray:
-            return np.array([_gaussian_delta(float(epsilon), signal) for epsilon in epsilons])
+            return np.array([gaussian_delta(float(epsilon), signal) for epsilon in epsilons])
 
         return best_of_poisson(single, orders, event.parameter, delta)
     return best_of_poisson(single, orders, event.parameter, lambda epsilons: renyi_delta(single, epsilons))
@@ -257,6 +235,24 @@ def _delta_left(parts: _Parts, delta: float) -> float:
     return delta_of_minima(delta) if any(map(_has_minima, (event for event, _ in parts))) else delta
 
 
+def _corner_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+    """Epsilon of perturbed objectives by themselves, by the corners of what their gradients differ by."""
+    (event, count), *others = parts
+    if others or count > 1 or not isinstance(event, PerturbedObjectives):
+        return None
+    factor = relation_factor(neighbours)
+    n_vectors = round(factor) * (event.rows if isinstance(event, _PerturbedByGroup) else 1)
+    found = corner_epsilon(
+        _delta_left(parts, delta),
+        factor * event.signal,
+        event.n_objectives,
+        n_vectors,
+        factor / event.output_multiplier,
+    )
+    found += _constant_divergence(event)
+    return found if found <= _LARGEST_EPSILON else math.inf
+
+
 def _has_minima(event: Event) -> bool:
     """Whether perturbed objectives are part of an event; of runs, too, however many there are."""
     if isinstance(event, OneOf):
@@ -300,7 +296,7 @@ def _renyi_name(parts: _Parts) -> str:
     kinds = {type(event) for event, _ in parts}
     if kinds <= {ZeroConcentrated, ExponentialMechanism}:
         return ZCDP_ACCOUNTANT
-    return _CURVES if kinds == {PerturbedObjectives} else _RENYI
+    return _CURVES if all(issubclass(kind, PerturbedObjectives) for kind in kinds) else _RENYI
 
 
 def _closed_account(parts: _Parts, delta: float, neighbours: Neighbours) -> list[Account]:
@@ -310,7 +306,7 @@ def _closed_account(parts: _Parts, delta: float, neighbours: Neighbours) -> list
         name = (
             GAUSSIAN_ACCOUNTANT if sum(count for _, count in parts) == 1 else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"
         )
-        return [Account(_gaussian_epsilon(relation_factor(neighbours) * math.sqrt(power), delta), delta, name)]
+        return [Account(exact_gaussian_epsilon(relation_factor(neighbours) * math.sqrt(power), delta), delta, name)]
     pure = [(_pure_epsilon(event, neighbours), count) for event, count in parts]
     if all(epsilon is not None for epsilon, _ in pure):
         epsilon = sum(count * own for own, count in pure if own is not None)
@@ -355,6 +351,9 @@ def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Nei
         renyi_known = renyi is not None
         if renyi is not None:
             found.append(Account(renyi, delta, _renyi_name(parts)))
+        corners = _corner_epsilon(parts, delta, neighbours)
+        if corners is not None:
+            found.append(Account(corners, delta, _CORNERS))
         several = sum(count for _, count in parts) > 1
         selections = all(isinstance(event, ExponentialMechanism) for event, _ in parts)
         losses = None if (plain and not several) or selections else _loss_epsilon(parts, delta, neighbours)
@@ -368,8 +367,9 @@ def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Nei
         found.append(_by_adding(parts, delta, neighbours))
     pure = [(_pure_epsilon(event, neighbours), count) for event, count in parts]
     rest = tuple(pair for pair, (epsilon, _) in zip(parts, pure, strict=True) if epsilon is None)
-    if 0 < len(rest) < len(parts) and any(isinstance(event, _BEST) for event, _ in rest):
-        # The costs of the best of several runs grow slowly with the order, and those of pure budgets fast.
+    if 0 < len(rest) < len(parts) and any(isinstance(event, _BEST) or _has_minima(event) for event, _ in rest):
+        # The costs of the best of several runs grow slowly with the order, and those of pure budgets fast; minima by
+        # themselves have corners.
         added = sum(count * epsilon for epsilon, count in pure if epsilon is not None)
         found.append(Account(added + _account(rest, delta, neighbours).epsilon, delta, _ADDED))
     return min(found, key=lambda account: account.epsilon)
@@ -444,6 +444,9 @@ def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Acco
     if selected is not None:
         return Account(selected, delta, "best of random runs (dp_accounting)")
     renyi = _library_renyi_epsilon(parts, delta, neighbours)
+    corners = _library_corner_epsilon(parts, delta, neighbours)
+    if corners is not None and (renyi is None or corners <= renyi):
+        return Account(corners, delta, f"{_CORNERS} (dp_accounting)")
     if renyi is not None:
         name = "Renyi divergences (dp_accounting)"
         return Account(min(renyi, added), delta, name if renyi <= added else _PURE)
@@ -506,6 +509,38 @@ def _library_renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) 
     return float(rdp.compute_epsilon(orders, total, delta)[0]) + constant
 
 
+def _library_corner_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+    """Epsilon of perturbed objectives by themselves, of each way to choose corners, by dp_accounting; or None."""
+    from dp_accounting.pld import privacy_loss_mechanism
+    from scipy.special import ndtr
+
+    (event, count), *others = parts
+    if others or count > 1 or not isinstance(event, PerturbedObjectives):
+        return None
+    one_row = relation_factor(neighbours)
+    added, n_vectors, output = event.signal, int(one_row), one_row / event.output_multiplier
+    terms: list[tuple[float, privacy_loss_mechanism.GaussianPrivacyLoss]] = []
+    for chosen in itertools.combinations_with_replacement(range(n_vectors + 1), event.n_objectives):
+        numbers = [chosen.count(corner) for corner in range(n_vectors + 1)]
+        ways = math.factorial(event.n_objectives) / math.prod(math.factorial(number) for number in numbers)
+        # One corner of no vector, one of all, and as many of one as there are.
+        several = math.prod(math.comb(n_vectors, corner) ** number for corner, number in enumerate(numbers))
+        size = math.sqrt(sum((corner * added) ** 2 for corner in chosen) + output**2)
+        rare = float(ndtr(-added / 2.0)) ** numbers[0]
+        terms.append((ways * several * rare, privacy_loss_mechanism.GaussianPrivacyLoss(1.0 / size)))
+    left, low, high = _delta_left(parts, delta), 0.0, 1.0
+
+    def total(epsilon: float) -> float:
+        return math.fsum(many * float(loss.get_delta_for_epsilon(epsilon)) for many, loss in terms)
+
+    while total(high) > left and high <= _LARGEST_EPSILON:
+        high *= 2.0
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if total(middle) <= left else (middle, high)
+    return high + event.n_objectives * math.log1p(event.curvature)
+
+
 def _library_sampled_divergence(orders: np.ndarray, event: PoissonSampled) -> np.ndarray:
     """Renyi divergences of one step as `dp_accounting` has them: it tells them as epsilons of one order each."""
     from dp_accounting import rdp
@@ -542,7 +577,9 @@ def _scaled(event: Event, k: int) -> Event | None:
             share = k * math.log1p(event.curvature)
             if share > _LARGEST_EPSILON_OF_CURVATURE:
                 return NonPrivate()
-            return dataclasses.replace(event, signal=k * event.signal, curvature=math.expm1(share))
+            return _PerturbedByGroup(
+                k * event.signal, math.expm1(share), event.n_objectives, event.output_multiplier, rows=k
+            )
         case SelfComposed():
             inner = _scaled(event.event, k)
             return None if inner is None else SelfComposed(inner, event.count)

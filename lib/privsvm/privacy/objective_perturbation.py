@@ -27,11 +27,30 @@ divergence of order ``a + 1`` is at most ``log(1 + beta)`` plus the logarithm of
 twice that where a row is replaced. Redberg, Koskela and Wang (2023, arXiv 2401.00583) have ``m^2 / 2 + m |u|`` in
 place of the positive part: their losses' slopes may have either sign.
 
+*Corners.* Renyi divergences cost some of epsilon when they are converted; Gaussian losses have an exact delta. Write
+the gradients' difference over s as ``v = t_1 c_1 + ... + t_G c_G``, a vector for each row that comes or goes: one, or
+two where a row is replaced, each of norm g, ``C R / s``, or shorter. (For shorter ones t ranges over less.) With z,
+the linear term over s on the first dataset, the privacy loss, but for the determinants, is ``|v|^2 / 2 + v . z``.
+That is convex in t, whatever t has to do with z, so no larger than its largest value over the ``2^G`` corners, where
+all t are 0 or 1. Delta at epsilon is the mean of ``f(loss) = max(0, 1 - exp(epsilon - loss))``, which never falls,
+and f of a maximum is at most a sum. Each corner is a Gaussian release: j vectors lead no further than ``j g``, and
+delta grows with the distance. So delta at ``log(1 + beta) + epsilon`` is at most the sum over all corners of the
+delta of Gaussian noise at epsilon. Of all corners, only the farthest counts in effect, and a Gaussian release of its
+size attains that.
+
+Several classes have a t for each vector and class, and independent z: their corners are the products, and squared
+distances add up. Where the largest corner of a class is the one that no vector leads to, the loss of its first vector
+alone is at most 0, which has the probability ``Phi(-g / 2)``; that is independent of the other classes' z, so the
+factor goes with the corner. The noise on approximate minima, below, adds its own squared distance to each: given the
+exact minima its loss is that of a Gaussian release, or of a nearer one, and the mean of ``f(a + loss)`` grows with
+the distance for every a. There are few products of different size for few classes, and for many the sum is larger
+than what Renyi divergences give. The better of both is taken.
+
 *Groups of rows.* Of k rows added, the gradients differ by the mean of the vectors ``-k t C y x``, so the same steps
 bound the loss by the mean of k losses with k m in place of m, and the determinants' ratio by ``(1 + beta)^k``. Of k
 rows replaced there are 2 k such vectors, with 2 k m, and the determinants are that of the other rows times a factor
-between 1 and ``(1 + beta)^k``. The noise on approximate minima hides their distance to the exact ones, whatever the
-rows are.
+between 1 and ``(1 + beta)^k``. Corners have a vector for each of these k or 2 k. The noise on approximate minima
+hides their distance to the exact ones, whatever the rows are.
 
 *Several classes.* One-vs-rest problems share the rows, but each has its own b: given the data their minima are
 independent, so their Renyi divergences add up.
@@ -63,6 +82,7 @@ from privsvm.privacy.accounting import (
     objective_perturbation_divergence,
     renyi_epsilon,
 )
+from privsvm.privacy.corners import corner_epsilon
 from privsvm.privacy.events import NEIGHBOURS, Neighbours, PerturbedObjectives, relation_factor
 from privsvm.privacy.mechanisms import gaussian_cells, gaussian_on_grid, noise_grid
 
@@ -74,7 +94,7 @@ __all__ = [
     "objective_perturbation_signal",
 ]
 
-OBJECTIVE_PERTURBATION_ACCOUNTANT = "objective perturbation, Renyi divergences"
+OBJECTIVE_PERTURBATION_ACCOUNTANT = "objective perturbation, Gaussian losses at corners or Renyi divergences"
 
 # Share of the (squared) signal that the noise on approximate minima takes: it costs about 0.5 % more noise.
 _OUTPUT_SHARE = 0.01
@@ -86,7 +106,12 @@ _ROUND_OFF_SLACK = 1e-12
 
 
 def objective_perturbation_epsilon(
-    signal: float, delta: float, n_vectors: int = 1, curvature: float = 0.0, output_signal: float = 0.0
+    signal: float,
+    delta: float,
+    n_vectors: int = 1,
+    curvature: float = 0.0,
+    output_signal: float = 0.0,
+    neighbours: Neighbours = "replace_one",
 ) -> float:
     """Compute epsilon at `delta` of randomly perturbed objectives and of the noise on their minima.
 
@@ -102,11 +127,13 @@ def objective_perturbation_epsilon(
         beta, the largest curvature that one row adds to an objective, over that of its regulariser.
     output_signal : float, default=0.0
         Sensitivity of the approximate minima together, over the standard deviation of the noise on them.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Whether the signal is of two rows or of one; what holds of two holds of one, too.
 
     Returns
     -------
     float
-        An upper bound: the best over all orders.
+        An upper bound: the better of the sum over all corners and of the best Renyi order.
     """
     check_budget(1.0, delta)
 
@@ -115,11 +142,19 @@ def objective_perturbation_epsilon(
 
     # The determinants' share is the same for each order.
     left = delta_of_minima(delta)
-    return renyi_epsilon(divergence, left, n_vectors * signal**2 + output_signal**2) + n_vectors * math.log1p(curvature)
+    renyi = renyi_epsilon(divergence, left, n_vectors * signal**2 + output_signal**2)
+    corners = corner_epsilon(left, signal, n_vectors, round(relation_factor(neighbours)), output_signal)
+    return min(renyi, corners) + n_vectors * math.log1p(curvature)
 
 
 @functools.lru_cache(maxsize=4096)
-def objective_perturbation_signal(epsilon: float, delta: float, n_vectors: int = 1, curvature: float = 0.0) -> float:
+def objective_perturbation_signal(
+    epsilon: float,
+    delta: float,
+    n_vectors: int = 1,
+    curvature: float = 0.0,
+    neighbours: Neighbours = "replace_one",
+) -> float:
     """Compute the largest signal, to six digits, for which perturbed objectives give (epsilon, delta)-DP.
 
     Parameters
@@ -127,7 +162,7 @@ def objective_perturbation_signal(epsilon: float, delta: float, n_vectors: int =
     epsilon, delta : float
         The budget of all objectives, and of the noise on approximate minima, for which 1 % of the squared signal is set
         aside.
-    n_vectors, curvature
+    n_vectors, curvature, neighbours
         As in `objective_perturbation_epsilon`.
 
     Returns
@@ -151,7 +186,7 @@ def objective_perturbation_signal(epsilon: float, delta: float, n_vectors: int =
 
     def enough(signal: float) -> bool:
         output_signal = math.sqrt(_OUTPUT_SHARE * n_vectors) * signal
-        return objective_perturbation_epsilon(signal, delta, n_vectors, curvature, output_signal) <= epsilon
+        return objective_perturbation_epsilon(signal, delta, n_vectors, curvature, output_signal, neighbours) <= epsilon
 
     # The signals of plain Gaussian releases, which cost less.
     high = 1.0 / (gaussian_noise_multiplier(left, delta) * math.sqrt(n_vectors))
@@ -234,7 +269,7 @@ class ObjectivePerturbation:
 
     @property
     def _signal(self) -> float:
-        return objective_perturbation_signal(self.epsilon, self.delta, self.n_vectors, self.curvature)
+        return objective_perturbation_signal(self.epsilon, self.delta, self.n_vectors, self.curvature, self.neighbours)
 
     @property
     def _row_change(self) -> float:
@@ -284,6 +319,7 @@ class ObjectivePerturbation:
             self.n_vectors,
             self.curvature,
             self.output_sensitivity / self.output_noise_scale,
+            self.neighbours,
         )
 
     @property
