@@ -5,8 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from privsvm.auditing.curves import LaplaceCurve, SampledCurve, table_of
+from privsvm.auditing.distinguish import Threshold
 from privsvm.auditing.methods import _draw_of, _release_of, worst_parameters
 from privsvm.auditing.neighbours import crowded_pairs, made_up_pairs
 from privsvm.auditing.plans import _listening, plan_cell, plan_replays
@@ -15,6 +19,7 @@ from privsvm.auditing.sampled_steps import sampled_steps
 from privsvm.auditing.transcripts import ListeningSource, fixed_release, given_numbers, listened, noisy_numbers
 from privsvm.numerics.noise_source import NoiseSource, seeded_source
 from privsvm.pipeline.methods import estimator_class
+from privsvm.privacy.lower_bounds import counts_bound, gaussian_signal
 
 KEY = ("test",)
 
@@ -59,6 +64,64 @@ def test_many_releases_at_a_time_are_distributed_like_real_ones(name):
         real = statistic(many(0, n, "b"))
         assert abs(real.mean() - drawn[0].mean()) < 6.0 * error
         assert real.std() == pytest.approx(drawn[0].std(), rel=6.0 / math.sqrt(n))
+
+
+@pytest.mark.parametrize("name", ["private_svm", "private_svm_laplace", "objective_perturbation"])
+def test_both_datasets_get_the_same_noise(name):
+    """What tells releases apart goes up and down together; other parts of the draws are fresh."""
+    plan, _ = planned(name)
+    first, second, fresh = (
+        plan.plan.statistic(plan.draw(*which)) for which in ((0, 300, "a"), (1, 300, "a"), (0, 300, "b"))
+    )
+    if name == "private_svm_laplace":
+        # The sum is cut: it is the noise that is the same.
+        first, second, fresh = (plan.draw(*which)[:, 0] for which in ((0, 300, "a"), (1, 300, "a"), (0, 300, "b")))
+    assert first.std() > 0
+    assert np.ptp(first - second) < 1e-6 * first.std()
+    assert not np.any(first == fresh)
+
+
+@given(st.floats(0.05, 4), st.floats(-3, 4), st.floats(-4, 3), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_two_events_of_the_same_noise_occur_as_two_independent_ones_would(shift, above, below, laplace):
+    """Of two numbers with Laplace noise that is cut, or one with Gaussian noise: no more often together."""
+    if laplace:
+        axis = np.linspace(-14.0, 14.0, 701)
+        weights = np.exp(-np.abs(axis))
+        mass = np.outer(weights, weights) / weights.sum() ** 2
+
+        def score(moved):
+            cut = np.clip(axis + moved, -shift / 2, shift / 2)
+            return cut[:, None] + cut[None, :]
+    else:
+        axis = np.linspace(-9.0, 9.0, 4001)
+        mass = np.exp(-(axis**2) / 2)
+        mass /= mass.sum()
+
+        def score(moved):
+            return axis + moved
+
+    up, down = score(shift / 2) > above, score(-shift / 2) <= below
+    one, other, both = (float(mass[event].sum()) for event in (up, down, up & down))
+    assert (one + other) ** 2 >= 4 * both * (1 - 1e-9) - 1e-15
+
+
+def test_bounds_by_counts_of_the_same_noise_hold_as_often_as_stated():
+    """More than 46 of 400 at 95 % have a probability below 1e-7; a bound by chance is nearer to its ceiling, too."""
+    rng = np.random.default_rng(0)
+    move, runs, repeats = gaussian_signal(0.5, 1e-5), 20_000, 400
+    threshold = Threshold(above=1.5 + move, below=-1.5)
+    truth = math.log((float(ndtr(-1.5)) - 1e-5) / float(ndtr(-1.5 - move)))
+    found = {}
+    for shared in (True, False):
+        lows = []
+        for _ in range(repeats):
+            noise = rng.normal(size=runs)
+            counts = threshold.count(noise + move, noise if shared else rng.normal(size=runs))
+            lows.append(float(counts_bound(*counts, 1e-5, mixed=True)))
+        found[shared] = np.array(lows)
+        assert (found[shared] > truth).sum() <= 46
+    assert found[True].std() < 0.6 * found[False].std()
 
 
 def test_releases_that_are_no_function_of_their_noise_are_drawn_one_by_one():
@@ -181,6 +244,8 @@ def test_replays_show_the_privacy_loss_of_real_releases(name, relation):
     assert 3.5 < plan.plan.reachable <= 4.0
     n, release, size = 400, releases[place], np.linalg.norm(plan.plan.statistic.direction)
     drawn = [plan.plan.statistic(plan.draw(dataset, n, "a")) / size for dataset in (0, 1)]
+    # Both datasets get the same noise.
+    assert np.ptp(drawn[0] - drawn[1]) < 1e-6
     for dataset, sign in ((0, 1.0), (1, -1.0)):
         _, runs = listened(lambda sources, dataset=dataset: release(dataset, sources), n, seeded_source(1, dataset))
         replays = [ReplayingSource(calls) for calls in runs]

@@ -1,6 +1,14 @@
 """How to draw the releases of one cell of a method of ours, and what is known of them before.
 
 Nothing here knows a method by name: it follows from the event in the record, and from a few real releases.
+
+Where noise is drawn for many releases at a time, both datasets get the same: the counts on both then go up and down
+together, and a bound on how they differ is nearer to what is expected of it. Limits of Clopper and Pearson fail with
+their probability whatever the other dataset's do, and the two probabilities are added. Two events, above a threshold on
+one dataset and below another on its neighbour, are then no longer independent. But where noise raises both statistics
+alike the two are negatively correlated (Harris 1960), and two such events of mean p together occur as often as two
+independent ones of other probabilities, also of mean p: ``(p_1 + p_2)^2 >= 4 p_12``. So Hoeffding's theorem, by which
+`privsvm.privacy.lower_bounds.limits` counts sums, holds of these too.
 """
 
 from __future__ import annotations
@@ -115,7 +123,7 @@ def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key)
     laplace = first.kinds == {"laplace"}
 
     def steps(dataset: int, n: int, part: str) -> np.ndarray:
-        return pair[dataset].given + pair[dataset].noise(n, *key, dataset, part)
+        return pair[dataset].given + pair[dataset].noise(n, *key, part)
 
     def size(shift: np.ndarray) -> float:
         return float(np.abs(shift).sum() if laplace else np.linalg.norm(shift))
@@ -138,7 +146,7 @@ def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key)
 
             def releases(dataset: int, n: int, part: str) -> np.ndarray:
                 one = pair[dataset]
-                return one.base + one.noise(n, *key, dataset, part) @ one.noise_to_release
+                return one.base + one.noise(n, *key, part) @ one.noise_to_release
 
             looks_at, draw, shift, to_noise = "the released model", releases, released, inverse
             centre = (first.base + second.base) / 2.0
@@ -232,7 +240,7 @@ def plan_replays(releases: Sequence[Release], delta: float, key: Key) -> tuple[i
     reachable = gaussian_epsilon(1.0 / float(np.linalg.norm(difference)), delta)
 
     def noisy(dataset: int, n: int, part: str) -> np.ndarray:
-        drawn = nearest.noise(n, *key, dataset, part)
+        drawn = nearest.noise(n, *key, part)
         return drawn if dataset else drawn + difference
 
     return place, CellPlan(
