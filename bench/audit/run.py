@@ -233,8 +233,9 @@ def limited(rows: list[dict[str, str]]) -> str:
         why = f" where the pair is {reachable / stated:.1%}" if math.isfinite(reachable) else ""
         found.setdefault(name, []).append(f"{float(row['low']) / stated:.1%} of {row['epsilon']}{why}")
     head = (
-        f"Cells whose `gaussian` bound is further than {1 - SHARE:.0%} from what is stated ({1 - SHARE_OF_LITTLE:.0%} at "
-        f"{LITTLE:g}), and how much of it the two datasets differ by, which no number of draws exceeds: "
+        f"Cells whose `gaussian` bound is further than {1 - SHARE:.0%} from what is stated "
+        f"({1 - SHARE_OF_LITTLE:.0%} at {LITTLE:g}), and how much of it the two datasets differ by, which no number of "
+        "draws exceeds: "
     )
     cells = [f"{name} {', '.join(texts)}" for name, texts in sorted(found.items())]
     return head + ("; ".join(cells) if cells else "none") + "."
