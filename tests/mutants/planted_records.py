@@ -7,10 +7,12 @@ from tests.mutants.mutant import bug as _bug
 __all__ = ["MUTANTS_OF_RECORDS"]
 
 _ACCOUNTANTS = "tests/privacy/test_accountants.py::"
+_CORNERS = "tests/privacy/test_corners.py::"
 _FACTS = "tests/pipeline/test_facts.py::"
 _GATE = "tests/privacy/test_gate.py::"
 _MEASURED = "tests/release/test_measuring.py::"
 _SEARCH = "tests/model_selection/test_private_search.py::"
+_STOPPING = "tests/privacy/test_random_stopping.py::"
 
 MUTANTS_OF_RECORDS = (
     # --- accounting
@@ -44,6 +46,68 @@ MUTANTS_OF_RECORDS = (
         "several objectives cost as much as one", "privacy/accountants.py",
         "return event.n_objectives * minima + orders", "return minima + orders",
         f"{_ACCOUNTANTS}test_the_second_opinion_agrees", says="assert",
+    ),
+    _bug(
+        "rows of a group have one corner together", "privacy/accountants.py",
+        "(event.rows if isinstance(event, _PerturbedByGroup) else 1)", "1",
+        f"{_CORNERS}test_every_row_of_a_group_has_a_vector", says="assert",
+    ),
+    _bug(
+        "a replaced row has the corners of an added one", "privacy/accountants.py",
+        "n_vectors = round(factor) *", "n_vectors =",
+        f"{_CORNERS}test_every_row_of_a_group_has_a_vector", says="assert",
+    ),
+    _bug(
+        "corners of several rows are counted once", "privacy/corners.py",
+        "float(math.comb(n_vectors, j))", "1.0",
+        f"{_CORNERS}test_corners_are_counted_one_by_one", says="assert",
+    ),
+    _bug(
+        "the noise on minima is nothing at a corner", "privacy/corners.py",
+        "math.hypot(length * math.sqrt(squares), output_signal)", "math.hypot(length * math.sqrt(squares), 0.0)",
+        f"{_CORNERS}test_two_objectives_or_one_and_its_output_show_no_more",
+        f"{_CORNERS}test_corners_are_counted_one_by_one", says="assert",
+    ),
+    _bug(
+        "curvature costs nothing at corners", "privacy/accountants.py",
+        "    found += _constant_divergence(event)\n", "",
+        f"{_ACCOUNTANTS}test_curves_of_perturbed_objectives_lie_above_their_gaussian_part", says="assert",
+    ),
+    _bug(
+        "delta is not shared by budgets that are added", "privacy/accountants.py",
+        "left / len(groups)", "left",
+        f"{_ACCOUNTANTS}test_budgets_that_are_added_share_delta", says="assert",
+    ),
+    _bug(
+        "steps that are repeated count once", "privacy/events.py",
+        "(leaf, count * event.count) for", "(leaf, count) for",
+        f"{_ACCOUNTANTS}test_leaves_of_nested_events", says="assert",
+    ),
+    _bug(
+        "a group of rows has the delta of one", "privacy/accountants.py",
+        "delta = event.delta * float(np.exp(event.epsilon * np.arange(k)).sum())", "delta = event.delta",
+        f"{_ACCOUNTANTS}test_a_group_s_delta_grows_with_epsilon", says="assert",
+    ),
+    _bug(
+        "absurdly long linear terms cost nothing", "privacy/objective_perturbation.py",
+        "left = delta_of_minima(delta)", "left = delta",
+        "tests/privacy/test_objective_perturbation_accounting.py::"
+        "test_an_absurdly_long_linear_term_is_taken_off_delta", says="assert",
+    ),
+    _bug(
+        "the best of several runs costs as that of a geometric number", "privacy/random_stopping.py",
+        "+ (1.0 + shape) * cost", "+ cost",
+        f"{_STOPPING}test_negative_binomial_runs_cost_what_dp_accounting_says", says="assert",
+    ),
+    _bug(
+        "how many runs there are costs nothing", "privacy/random_stopping.py",
+        "+ math.log(mean * _ROUND_UP) / (orders - 1.0)", "",
+        f"{_STOPPING}test_negative_binomial_runs_cost_what_dp_accounting_says", says="assert",
+    ),
+    _bug(
+        "scores of a search have half the noise that is recorded", "model_selection/private_search.py",
+        "Gaussian(relation_factor(neighbours) * scale)", "Gaussian(2.0 * relation_factor(neighbours) * scale)",
+        f"{_SEARCH}test_the_whole_costs_what_it_may_and_not_much_less", says="assert",
     ),
     _bug(
         "releases before sampled steps cost nothing", "privacy/accounting.py",

@@ -296,6 +296,23 @@ def test_groups_of_known_events():
             group_account(Gaussian(1.0), k, DELTA, "add_remove")
 
 
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_group_s_delta_grows_with_epsilon(k, neighbours):
+    """Of k steps from row to row each costs its delta, times e^epsilon for every step that follows."""
+    event, delta = EpsilonDelta(0.5, 1e-6), 1e-6 * sum(math.exp(0.5 * j) for j in range(k))
+    assert group_account(event, k, delta * (1 + 1e-9), neighbours).epsilon == pytest.approx(0.5 * k, rel=1e-12)
+    assert group_account(event, k, delta * (1 - 1e-9), neighbours).epsilon == math.inf
+
+
+def test_budgets_that_are_added_share_delta():
+    steps, curve = SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 30), ZeroConcentrated(0.05)
+    found = account(Composed((steps, curve, EpsilonDelta(0.1, 1e-6))), DELTA, "replace_one")
+    assert found.accountant == "the budgets are added"
+    each = [account(event, (DELTA - 1e-6) / 2, "replace_one").epsilon for event in (steps, curve)]
+    assert found.epsilon == pytest.approx(0.1 + sum(each), rel=1e-12)
+
+
 def test_a_group_of_drawn_rows_by_integration():
     """One step, of k rows that are drawn independently and all alike: the mixture's hockey stick, on a fine grid."""
     rate, multiplier, k, delta = 0.2, 1.1, 3, 1e-3
