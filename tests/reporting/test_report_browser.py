@@ -35,19 +35,16 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def open_page(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+@pytest.fixture(scope="session")
+def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
+    """Browsers by the size of their windows. Each starts once: that takes longer than most pages do."""
     from selenium.webdriver.chrome.service import Service
 
-    drivers = []
+    started: dict[tuple[int, int], Any] = {}
 
-    def start(files: dict[str, str], width: int = 1400, name: str = "index.html", height: int = 1000) -> Any:
-        path = tmp_path / name
-        for place, text in files.items():
-            (tmp_path / place).parent.mkdir(exist_ok=True)
-            (tmp_path / place).write_text(text, encoding="utf-8")
-        with contextlib.suppress(FileExistsError):
-            (tmp_path / "assets/plotly.min.js").symlink_to(chart_library())
+    def browser(width: int, height: int) -> Any:
+        if (width, height) in started:
+            return started[width, height]
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for flag in (
@@ -60,7 +57,7 @@ def open_page(tmp_path: Path) -> Iterator[Callable[..., Any]]:
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
-            f"--user-data-dir={tmp_path / 'profile'}{len(drivers)}",
+            f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
             f"--window-size={width},{height}",
         ):
             options.add_argument(flag)
@@ -68,20 +65,40 @@ def open_page(tmp_path: Path) -> Iterator[Callable[..., Any]]:
             metrics = {"width": width, "height": min(height, 900), "pixelRatio": 1.0}
             options.add_experimental_option("mobileEmulation", {"deviceMetrics": metrics})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        driver = webdriver.Chrome(service=Service(CHROMEDRIVER), options=options)
-        drivers.append(driver)
+        driver = started[width, height] = webdriver.Chrome(service=Service(CHROMEDRIVER), options=options)
         driver.set_page_load_timeout(PATIENCE)
         driver.set_script_timeout(PATIENCE)
-        # What the browser's own start page did is not ours.
+        return driver
+
+    yield browser
+    for driver in started.values():
+        driver.quit()
+
+
+@pytest.fixture
+def open_page(tmp_path: Path, browsers: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    opened = []
+
+    def start(files: dict[str, str], width: int = 1400, name: str = "index.html", height: int = 1000) -> Any:
+        path = tmp_path / name
+        for place, text in files.items():
+            (tmp_path / place).parent.mkdir(exist_ok=True)
+            (tmp_path / place).write_text(text, encoding="utf-8")
+        with contextlib.suppress(FileExistsError):
+            (tmp_path / "assets/plotly.min.js").symlink_to(chart_library())
+        driver = browsers(width, height)
+        opened.append(driver)
+        # What the browser's own start page did is not ours, nor what an earlier test's page did.
         driver.get("about:blank")
+        driver.get_log("browser")
         driver.get_log("performance")
         driver.get(path.as_uri())
         wait_for(lambda: driver.execute_script("return document.documentElement.dataset.ready") == "true")
         return driver
 
     yield start
-    for driver in drivers:
-        driver.quit()
+    for driver in opened:
+        driver.get("about:blank")
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
