@@ -87,9 +87,10 @@ class Workspace:
             **changes,
         }  # fmt: skip
 
-    def start(self, *command: str, **environment: str) -> subprocess.Popen:
-        """Start a command plainly, as a user would, and all that it starts."""
-        return self._start(command, self.environment(**environment))
+    def start(self, *command: str, copied_servers: bool = False, **environment: str) -> subprocess.Popen:
+        """Start a command plainly, as a user would, and all that it starts, or all but the servers of jobs."""
+        known = self.environment(**environment)
+        return self._start(command, programs.with_servers(known) if copied_servers else known)
 
     def _start(self, command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen:
         return subprocess.Popen(

@@ -5,7 +5,8 @@ folder, environment, search path, open files, output, exit code. Nothing of this
 
 What these programs start themselves is forked too: DVC's stages, Snakemake below them, and the server that Snakemake's
 jobs are forked from (`privsvm.pipeline.start`). For that, the first ``python`` on their path is a script of the shell
-that calls the server of this module, or becomes Python. Programs that a test kills start plainly.
+that calls the server of this module, or becomes Python. Programs that a test kills start plainly; only the servers
+of jobs below them, which nobody kills, are forked.
 """
 
 from __future__ import annotations
@@ -53,10 +54,15 @@ ANOTHER_WORKER = bytes(8)
 # Of a program's environment: the server's socket, and the shell script.
 SOCKET, SHIM = "PRIVSVM_TEST_PROGRAMS", "PRIVSVM_TEST_PYTHON"
 
+# What copies stand for: all programs, or, where those are killed, the servers of Snakemake's jobs alone.
+KNOWN = {
+    "bin": """"-m snakemake" | "-m dvc" | stages/*.py" "* | "-P "*/pipeline/start.py""",
+    "servers": """"-P "*/pipeline/start.py""",
+}
 SCRIPT = """#!/bin/sh
 # Python: in a copy of the tests' server where that knows the program.
 case "$1 $2" in
-    "-m snakemake" | "-m dvc" | stages/*.py" "* | "-P "*/pipeline/start.py) exec {python} -IS {own} python "$@" ;;
+    {known}) exec {python} -IS {own} python "$@" ;;
 esac
 exec {python} "$@"
 """
@@ -254,11 +260,12 @@ def join(address: Path) -> socket.socket | None:
 
 def start(address: Path, shim: Path) -> subprocess.Popen:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "DVC_STAGE")}
-    shim.parent.mkdir(exist_ok=True)
-    for name in ("python", *MAIN):
-        script = shim.with_name(name)
-        text = SCRIPT if name == "python" else PROGRAM
-        script.write_text(text.format(python=shlex.quote(sys.executable), own=shlex.quote(__file__), name=name))
+    scripts = {f"bin/{name}": PROGRAM.replace("{name}", name) for name in MAIN}
+    scripts |= {f"{folder}/python": SCRIPT.replace("{known}", known) for folder, known in KNOWN.items()}
+    for name, text in scripts.items():
+        script = shim.parents[1] / name
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(text.format(python=shlex.quote(sys.executable), own=shlex.quote(__file__)))
         script.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listener:
         address.unlink(missing_ok=True)
@@ -289,6 +296,13 @@ def with_programs(environment: Mapping[str, str]) -> dict[str, str]:
     _, address, shim = server()
     path = f"{Path(shim).parent}{os.pathsep}{environment['PATH']}"
     return {**environment, SOCKET: address, SHIM: shim, "PATH": path}
+
+
+def with_servers(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which programs start plainly, but for the servers that Snakemake's jobs are forked from."""
+    _, address, shim = server()
+    path = f"{Path(shim).parents[1] / 'servers'}{os.pathsep}{environment['PATH']}"
+    return {**environment, SOCKET: address, "PATH": path}
 
 
 def run(

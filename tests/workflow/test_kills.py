@@ -97,7 +97,7 @@ def test_killed_runs_recover(fresh, finished_once, tmp_path):
             fresh.change("methods.pmsvm_wp.C", 0.05 + 0.001 * attempt)
             fresh.change("methods.svm.C", 1.0 + 0.001 * attempt)
         command = ["dvc", "repro"] if victim == "dvc" else ["snakemake", "--cores", "2"]
-        process = fresh.start(*command, TMPDIR=str(temporary))
+        process = fresh.start(*command, copied_servers=True, TMPDIR=str(temporary))
         # DVC starts Snakemake once a stage.
         wait_for_job(process, rng.randint(1, 3 if victim == "dvc" else 6))
         # The run goes on without a job that is killed, and others follow.
