@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once
-from tests.once import made_once
+from tests.once import made_once, take_imports
 
 from . import programs
 
@@ -214,9 +214,10 @@ def copy_repository(workspace: Workspace, params: dict) -> None:
 
 
 def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
-    """Copy the repository and set a small benchmark, with what is compiled already."""
+    """Copy the repository and set a small benchmark, with what is compiled already and what each file imports."""
     workspace = Workspace(folder)
     copy_repository(workspace, params or SMALL)
+    take_imports(folder)
     # Compiled once for all tests and working copies.
     compile_once(*JIT_MODULES)
     workspace.take_compiled(Workspace(REPOSITORY))
