@@ -31,7 +31,7 @@ from privsvm import (
     SVMClassifier,
 )
 from privsvm.base.released import LinearPath
-from privsvm.model_selection.private_search import count_right_rows
+from privsvm.model_selection.private_search import _Outcome, count_right_rows
 from privsvm.privacy.events import BestOfNegativeBinomial, BestOfPoisson, Gaussian, OneOf, event_from_json, leaves
 from privsvm.privacy.gate import restore
 from privsvm.privacy.guarantee import Guarantee, Statement
@@ -192,6 +192,46 @@ def test_equal_seeds_give_equal_searches_and_the_system_gives_others():
     assert len(set(bits)) == 3
     assert search_for(random_state=None).fit(X, y).guarantee_.randomness == "system"
     assert "seed is secret" in " | ".join(search_for().fit(X, y).guarantee_.assumptions)
+
+
+@pytest.mark.parametrize("shape", [0.0, math.inf])
+def test_runs_are_as_many_and_as_mixed_as_is_recorded(shape, monkeypatch):
+    """Of 600 searches: how many have one run, how many more than the mean, and which candidates follow each other."""
+    plan, drawn = PrivateSearch._plan, []
+    kept = {}
+
+    def planned(self, *numbers):
+        if not kept:
+            kept[None] = plan(self, *numbers)
+        return kept[None]
+
+    def run(self, X, rows, y, codes, plan, index, source):
+        drawn[-1].append(int(index))
+        return _Outcome(-math.inf, self.estimator, None, {}, "nothing was trained")
+
+    monkeypatch.setattr(PrivateSearch, "_plan", planned)
+    monkeypatch.setattr(PrivateSearch, "_run", run)
+    X, y = np.array([[-1.0], [1.0], [0.5]]), np.array([0, 1, 1])
+    for seed in range(600):
+        drawn.append([])
+        with pytest.raises(ValueError, match="nothing was trained"):
+            search_for(2, shape=shape, random_state=seed).fit(X, y)
+    event, most = kept[None].event, np.arange(1, 400)
+    if shape == math.inf:
+        logs = most * math.log(event.parameter) - np.array([math.lgamma(k + 1) for k in most])
+    else:
+        logs = most * math.log1p(-event.gamma) - np.log(most)
+    expected = np.exp(logs - np.logaddexp.reduce(logs))
+    numbers = np.array([len(run) for run in drawn])
+    assert (expected * most).sum() == pytest.approx(3.0, rel=1e-6)
+    for few in (1, 2, 3, 5):
+        share = expected[:few].sum()
+        # Six standard errors: by chance, of other seeds, once in 10^9.
+        assert abs((numbers <= few).mean() - share) < 6.0 * math.sqrt(share * (1.0 - share) / 600)
+    every = np.concatenate(drawn)
+    assert np.abs(np.bincount(every, minlength=3) / every.size - 1 / 3).max() < 6.0 * math.sqrt(2 / 9 / every.size)
+    same = np.concatenate([np.diff(run) == 0 for run in drawn])
+    assert abs(same.mean() - 1 / 3) < 6.0 * math.sqrt(2 / 9 / same.size)
 
 
 def test_a_search_holds_nothing_but_what_it_releases():

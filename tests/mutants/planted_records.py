@@ -105,6 +105,31 @@ MUTANTS_OF_RECORDS = (
         f"{_STOPPING}test_negative_binomial_runs_cost_what_dp_accounting_says", says="assert",
     ),
     _bug(
+        "a search has as many runs as the mean says", "model_selection/private_search.py",
+        "return negative_binomial_runs(key, shape, negative_binomial_gamma(shape, mean))", "return max(1, round(mean))",
+        f"{_SEARCH}test_runs_are_as_many_and_as_mixed_as_is_recorded", says="assert",
+    ),
+    _bug(
+        "a search tries its candidates one after the other", "model_selection/private_search.py",
+        "in enumerate(chosen):", "in enumerate(np.arange(len(chosen)) % len(plan.candidates)):",
+        f"{_SEARCH}test_runs_are_as_many_and_as_mixed_as_is_recorded", says="assert",
+    ),
+    _bug(
+        "a search ranks its runs by exact counts", "model_selection/private_search.py",
+        "return _Outcome(int(count[0])", "return _Outcome(int(right[0])",
+        f"{_SEARCH}test_on_neighbours_the_same_draws_cover_what_a_row_moves_and_nothing_passes_them_by", says="assert",
+    ),
+    _bug(
+        "a search tells how many runs there were", "model_selection/private_search.py",
+        "        assert best is not None\n", "        assert best is not None\n        self.n_runs_ = len(chosen)\n",
+        f"{_SEARCH}test_a_search_holds_nothing_but_what_it_releases", says="assert",
+    ),
+    _bug(
+        "what a budget still plans costs nothing", "release/ledger.py",
+        "if entry.account == account] + list(planned))", "if entry.account == account] or list(planned))",
+        "tests/release/test_ledger.py::test_the_total_is_that_of_one_accountant", says="assert",
+    ),
+    _bug(
         "scores of a search have half the noise that is recorded", "model_selection/private_search.py",
         "Gaussian(relation_factor(neighbours) * scale)", "Gaussian(2.0 * relation_factor(neighbours) * scale)",
         f"{_SEARCH}test_the_whole_costs_what_it_may_and_not_much_less", says="assert",
