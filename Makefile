@@ -13,7 +13,7 @@ export DO_NOT_TRACK := true
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-slurm test-s3 mutants fuzz test-faults kills wheel audit audit-peers coverage docs status ui plots sync track bench firstfit utility reproduce draws pages lint \
+.PHONY: help run test test-slurm test-s3 mutants fuzz test-faults kills wheel audit audit-peers coverage docs status ui plots sync track bench bench-rows firstfit utility reproduce draws pages lint \
 	lock check forget push pull clean
 
 help:  ## Show this list
@@ -117,6 +117,9 @@ bench: $(VENV)/ready  ## Time the solvers against named peers
 	@uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r bench/requirements.lock \
 		|| echo "bench: the peers of bench/requirements.lock cannot be installed here; their columns will say so" >&2
 	python bench/run.py
+
+bench-rows: $(VENV)/ready  ## Measure memory, throughput and bits on rows beyond memory: docs/rows-beyond-memory.md (needs 25 GB of disk)
+	python bench/out_of_core.py
 
 firstfit: $(VENV)/ready  ## Check that first fits compile nothing after privsvm warm-up (two minutes)
 	python bench/first_fit.py
