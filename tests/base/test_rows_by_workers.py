@@ -6,7 +6,13 @@ import sys
 import numpy as np
 import pytest
 
-from privsvm import DPLeastSquaresClassifier, ObjectivePerturbationClassifier, PMSVMGPClassifier, open_rows
+from privsvm import (
+    DPLeastSquaresClassifier,
+    ObjectivePerturbationClassifier,
+    PMSVMGPClassifier,
+    PrivateSVMClassifier,
+    open_rows,
+)
 from privsvm.numerics.row_blocks import RowsByBlock
 
 # Workers are copies of a process that has imported dask: each would take two seconds for that.
@@ -37,6 +43,7 @@ def models():
         DPLeastSquaresClassifier(**common),
         PMSVMGPClassifier(batch_size=2000, epochs=2, scaling="centre", **common),
         ObjectivePerturbationClassifier(C=0.1, **common),
+        PrivateSVMClassifier(C=0.1, **common),
     )
 
 

@@ -392,7 +392,8 @@ MUTANTS = (
         "tests/methods/test_sensitivities.py::test_the_distances_of_all_problems_count", says="assert",
     ),
     _bug(
-        "rows are not clipped", "base/hinge_release.py", "lambda rows: grid_rows(rows, norm),", "lambda rows: rows,",
+        "rows are not clipped", "base/hinge_release.py", "lambda rows: clipped_rows(rows, norm),",
+        "lambda rows: rows,",
         f"{_NEEDED}[PrivateSVMClassifier-replace_one]", says=_COVERS,
     ),
     _bug(

@@ -90,9 +90,9 @@ def test_the_bits_do_not_depend_on_the_blocks(n, block_rows, width, seed):
 def test_sums_are_those_of_fractions():
     rng = np.random.default_rng(0)
     rows, codes, spacing = grid_rows(rng.normal(size=(1500, 5)), 1.0), rng.integers(0, 2, 1500), grid_spacing(1.0)
-    coef = block_hinge._rounded(rng.normal(size=(1, 5)) * [[3e3, 1e-4, 1.0, 1e-9, 1.0]])
-    limbs, units = block_hinge._taken_apart(coef, spacing)
-    assert np.array_equal(block_hinge._rounded(coef), coef)
+    coef = block_hinge.rounded_points(rng.normal(size=(1, 5)) * [[3e3, 1e-4, 1.0, 1e-9, 1.0]])
+    limbs, units = block_hinge.taken_apart(coef, spacing)
+    assert np.array_equal(block_hinge.rounded_points(coef), coef)
     points = block_hinge._Points(limbs, units, np.array([1]), np.array([0.5]), spacing)
     pulls, squares = block_hinge._sums_of_block(rows, codes, points, 0)
     total, curved = [Fraction(0)] * 5, []
@@ -103,7 +103,7 @@ def test_sums_are_those_of_fractions():
         total = [old - sign * slope * Fraction(x) for old, x in zip(total, row, strict=True)]
         curved.append(0 < slope < 1)
     off = [float(Fraction(a) * Fraction(spacing) / 2**44 - b) for a, b in zip(pulls[0].tolist(), total, strict=True)]
-    assert np.linalg.norm(off) <= 1500 * block_hinge._SLOPE_ERROR
+    assert np.linalg.norm(off) <= 1500 * block_hinge.SLOPE_ERROR
     products = rows[curved].T @ rows[curved]
     assert np.allclose(squares[0] * 2.0**30 * spacing**2, products, rtol=1e-4, atol=1e-4)
 
@@ -112,7 +112,7 @@ def test_the_exact_ascent_goes_on_where_newton_is_stuck():
     rng = np.random.default_rng(1)
     X, codes, linear = rng.normal(size=(30, 2)), rng.integers(0, 2, 30), rng.normal(size=(1, 2))
     run = functools.partial(solve, X, codes, 0.1, 0.1, 1e-3, linear, 1.0, block_rows=1)
-    with mock.patch.object(block_hinge, "_PATIENCE", 0), mock.patch.object(block_hinge, "_SLOPE_ERROR", 1.0):
+    with mock.patch.object(block_hinge, "_PATIENCE", 0), mock.patch.object(block_hinge, "SLOPE_ERROR", 1.0):
         stuck = run()
     signs = np.where(codes == 1, 1, -1)
     assert exact_gradient(grid_rows(X, 1.0), signs, stuck[0], linear[0], 0.1, 0.1) <= 1e-2

@@ -15,6 +15,7 @@ from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
 from privsvm.base.perturbation import (
     COMPOSITIONS,
     OneVsRestRelease,
+    clipped_rows,
     clipped_to,
     extreme_rows,
     release_one_vs_rest,
@@ -29,6 +30,7 @@ from privsvm.base.validation import (
 )
 from privsvm.constraints import one_of
 from privsvm.numerics.grid_rows import LARGEST_BITS, grid_rows
+from privsvm.numerics.row_blocks import RowBlocks
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = [
@@ -172,6 +174,8 @@ class HingeReleaseClassifier(PrivateClassifier):
         # Laplace noise spends no delta, which must be a number all the same.
         epsilons, _ = check_budgets(epsilons, noise.delta or 0.5)
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        if audit and isinstance(X, RowBlocks):
+            raise ValueError(f"audit=True: X is a {type(X).__name__}; an audit needs all rows in memory")
         features = self._features(X)
         release = release_one_vs_rest(
             features.compute(X),
@@ -242,12 +246,14 @@ class LinearRows(HingeReleaseClassifier):
         What is proved.
     """
 
+    reads_blocks = True
+
     data_norm: float = DATA_NORM
 
     def _features(self, X: Any) -> Features:
         norm = float(self.data_norm)
         return Features(
-            lambda rows: grid_rows(rows, norm),
+            lambda rows: clipped_rows(rows, norm),
             norm,
             (clipped_to(norm),),
         )

@@ -13,6 +13,7 @@ import numpy as np
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
 from privsvm.base.noisy_training import release_noisy_gradient, training_plan
 from privsvm.base.parameters import DELTA, N_JOBS, parameter
+from privsvm.base.perturbation import clipped_rows
 from privsvm.base.private_scaling import SCALINGS
 from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath
 from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
@@ -28,8 +29,6 @@ from privsvm.constraints import (
     one_of,
     optional,
 )
-from privsvm.numerics.grid_rows import grid_rows
-from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, mapped
 from privsvm.numerics.threads import count_threads
 from privsvm.solvers.noisy_gradient import AVERAGES, SCHEDULES, GradientSteps
 
@@ -41,13 +40,6 @@ __all__ = [
     "ScaledRowsClassifier",
     "SoftmaxClassifier",
 ]
-
-
-def clipped_rows(X: Any, norm: float) -> Any:
-    """Clip rows to a norm on a public grid, those of a source when they are read."""
-    if isinstance(X, RowBlocks):
-        return mapped(RowsByBlock.of(X), grid_rows, norm)
-    return grid_rows(X, norm)
 
 
 class NoisyGradientClassifier(PrivateClassifier):

@@ -19,6 +19,8 @@ import scipy.sparse
 from privsvm.base.estimators import NoiseSources, NoiseStreams, randomness_of
 from privsvm.base.released import LinearPath
 from privsvm.errors import nearest_name
+from privsvm.numerics.grid_rows import grid_rows, grid_spacing
+from privsvm.numerics.row_blocks import RowBlocks, RowsByBlock, is_by_block, mapped
 from privsvm.numerics.rows import row_norms
 from privsvm.numerics.streams import seeded_stream
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
@@ -29,6 +31,7 @@ from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
 from privsvm.solvers.certificate import growth
 from privsvm.solvers.hinge import solve_hinge
+from privsvm.solvers.near_rows import solve_hinge_by_block
 
 __all__ = [
     "COMPOSITIONS",
@@ -39,6 +42,7 @@ __all__ = [
     "certified_for",
     "check_rows",
     "check_scale",
+    "clipped_rows",
     "clipped_to",
     "covered_rows",
     "extreme_rows",
@@ -51,7 +55,7 @@ __all__ = [
     "solve_one_vs_rest",
 ]
 
-SolveProblems = Callable[[Any, np.ndarray, int, float, float], np.ndarray]
+SolveProblems = Callable[[Any, np.ndarray, int, float, float, float], np.ndarray]
 
 # In units of C^2 R^2: the default target of a solve costs about 1 % of extra noise, and smaller ones than the second
 # nothing less.
@@ -168,6 +172,13 @@ def check_rows(n_rows: int, most: int) -> None:
         )
 
 
+def clipped_rows(X: Any, norm: float) -> Any:
+    """Clip rows to a norm on a public grid, those of a source when they are read."""
+    if isinstance(X, RowBlocks):
+        return mapped(RowsByBlock.of(X), grid_rows, norm)
+    return grid_rows(X, norm)
+
+
 def clipped_to(norm: float) -> str:
     """Say in a record what bounds the norm of rows."""
     return f"rows have norm at most {norm:g}: each is clipped and truncated to a public grid by itself"
@@ -250,18 +261,24 @@ def one_vs_rest_signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def solve_one_vs_rest(
-    X: Any, codes: np.ndarray, n_classes: int, C: float, gap: float, centred: bool = False
+    X: Any, codes: np.ndarray, n_classes: int, C: float, gap: float, data_norm: float = 1.0, centred: bool = False
 ) -> np.ndarray:
     """Solve the binary hinge problems, each to a distance of ``sqrt(gap)``, for their weights (k, d).
 
     See `one_vs_rest_signs`. If `centred`, the mean of the vectors is subtracted, and they are so much nearer to their
-    optima that its round-off makes no difference.
+    optima that its round-off makes no difference. Rows that are read block by block lie on the grid of `data_norm`,
+    which counts for them alone.
     """
     # Each number of a mean of c is off by c + 1 round-offs of the mean size, and its difference by one more.
     reserve = growth(n_classes + 3) if centred else 0.0
-    weights = np.stack(
-        [solve_hinge(X, signs, C, gap, reserve=reserve).coef for signs in one_vs_rest_signs(codes, n_classes)]
-    )
+    if is_by_block(X):
+        n_vectors = 1 if n_classes == 2 else n_classes
+        spacing = grid_spacing(data_norm)
+        weights = solve_hinge_by_block(X, codes, n_vectors, C, gap, data_norm, spacing, reserve)
+    else:
+        weights = np.stack(
+            [solve_hinge(X, signs, C, gap, reserve=reserve).coef for signs in one_vs_rest_signs(codes, n_classes)]
+        )
     return weights - weights.mean(axis=0) if centred else weights
 
 
@@ -397,7 +414,7 @@ def release_one_vs_rest(
 
     Parameters
     ----------
-    rows : ndarray or CSR matrix (n, d)
+    rows : ndarray, CSR matrix or RowsByBlock (n, d)
         Rows of norm at most `data_norm`, on a public grid: see `privsvm.numerics.grid_rows`.
     codes : ndarray of int (n,)
         Class codes.
@@ -429,7 +446,7 @@ def release_one_vs_rest(
     published_constant : bool, default=False
         Take the sensitivity that Rubinstein et al. (2012) state, twice the one proved here.
     solve : callable, default=solve_one_vs_rest
-        From rows, codes, `n_classes`, `C` and the gap to the exact weights (k, d).
+        From rows, codes, `n_classes`, `C`, the gap and `data_norm` to the exact weights (k, d).
     together : callable or None, default=None
         From the public gap to the L2 sensitivity of all weights of `solve` together, which are then released as
         one vector; `composition` has no say. None: every vector has the sensitivity of a hinge problem.
@@ -445,7 +462,7 @@ def release_one_vs_rest(
     if published_constant:
         sensitivity = max(sensitivity, 2.0 * solution_sensitivity(C * data_norm, neighbours))
     started = time.perf_counter()
-    weights = solve(rows, codes, n_classes, C, target)
+    weights = solve(rows, codes, n_classes, C, target, data_norm)
     fit_seconds = time.perf_counter() - started
     vectors = weights if together is None else weights.reshape(1, -1)
     mechanisms = tuple(
@@ -468,7 +485,7 @@ def release_one_vs_rest(
         if n_classes > 2 and neighbours == "replace_one":
             pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
         move = largest_move(
-            rows, codes, pairs, lambda rows, codes: solve(rows, codes, n_classes, C, target), neighbours,
+            rows, codes, pairs, lambda rows, codes: solve(rows, codes, n_classes, C, target, data_norm), neighbours,
             order,
         )  # fmt: skip
         distance, norm = (0.0, 0.0) if move is None else move

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.special import ndtr
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
-from privsvm.base.noisy_classifiers import clipped_rows
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.perturbation import (
     REFUSED_DATA,
@@ -23,6 +22,7 @@ from privsvm.base.perturbation import (
     certified_for,
     check_rows,
     check_scale,
+    clipped_rows,
     clipped_to,
     covered_rows,
     one_vs_rest_signs,

@@ -28,16 +28,24 @@ from privsvm.numerics.threads import one_blas_thread
 from privsvm.solvers.certificate import UNIT, Progress, growth
 from privsvm.solvers.exact_ascent import ascend_smoothed_exactly
 
-__all__ = ["certified_rows", "solve_smoothed_hinge_by_block"]
+__all__ = [
+    "CHUNK",
+    "SLOPE_ERROR",
+    "all_rows",
+    "certified_rows",
+    "rounded_points",
+    "solve_smoothed_hinge_by_block",
+    "taken_apart",
+]
 
 # Rows are whole numbers of norm below 2^27, taken apart into two of 14 bits.
 _ROW_BITS, _HALF_BITS = 27, 14
 # Weights are three whole numbers, the first of norm 2^25; slopes are whole numbers of 2^-44, two of 22 bits.
 _WEIGHT_BITS, _SLOPE_BITS = 25, 44
 # What a slope may be off by: its grid, and twice what the arithmetic before that adds, but for weights of huge norm.
-_SLOPE_ERROR = 2.0 ** -(_SLOPE_BITS + 1) + 2.0**-48
+SLOPE_ERROR = 2.0 ** -(_SLOPE_BITS + 1) + 2.0**-48
 # Rows whose sums are rounded together: blocks begin at multiples of it.
-_CHUNK = 1024
+CHUNK = 1024
 # Rows are cut to 20 bits for second derivatives, whose sums over a chunk are rounded to 2^16 of their units.
 _CUT_BITS, _SUM_BITS = 7, 16
 
@@ -65,7 +73,7 @@ def _limb_bits(n_features: int) -> int:
     return 52 - _ROW_BITS - math.ceil(math.log2(max(n_features, 1)) / 2.0)
 
 
-def _taken_apart(coef: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+def taken_apart(coef: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:
     """Limbs of points (k, d), and units (3, k) of their products with whole rows; exact but for what is negligible."""
     bits = _limb_bits(coef.shape[1])
     limbs, units = np.zeros((3, *coef.shape)), np.zeros((3, coef.shape[0]))
@@ -80,9 +88,9 @@ def _taken_apart(coef: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarr
     return limbs, units
 
 
-def _rounded(coef: np.ndarray) -> np.ndarray:
+def rounded_points(coef: np.ndarray) -> np.ndarray:
     """Points whose parts are all that they have."""
-    limbs, units = _taken_apart(coef, 1.0)
+    limbs, units = taken_apart(coef, 1.0)
     parts = limbs * units[:, :, None]
     found: np.ndarray = (parts[2] + parts[1]) + parts[0]
     return found
@@ -94,9 +102,9 @@ def _sums_of_block(rows: np.ndarray, codes: np.ndarray, points: _Points, first: 
     gradient = np.zeros((n_points, d), dtype=object)
     hessian = np.zeros((n_points, d, d), dtype=np.int64)
     all_limbs = points.limbs.reshape(-1, d).T
-    for start in range(0, rows.shape[0], _CHUNK):
-        cells = rows[start : start + _CHUNK] / points.spacing
-        own = codes[start : start + _CHUNK, None]
+    for start in range(0, rows.shape[0], CHUNK):
+        cells = rows[start : start + CHUNK] / points.spacing
+        own = codes[start : start + CHUNK, None]
         signs = np.where(own == points.problems, 1.0, -1.0)
         parts = (cells @ all_limbs).reshape(-1, 3, n_points) * points.units
         # The smaller parts last, to what is left of 1 and the largest.
@@ -124,7 +132,7 @@ def _slopes(missing: np.ndarray, smoothing: np.ndarray | float) -> np.ndarray:
 
 def certified_rows(share: float) -> float:
     """For how many rows a gradient is certain to `share` of the longest that a row may have, weights of normal size."""
-    return share / _SLOPE_ERROR
+    return share / SLOPE_ERROR
 
 
 @dataclasses.dataclass
@@ -187,7 +195,7 @@ class _Search:
         self.smoothing = max(smoothing, self.smoothing / _NARROWING)
 
 
-def _all_rows(rows: RowsByBlock) -> np.ndarray:
+def all_rows(rows: RowsByBlock) -> np.ndarray:
     """Read all rows after their steps."""
     parts = []
     for start, stop in rows.source.blocks():
@@ -231,15 +239,15 @@ def solve_smoothed_hinge_by_block(
     n_rows, d = rows.shape
     problems = np.array([1]) if linear.shape[0] == 1 else np.arange(linear.shape[0])
     # Of a wide quadratic part, most rows are in it from the start.
-    widths = [max(smoothing, 1.0 + float(np.linalg.norm(own)) * norm) for own in linear]
+    widths = [max(smoothing, 2.0 + float(np.linalg.norm(own)) * norm) for own in linear]
     searches = [_Search(-own, np.zeros(d), width) for own, width in zip(linear, widths, strict=True)]
     found, waiting = np.zeros_like(linear), list(range(linear.shape[0]))
     progress = [Progress(_PATIENCE) for _ in searches]
     n_passes = 0
     with one_blas_thread():
         while waiting:
-            trials = _rounded(np.stack([searches[k].trial() for k in waiting]))
-            limbs, units = _taken_apart(trials, spacing)
+            trials = rounded_points(np.stack([searches[k].trial() for k in waiting]))
+            limbs, units = taken_apart(trials, spacing)
             widths_now = np.array([searches[k].smoothing for k in waiting])
             points = _Points(limbs, units, problems[waiting], widths_now, spacing)
             pulls, squares = rows.total(_sums_of_block, codes, arguments=(points,))
@@ -251,7 +259,7 @@ def solve_smoothed_hinge_by_block(
                 gradient = coef + linear[k] + C * pull
                 size, own = float(np.linalg.norm(coef)), float(np.linalg.norm(linear[k]))
                 # Of slopes, then of the sums here.
-                slope = _SLOPE_ERROR + 2.0**-70 * d * size * norm / smoothing
+                slope = SLOPE_ERROR + 2.0**-70 * d * size * norm / smoothing
                 error = C * n_rows * norm * slope + 8.0 * UNIT * (size + own + C * n_rows * norm)
                 length = float(np.linalg.norm(gradient))
                 last = search.smoothing == smoothing
@@ -260,9 +268,9 @@ def solve_smoothed_hinge_by_block(
                     continue
                 if last and progress[k].stuck(length, n_passes):
                     signs = np.where(codes == problems[k], 1.0, -1.0)
-                    all_rows = _all_rows(rows)
-                    alpha = _slopes(1.0 - signs * (all_rows @ coef), smoothing)
-                    found[k] = ascend_smoothed_exactly(all_rows, signs, C, smoothing, linear[k], tol, -alpha)
+                    held = all_rows(rows)
+                    alpha = _slopes(1.0 - signs * (held @ coef), smoothing)
+                    found[k] = ascend_smoothed_exactly(held, signs, C, smoothing, linear[k], tol, -alpha)
                     continue
                 at_end = search.gradient is not None and (search.size == 1.0 or search.n_steps >= _STEPS)
                 if search.goes_on(gradient):
