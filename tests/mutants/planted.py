@@ -355,8 +355,8 @@ MUTANTS = (
     ),
     _bug(
         "solves stop a hundred times further off than is recorded", _PERTURBATION,
-        "    weights = solve(rows, codes, n_classes, C, target)\n",
-        "    weights = solve(rows, codes, n_classes, C, 1e4 * target)\n",
+        "    weights = solve(rows, codes, n_classes, C, target, data_norm)\n",
+        "    weights = solve(rows, codes, n_classes, C, 1e4 * target, data_norm)\n",
         _REPLAY + "test_what_is_released_is_as_near_to_the_optimum_as_is_recorded", says="assert",
     ),
     _bug(
