@@ -261,7 +261,8 @@ def _pass(
             one.error, one.close_before, was_held = math.inf, math.inf, False
         else:
             fixed = sums[place].astype(np.float64) * (C * spacing)
-            one.solve(*held[place].rows(rows.shape[1], spacing), fixed, C, gap)
+            near, signs = held[place].rows(rows.shape[1], spacing)
+            one.solve(near, signs, fixed, C, gap)
             was_held = True
         if (was_held and not first and np.array_equal(one.coef, last[k])) or not fitting.size:
             signs = np.where(codes == numbers[k], 1.0, -1.0)
