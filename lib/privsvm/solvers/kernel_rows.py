@@ -92,8 +92,11 @@ def _rows_dense(data, norms, others, other_norms, out, slots, kind, coef0, degre
         block = memory[: others.shape[0] * (stop - start)].reshape(others.shape[0], stop - start)
         np.dot(others, data[start:stop].T, block)
         set_kernel_values(block, block, 0, 0, kind, other_norms, norms[start:stop], coef0, degree)
+        # One by one: the error message that Numba prepares for an assignment of slices takes long to compile.
         for i in range(others.shape[0]):
-            out[slots[i], start:stop] = block[i]
+            row, values = out[slots[i]], block[i]
+            for t in range(start, stop):
+                row[t] = values[t - start]
 
 
 @jit_step()

@@ -48,7 +48,9 @@ def _set_landmark(values, columns, starts, sparse, doubled, squared_norms, expon
     n_landmarks = squared_norms.shape[0]
     kernel = np.empty(n_landmarks)
     for i in range(starts.shape[0] - 1):
-        kernel[:] = squared_norms
+        # One by one: the error message that Numba prepares for an assignment of arrays takes long to compile.
+        for k in range(n_landmarks):
+            kernel[k] = squared_norms[k]
         for e in range(starts[i], starts[i + 1]):
             value = values[e]
             if value != 0.0:

@@ -414,11 +414,37 @@ def _list_candidates(rows_of, copies, full, i, columns, others, left_out, sims, 
 
 
 @jit_step()
+def _number_at(numbers, place):
+    """Return the number at a place of the sorted numbers, whose order changes.
+
+    As ``numpy.partition``, which takes longer to compile than all else here.
+    """
+    low, high = 0, numbers.shape[0] - 1
+    while low < high:
+        pivot, i, j = numbers[(low + high) // 2], low, high
+        while i <= j:
+            while numbers[i] < pivot:
+                i += 1
+            while numbers[j] > pivot:
+                j -= 1
+            if i <= j:
+                numbers[i], numbers[j] = numbers[j], numbers[i]
+                i, j = i + 1, j - 1
+        if place <= j:
+            high = j
+        elif place >= i:
+            low = i
+        else:
+            break
+    return numbers[place]
+
+
+@jit_step()
 def _compress(found, columns, count, wanted, error):
     """Keep the candidates that may be among the `wanted` best; return how many, and what others must reach."""
     if count <= wanted:
         return count, np.float32(-np.inf)
-    bound = np.float32(np.partition(found[:count], count - wanted)[count - wanted] - error)
+    bound = np.float32(_number_at(found[:count].copy(), count - wanted) - error)
     kept = 0
     for k in range(count):
         if found[k] >= bound:
