@@ -108,13 +108,18 @@ def test_on_neighbours_the_same_draws_cover_what_a_row_moves_and_nothing_passes_
     if not all(np.isfinite(rows).all() for rows, _ in (first, second)):
         return
     sets = [(scipy.sparse.csr_array(rows) if sparse else rows, labels) for rows, labels in (first, second)]
-    played(case, *sets, row, seed.to_bytes(32, "big"))
+    first, second = sets
+    played(case, first, second, row, *recorded(case, first, seed.to_bytes(32, "big")))
 
 
-def played(case, first, second, row, key=bytes(32)):
-    """Record a release of one dataset, and play it on another one; return how much of what was stated was needed."""
+def recorded(case, rows, key):
+    """Record a release of one dataset; return that and what it released."""
     recorder = Recorder(key)
-    path = run(case, *first, recorder)
+    return recorder, run(case, *rows, recorder)
+
+
+def played(case, first, second, row, recorder, path):
+    """Play the release of one dataset on another one; return how much of what was stated was needed."""
     instead, change = {}, 0.0
     if isinstance(path.guarantees[0].event, PerturbedObjectives):
         instead[0], change = terms_for_the_same_minima(case, first, second, recorder.calls)
@@ -179,7 +184,8 @@ def test_some_neighbours_need_what_is_stated(case):
                 others = [(X[1:], y[1:])]
             else:
                 others = [(X, (y + (np.arange(5) == 0)) % case.n_classes), (X * -1.0, y)]
-            needed += [played(case, (X, y), other, 0, bytes([key] * 32)) for other in others]
+            release = recorded(case, (X, y), bytes([key] * 32))
+            needed += [played(case, (X, y), other, 0, *release) for other in others]
         if max(needed) > room:
             break
     assert max(needed) > room

@@ -84,24 +84,25 @@ def printed_centres(X, codes, groups):
     return np.array(centres).reshape(-1, X.shape[1]), np.array(labels, dtype=np.int64)
 
 
-def find(X, engine="auto", n_threads=1):
-    return greedy_triples(weighted_unit_rows(X, feature_weights(X)), engine, n_threads)
+def find(X, engine="auto"):
+    return greedy_triples(weighted_unit_rows(X, feature_weights(X)), engine)
 
 
 def find_in_all_ways(X):
     """Groups by both engines, the blocks in single and double precision, with renewed lists, and by the one chosen."""
+    unit_rows = weighted_unit_rows(X, feature_weights(X))
     for engine in (*ENGINES, "auto"):
-        yield find(X, engine)
+        yield greedy_triples(unit_rows, engine)
     for share in (0.0, 1.0):
         with mock.patch.object(condense, "_COMPUTED_SHARE", share):
-            yield find(X, "blocks", n_threads=3)
-    yield find(X, "tree", n_threads=3)
+            yield greedy_triples(unit_rows, "blocks", 3)
+    yield greedy_triples(unit_rows, "tree", 3)
     # Short lists, which run out, and are all made anew again and again.
     with mock.patch.multiple(condense, _LIST=2, _LONG_LIST=3), mock.patch.object(triples, "_RENEWED_ROWS", 4):
-        yield find(X, "blocks")
+        yield greedy_triples(unit_rows, "blocks")
         # Many tiles, and guesses of the least product of a list that are too high for half of the rows.
         with mock.patch.multiple(condense, _TILE=16, _SURE=0.0):
-            yield find(X, "blocks", n_threads=3)
+            yield greedy_triples(unit_rows, "blocks", 3)
 
 
 def check_as_printed(X, n_classes=4):
