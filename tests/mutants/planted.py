@@ -307,6 +307,11 @@ MUTANTS = (
         _RELEASES + "test_the_statistics_of_centring_get_the_noise_of_the_record", says=_LAW,
     ),
     _bug(
+        "the spreads of whitening are divided by the private number of rows", _SCALING,
+        "mean_size *= spacing / n_rows", "mean_size *= spacing / X.shape[0]",
+        "tests/base/test_private_scaling.py::test_no_release_moves_more_than_its_sensitivity", says="assert",
+    ),
+    _bug(
         "the spreads of whitening get too little noise", _SCALING,
         "bound / spacing, multipliers[2], source)", "bound / spacing, multipliers[3], source)",
         f"{_RECORD}[PMSVMGPClassifier-replace_one-scaling=whiten]", says=_ANOTHER,
