@@ -355,7 +355,9 @@ def sentence(records: list[dict[str, Any]]) -> str:
                 f"{np.median(values):.1f} times the speed of {name} in the median (least {min(values):.1f}, most "
                 f"{max(values):.0f})"
             )
-    return f"On {len(records)} fits of shapes drawn at random, `SVMClassifier` has {' and '.join(parts)}."
+    ended = sum("fit" in one["ours"] for one in records)
+    of_all = "" if ended == len(records) else f" (of {len(records)}; the others were stopped)"
+    return f"On {ended} fits{of_all} of shapes drawn at random, `SVMClassifier` has {' and '.join(parts)}."
 
 
 def measured(seed: int, threads: list[int], n_cases: int = N_CASES) -> dict[str, Any]:

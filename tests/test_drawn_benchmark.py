@@ -41,6 +41,10 @@ def test_sentence_and_section_are_computed_and_replace_the_former_ones(drawn, re
     sentence = drawn.sentence(results["records"])
     assert "On 3 fits" in sentence
     assert "4.0 times the speed of LIBSVM in the median (least 0.5, most 10)" in sentence
+    stopped = {**results["records"][0], "ours": {"over": 120.0}, "ratios": {}}
+    assert drawn.sentence([*results["records"], stopped]) == sentence.replace(
+        "On 3 fits", "On 3 fits (of 4; the others were stopped)"
+    )
     readme = (REPOSITORY / "README.md").read_text()
     once = drawn.with_sentence(readme, sentence)
     assert sentence in once
