@@ -13,6 +13,7 @@ import csv
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import time
 from collections.abc import Mapping
@@ -89,7 +90,7 @@ METHODS = {
 }
 # Sets that take most of the time: they come last, and no row of them is made again to confirm others.
 SLOW = ("a9a", "cod-rna", "ijcnn1", "w8a", "letter.scale", "usps")
-# Rows of every method that are made again to confirm the others.
+# Rows of every method and relation that are made again to confirm the others.
 CONFIRMED = 12
 if CHOSEN.exists():
     METHODS["recommended_held_out"] = Method(
@@ -148,15 +149,19 @@ def _same(row: dict[str, str]) -> bool:
 
 
 def confirmed(rows: list[dict[str, str]], present: Mapping[str, str]) -> list[dict[str, str]]:
-    """Keep rows of other sources of every method of which a sample of them, drawn over the sets, comes out the same."""
+    """Keep rows of other sources of a method and relation where a sample of them, over the sets, comes out the same."""
     kept = []
-    for method in METHODS:
-        stale = [row for row in rows if row["method"] == method and row["sources"] != present[method]]
+    for method, neighbours in itertools.product(METHODS, RELATIONS):
+        stale = [
+            row
+            for row in rows
+            if (row["method"], row["neighbours"]) == (method, neighbours) and row["sources"] != present[method]
+        ]
         cheap = sorted((row for row in stale if row["set"] not in SLOW), key=lambda row: (row["set"], row["split"]))
         sample = cheap[:: max(1, len(cheap) // CONFIRMED)]
         if sample and all(_same(row) for row in sample):
             kept += [row | {"sources": present[method]} for row in stale]
-        print(f"{method}: {len(stale)} rows of other sources, {len(sample)} made again", flush=True)
+        print(f"{method}, {neighbours}: {len(stale)} rows of other sources, {len(sample)} made again", flush=True)
     return kept
 
 
