@@ -62,7 +62,7 @@ _STEP_COST, _OBJECTIVE_COST, _UNKNOWN_COST = 0.15, 8.0, 10.0
 _ONE_BY_ONE, _COMPOSED = 12.0, 1.5
 
 # Many at a time, releases with more numbers behind them are fewer in proportion.
-_FEW_NUMBERS = 512
+_FEW_NUMBERS = 1400
 
 _N_CANARIES = 200
 
