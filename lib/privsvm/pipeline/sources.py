@@ -140,7 +140,11 @@ class _Sources:
         self.states: dict[str, tuple[tuple[int, int], str]] = {}
         # What each file needs next, by its name and where modules are looked for.
         self.needs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        # The same by the name alone, with the places of all packages that were looked for: most searches differ in none.
+        self.answers: dict[str, list[tuple[dict[str, tuple[str, ...]], list[str]]]] = {}
+        self.asked: set[str] = set()
         self.modules: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        self.places: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
         # What a folder holds, and whether that is a folder.
         self.listings: dict[str, dict[str, bool]] = {}
 
@@ -176,8 +180,8 @@ class _Sources:
             known = self.states.get(name)
             if known is None or known[0] != state:
                 if known is not None:
-                    self.needs.clear()
-                    self.modules.clear()
+                    for known_before in (self.needs, self.answers, self.modules, self.places):
+                        known_before.clear()
                 known = self.states[name] = (state, hashlib.sha256(Path(path).read_bytes()).hexdigest())
         except OSError as error:
             raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); restore it") from None
@@ -231,7 +235,7 @@ class _Sources:
 
     def _find_module(self, module: str, search: tuple[str, ...]) -> list[str]:
         parts = module.split(".")
-        for place in search:
+        for place in self.places_of(parts[0], search):
             top = "" if place == "." else f"{place}/"
             base = top + "/".join(parts)
             own = [name for name in (f"{base}/__init__.py", f"{base}.py") if self.is_file(name)]
@@ -241,10 +245,18 @@ class _Sources:
                 return [*filter(self.is_file, parents), *own[:1]]
         return []
 
+    def places_of(self, top: str, search: tuple[str, ...]) -> tuple[str, ...]:
+        """Where modules can be whose names have this first part: nowhere for packages of others."""
+        if (top, search) not in self.places:
+            held = [(place, self.held_by("" if place == "." else place)) for place in search]
+            self.places[top, search] = tuple(place for place, names in held if top in names or f"{top}.py" in names)
+        return self.places[top, search]
+
     def is_ours(self, module: str, search: tuple[str, ...]) -> bool:
         """Tell whether a module can be in the repository, by the first part of its name."""
         top = module.split(".")[0]
-        return bool(self.files_of_module(top, search)) or any(self.is_folder(f"{place}/{top}") for place in search)
+        self.asked.add(top)
+        return bool(self.places_of(top, search))
 
     def package_of(self, name: str) -> tuple[str, ...]:
         """Dotted package that holds a file, as a tuple; for a package's ``__init__.py`` the package itself."""
@@ -316,6 +328,16 @@ class _Sources:
         yield from self.imported(name, self.facts_of(name)["imports"], search)
         yield from self.named_data(name)
 
+    def all_needed_next(self, name: str, search: tuple[str, ...]) -> list[str]:
+        """Those files, found once for all searches that lead to the same places."""
+        for places, needed in self.answers.get(name, []):
+            if all(self.places_of(top, search) == found for top, found in places.items()):
+                return needed
+        self.asked.clear()
+        needed = sorted(set(self.needed_next(name, search)))
+        self.answers.setdefault(name, []).append(({top: self.places_of(top, search) for top in self.asked}, needed))
+        return needed
+
     def closure(self, entries: tuple[str, ...]) -> list[str]:
         self.listings.clear()
         found: set[str] = set()
@@ -332,7 +354,7 @@ class _Sources:
                 seen.add(name)
                 self.digest(name)
                 if (name, search) not in self.needs:
-                    self.needs[name, search] = sorted(set(self.needed_next(name, search)))
+                    self.needs[name, search] = self.all_needed_next(name, search)
                 waiting += self.needs[name, search]
             found |= seen
         self.keep()
