@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import importlib.machinery
 import json
 import os
 import runpy
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 SCRIPTS = Path(sys.executable).parent
+CLIENT = Path(__file__).with_name("client.py")
 MAIN = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}
 
 # With what they would import once they know what to do, and with what the jobs' server and the job of MLflow import.
@@ -51,8 +53,8 @@ IMPORTED_BEFORE = (
 # What a worker says that starts no program.
 ANOTHER_WORKER = bytes(8)
 
-# Of a program's environment: the server's socket, and the shell script.
-SOCKET, SHIM = "PRIVSVM_TEST_PROGRAMS", "PRIVSVM_TEST_PYTHON"
+# Of a program's environment: the shell script that stands for Python.
+SHIM = "PRIVSVM_TEST_PYTHON"
 
 # What copies stand for: all programs, or, where those are killed, the servers of Snakemake's jobs alone.
 KNOWN = {
@@ -62,13 +64,13 @@ KNOWN = {
 SCRIPT = """#!/bin/sh
 # Python: in a copy of the tests' server where that knows the program.
 case "$1 $2" in
-    {known}) exec {python} -IS {own} python "$@" ;;
+    {known}) exec {python} -IS {client} {address} python "$@" ;;
 esac
 exec {python} "$@"
 """
 # Snakemake and DVC by their own names, as the Makefile calls them.
 PROGRAM = """#!/bin/sh
-exec {python} -IS {own} {name} "$@"
+exec {python} -IS {client} {address} {name} "$@"
 """
 
 
@@ -86,6 +88,14 @@ def arguments_of(command: list[str]) -> tuple[str, list[str], list[str]]:
     if command[1] == "-P":
         return command[2], command[2:], []
     return command[1], command[1:], [str(Path(command[1]).absolute().parent)]
+
+
+def hides(package: str) -> str | None:
+    """The folder of another package that comes before one of the programs by its name, if a test has put one there."""
+    found = importlib.machinery.PathFinder.find_spec(package)
+    assert found is not None
+    folder = Path(str(found.origin)).parent
+    return None if folder == Path(str(sys.modules[package].__file__)).parent else str(folder)
 
 
 def become(command: list[str], folder: str, environment: dict[str, str], files: dict[int, int]) -> NoReturn:
@@ -107,14 +117,19 @@ def become(command: list[str], folder: str, environment: dict[str, str], files: 
     sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
     name, sys.argv, first = arguments_of(command)
     sys.path[:0] = [*first, *(place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place)]
-    if SHIM in environment and command[1:2] != ["-P"]:
-        sys.executable = environment[SHIM]
+    if SHIM in environment:
+        if command[1:2] == ["-P"]:
+            # The jobs' server starts jobs for the same Python alone; the jobs themselves call programs.
+            os.register_at_fork(after_in_child=lambda: setattr(sys, "executable", environment[SHIM]))
+        else:
+            sys.executable = environment[SHIM]
     code = 1
     try:
-        if name in sys.modules:
+        other = hides(name.partition(".")[0]) if name in sys.modules else name
+        if other is None:
             code = sys.modules[name].main() or 0
         else:
-            runpy.run_path(name, run_name="__main__")
+            runpy.run_path(other, run_name="__main__")
             code = 0
     except SystemExit as error:
         if isinstance(error.code, str):
@@ -219,31 +234,6 @@ def serve(number: int) -> None:
     Server(socket.socket(fileno=number)).serve()
 
 
-class Call:
-    """A program that runs; its process's number."""
-
-    def __init__(self, address: str, order: dict[str, Any], files: Mapping[int, int]):
-        self.connection = socket.socket(socket.AF_UNIX)
-        self.connection.connect(address)
-        text = json.dumps({**order, "numbers": list(files)}).encode()
-        socket.send_fds(self.connection, [len(text).to_bytes(8, "big")], list(files.values()))
-        self.connection.sendall(text)
-        self.process = self._number()
-
-    def _number(self) -> int:
-        data = b""
-        while len(data) < 8:
-            more = self.connection.recv(8 - len(data))
-            assert more, "the server of programs has ended"
-            data += more
-        return int.from_bytes(data, "big", signed=True)
-
-    def wait(self) -> int:
-        """Wait for its end; return the exit code."""
-        with self.connection:
-            return self._number()
-
-
 def join(address: Path) -> socket.socket | None:
     """Ask a server that another worker started to serve this one too; None if there is none."""
     connection = socket.socket(socket.AF_UNIX)
@@ -262,10 +252,11 @@ def start(address: Path, shim: Path) -> subprocess.Popen:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "DVC_STAGE")}
     scripts = {f"bin/{name}": PROGRAM.replace("{name}", name) for name in MAIN}
     scripts |= {f"{folder}/python": SCRIPT.replace("{known}", known) for folder, known in KNOWN.items()}
+    places = {"python": sys.executable, "client": str(CLIENT), "address": str(address)}
     for name, text in scripts.items():
         script = shim.parents[1] / name
         script.parent.mkdir(exist_ok=True)
-        script.write_text(text.format(python=shlex.quote(sys.executable), own=shlex.quote(__file__)))
+        script.write_text(text.format(**{name: shlex.quote(place) for name, place in places.items()}))
         script.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listener:
         address.unlink(missing_ok=True)
@@ -293,22 +284,25 @@ def server() -> tuple[subprocess.Popen | socket.socket, str, str]:
 
 def with_programs(environment: Mapping[str, str]) -> dict[str, str]:
     """An environment in which programs find the server, and on their path the scripts that call it."""
-    _, address, shim = server()
+    _, _, shim = server()
     path = f"{Path(shim).parent}{os.pathsep}{environment['PATH']}"
-    return {**environment, SOCKET: address, SHIM: shim, "PATH": path}
+    return {**environment, SHIM: shim, "PATH": path}
 
 
 def with_servers(environment: Mapping[str, str]) -> dict[str, str]:
     """An environment in which programs start plainly, but for the servers that Snakemake's jobs are forked from."""
-    _, address, shim = server()
+    _, _, shim = server()
     path = f"{Path(shim).parents[1] / 'servers'}{os.pathsep}{environment['PATH']}"
-    return {**environment, SOCKET: address, "PATH": path}
+    return {**environment, "PATH": path}
 
 
 def run(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], stderr: int = subprocess.STDOUT
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; `stderr` is a pipe, or the same as the output."""
+    # Not above: as the server's script, this file belongs to no package.
+    from tests.workflow.client import Call
+
     known = with_programs(environment)
     order = {"command": list(command), "folder": str(folder), "environment": known, "leads": True}
     with contextlib.ExitStack() as files:
@@ -316,7 +310,7 @@ def run(
         # To append: two programs may write.
         output, errors = (files.enter_context(tempfile.TemporaryFile("a+")) for _ in range(2))
         other = output if stderr == subprocess.STDOUT else errors
-        running = Call(known[SOCKET], order, {0: nothing.fileno(), 1: output.fileno(), 2: other.fileno()})
+        running = Call(server()[1], order, {0: nothing.fileno(), 1: output.fileno(), 2: other.fileno()})
         try:
             code = running.wait()
         except BaseException:
@@ -334,25 +328,5 @@ def call(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -
     return done.returncode, done.stdout
 
 
-def hand_over(arguments: list[str]) -> int:
-    """Have the server run what the script was called with, in place of this process."""
-    open_now = [int(name) for name in os.listdir("/proc/self/fd")]
-    files = {}
-    for number in open_now:
-        with contextlib.suppress(OSError):
-            if os.get_inheritable(number):
-                files[number] = number
-    order = {
-        "command": arguments, "folder": os.getcwd(), "environment": dict(os.environ), "leads": False,
-    }  # fmt: skip
-    code = Call(os.environ[SOCKET], order, files).wait()
-    if code < 0:
-        os.kill(os.getpid(), -code)
-    return code
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "--serve":
-        serve(int(sys.argv[2]))
-    else:
-        sys.exit(hand_over(sys.argv[1:]))
+    serve(int(sys.argv[2]))
