@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.once import take_imports
+from tests.once import made_once, take_imports
 
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.sources import closure, closure_digest, compiled_code_key, compiled_modules
@@ -156,29 +156,67 @@ def library_modules():
     )
 
 
-def test_no_module_loads_more_than_its_closure():
-    """Every module of the library, imported without any other of it being there."""
-    code = f"""
-import gc, importlib, json, os, sys
+# Of two modules one of which needs all that the other one does, the first is imported after the other: by then only the
+# rest is loaded, and what is there is at least what a new process would have loaded.
+IMPORTS = """
+import gc, importlib, json, sys
+from numba.core.dispatcher import Dispatcher
 # What is deleted here is not worth to be looked for.
 gc.set_threshold(100_000, 50, 1000)
-root = {str(REPOSITORY)!r} + os.sep
-loaded = {{}}
-for name in {library_modules()!r}:
-    for known in [known for known in sys.modules if known.split(".")[0] == "privsvm"]:
-        del sys.modules[known]
-    importlib.import_module(name)
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    loaded[name] = [file[len(root):] for file in files if file and file.startswith(root + "lib")]
-print(json.dumps(loaded))
+after = json.loads(sys.argv[1])
+compiled, loaded = set(), {}
+
+def ours():
+    return {name: module for name, module in sys.modules.items() if name.split(".")[0] == "privsvm"}
+
+def import_after(before, names):
+    # A package knows its modules by its names, too.
+    held = {name: dict(vars(module)) for name, module in before.items() if hasattr(module, "__path__")}
+    for name in names:
+        for known in set(ours()) - set(before):
+            del sys.modules[known]
+        for package, values in held.items():
+            vars(before[package]).clear()
+            vars(before[package]).update(values)
+        module = importlib.import_module(name)
+        compiled.update(value.py_func.__module__ for value in vars(module).values() if isinstance(value, Dispatcher))
+        found = ours()
+        loaded[name] = [getattr(module, "__file__", None) for module in found.values()]
+        import_after(found, after.get(name, []))
+
+import_after({}, after[""])
+print(json.dumps([loaded, sorted(compiled)]))
 """
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    loaded = json.loads(done.stdout)
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory):
+    """The files that every module of the library has loaded, and the modules that hold compiled functions."""
+
+    def import_all(answer):
+        closures = {name: frozenset(closure(name)) for name in library_modules()}
+        after = {}
+        for name, needed in closures.items():
+            smaller = [other for other in closures if closures[other] < needed]
+            after.setdefault(max(smaller, key=lambda other: len(closures[other]), default=""), []).append(name)
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")}
+        command = [sys.executable, "-c", IMPORTS, json.dumps(after)]
+        answer.write_text(
+            subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True).stdout
+        )
+
+    return json.loads(made_once(tmp_path_factory, "imported_modules", import_all).read_text())
+
+
+def test_no_module_loads_more_than_its_closure(imported):
+    """Every module of the library, imported without any other of it being there but those that it needs."""
+    loaded, _ = imported
+    assert sorted(loaded) == library_modules()
     assert len(loaded) > 60
-    for name, files in loaded.items():
-        assert files, name
-        assert set(files) <= set(closure(name)), name
+    for name, paths in loaded.items():
+        files = {Path(path).relative_to(REPOSITORY).as_posix() for path in paths if path}
+        assert {f"lib/{name.replace('.', '/')}{ending}" for ending in (".py", "/__init__.py")} & files, name
+        assert files <= set(closure(name)), name
 
 
 def test_a_method_needs_no_other_method_nor_its_solver():
@@ -223,19 +261,8 @@ def test_editing_the_report_compiles_nothing_anew(tmp_path):
     assert compiled_code_key(root) not in keys
 
 
-def test_every_compiled_function_belongs_to_a_compiled_module():
-    code = f"""
-import importlib
-from numba.core.dispatcher import Dispatcher
-found = set()
-for name in {library_modules()!r}:
-    for value in vars(importlib.import_module(name)).values():
-        if isinstance(value, Dispatcher):
-            found.add(value.py_func.__module__)
-print(*sorted(found))
-"""
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+def test_every_compiled_function_belongs_to_a_compiled_module(imported):
+    _, found = imported
     modules = {name.removeprefix("lib/").removesuffix(".py").replace("/", ".") for name in compiled_modules()}
-    assert len(done.stdout.split()) > 8
-    assert set(done.stdout.split()) <= modules
+    assert len(found) > 8
+    assert set(found) <= modules

@@ -140,7 +140,7 @@ class _Sources:
         self.states: dict[str, tuple[tuple[int, int], str]] = {}
         # What each file needs next, by its name and where modules are looked for.
         self.needs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        # The same by the name alone, with the places of all packages that were looked for: most searches differ in none.
+        # The same by the name alone, with the places of all packages looked for: most searches differ in none of them.
         self.answers: dict[str, list[tuple[dict[str, tuple[str, ...]], list[str]]]] = {}
         self.asked: set[str] = set()
         self.modules: dict[tuple[str, tuple[str, ...]], list[str]] = {}
