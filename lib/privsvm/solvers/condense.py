@@ -5,7 +5,8 @@ similar to both. Followed literally, that is a search through a matrix of n^2 nu
 every row keeps a short list of the rows most similar to it; see `privsvm.solvers.triples` for how the lists are used.
 
 Two engines make the lists: a k-d tree for few features, and blocks of matrix products for many features or sparse
-rows. Both give the same triples, those of the printed steps; see `privsvm.solvers.similar_rows`.
+rows. Both give the same triples, those of the printed steps; see `privsvm.solvers.row_tree` and
+`privsvm.solvers.similar_rows`.
 
 Equal rows are searched for, and kept in the heap, as one. The one with the smallest number always leaves first.
 """
@@ -26,21 +27,17 @@ from privsvm.errors import nearest_name
 from privsvm.numerics.jit import jit
 from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.threads import one_blas_thread, thread_pool
+from privsvm.solvers.row_tree import plant, rows_met, tree_lists
 from privsvm.solvers.similar_rows import (
-    LEAF,
     SCALE,
     Candidates,
     Copies,
     SparseRows,
-    Tree,
     block_lists,
-    build_tree,
     candidate_lists,
     meet,
-    rows_met,
-    tree_lists,
 )
-from privsvm.solvers.triples import Lists, Places, form_triples
+from privsvm.solvers.triples import Lists, form_triples
 
 __all__ = [
     "ENGINES",
@@ -58,12 +55,13 @@ ENGINES = ("tree", "blocks")
 _LIST, _LONG_LIST = 12, 128
 # Numbers of all long lists together.
 _LIST_NUMBERS = 16_000_000
-# "auto" takes the tree up to so many features, if the searches for a sample of rows meet no more than a share of all
-# rows and boxes. Measured on one thread: a row or box that is met takes 35 to 50 ns up to 16 features (100 at 64), a
-# pair of rows in the blocks 1.6 to 3 ns (11 at 64), so that a share of 0.05 is where both take the same time.
+# "auto" takes the tree up to so many features, where the searches for a sample of rows promise that it is faster.
 _TREE_FEATURES = 64
 _SAMPLE = 32
-_MET_SHARE = 0.05
+# Nanoseconds on one thread: of each row or box that the tree meets, and more for each feature; of each pair of rows in
+# the blocks, and what these take for each row besides.
+_MET, _MET_FEATURE = 3.0, 0.2
+_PAIR, _ROW = 6.0, 60_000.0
 # Products are made from dense rows above this share of numbers that are not 0, or where all rows have no more numbers;
 # a block of products has about so many. In single precision, unless more than a share of all similarities must then
 # be computed exactly.
@@ -235,8 +233,9 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
         From `weighted_unit_rows`.
     engine : {"auto", "tree", "blocks"}, default="auto"
         How similar rows are found. The groups do not depend on it. "auto" takes what is likely to be faster, which
-        depends on the number of rows and on how many dimensions they fill: the tree from about 1,000 rows in 3, 10,000
-        in 6 or 60,000 in 8, and where rows lie in clusters or near a surface. "tree" makes the rows dense.
+        depends on the number of rows and on how many dimensions they fill: the tree for some thousand rows of up to 64
+        features, for more rows up to about 20, and where rows lie in clusters or near a surface. "tree" makes the rows
+        dense.
     n_threads : int, default=1
         Threads that make the first lists. The groups do not depend on it.
 
@@ -269,10 +268,11 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
     m = first.size
     empty = np.diff(rows_of.indptr) == 0
     by_tree = engine == "tree" or (engine == "auto" and d <= _TREE_FEATURES and m > 0)
-    tree, places = _plant(distinct.toarray() if by_tree else np.zeros((0, d)), empty)
+    tree, places = plant(distinct.toarray() if by_tree else np.zeros((0, d)), empty)
     if by_tree and engine == "auto":
         sample = np.linspace(0, m - 1, _SAMPLE).astype(np.int64)
-        by_tree = rows_met(tree, copies, sample, np.empty(_LIST, np.int64), np.empty(_LIST, np.int32)) <= _MET_SHARE * m
+        met = rows_met(tree, copies, sample, np.empty(_LIST, np.int64), np.empty(_LIST, np.int32))
+        by_tree = met * (_MET + _MET_FEATURE * d) <= _PAIR * m + _ROW
     longest = _LIST if by_tree else max(_LIST, min(_LONG_LIST, _LIST_NUMBERS // max(m, 1)))
     length = min(longest, max(n - 1, 1))
     lists = Lists(np.zeros((m, length), np.int64), np.zeros((m, length), np.int32), np.zeros(m, np.int64))
@@ -292,27 +292,6 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
         else:
             renew(np.arange(m))
         return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists, None if by_tree else renew)
-
-
-def _plant(U: np.ndarray, empty: np.ndarray) -> tuple[Tree, Places]:
-    """Build the tree over rows U (m, d), some of which are zeros."""
-    m, d = U.shape
-    # No leaf has fewer than half of the rows it might have.
-    size = 4 * (m // LEAF) + 8
-    order, place_of, leaf_of = np.arange(m), np.empty(m, np.int64), np.zeros(m, np.int64)
-    low, high = np.empty((size, d)), np.empty((size, d))
-    first, last, alive = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
-    parent, child = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
-    zeros = np.zeros(size, np.bool_)
-    if m:
-        nodes = build_tree(U, order, low, high, first, last, parent, child, leaf_of)
-        alive[:nodes] = (last - first)[:nodes]
-        before = np.concatenate([[0], np.cumsum(empty[order])])
-        zeros[:nodes] = before[last[:nodes]] > before[first[:nodes]]
-        place_of[order] = np.arange(m)
-    rows = U[order]
-    columns = np.ascontiguousarray(rows.T)
-    return Tree(rows, columns, order, low, high, first, last, child, alive, zeros), Places(place_of, leaf_of, parent)
 
 
 def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_of, copies, lists) -> None:
@@ -436,5 +415,5 @@ def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.nd
 def warm_up() -> None:
     """Compile what this module runs."""
     rows = weighted_unit_rows(np.eye(4) + 0.5, np.full(4, 0.25))
-    for engine in ENGINES:
+    for engine in ("auto", *ENGINES):
         greedy_triples(rows, engine)

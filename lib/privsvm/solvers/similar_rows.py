@@ -1,50 +1,39 @@
-"""Lists of the rows most similar to a row, exactly: by a k-d tree, or by blocks of products.
+"""Lists of the rows most similar to a row, exactly, by blocks of products.
 
-Similarities are cosines of unit rows, summed in one order and rounded to multiples of 2^-46, so that both ways agree
-and differences by round-off count as equal. Of equals the row with the smaller number comes first.
+Similarities are cosines of unit rows, summed in one order and rounded to multiples of 2^-46, so that these lists and
+those of `privsvm.solvers.row_tree` agree, and differences by round-off count as equal. Of equals the row with the
+smaller number comes first.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
-from privsvm.numerics.vector_math import maximum
 
 __all__ = [
-    "LEAF",
     "SCALE",
     "UNKNOWN",
     "Candidates",
     "Copies",
     "SparseRows",
-    "Tree",
     "block_lists",
-    "build_tree",
     "candidate_lists",
+    "insert_copies",
     "meet",
-    "rows_met",
     "scan_list",
     "scan_third",
     "similarity",
-    "tree_list",
-    "tree_lists",
-    "tree_third",
 ]
 
 SCALE = 2.0**46
 # Less than any similarity, in units of ``1 / SCALE``.
 UNKNOWN = -(2**62)
 
-# Rows in a leaf of the tree.
-LEAF = 24
 # Products that are looked at together.
 _STRIDE = 32
-# Boxes that wait on the stack of a search, at most.
-_DEPTH = 128
 
 
 class Copies(NamedTuple):
@@ -74,24 +63,6 @@ class Candidates(NamedTuple):
     bounds: np.ndarray
 
 
-class Tree(NamedTuple):
-    """A k-d tree that rows can be taken out of."""
-
-    # Rows in the tree's order, by row and by feature, and their numbers.
-    rows: np.ndarray
-    columns: np.ndarray
-    order: np.ndarray
-    # Of each node: corners of its box, places of its rows, first child (the second comes next) or -1, number of rows
-    # with copies left, and whether a row of zeros is among them.
-    low: np.ndarray
-    high: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    child: np.ndarray
-    alive: np.ndarray
-    zeros: np.ndarray
-
-
 @jit_step(forceinline=True)
 def similarity(rows_of, a, b):
     """Cosine of two rows as a whole number of units; the terms in the order of the features, so equal for both ways."""
@@ -115,7 +86,7 @@ def similarity(rows_of, a, b):
 
 
 @jit_step()
-def _insert(sims, rows, count, found, copies, distinct, left_out):
+def insert_copies(sims, rows, count, found, copies, distinct, left_out):
     """Put a row's copies into a list ordered by similarity, then number, except one; return the list's new length."""
     length = rows.shape[0]
     for position in range(copies.head[distinct], copies.tail[distinct]):
@@ -134,234 +105,6 @@ def _insert(sims, rows, count, found, copies, distinct, left_out):
             place -= 1
         sims[place], rows[place] = found, row
     return count
-
-
-# --- the tree -------------------------------------------------------------------------------------------------------
-
-
-@jit_step()
-def _set_box(U, order, start, stop, low, high):
-    """Set the corners of a node's box; return its widest feature, and how wide it is there."""
-    for k in range(U.shape[1]):
-        low[k], high[k] = np.inf, -np.inf
-    for position in range(start, stop):
-        row = order[position]
-        for k in range(U.shape[1]):
-            low[k] = min(low[k], U[row, k])
-            high[k] = max(high[k], U[row, k])
-    widest, width = 0, -1.0
-    for k in range(U.shape[1]):
-        if high[k] - low[k] > width:
-            widest, width = k, high[k] - low[k]
-    return widest, width
-
-
-@jit_step()
-def _split_at_median(U, order, start, stop, feature):
-    """Reorder ``order[start:stop]`` so that no row of the first half has a larger value than one of the second."""
-    middle = (start + stop) // 2
-    left, right = start, stop - 1
-    while left < right:
-        pivot = U[order[(left + right) // 2], feature]
-        i, j = left, right
-        while i <= j:
-            while U[order[i], feature] < pivot:
-                i += 1
-            while U[order[j], feature] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            right = j
-        elif middle >= i:
-            left = i
-        else:
-            break
-    return middle
-
-
-@jit()
-def build_tree(U, order, low, high, first, last, parent, child, leaf_of):
-    """Split rows at the median of the widest feature until few are left; return the number of nodes."""
-    first[0], last[0], parent[0] = 0, U.shape[0], -1
-    nodes = 1
-    at = 0
-    while at < nodes:
-        start, stop = first[at], last[at]
-        widest, width = _set_box(U, order, start, stop, low[at], high[at])
-        if stop - start <= LEAF or width <= 0.0:
-            child[at] = -1
-            for position in range(start, stop):
-                leaf_of[order[position]] = at
-        else:
-            middle = _split_at_median(U, order, start, stop, widest)
-            child[at] = nodes
-            for number in range(2):
-                node = nodes + number
-                parent[node] = at
-                first[node] = start if number == 0 else middle
-                last[node] = middle if number == 0 else stop
-            nodes += 2
-        at += 1
-    return nodes
-
-
-@jit_step()
-def _reach(tree, node, q, square, norm):
-    """Units of similarity that a unit row in the node's box may have with ``norm * q`` at most; q of norm 1."""
-    low, high = tree.low[node], tree.high[node]
-    distance = 0.0
-    for k in range(q.shape[0]):
-        # Without branches, which no processor would foresee.
-        outside = maximum(maximum(low[k] - q[k], q[k] - high[k]), 0.0)
-        distance += outside * outside
-    # Round-off of the rows' norms and of the sums is below a few units for each feature.
-    reach = np.int64(math.ceil(0.5 * norm * (square + 1.0 - distance) * SCALE)) + 64 + 8 * q.shape[0]
-    return max(reach, 0) if tree.zeros[node] else reach
-
-
-@jit_step()
-def _push(tree, near, q, square, norm, stack, reaches, depth):
-    """Put the two halves of a box on the stack, the one of the nearer rows on top; return the stack's new depth."""
-    far = near + 1
-    reach = _reach(tree, near, q, square, norm) if tree.alive[near] > 0 else UNKNOWN
-    far_reach = _reach(tree, far, q, square, norm) if tree.alive[far] > 0 else UNKNOWN
-    if reach < far_reach:
-        near, far = far, near
-        reach, far_reach = far_reach, reach
-    if tree.alive[far] > 0:
-        stack[depth], reaches[depth] = far, far_reach
-        depth += 1
-    if tree.alive[near] > 0:
-        stack[depth], reaches[depth] = near, reach
-        depth += 1
-    return depth
-
-
-@jit_step()
-def _dot(first, second):
-    """Product of two dense rows, in the order of the features."""
-    total = 0.0
-    for k in range(first.shape[0]):
-        total += first[k] * second[k]
-    return total
-
-
-@jit_step()
-def _leaf_products(columns, q, start, stop, out):
-    """Products of q with the rows of a leaf: each as `_dot`, several rows at a time."""
-    size = stop - start
-    for p in range(size):
-        out[p] = 0.0
-    for k in range(q.shape[0]):
-        column, value = columns[k, start:stop], q[k]
-        for p in range(size):
-            out[p] += value * column[p]
-
-
-@jit_step()
-def tree_list(tree, copies, i, q, stack, reaches, sims, rows):
-    """Find the rows most similar to q, the first copy of i, best first; return their number, and how much was met."""
-    left_out = copies.members[copies.head[i]]
-    square = _dot(q, q)
-    length = rows.shape[0]
-    count, met, depth = 0, 0, 1
-    stack[0], reaches[0] = 0, -UNKNOWN
-    products = np.empty(LEAF)
-    while depth > 0:
-        depth -= 1
-        node = stack[depth]
-        if count == length and reaches[depth] < sims[count - 1]:
-            continue
-        if tree.child[node] < 0:
-            for start in range(tree.first[node], tree.last[node], LEAF):
-                stop = min(start + LEAF, tree.last[node])
-                _leaf_products(tree.columns, q, start, stop, products)
-                for position in range(start, stop):
-                    found = np.int64(np.rint(products[position - start] * SCALE))
-                    # Most rows are not near enough: only of others it is looked up whether any copy is left.
-                    if count < length or found >= sims[count - 1]:
-                        j = tree.order[position]
-                        if copies.head[j] < copies.tail[j]:
-                            count = _insert(sims, rows, count, found, copies, j, left_out)
-            met += tree.last[node] - tree.first[node]
-        else:
-            depth = _push(tree, tree.child[node], q, square, 1.0, stack, reaches, depth)
-            met += 2
-    return count, met
-
-
-@jit_step()
-def _set_direction(one, other, q):
-    """Set q to the direction of the sum of two rows; return the sum's norm, and the squared norm of q."""
-    norm = 0.0
-    for k in range(q.shape[0]):
-        q[k] = one[k] + other[k]
-        norm += q[k] * q[k]
-    norm = math.sqrt(norm)
-    square = 0.0
-    for k in range(q.shape[0]):
-        # Of opposite rows, a product with zero is all that is bounded.
-        q[k] = q[k] / norm if norm > 0.0 else 0.0
-        square += q[k] * q[k]
-    return norm, square
-
-
-@jit_step()
-def tree_third(tree, copies, one, other, q, stack, reaches, best, third):
-    """Find the row most similar to two rows, where one is known already or is -1; `q` is overwritten."""
-    norm, square = _set_direction(one, other, q)
-    depth = 1
-    stack[0], reaches[0] = 0, -UNKNOWN
-    by_one, by_other = np.empty(LEAF), np.empty(LEAF)
-    while depth > 0:
-        depth -= 1
-        node = stack[depth]
-        if third >= 0 and reaches[depth] < best:
-            continue
-        if tree.child[node] < 0:
-            for start in range(tree.first[node], tree.last[node], LEAF):
-                stop = min(start + LEAF, tree.last[node])
-                _leaf_products(tree.columns, one, start, stop, by_one)
-                _leaf_products(tree.columns, other, start, stop, by_other)
-                for position in range(start, stop):
-                    place = position - start
-                    both = np.int64(np.rint(by_one[place] * SCALE)) + np.int64(np.rint(by_other[place] * SCALE))
-                    if third < 0 or both >= best:
-                        j = tree.order[position]
-                        if copies.head[j] < copies.tail[j]:
-                            row = copies.members[copies.head[j]]
-                            if third < 0 or both > best or row < third:
-                                best, third = both, row
-        else:
-            depth = _push(tree, tree.child[node], q, square, norm, stack, reaches, depth)
-    return third
-
-
-@jit()
-def tree_lists(tree, copies, empty, start, stop, all_sims, all_rows, counts):
-    """Make the lists of the rows between two places of the tree's order."""
-    stack, reaches = np.empty(_DEPTH, np.int64), np.empty(_DEPTH, np.int64)
-    for position in range(start, stop):
-        # Neighbours one after the other: what the search reads is still in the cache.
-        i = tree.order[position]
-        if not empty[i]:
-            counts[i], _met = tree_list(tree, copies, i, tree.rows[position], stack, reaches, all_sims[i], all_rows[i])
-
-
-@jit()
-def rows_met(tree, copies, sample, sims, rows):
-    """Boxes and rows that the searches for the rows at some places of the tree's order look at, on average."""
-    stack, reaches = np.empty(_DEPTH, np.int64), np.empty(_DEPTH, np.int64)
-    total = 0
-    for position in sample:
-        total += tree_list(tree, copies, tree.order[position], tree.rows[position], stack, reaches, sims, rows)[1]
-    return total / sample.shape[0]
-
-
-# --- the blocks -----------------------------------------------------------------------------------------------------
 
 
 @jit_step()
@@ -409,7 +152,7 @@ def _list_candidates(rows_of, copies, full, i, columns, others, left_out, sims, 
             for k in range(n_some):
                 four[k] = similarity(rows_of, i, others[columns[first + k]])
         for k in range(n_some):
-            count = _insert(sims, rows, count, four[k], copies, others[columns[first + k]], left_out)
+            count = insert_copies(sims, rows, count, four[k], copies, others[columns[first + k]], left_out)
     return count
 
 
@@ -566,7 +309,7 @@ def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_ro
                 if row[k] >= least:
                     beyond += 1
                     j = others[k]
-                    count = _insert(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
+                    count = insert_copies(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
                     if count == length:
                         least = sims[count - 1] / SCALE - error
         counts[i] = count
@@ -602,7 +345,7 @@ def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
                 total += rows_of.data[position] * dense[rows_of.indices[position]]
             found = np.int64(np.rint(total * SCALE))
             if count < rows.shape[0] or found >= sims[count - 1]:
-                count = _insert(sims, rows, count, found, copies, j, left_out)
+                count = insert_copies(sims, rows, count, found, copies, j, left_out)
     _clear(rows_of, i, dense)
     return count
 

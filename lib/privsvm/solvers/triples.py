@@ -14,19 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
-from privsvm.solvers.similar_rows import (
-    UNKNOWN,
-    Copies,
-    SparseRows,
-    Tree,
-    scan_list,
-    scan_third,
-    similarity,
-    tree_list,
-    tree_third,
-)
+from privsvm.solvers.row_tree import Places, Tree, tree_list, tree_third
+from privsvm.solvers.similar_rows import UNKNOWN, Copies, SparseRows, scan_list, scan_third, similarity
 
-__all__ = ["Lists", "Places", "form_triples"]
+__all__ = ["Lists", "form_triples"]
 
 
 class Lists(NamedTuple):
@@ -35,14 +26,6 @@ class Lists(NamedTuple):
     sims: np.ndarray
     rows: np.ndarray
     counts: np.ndarray
-
-
-class Places(NamedTuple):
-    """Each row's place in the tree's order, and its leaf; each node's parent."""
-
-    place_of: np.ndarray
-    leaf_of: np.ndarray
-    parent: np.ndarray
 
 
 class _State(NamedTuple):
