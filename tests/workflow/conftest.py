@@ -1,5 +1,6 @@
 """Small working copies of the repository in which the real workflow runs on a small benchmark."""
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -207,6 +208,14 @@ def copy_repository(workspace: Workspace, params: dict) -> None:
             target = workspace.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
+    # What Python compiled of these files is theirs, as they have the same times.
+    for folder in ("lib", "stages"):
+        for compiled in (REPOSITORY / folder).rglob("__pycache__/*.pyc"):
+            target = workspace.folder / compiled.relative_to(REPOSITORY)
+            # Another worker may take a temporary file away.
+            with contextlib.suppress(FileNotFoundError):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(compiled, target)
     workspace.write_params({**workspace.params(), **params})
     workspace.git("init", "--quiet", "--initial-branch", "main")
     workspace.git("add", "--all")
