@@ -535,6 +535,17 @@ MUTANTS = (
         "(curvatures @ ones) / (bound * (n_classes - 1)), clipped * clipped", "0.0 * clipped, clipped * clipped * 0.5",
         "tests/solvers/test_newton_rows.py::test_slopes_are_those_of_the_loss_clipped", says="assert",
     ),
+    # --- solutions of rows that are read by blocks
+    _bug(
+        "a solution by blocks is certified without the rows that changed sides", "solvers/near_rows.py",
+        "one.shares + self.C * share,", "one.shares,",
+        "tests/solvers/test_near_rows.py::test_few_rows_are_held_that_are_not_those_that_matter", says="assert",
+    ),
+    _bug(
+        "shares of rows that changed sides are not added up", "solvers/near_rows.py",
+        "own = np.where(was_known, np.maximum(beyond, 0.0), 0.0)", "own = np.zeros_like(beyond)",
+        "tests/solvers/test_near_rows.py::test_shares_are_those_of_rows_that_changed_sides", says="assert",
+    ),
     # --- the recommended method
     _bug(
         "the recommended method's steps get half their noise", "solvers/huber_descent.py",

@@ -72,6 +72,20 @@ def test_every_solution_is_certainly_near_its_optimum(n, d, classes, C, norm, sh
         assert np.linalg.norm(own - other) <= 1.001 * np.sqrt(gap)
 
 
+@pytest.mark.parametrize(("size", "most"), [(1e-3, 4), (3e-3, 8), (1e-2, 8), (0.05, 20)])
+def test_few_rows_are_held_that_are_not_those_that_matter(size, most):
+    """Where rows change sides that are not held, a solution is certified only if they change it little."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, codes, C = rng.normal(size=(2000, 3)), rng.integers(0, 2, 2000), 0.1
+        gap = 1e-6 * C**2
+        optimum = near_optimum(X, codes, 1, C, gap, 1.0)[0]
+        start = optimum + size * rng.normal(size=3)
+        with mock.patch.object(near_rows, "_start", return_value=(start[None, :], 1e-3)):
+            found = solve(X, codes, 1, C, gap, 1.0, most)[0]
+        assert np.linalg.norm(found - optimum) <= 1.001 * np.sqrt(gap)
+
+
 @given(
     n=st.integers(2000, 6000),
     C=st.sampled_from([1e-3, 0.1]),

@@ -136,9 +136,10 @@ def _look_at_block(
 
 @dataclasses.dataclass
 class _Problem:
-    """Where one problem is: its weights, what of them is the sum of the rows that are not held, and those held."""
+    """Where one problem is: its weights, those that were looked at before, and how close rows are that are held."""
 
     coef: np.ndarray
+    last: np.ndarray
     close: float
     # Of rows held when these weights were found: shares that are certain, how many, and the error of their sum.
     shares: float = 0.0
@@ -164,6 +165,11 @@ class _Problem:
         # Rounding to points is exact, but for weights far smaller than the others.
         self.error += 2.0 * float(np.linalg.norm(self.coef - made))
         self.close_before = self.close
+
+    def halve(self) -> None:
+        """Go back by half of the last step, which was too far for what is known of the others: a step forward, too."""
+        self.coef = rounded_points(0.5 * (self.last + self.coef)[None, :])[0]
+        self.error, self.n_halved = math.inf, self.n_halved + 1
 
 
 def _start(
@@ -212,62 +218,79 @@ def solve_hinge_by_block(
     most = max(_HELD_ROWS, _HELD_NUMBERS // (d * n_vectors))
     with one_blas_thread():
         start, close = _start(rows, codes, n_vectors, C, most, norm, spacing)
-        problems = [_Problem(own, close) for own in rounded_points(start)]
-        last = [own.coef for own in problems]
+        problems = [_Problem(own, own, close) for own in rounded_points(start)]
+        search = _Search(rows, codes, numbers, C, gap, norm, spacing, reserve, most, problems)
         found, waiting = np.zeros((n_vectors, d)), list(range(n_vectors))
         for _ in range(_PASSES):
-            waiting = _pass(rows, codes, numbers, problems, last, waiting, found, C, gap, norm, spacing, reserve, most)
+            solved = search.look(waiting)
+            for k, solution in solved.items():
+                found[k] = solution
+            waiting = [k for k in waiting if k not in solved]
             if not waiting:
                 return found
         for k in waiting:
-            signs = np.where(codes == numbers[k], 1.0, -1.0)
-            found[k] = solve_hinge(all_rows(rows), signs, C, gap, reserve=reserve).coef
+            found[k] = search.in_memory(k)
     return found
 
 
-def _pass(
-    rows: RowsByBlock, codes: np.ndarray, numbers: np.ndarray, problems: list[_Problem], last: list[np.ndarray],
-    waiting: list[int], found: np.ndarray, C: float, gap: float, norm: float, spacing: float, reserve: float, most: int,
-) -> list[int]:  # fmt: skip
-    """Look at all rows once; set what is certified, solve the next problems in memory, and return what is not."""
-    own = [problems[k] for k in waiting]
-    points = np.stack([*(last[k] for k in waiting), *(one.coef for one in own)])
-    limbs, units = taken_apart(points, spacing)
-    sizes = [float(np.linalg.norm(one.coef)) for one in own]
-    close = np.array([[one.close_before for one in own], [one.close for one in own]])
-    errors = _MARGIN_ERROR * (1.0 + np.array(sizes) * norm)
-    looks = _Looks(limbs, units, numbers[waiting], spacing, close, errors, most)
-    sums, shares, counts, held = rows.total(_look_at_block, codes, arguments=(looks,))
-    still = []
-    for place, k in enumerate(waiting):
-        one = problems[k]
-        share = math.ldexp(float(shares[place, 0]), -_SHARE_BITS) + 2.0 * errors[place] * float(shares[place, 1])
-        total = one.shares + C * share
-        if not shares[place, 2] and certified(total, one.n_shares + 4, one.error, reserve * sizes[place], gap):
-            found[k] = one.coef
-            continue
-        if one.n_shares < shares[place, 1] and one.n_halved < _HALVINGS:
-            # Too far for what is known of the others: half of the step is a step forward, too.
-            one.coef = rounded_points(0.5 * (last[k] + one.coef)[None, :])[0]
-            one.error, one.n_halved = math.inf, one.n_halved + 1
-            still.append(k)
-            continue
+@dataclasses.dataclass(frozen=True)
+class _Search:
+    """The problems of all classes, whose parameters are those of `solve_hinge_by_block`."""
+
+    rows: RowsByBlock
+    codes: np.ndarray
+    numbers: np.ndarray
+    C: float
+    gap: float
+    norm: float
+    spacing: float
+    reserve: float
+    # Rows that a problem may hold.
+    most: int
+    problems: list[_Problem]
+
+    def in_memory(self, k: int) -> np.ndarray:
+        """Solve a problem with all rows in memory."""
+        signs = np.where(self.codes == self.numbers[k], 1.0, -1.0)
+        coef: np.ndarray = solve_hinge(all_rows(self.rows), signs, self.C, self.gap, reserve=self.reserve).coef
+        return coef
+
+    def look(self, waiting: list[int]) -> dict[int, np.ndarray]:
+        """Look at all rows once; return the solutions that are certified, and let the other problems go on."""
+        own = [self.problems[k] for k in waiting]
+        points = np.stack([*(one.last for one in own), *(one.coef for one in own)])
+        limbs, units = taken_apart(points, self.spacing)
+        sizes = [float(np.linalg.norm(one.coef)) for one in own]
+        close = np.array([[one.close_before for one in own], [one.close for one in own]])
+        errors = _MARGIN_ERROR * (1.0 + np.array(sizes) * self.norm)
+        looks = _Looks(limbs, units, self.numbers[waiting], self.spacing, close, errors, self.most)
+        sums, shares, counts, held = self.rows.total(_look_at_block, self.codes, arguments=(looks,))
+        solved = {}
+        for place, (k, one) in enumerate(zip(waiting, own, strict=True)):
+            share = math.ldexp(float(shares[place, 0]), -_SHARE_BITS) + 2.0 * errors[place] * float(shares[place, 1])
+            total, reserve = one.shares + self.C * share, self.reserve * sizes[place]
+            if not shares[place, 2] and certified(total, one.n_shares + 4, one.error, reserve, self.gap):
+                solved[k] = one.coef
+            elif one.n_shares < shares[place, 1] and one.n_halved < _HALVINGS:
+                one.halve()
+            elif not self._go_on(one, sums[place], counts[place], held[place]):
+                solved[k] = self.in_memory(k)
+        return solved
+
+    def _go_on(self, one: _Problem, sums: np.ndarray, counts: np.ndarray, held: _Held) -> bool:
+        """Solve the problem of the rows that are held; return whether the next look may tell more."""
         first, one.n_halved = math.isinf(one.close_before), 0
-        fitting = np.flatnonzero(2 * counts[place] <= most)
+        fitting = np.flatnonzero(2 * counts <= self.most)
         closest = math.ldexp(1.0, _WIDEST - int(fitting[0])) if fitting.size else 0.0
-        last[k] = one.coef
-        if held[place].count > most or (first and 2.0 * one.close <= closest):
+        one.last = one.coef
+        if held.count > self.most or (first and 2.0 * one.close <= closest):
             # The same point once more, with fewer rows in memory, or with as many as there is room for.
             one.error, one.close_before, was_held = math.inf, math.inf, False
         else:
-            fixed = sums[place].astype(np.float64) * (C * spacing)
-            near, signs = held[place].rows(rows.shape[1], spacing)
-            one.solve(near, signs, fixed, C, gap)
+            near, signs = held.rows(self.rows.shape[1], self.spacing)
+            one.solve(near, signs, sums.astype(np.float64) * (self.C * self.spacing), self.C, self.gap)
             was_held = True
-        if (was_held and not first and np.array_equal(one.coef, last[k])) or not fitting.size:
-            signs = np.where(codes == numbers[k], 1.0, -1.0)
-            found[k] = solve_hinge(all_rows(rows), signs, C, gap, reserve=reserve).coef
-            continue
+        if (was_held and not first and np.array_equal(one.coef, one.last)) or not fitting.size:
+            return False
         one.close = math.inf if math.isinf(one.close) and was_held else closest
-        still.append(k)
-    return still
+        return True
