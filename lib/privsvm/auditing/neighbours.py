@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -116,7 +117,9 @@ def crowded_pairs(
     pairs = []
     if relation == "replace_one":
         ends = bound * np.vstack([np.eye(width), -np.eye(width)])
-        rows = np.tile(ends, (-(-sizes[-1] // (3 * 2 * width)), 1))
+        # A third of the rows of the largest of the other crowds.
+        n_copies = math.ceil(sizes[-1] / 3 / len(ends))
+        rows = np.tile(ends, (n_copies, 1))
         labels, row = np.ones(len(rows), dtype=np.int64), ends[0]
         others = f"{len(rows):,} rows of norm {bound:.3g} along {width} features"
         what = f"a made-up row beside {others}, all of the other class, and its opposite"
