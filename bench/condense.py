@@ -37,11 +37,15 @@ GROWTH_ROWS = (5000, 10_000, 20_000, 40_000, 59_535)
 KMEANS_ROWS, MDAV_ROWS = 5000, 5000
 REPETITIONS = 3
 WHOLE_SETS = ("cod-rna", "a9a", "usps")
+# Uniform random rows, which no structure makes easy, on so many threads. A pass makes the products of all pairs of rows
+# in single precision; it is not made where these are too many.
+RANDOM_SHAPES = ((20_000, 50), (20_000, 300), (40_000, 100), (240_000, 8), (1_000_000, 8))
+THREADS, PASS_ROWS, PASS_BLOCK = 2, 40_000, 1024
 
 
-def triples(X, engine: str = "auto") -> np.ndarray:
+def triples(X, engine: str = "auto", n_threads: int = 1) -> np.ndarray:
     """Weights, unit rows and groups: all that condensing takes but the means."""
-    return greedy_triples(weighted_unit_rows(X, feature_weights(X)), engine)
+    return greedy_triples(weighted_unit_rows(X, feature_weights(X)), engine, n_threads)
 
 
 def printed_triples(X: np.ndarray) -> np.ndarray:
@@ -187,6 +191,41 @@ def measure_whole(name: str) -> str:
     return f"| {name} | {X.shape[0]} x {X.shape[1]}, {kind} | {seconds:.2f} | {peak - before:.0f} of {peak:.0f} |"
 
 
+def random_line(n: int, d: int) -> str:
+    """Row of the table on random rows, measured in a process of its own."""
+    command = [sys.executable, str(Path(__file__)), str(n), str(d)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def measure_random(n: int, d: int) -> str:
+    """Seconds of condensing by a clock, those of passes right before and after it, and the peak of memory."""
+    warm_up()
+    X = np.random.default_rng(0).random((n, d))
+    passes = [pass_seconds(X)]
+    started = time.perf_counter()
+    triples(X, n_threads=THREADS)
+    seconds = time.perf_counter() - started
+    peak = megabytes("VmHWM")
+    passes.append(pass_seconds(X))
+    least = min(passes)
+    cells = f"{least:.2f} | {seconds / least:.1f}" if np.isfinite(least) else "– | –"
+    return f"| {n:,} x {d} | {seconds:.1f} | {cells} | {peak:.0f} |"
+
+
+def pass_seconds(X: np.ndarray) -> float:
+    """Seconds of one pass: all products of pairs of rows in single precision, by blocks of rows."""
+    if len(X) > PASS_ROWS:
+        return np.inf
+    with threadpool_limits(THREADS):
+        rows = X.astype(np.float32)
+        out = np.empty((PASS_BLOCK, len(X)), dtype=np.float32)
+        started = time.perf_counter()
+        for start in range(0, len(X), PASS_BLOCK):
+            block = rows[start : start + PASS_BLOCK]
+            np.matmul(block, rows.T, out=out[: len(block)])
+        return time.perf_counter() - started
+
+
 def megabytes(field: str) -> float:
     """Memory of this process, as Linux counts it: now (VmRSS) or at its peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -233,8 +272,21 @@ def condense_section() -> list[str]:
         "| --- | --- | --- | --- |",
         *[whole_line(name) for name in WHOLE_SETS],
         "",
+        f"Uniform random rows, in seconds by a clock on {THREADS} threads, beside one pass of all products of pairs of"
+        " rows in single precision on as many.",
+        "",
+        "| size | seconds | a pass, s | passes | peak, MB |",
+        "| --- | --- | --- | --- | --- |",
+        *[random_line(n, d) for n, d in RANDOM_SHAPES],
+        "",
     ]
 
 
 if __name__ == "__main__":
-    print(measure_whole(sys.argv[1]) if len(sys.argv) > 1 else "\n".join(condense_section()))
+    match sys.argv[1:]:
+        case []:
+            print("\n".join(condense_section()))
+        case [name]:
+            print(measure_whole(name))
+        case [n, d]:
+            print(measure_random(int(n), int(d)))
