@@ -17,10 +17,13 @@ from numba.extending import intrinsic, overload
 
 from privsvm.numerics.jit import jit_step
 
-__all__ = ["FAST_MATH", "LOG2_E", "exact_exp2", "exp2", "maximum", "sine_and_cosine"]
+__all__ = ["FAST_MATH", "LOG2_E", "SAME_ROUNDING", "exact_exp2", "exp2", "maximum", "sine_and_cosine"]
 
 # Sums may be reordered and numbers are finite: what vectorising needs.
 FAST_MATH = {"contract", "nnan", "ninf", "nsz", "reassoc"}
+
+# As `FAST_MATH`, but a value that is computed twice is the same.
+SAME_ROUNDING = FAST_MATH - {"reassoc"}
 
 LOG2_E = float(np.log2(np.e))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from privsvm.numerics.jit import jit_step
 from privsvm.numerics.vector_math import FAST_MATH, exp2, maximum
-from privsvm.solvers.kernel_rows import KernelRows
+from privsvm.solvers.kernel_rows import KernelRows, sparse_products
 from privsvm.solvers.kernels import LINEAR, RBF, set_kernel_values
 
 __all__ = ["Blocks", "ClassRows", "class_rows", "copy_tile", "fill_row", "fill_tile", "make_blocks"]
@@ -167,9 +167,11 @@ def make_blocks(rows, longest):
 
 @jit_step()
 def _spread(rows, blocks, start, stop):
-    """Spread scaled sparse rows out as dense columns, of the features that occur; return how many do."""
+    """Spread scaled sparse rows out as dense columns; return these, of the features that occur."""
     width, count = stop - start, 0
     place, spread, indices = blocks.place, blocks.spread, rows.indices
+    if not rows.sparse:
+        return spread[:0].reshape(0, width)
     place[:] = np.int32(-1)
     for k in range(rows.indptr[start], rows.indptr[stop]):
         if place[indices[k]] < 0:
@@ -180,27 +182,7 @@ def _spread(rows, blocks, start, stop):
         for k in range(rows.indptr[t], rows.indptr[t + 1]):
             # Entries stored twice add up.
             spread[place[indices[k]] * width + t - start] += rows.data.dtype.type(rows.factor) * rows.data[k]
-    return count
-
-
-@jit_step(fastmath=FAST_MATH)
-def _add(out, spread, start, value):
-    other = spread[start : start + out.shape[0]]
-    for i in range(out.shape[0]):
-        out[i] += value * other[i]
-
-
-@jit_step()
-def _sparse_products(data, indices, indptr, place, spread, first, last, block):
-    """Products of sparse rows with the columns that are spread out."""
-    width = block.shape[1]
-    for t in range(first, last):
-        out = block[t - first]
-        for i in range(width):
-            out[i] = 0
-        for k in range(indptr[t], indptr[t + 1]):
-            if place[indices[k]] >= 0:
-                _add(out, spread, place[indices[k]] * width, data[k])
+    return spread[: count * width].reshape(count, width)
 
 
 @jit_step()
@@ -244,8 +226,7 @@ def fill_tile(out, row, start, stop, column, left, right, rows, blocks):
         wide = min(_COLUMNS, max(1, blocks.spread.shape[0] // rows.n_features))
     for begin in range(left, right, wide):
         end = min(begin + wide, right)
-        if rows.sparse:
-            _spread(rows, blocks, begin, end)
+        other = _spread(rows, blocks, begin, end)
         for first in range(start, stop, _ROWS):
             last = min(first + _ROWS, stop)
             if start == left and begin >= last:
@@ -253,7 +234,7 @@ def fill_tile(out, row, start, stop, column, left, right, rows, blocks):
                 continue
             block = blocks.products[: (last - first) * (end - begin)].reshape(last - first, end - begin)
             if rows.sparse:
-                _sparse_products(rows.data, rows.indices, rows.indptr, blocks.place, blocks.spread, first, last, block)
+                sparse_products(rows.data, rows.indices, rows.indptr, blocks.place, other, first, last, block)
             else:
                 np.dot(rows.dense[first:last], rows.scaled[begin:end].T, block)
             set_kernel_values(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
-from privsvm.numerics.vector_math import FAST_MATH, maximum
+from privsvm.numerics.vector_math import FAST_MATH, SAME_ROUNDING, maximum
 from privsvm.solvers.block_smo import extremes
 from privsvm.solvers.class_tiles import class_rows, copy_tile, fill_row, fill_tile, make_blocks
 from privsvm.solvers.kernel_rows import KernelRows
@@ -36,9 +36,6 @@ _DOUBLE_ROWS = 256
 
 # The others have values in single precision, to this share of the tolerance; so often from values in double precision.
 _INNER_SHARE, _ROUNDS = 0.9, 5
-
-# As `FAST_MATH`, but a value that is computed twice is the same.
-_SAME_ROUNDING = FAST_MATH - {"reassoc"}
 
 # A coefficient below zero curvature, LIBSVM's constant.
 _TAU = 1e-12
@@ -100,7 +97,7 @@ def _padded(size):
     return -(-size // _PADDED) * _PADDED
 
 
-@jit_step(fastmath=_SAME_ROUNDING, forceinline=True)
+@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _move(values, row_i, row_j, step, up, low):
     """Move the values along a pair's step; return the largest that may go up and minus the smallest to go down."""
     highest, lowest = values.dtype.type(_OUT), values.dtype.type(_OUT)
@@ -113,7 +110,7 @@ def _move(values, row_i, row_j, step, up, low):
     return highest, lowest
 
 
-@jit_step(fastmath=_SAME_ROUNDING, forceinline=True)
+@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _first_sum(values, offsets, target):
     """First place where the sum of two arrays is `target`; it is somewhere. Without a branch for each."""
     where = np.int32(values.shape[0])
@@ -123,7 +120,7 @@ def _first_sum(values, offsets, target):
     return where
 
 
-@jit_step(fastmath=_SAME_ROUNDING, forceinline=True)
+@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _first(values, target):
     """First place where an array is `target`."""
     where = np.int32(values.shape[0])
@@ -133,7 +130,7 @@ def _first(values, target):
     return where
 
 
-@jit_step(fastmath=_SAME_ROUNDING, forceinline=True)
+@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _set_gains(gains, values, row, diagonal, own, low, value_i):
     """Second order gains of the pairs with i, ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``; return the largest."""
     zero, largest, tau, two = values.dtype.type(0), np.float32(-1), np.float32(_TAU), row.dtype.type(2)
