@@ -21,6 +21,7 @@ from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.numerics.vector_math import FAST_MATH, maximum
 from privsvm.solvers.c_svc import CSVCSolution, rho_from_gradient
 from privsvm.solvers.kernel_rows import KernelRows
+from privsvm.solvers.recent_steps import RecentSteps
 from privsvm.solvers.row_store import RowStore, worth_storing
 
 __all__ = ["extremes", "single_is_enough", "solve_block_smo", "solve_prepared"]
@@ -37,6 +38,10 @@ _LEAST_SET = 256
 # Share of the working set for variables between their bounds, and how many of them it should have room for.
 _FREE_SHARE = 0.8
 _ROOM = 1.3
+
+# Most variables of a working set where the free ones do not fit one: then several small ones serve as well as a large
+# one, whose kernel matrix costs more (measured), since many free variables mean a kernel matrix of many dimensions.
+_CROWDED_SET = 1024
 
 # A working set is solved until its gap is this share of the gap of all variables.
 _INNER_SHARE = 0.05
@@ -265,6 +270,8 @@ class _Optimiser:
         self.tol, self.shrinking, self.cache_bytes, self.max_iter = tol, shrinking, cache_bytes, max_iter
         self.dtype = np.dtype(np.float32 if tol >= _SINGLE_TOLERANCE else np.float64)
         self.n_iter = 0
+        # Whether there are more free variables than a working set has room for; their steps, as long as there are.
+        self.crowded, self.recent = False, RecentSteps()
         stored = worth_storing(rows)
         self.smallest_set = _STORED_SET if stored else max(64, int(_WORKING_SET / np.sqrt(rows.product_cost)))
         self.small = int(_SMALL_SHARE * self.smallest_set)
@@ -282,12 +289,17 @@ class _Optimiser:
     def working_set(self, problem: _Problem) -> tuple[np.ndarray, float]:
         """Choose variables: free ones, then those that violate optimality most on either side; with the gap."""
         m, M = problem.extremes()
-        values = problem.values
+        values, self.crowded = problem.values, False
         if values.size <= self.small:
             return np.arange(values.size), m - M
         free, upwards, downwards = _candidates(values, problem.beta, problem.lower, problem.upper, m, M)
         largest = max(_LEAST_SET, int(np.sqrt(self.cache_bytes / self.dtype.itemsize)))
         target = int(np.clip(_ROOM * free.size + self.smallest_set // 4, min(self.smallest_set, largest), largest))
+        self.crowded = free.size > _FREE_SHARE * target
+        if not self.crowded:
+            self.recent.forget()
+        else:
+            return _furthest(values, free, upwards, downwards, min(target, _CROWDED_SET)), m - M
         free = _top(free, np.abs(values[free] - 0.5 * (m + M)), max(1, int(_FREE_SHARE * target)))
         half = max(1, (target - free.size) // 2)
         first, second = _top(upwards, values[upwards], half), _top(downwards, -values[downwards], half)
@@ -297,6 +309,7 @@ class _Optimiser:
         """Solve in place; return whether the gap came down to `tol`."""
         active: np.ndarray | None = None
         part = problem
+        self.recent.forget()
         # Rows set aside together, with the variables of that moment.
         aside: list[tuple[np.ndarray, np.ndarray]] = []
         smallest, waited, spent = np.inf, 0, 0
@@ -322,6 +335,7 @@ class _Optimiser:
                 if part is not problem:
                     problem.store = part.store.emptied(problem.rows)
                 active, part, smallest = None, problem, np.inf
+                self.recent.forget()
                 m, M = problem.extremes()
                 full_gap, returns = (m - M, 0) if m - M < 0.9 * full_gap else (full_gap, returns + 1)
                 if exhausted or stuck:
@@ -336,6 +350,7 @@ class _Optimiser:
                     aside.append((np.delete(active, kept), problem.beta.copy()))
                     store = part.store
                     active, part = active[kept], part.take(kept)
+                    self.recent.forget()
                     part.store = store.narrowed(part.rows, kept)
 
     def _improve(self, part: _Problem, chosen: np.ndarray, tol: float) -> int:
@@ -353,13 +368,38 @@ class _Optimiser:
         change = work.beta - before
         moved = np.flatnonzero(change)
         part.beta[chosen] = work.beta
-        part.store.subtract_expansion(part.values, chosen[moved], change[moved])
+        moved, change = chosen[moved], change[moved]
+        if not self.crowded:
+            part.store.subtract_expansion(part.values, moved, change)
+            return n_iter
+        step, values = np.zeros(part.values.size), part.values.copy()
+        step[moved] = change
+        if part.store.holds_most:
+            part.store.subtract_expansion(part.values, moved, change)
+        else:
+            part.rows.subtract_expansion(part.values, part.rows.take(moved), change)
+        self.recent.add(step, values - part.values)
+        self.recent.improve(part.rows, part.beta, part.values, part.lower, part.upper)
         return n_iter
 
 
 def _top(index: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
     """Return those `count` indices whose scores are largest."""
     return index if index.size <= count else index[np.argpartition(-scores, count)[:count]]
+
+
+def _furthest(
+    values: np.ndarray, free: np.ndarray, upwards: np.ndarray, downwards: np.ndarray, size: int
+) -> np.ndarray:
+    """Return `size` variables: those whose values are highest and may go up, and lowest and may go down.
+
+    The middle is the free variables' median: most of them have nearly one value, from which few are far.
+    """
+    above = values[free] > np.median(values[free])
+    upwards, downwards = np.concatenate([free[above], upwards]), np.concatenate([free[~above], downwards])
+    half = size // 2
+    n_up = max(half, size - downwards.size) if downwards.size < upwards.size else min(half, upwards.size)
+    return np.concatenate([_top(upwards, values[upwards], n_up), _top(downwards, -values[downwards], size - n_up)])
 
 
 def _bring_back(problem: _Problem, aside: list[tuple[np.ndarray, np.ndarray]]) -> None:

@@ -198,6 +198,12 @@ class GramRows(KernelRows):
         else:
             _subtract_columns(values, matrix, self._index, columns, coef)
 
+    def fill(self, out: np.ndarray, slots: np.ndarray, index: np.ndarray) -> None:
+        """Write whole rows of the kernel matrix; see `KernelRows.fill`."""
+        matrix = self._matrices.get(self.dtype)
+        own = np.arange(self.n_rows) if self._index is None else self._index
+        out[slots] = matrix[np.ix_(own[index], own)]
+
     def _copy(self) -> Self:
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)

@@ -83,6 +83,11 @@ class RowStore:
         """Whether every row has a place, so that none is ever computed twice."""
         return 0 < self._capacity == self._rows.n_rows
 
+    @property
+    def holds_most(self) -> bool:
+        """Whether at least half of the rows have places: of fewer, most go before they are used again."""
+        return 2 * self._capacity >= self._rows.n_rows
+
     def emptied(self, rows: KernelRows) -> RowStore:
         """Return an empty store of other rows in this one's memory."""
         return RowStore(rows, 0, self._memory)
