@@ -13,6 +13,7 @@ from privsvm.constraints import ANY_NUMBER, COUNT, FLAG, POSITIVE, either, one_o
 from privsvm.numerics.threads import one_blas_thread, thread_pool
 from privsvm.solvers.block_smo import single_is_enough, solve_prepared
 from privsvm.solvers.c_svc import CSVCSolution
+from privsvm.solvers.equal_rows import EqualRows
 from privsvm.solvers.gram_rows import PrecomputedRows
 from privsvm.solvers.interior_point import solve_linear_pairs, steps_worth
 from privsvm.solvers.kernel_rows import KernelRows
@@ -209,6 +210,18 @@ def solve_pairs(
         rows = np.sort(np.concatenate([order[starts[a] : starts[a + 1]], order[starts[b] : starts[b + 1]]]))
         return rows, np.where(codes[rows] == a, 1.0, -1.0)
 
+    # The linear kernel's own method takes all rows in few passes.
+    if selection == "block" and kernel not in ("precomputed", "linear") and max_iter < 0:
+        equal = EqualRows.find(X, codes)
+        if equal is not None:
+            few, few_codes = X[equal.first], codes[equal.first]
+            found = solve_pairs(
+                few, few_codes, n_classes, equal.bounds(upper), columns=columns, n_threads=n_threads, **parameters,
+                **settings,
+            )  # fmt: skip
+            layout = np.empty_like(found.layout)
+            layout[:, np.argsort(few_codes, kind="stable")] = found.layout
+            return dataclasses.replace(found, layout=equal.spread(layout, upper)[:, order], starts=starts)
     if selection != "block":
         for column in columns:
             index, signs = rows_of(column)

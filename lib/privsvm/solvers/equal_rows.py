@@ -1,0 +1,101 @@
+"""Rows that occur many times, such as rows of zeros: one variable for all copies that have the same label.
+
+Copies have one column of the kernel matrix, so that the C-SVC dual depends on the sum of their variables alone, which
+lies between 0 and the sum of their bounds: the merged problem has the same optimum, values and violation of optimality.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+
+__all__ = ["EqualRows"]
+
+# Rows are merged where there are so many, and at most this share of them is left. A sample tells whether to look.
+_LEAST, _LEFT, _SAMPLE = 600, 0.7, 256
+
+# Share of a sum of bounds that its rounding may be off by.
+_ROUNDING = 1e-12
+
+
+@dataclasses.dataclass(frozen=True)
+class EqualRows:
+    """Groups of equal rows of one class.
+
+    Attributes
+    ----------
+    first : ndarray of int (g,)
+        The first row of each group; ascending.
+    group : ndarray of int (n,)
+        Group of each row.
+    """
+
+    first: np.ndarray
+    group: np.ndarray
+
+    @classmethod
+    def find(cls, X: Any, codes: np.ndarray) -> Self | None:
+        """Return the groups of rows (n, d) with class codes (n,); None where few rows are equal."""
+        n_rows = X.shape[0]
+        if n_rows < _LEAST:
+            return None
+        # Numbers in no simple ratio: sums of different rows are hardly equal, which is checked below.
+        weights = np.sin(1.0 + np.arange(X.shape[1]))
+        sample = slice(None, None, -(-n_rows // _SAMPLE))
+        if _distinct(X[sample] @ weights, codes[sample]) > _LEFT * codes[sample].size:
+            return None
+        sums = X @ weights
+        if _distinct(sums, codes) > _LEFT * n_rows:
+            return None
+        order = np.lexsort((sums, codes))
+        fresh = np.ones(n_rows, dtype=bool)
+        fresh[1:] = (np.diff(sums[order]) != 0) | (np.diff(codes[order]) != 0)
+        # Sorting keeps the order of equal rows, so that each group begins with its first one.
+        first, group = order[fresh], np.empty(n_rows, dtype=np.int64)
+        group[order] = np.cumsum(fresh) - 1
+        # Groups in the order of their first rows.
+        rank = np.argsort(first)
+        first, group = first[rank], np.argsort(rank)[group]
+        apart = X - X[first[group]]
+        equal = apart.count_nonzero() == 0 if scipy.sparse.issparse(apart) else not apart.any()
+        return cls(first, group) if equal else None
+
+    def bounds(self, upper: np.ndarray) -> np.ndarray:
+        """Return the bounds (g,) of the groups' variables from those of the rows (n,)."""
+        return np.bincount(self.group, weights=upper, minlength=self.first.size)
+
+    def spread(self, layout: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Share the groups' variables out to their rows: one row after the other is filled up to its bound.
+
+        Parameters
+        ----------
+        layout : ndarray (k, g)
+            Several variables of each group.
+        upper : ndarray (n,)
+            Bounds of the rows.
+
+        Returns
+        -------
+        ndarray (k, n)
+        """
+        order = np.argsort(self.group, kind="stable")
+        before = np.cumsum(upper[order]) - upper[order]
+        starts = np.searchsorted(self.group[order], np.arange(self.first.size))
+        taken = np.empty(upper.size)
+        taken[order] = before - before[starts][self.group[order]]
+        values = layout[:, self.group]
+        filled = np.clip(np.abs(values) - taken, 0.0, upper)
+        # What rounding of the sums leaves is nothing, or all.
+        rounding = _ROUNDING * (taken + upper)
+        filled[filled <= rounding] = 0.0
+        filled = np.where(filled >= upper - rounding, upper, filled)
+        return np.sign(values) * filled
+
+
+def _distinct(sums: np.ndarray, codes: np.ndarray) -> int:
+    """Count distinct sums of the classes."""
+    order = np.lexsort((sums, codes))
+    return 1 + int(np.count_nonzero((np.diff(sums[order]) != 0) | (np.diff(codes[order]) != 0)))
