@@ -243,7 +243,8 @@ def sample_rows(key, step, last, n_rows, bits, batch):
     int
         How many there are.
     """
-    return sample_block(key, step, last, 0, n_rows, bits, batch)
+    # A constant would have its own compiled variant.
+    return sample_block(key, step, last, np.int64(0), n_rows, bits, batch)
 
 
 def warm_up() -> None:

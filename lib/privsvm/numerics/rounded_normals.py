@@ -316,8 +316,9 @@ def fill_rounded_normals(key, first_pair, bits, sigma, numbers, errors, cells):
             pair = i % half
             value = sigma * numbers[i]
             if not abs(value - (value + _SHIFTER - _SHIFTER)) + sigma * errors[pair] < 0.5:
+                # A constant number of places would have its own compiled variant.
                 cells[i] = certain_integer(
-                    key, first_pair + pair, bits[pair], bits[half + pair], i >= half, sigma, _PLACES
+                    key, first_pair + pair, bits[pair], bits[half + pair], i >= half, sigma, np.int64(_PLACES)
                 )  # fmt: skip
     return doubtful
 

@@ -261,7 +261,8 @@ def finish_step(
 
     `rows` say only whether they are sparse. The sums are in `memory.totals`, and are cleared.
     """
-    part, regulariser = (0, layout.n_features), memory.regulariser
+    # Numba would compile all that is called here once more for a constant.
+    part, regulariser = (np.int64(0), layout.n_features), memory.regulariser
     scale = weight_scale(memory.weights)
     if objective.inside:
         set_inside_regulariser(memory.weights, scale, layout, objective, part[0], part[1], regulariser)
@@ -270,7 +271,7 @@ def finish_step(
     view = view_weights(memory.weights, scale, layout, objective, regulariser)
     finish_sum(rows, layout, objective, part, total_share, view, regulariser, memory.totals)
     used = average.shape[0] if objective.has_intercept else average.shape[0] - layout.n_vectors
-    _take_step(t, schedule, optimizer, 0, used, noise, place, memory, average, tape, step)
+    _take_step(t, schedule, optimizer, part[0], used, noise, place, memory, average, tape, step)
 
 
 @jit()
