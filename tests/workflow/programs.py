@@ -62,7 +62,7 @@ SHIM = "PRIVSVM_TEST_PYTHON"
 
 # What copies stand for: all programs, or, where those are killed, the servers of Snakemake's jobs alone.
 KNOWN = {
-    "bin": """"-m snakemake" | "-m dvc" | stages/*.py" "* | "-P "*/pipeline/start.py""",
+    "bin": """"-m snakemake" | "-m dvc" | "-m reproduce"* | stages/*.py" "* | "-P "*/pipeline/start.py""",
     "servers": """"-P "*/pipeline/start.py""",
 }
 SCRIPT = """#!/bin/sh
@@ -88,7 +88,7 @@ def arguments_of(command: list[str]) -> tuple[str, list[str], list[str]]:
     if command[0] in MAIN:
         return MAIN[command[0]], [str(SCRIPTS / command[0]), *command[1:]], [str(SCRIPTS)]
     if command[1] == "-m":
-        return MAIN[command[2]], [command[2], *command[3:]], [os.getcwd()]
+        return MAIN.get(command[2], command[2]), command[2:], [os.getcwd()]
     if command[1] == "-P":
         return command[2], command[2:], []
     return command[1], command[1:], [str(Path(command[1]).absolute().parent)]
@@ -129,12 +129,14 @@ def become(command: list[str], folder: str, environment: dict[str, str], files: 
             sys.executable = environment[SHIM]
     code = 1
     try:
-        other = hides(name.partition(".")[0]) if name in sys.modules else name
-        if other is None:
-            code = sys.modules[name].main() or 0
-        else:
+        if command[1:2] == ["-m"] and name not in sys.modules:
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
+            code = 0
+        elif other := hides(name.partition(".")[0]) if name in sys.modules else name:
             runpy.run_path(other, run_name="__main__")
             code = 0
+        else:
+            code = sys.modules[name].main() or 0
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
