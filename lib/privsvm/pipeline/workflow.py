@@ -105,6 +105,8 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     key = compiled_code_key(repository)
     # Calibrated noise, which all jobs share.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
+    # What Numba's errors would say in colours it says mostly to itself, and it took a twentieth of compiling.
+    environment["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
     environment["NUMBA_CACHE_DIR"] = str(Path(".cache/numba").resolve() / key)
     return key
 

@@ -92,6 +92,11 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
     needed = modules or [name for name in EARLY_MODULES if full_name(name) in sys.modules]
     wanted = [group for group, names in JIT_GROUPS.items() if set(needed) & set(names)]
     wanted += [called for group in wanted for called in _CALLED.get(group, ())]
+    if wanted:
+        # Imported late: whoever predicts compiles nothing.
+        from privsvm.numerics.quick_compiler import hasten
+
+        hasten()
     waiting = [group for group in JIT_GROUPS if group in wanted]
     compiled: list[str] = []
     while waiting := [group for group in waiting if not _marker(folder, group, sparse).exists()]:
