@@ -43,7 +43,6 @@ LONG = {
     "workflow/test_no_word_reaches_a_shell.py": 40,
     "reproduce/test_dpwss.py": 30,
     "auditing/test_audits_of_methods.py": 30,
-    "pipeline/test_sources.py": 30,
     "solvers/test_condense.py": 30,
     "base/test_rows_by_workers.py": 25,
     "workflow/test_protocol.py": 25,
@@ -62,6 +61,7 @@ LONG = {
     "auditing/test_plans.py": 16,
     "mutants/test_mutants.py": 12,
     "workflow/test_scale.py": 10,
+    "pipeline/test_sources.py": 10,
 }
 
 

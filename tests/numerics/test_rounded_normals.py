@@ -1,3 +1,4 @@
+import functools
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 
@@ -47,11 +48,9 @@ ANGLE_WORDS = [
 ]  # fmt: skip
 
 
-def ideal_number(pair, radius_word, angle_word, second, digits=True):
-    """The normal number in 1000 bits, from 832 digits of either uniform number; in whole blocks of the cipher.
-
-    Without `digits`, from those that the float64 stage reads, halfway to the next.
-    """
+@functools.cache
+def ideal_parts(pair, radius_word, angle_word, digits):
+    """Radius, and angle as a share of a half turn, of both numbers of a pair."""
     uniform, angle, bits = int(radius_word), int(angle_word) % 2**63, 0
     if digits:
         for nonce in (1, 2, 3):
@@ -62,7 +61,17 @@ def ideal_number(pair, radius_word, angle_word, second, digits=True):
         radius = mpmath.sqrt(-2 * mpmath.log((uniform + mpmath.mpf(0.5)) / mpmath.mpf(2) ** (64 + bits)))
         # A share of a half turn: a signed number from -1/2 to 1/2.
         share = (angle + mpmath.mpf(0.5)) / mpmath.mpf(2) ** (63 + bits)
-        share = share - 1 if share >= 0.5 else share
+        return radius, share - 1 if share >= 0.5 else share
+
+
+@functools.cache
+def ideal_number(pair, radius_word, angle_word, second, digits=True):
+    """The normal number in 1000 bits, from 832 digits of either uniform number; in whole blocks of the cipher.
+
+    Without `digits`, from those that the float64 stage reads, halfway to the next. No scale changes it.
+    """
+    radius, share = ideal_parts(pair, radius_word, angle_word, digits)
+    with mpmath.workprec(1000):
         if second:
             return radius * mpmath.sinpi(share)
         return radius * mpmath.cospi(share) * (-1 if int(angle_word) >> 63 else 1)
