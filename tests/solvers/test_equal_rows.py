@@ -37,6 +37,13 @@ def test_few_rows_and_rows_that_differ_are_left_alone():
     assert EqualRows.find(np.random.default_rng(1).normal(size=(900, 4)), y) is None
 
 
+def test_rows_that_occur_twice_are_found_among_many():
+    X = np.tile(np.random.default_rng(1).normal(size=(2500, 3)), (2, 1))
+    groups = EqualRows.find(X, np.zeros(5000, dtype=np.int64))
+    assert groups.first.tolist() == list(range(2500))
+    assert groups.group.tolist() == 2 * list(range(2500))
+
+
 def test_different_rows_of_one_sum_are_never_merged():
     """Rows whose hashes are equal without being so themselves."""
     X = np.zeros((800, 3))

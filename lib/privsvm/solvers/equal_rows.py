@@ -14,8 +14,11 @@ import scipy.sparse
 
 __all__ = ["EqualRows"]
 
-# Rows are merged where there are so many, and at most this share of them is left. A sample tells whether to look.
-_LEAST, _LEFT, _SAMPLE = 600, 0.7, 256
+# Rows are merged where there are so many, and at most this share of them is left.
+_LEAST, _LEFT = 600, 0.7
+
+# Of fewer rows than this, which are solved soon, a sample tells whether to look.
+_LOOKED_AT, _SAMPLE = 4000, 256
 
 # Share of a sum of bounds that its rounding may be off by.
 _ROUNDING = 1e-12
@@ -45,7 +48,7 @@ class EqualRows:
         # Numbers in no simple ratio: sums of different rows are hardly equal, which is checked below.
         weights = np.sin(1.0 + np.arange(X.shape[1]))
         sample = slice(None, None, -(-n_rows // _SAMPLE))
-        if _distinct(X[sample] @ weights, codes[sample]) > _LEFT * codes[sample].size:
+        if n_rows < _LOOKED_AT and _distinct(X[sample] @ weights, codes[sample]) > _LEFT * codes[sample].size:
             return None
         sums = X @ weights
         if _distinct(sums, codes) > _LEFT * n_rows:
