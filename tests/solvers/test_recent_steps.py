@@ -115,6 +115,8 @@ def test_more_free_variables_than_a_working_set_holds_take_few_passes(C, monkeyp
     assert len(crowded) > 5
     assert sum(computed) < 15 * n * n
     check(solution, X, y, np.full(n, C), 1e-3, kernel="rbf", gamma=3.0 / 60)
+    in_two = solve_block_smo(X, y, np.full(n, C), gamma=3.0 / 60, cache_size=0.5, n_threads=2)
+    assert np.array_equal(solution.alpha, in_two.alpha)
 
 
 def test_the_furthest_variables_are_those_that_may_move():
