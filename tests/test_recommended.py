@@ -85,7 +85,11 @@ def test_the_rule_says_what_it_chose():
     chosen = {n: choose_recipe(n, 22, 2, budget()) for n in (300, 5000, 40_000)}
     assert [recipe.n_frequencies > 0 for recipe, _ in chosen.values()] == [False, True, True]
     assert [recipe.moment_share > 0 for recipe, _ in chosen.values()] == [True, False, True]
-    assert choose_recipe(300, 60, 2, budget())[0].moment_share == 0
+    # A wide table has a second moment too, unless its eigenvalues would take long.
+    assert choose_recipe(300, 60, 2, budget())[0].moment_share > 0
+    wide, why = choose_recipe(300, 2000, 2, budget())
+    assert wide.moment_share == 0
+    assert "no second moment of 2000 features" in why
     assert "features as they are" in chosen[300][1]
     assert "random Fourier frequencies: rows are many" in chosen[5000][1]
     assert "evened out" in chosen[40_000][1]
@@ -94,6 +98,31 @@ def test_the_rule_says_what_it_chose():
     model = classifier().fit(rows(300, 22), np.arange(300) % 2)
     assert model.recipe_ == chosen[300][1]
     assert model.recipe_ in model.guarantee_.mechanism
+
+
+def test_a_centre_is_bought_where_its_noise_is_no_longer_than_a_row():
+    for d in (4, 30, 600):
+        chosen = [(n, *choose_recipe(n, d, 2, budget())) for n in range(5, 3000, 5)]
+        for n, recipe, why in chosen:
+            assert ("no centre" in why) == (recipe.mean_share == 0)
+            if recipe.mean_share:
+                assert math.sqrt(d) * budget().multiplier(recipe.mean_share) <= n
+        # With a quarter of the budget, which is the most, it would be too noisy just below.
+        first = next(n for n, recipe, _ in chosen if recipe.mean_share)
+        assert first == 5 or math.sqrt(d) * budget().multiplier(0.25) > first - 5
+
+
+def test_random_features_need_rows_however_little_noise_there_is():
+    few, many = (choose_recipe(n, 22, 2, budget(epsilon=16.0))[0] for n in (900, 1300))
+    assert few.n_frequencies == 0
+    assert many.n_frequencies > 0
+    assert choose_recipe(900, 22, 2, budget(epsilon=16.0), "fourier")[0].n_frequencies > 0
+
+
+def test_of_few_steps_few_are_averaged():
+    few, many = (choose_recipe(n, 60, 2, budget())[0] for n in (200, 3000))
+    assert (few.n_steps, few.averaged) == (12, 0.15)
+    assert (many.n_steps, many.averaged) == (40, 0.3)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

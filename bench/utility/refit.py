@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from run_ours import CHOSEN, CONFIRMED, DELTA, METHODS, SLOW, columns
+from run_ours import CHOSEN, DELTA, METHODS, SLOW, columns
 from scores import score_row
 from sets import SETS, SPLITS, UtilitySet, load
 
@@ -40,8 +40,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "fourier_rows": (225.0, 450.0, 900.0),
     "fourier_rows_per_class": (30.0, 60.0, 120.0),
     "rich": (750.0, 1500.0, 3000.0),
-    "evened_two": (0.05, 0.1, 0.2),
-    "evened_more": (0.175, 0.35, 0.7),
+    "evened_two": (0.0, 0.1, 0.2),
+    "evened_more": (0.0, 0.35, 0.7),
     "short": (12.5, 25.0, 50.0),
     "few_two": (150.0, 300.0, 600.0),
     "length_few": _LENGTHS,
@@ -55,6 +55,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
 _SPLITS_BY_ROWS = ((2000, SPLITS), (8000, 3), (math.inf, 1))
 # What a step away from the middle of a grid must gain.
 _STEP = 2e-4
+# Rows that are made again to confirm the others.
+_CONFIRMED = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +99,7 @@ def words(recipe: Recipe) -> str:
     return (
         f"{recipe.n_frequencies} frequencies {'evened' if recipe.moment_share else 'plain'} "
         f"{recipe.n_steps} steps of {recipe.length:g} {recipe.schedule}"
+        + (f" the last {recipe.averaged:g}" if recipe.averaged != Recipe.averaged else "")
     )
 
 
@@ -129,7 +132,7 @@ def measure(names: list[str], confirm: bool) -> None:
         kept = [row for row in rows if row["sources"] == sources]
         stale = [row for row in rows if row["sources"] != sources]
         cheap = [row for row in stale if row["set"] not in SLOW]
-        if confirm and cheap and all(map(_same, cheap[:: max(1, len(cheap) // CONFIRMED)])):
+        if confirm and cheap and all(map(_same, cheap[:: max(1, len(cheap) // _CONFIRMED)])):
             kept += [row | {"sources": sources} for row in stale]
     done = {(row["set"], row["epsilon"], row["recipe"], row["split"]) for row in kept}
     lines = [",".join(_FIELDS), *(",".join(row[name] for name in _FIELDS) for row in kept)]

@@ -88,10 +88,11 @@ METHODS = {
     "objective_perturbation": Method("ObjectivePerturbationClassifier", {"C": 0.05}),
     "ovr_joint_gaussian": Method("OvRJointGaussianClassifier", {"C": 0.05}),
 }
-# Sets that take most of the time: they come last, and no row of them is made again to confirm others.
+# Sets that take most of the time: they come last, and rows of them are made again to confirm others if there are none
+# of other sets.
 SLOW = ("a9a", "cod-rna", "ijcnn1", "w8a", "letter.scale", "usps")
-# Rows of every method and relation that are made again to confirm the others.
-CONFIRMED = 12
+# Rows of every method, relation and epsilon that are made again to confirm the others.
+CONFIRMED = 4
 if CHOSEN.exists():
     METHODS["recommended_held_out"] = Method(
         "PrivateLinearClassifier", bounded=True, rules=json.loads(CHOSEN.read_text())["folds"], epsilons=(0.5, 1.0, 4.0)
@@ -149,19 +150,22 @@ def _same(row: dict[str, str]) -> bool:
 
 
 def confirmed(rows: list[dict[str, str]], present: Mapping[str, str]) -> list[dict[str, str]]:
-    """Keep rows of other sources of a method and relation where a sample of them, over the sets, comes out the same."""
+    """Keep rows of other sources of a method, relation and epsilon if a sample of them, over the sets, is the same."""
     kept = []
-    for method, neighbours in itertools.product(METHODS, RELATIONS):
+    for method, neighbours, epsilon in itertools.product(METHODS, RELATIONS, EPSILONS):
+        cell = method, neighbours, f"{epsilon:g}"
         stale = [
             row
             for row in rows
-            if (row["method"], row["neighbours"]) == (method, neighbours) and row["sources"] != present[method]
+            if (row["method"], row["neighbours"], row["epsilon"]) == cell and row["sources"] != present[method]
         ]
-        cheap = sorted((row for row in stale if row["set"] not in SLOW), key=lambda row: (row["set"], row["split"]))
+        cheap = [row for row in stale if row["set"] not in SLOW] or stale
+        cheap.sort(key=lambda row: (row["set"], row["split"]))
         sample = cheap[:: max(1, len(cheap) // CONFIRMED)]
         if sample and all(_same(row) for row in sample):
             kept += [row | {"sources": present[method]} for row in stale]
-        print(f"{method}, {neighbours}: {len(stale)} rows of other sources, {len(sample)} made again", flush=True)
+        if stale:
+            print(f"{', '.join(cell)}: {len(stale)} rows of other sources, {len(sample)} made again", flush=True)
     return kept
 
 

@@ -31,8 +31,9 @@ VARIANTS: dict[str, Callable[[Recipe], dict[str, Any]]] = {
     "20 steps": lambda recipe: {"n_steps": 20},
     "no mean": lambda recipe: {"mean_share": 0.0},
     "half the mean's share": lambda recipe: {"mean_share": recipe.mean_share / 2.0},
-    "always evened out": lambda recipe: {"moment_share": 0.1},
     "never evened out": lambda recipe: {"moment_share": 0.0},
+    "a fifth for the second moment": lambda recipe: {"moment_share": 0.2},
+    "three tenths averaged": lambda recipe: {"averaged": 0.3},
 }
 
 

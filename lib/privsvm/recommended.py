@@ -47,6 +47,14 @@ FEATURES = ("auto", "linear", "fourier")
 
 # Shares of the budget for noisy numbers of rows: of every class, and of all rows.
 _CLASS_SHARE, _COUNT_SHARE = 0.01, 0.01
+# A centre is bought where its noise is no longer than this many unit rows: a noisier one moves all rows one way.
+_NOISIEST_CENTRE = 1.0
+# Random features need so many rows each, or weights fit the rows and not their classes, whatever the noise.
+_ROWS_PER_FEATURE = 5
+# A second moment of more features takes long: its eigenvalues are the cube of them.
+_WIDEST_EVENED = 1000
+# Few steps are far from where they go, and the last ones are nearest: fewer of them are averaged.
+_AVERAGED_OF_FEW = 0.15
 # Features that the rule may choose at most, and bytes of a table of them above which rows are worked on block by block.
 _WIDEST, _LARGEST_TABLE = 256, 2**28
 _BOUNDS = Constraint(
@@ -77,7 +85,8 @@ class Rule:
     rich : float
         From so many rows on the random features are more, and evened out, and the steps get smaller toward the end.
     evened_two, evened_more : float
-        Features of two classes, or of more, are evened out from so many rows on, over ``d^1.5 / sqrt(.1)``.
+        Features of two classes, or of more, are evened out from so many rows on, over ``d^1.5 / sqrt(.1)``, unless
+        they are very many. Zero: always, as a second moment beside steps costs next to nothing where a row is replaced.
     short : float
         Below so many rows for a class, there are few steps.
     few_two : float
@@ -85,16 +94,16 @@ class Rule:
     length_few, length_two : float
         All steps together, for two classes.
     length_plain, length_evened, length_many, length_fourier : float
-        The same for more classes: features as they are, evened out, evened out with more than twenty classes, and
-        random features that are not evened out.
+        The same for more classes: few steps, or features as they are; evened out; evened out with more than twenty
+        classes; and random features that are not evened out.
     """
 
     fourier_rows: float = 450.0
     fourier_rows_per_class: float = 60.0
     fourier_widest: int = 40
     rich: float = 1500.0
-    evened_two: float = 0.1
-    evened_more: float = 0.35
+    evened_two: float = 0.0
+    evened_more: float = 0.0
     short: float = 25.0
     few_two: float = 300.0
     length_few: float = 0.4
@@ -135,34 +144,43 @@ def choose_recipe(
     size = max(n_rows * budget.signal, 1e-3)
     per_class = size / n_classes
     many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
-    fourier = features == "fourier" or (features == "auto" and many and n_features <= rule.fourier_widest)
     rich = size >= rule.rich
+    n_frequencies = 128 if rich else 100
+    enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * n_frequencies
+    auto = features == "auto" and many and enough_rows and n_features <= rule.fourier_widest
+    fourier = features == "fourier" or auto
     why = [f"{size:.3g} rows for one unit of noise ({n_classes} classes, {n_features} features)"]
-    n_frequencies = (128 if rich else 100) if fourier else 0
+    n_frequencies = n_frequencies if fourier else 0
     width = 2 * n_frequencies if fourier else n_features
+    mean_share = share_of_centre(n_features, size)
+    if math.sqrt(n_features / mean_share) > _NOISIEST_CENTRE * size:
+        mean_share = 0.0
+        why.append("no centre: too few rows for its noise")
     if fourier:
         moment_share = 0.15 if rich else 0.0
         chosen = "by request" if features == "fourier" else "rows are many and features few"
         why.append(f"{n_frequencies} random Fourier frequencies: {chosen}")
     else:
         enough = rule.evened_two if n_classes == 2 else rule.evened_more
-        moment_share = 0.1 if size * math.sqrt(0.1) / n_features**1.5 >= enough else 0.0
+        evened = size * math.sqrt(0.1) / n_features**1.5 >= enough and n_features <= _WIDEST_EVENED
+        moment_share = 0.1 if evened else 0.0
         why.append("features as they are" + (": by request" if features == "linear" else ""))
     why.append(
-        "directions evened out by a noisy second moment"
-        if moment_share
-        else f"no second moment: too few rows for {width} features"
+        "directions evened out by a noisy second moment" if moment_share else f"no second moment of {width} features"
     )
-    n_steps = 12 if per_class < rule.short else 40
+    few = per_class < rule.short
+    n_steps = 12 if few else 40
     if n_classes == 2:
         length = rule.length_few if size < rule.few_two else rule.length_two
-    elif moment_share:
-        length = rule.length_many if n_classes > 20 else rule.length_evened
+    elif moment_share and n_classes > 20:
+        length = rule.length_many
+    elif moment_share and not few:
+        length = rule.length_evened
     else:
         length = rule.length_fourier if fourier else rule.length_plain
     why.append(f"{n_steps} steps")
     recipe = Recipe(
-        mean_share=share_of_centre(n_features, size),
+        mean_share=mean_share,
         n_frequencies=n_frequencies,
         feature_mean_share=share_of_centre(width, size, 0.1) if fourier else 0.0,
         moment_share=moment_share,
@@ -170,6 +188,7 @@ def choose_recipe(
         n_steps=n_steps,
         length=length,
         schedule="cosine" if rich else "constant",
+        averaged=_AVERAGED_OF_FEW if few else 0.3,
     )
     return recipe, "; ".join(why)
 

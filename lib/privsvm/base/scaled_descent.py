@@ -109,6 +109,8 @@ class Recipe:
         All steps together, for a row's mean gradient, over the number of rows for one unit of noise.
     schedule : {"constant", "cosine"}
         How the steps' lengths go on.
+    averaged : float
+        Share of the steps, the last ones, whose weights are averaged.
     """
 
     mean_share: float
@@ -120,6 +122,7 @@ class Recipe:
     n_steps: int = 40
     length: float = 0.4
     schedule: str = "constant"
+    averaged: float = 0.3
 
     @property
     def releases(self) -> dict[str, float]:
@@ -318,6 +321,7 @@ def train(
         schedule=recipe.schedule,
         noise_multiplier=budget.multiplier(share * step_share),
         whole_multiplier=whole,
+        averaged=recipe.averaged,
     )
     coef = descend(cells, codes, n_classes, class_weights, descent, source.part("steps"))
     if matrix is not None:

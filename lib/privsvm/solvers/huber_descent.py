@@ -52,7 +52,6 @@ _LEAST_WEIGHTS, _LARGEST_WEIGHTS = 2.0**-400, 2.0**100
 _MANY_CELLS = 2.0**40
 # A quotient is off by less.
 _ROUND_OFF = 1.0 - 2.0**-40
-_AVERAGED = 0.3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,6 +70,8 @@ class HuberDescent:
         Standard deviation of the noise on every number of a sum, over what one row adds; 0 for none.
     whole_multiplier : float or None, default=None
         That of a larger release, which all steps end; None if each step is a release by itself.
+    averaged : float, default=0.3
+        Share of the steps, the last ones, whose weights are averaged; above 0 and at most 1.
     """
 
     n_steps: int
@@ -78,6 +79,7 @@ class HuberDescent:
     schedule: str = "constant"
     noise_multiplier: float = 0.0
     whole_multiplier: float | None = None
+    averaged: float = 0.3
 
 
 def step_lengths(descent: HuberDescent) -> np.ndarray:
@@ -256,12 +258,12 @@ def descend(
     Returns
     -------
     ndarray (c, d)
-        Mean of the weights of the last three tenths of the steps; the vectors add up to zero.
+        Mean of the weights of the last steps, see `HuberDescent.averaged`; the vectors add up to zero.
     """
     n_vectors = 1 if n_classes == 2 else n_classes
     shape = n_vectors, cells.shape[1]
     weights, mean = np.zeros(shape), np.zeros(shape)
-    first = descent.n_steps - math.ceil(_AVERAGED * descent.n_steps)
+    first = descent.n_steps - math.ceil(descent.averaged * descent.n_steps)
     for step, length in enumerate(step_lengths(descent)):
         total = gradient_cells(cells, codes, n_classes, class_weights, weights)
         gradient = _noisy(total, descent, step == descent.n_steps - 1, source)
