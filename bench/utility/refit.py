@@ -114,11 +114,17 @@ def accuracy(data: UtilitySet, epsilon: float, split: int, rule: Rule) -> float:
     return score_row(data.y[test], columns(estimator.decision_function(X[test])))["accuracy"]
 
 
+@functools.cache
+def _rules(name: str, epsilon: float) -> dict[str, Rule]:
+    """Constants of the grids that choose a recipe, by its words."""
+    return {words(recipe): rule for recipe, rule in Cell.of(load(name), epsilon).recipes().items()}
+
+
 def _same(row: dict[str, str]) -> bool:
     """Whether a recipe comes out as it stands in the table."""
     data, epsilon = load(row["set"]), float(row["epsilon"])
-    rules = {words(recipe): rule for recipe, rule in Cell.of(data, epsilon).recipes().items()}
-    return str(accuracy(data, epsilon, int(row["split"]), rules[row["recipe"]])) == row["accuracy"]
+    rule = _rules(row["set"], epsilon)[row["recipe"]]
+    return str(accuracy(data, epsilon, int(row["split"]), rule)) == row["accuracy"]
 
 
 def measure(names: list[str], confirm: bool) -> None:
@@ -128,7 +134,7 @@ def measure(names: list[str], confirm: bool) -> None:
     kept: list[dict[str, str]] = []
     if TABLE.exists():
         with TABLE.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+            rows = [row for row in csv.DictReader(file) if row["recipe"] in _rules(row["set"], float(row["epsilon"]))]
         kept = [row for row in rows if row["sources"] == sources]
         stale = [row for row in rows if row["sources"] != sources]
         cheap = [row for row in stale if row["set"] not in SLOW]
