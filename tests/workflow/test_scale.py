@@ -1,10 +1,12 @@
 """A benchmark of thousands of jobs: what one job costs does not grow with their number."""
 
 import argparse
+import itertools
 import os
 import re
 
 import pytest
+from snakemake import io
 
 from privsvm.pipeline import dry_run as dry_run_module
 from privsvm.pipeline.workflow import argument_file
@@ -100,6 +102,22 @@ def test_a_dry_run_says_what_snakemake_itself_says(finished):
     assert text.count(f'VERSION = "{dry_run_module.VERSION}"') == 1
     path.write_text(text.replace(f'VERSION = "{dry_run_module.VERSION}"', 'VERSION = "none"'))
     assert [said_of_jobs(finished, *some) for some in options] == quick
+
+
+def test_plain_names_are_worth_no_warning(monkeypatch):
+    """A dry run does not have Snakemake look at them."""
+    parts = ["a", "data/wine.npz", ".cache", ".", "..", "./", "/", "//", " ", "\n", "{a}", "{a-b}", "-", ""]
+    names = ["".join(some) for number in (1, 2, 3) for some in itertools.product(parts, repeat=number)]
+    warned = []
+    monkeypatch.setattr(io.logger, "warning", warned.append)
+    plain = [name for name in names if dry_run_module._PLAIN_NAME.fullmatch(name)]
+    assert {"a/a", ".cache/a", "data/wine.npz"} <= set(plain)
+    for name in plain:
+        io.check(name)
+    assert not warned
+    for name in names:
+        io.check(name)
+    assert len(warned) > len(names) / 2
 
 
 def test_long_lists_are_read_from_a_file(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ case is not the plain one, it calls that. With another version of Snakemake noth
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
@@ -14,6 +15,12 @@ __all__ = ["VERSION", "hasten"]
 
 # The version whose functions these are.
 VERSION = "9.27."
+
+# Names of files that Snakemake warns of for no reason whatever: no blanks, no empty folders, no "./" in front.
+_PLAIN_NAME = re.compile(r"\.?[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_.+-]+)*")
+
+# Rules are looked up by so many first letters of a file.
+_FIRST = 8
 
 
 def hasten(workflow: Any) -> None:
@@ -29,12 +36,14 @@ def hasten(workflow: Any) -> None:
     if not workflow.output_settings.dryrun or not snakemake.__version__.startswith(VERSION):
         return
     _flags()
+    _names()
     _existence()
     _lists()
     _producers()
     _nested_outputs()
     _functions()
     _resources()
+    _environments()
     _commands(workflow)
 
 
@@ -69,6 +78,23 @@ def _flags() -> None:
 
     _replace("is_flagged", is_flagged, quick_is_flagged)
     _replace("fmt_iofile", fmt_iofile, quick_fmt_iofile)
+
+
+def _names() -> None:
+    """Whether a file is in a storage, and whether its name is worth a warning: of plain names, neither is."""
+    from snakemake import io
+
+    iofile = io._IOFile
+    check, is_storage = iofile.check, iofile.is_storage
+
+    def quick_is_storage(file: Any) -> bool:
+        return False if type(file._file) is str else is_storage.fget(file)
+
+    def quick_check(file: Any) -> None:
+        if not (isinstance(file._file, str) and _PLAIN_NAME.fullmatch(file._file)):
+            check(file)
+
+    iofile.is_storage, iofile.check = property(quick_is_storage), quick_check
 
 
 def _existence() -> None:
@@ -121,25 +147,46 @@ def _lists() -> None:
 
 
 def _producers() -> None:
-    """Rules whose outputs begin and end as a file does: a look at each, as long as there are few."""
+    """Rules that make a file, found once: those that share its first letters are looked at."""
     from snakemake.output_index import OutputIndex
 
     match = OutputIndex.match
+    indexes: dict[Any, dict[str, list[Any]]] = {}
+
+    def by_first_letters(index: Any) -> dict[str, list[Any]]:
+        if index not in indexes:
+            groups: dict[str, list[Any]] = {}
+            for prefix, rules in index._lookup._entries:
+                groups.setdefault(prefix[:_FIRST] if len(prefix) >= _FIRST else "", []).append((prefix, rules))
+            indexes[index] = groups
+        return indexes[index]
 
     def quick_match(self: Any, target: str) -> Any:
-        entries = self._lookup._entries
-        if len(entries) > 200:
+        groups = by_first_letters(self)
+        # Those with fewer letters come last.
+        some = groups.get(target[:_FIRST], []), groups.get("", [])
+        if sum(map(len, some)) > 200:
             return match(self, target)
         name = str(target)
         return {
             rule
+            for entries in some
             for prefix, rules in entries
             if name.startswith(prefix)
             for rule, suffix in rules
             if name.endswith(suffix)
         }
 
-    OutputIndex.match = quick_match
+    match_producers = OutputIndex.match_producers
+    found: dict[tuple[Any, str], Any] = {}
+
+    def quick_match_producers(self: Any, target: str) -> Any:
+        key = (self, str(target))
+        if key not in found:
+            found[key] = match_producers(self, target)
+        return set(found[key])
+
+    OutputIndex.match, OutputIndex.match_producers = quick_match, quick_match_producers
 
 
 def _nested_outputs() -> None:
@@ -200,6 +247,20 @@ def _resources() -> None:
         return ResourceList(fromdict=known[key])
 
     Rule.expand_resources = expand_resources
+
+
+def _environments() -> None:
+    """Look up a rule's software environment without its jobs' parameters, which a run from nothing needs nowhere."""
+    from snakemake import rules
+    from snakemake.jobs import Job
+
+    environment = Job.conda_env_spec
+
+    def conda_env_spec(job: Any) -> Any:
+        known = job.rule._expanded_conda_env
+        return environment.fget(job) if known is rules._NOT_CACHED else known
+
+    Job.conda_env_spec = property(conda_env_spec)
 
 
 def _commands(workflow: Any) -> None:
