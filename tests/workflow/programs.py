@@ -38,20 +38,16 @@ SCRIPTS = Path(sys.executable).parent
 CLIENT = Path(__file__).with_name("client.py")
 MAIN = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}
 
-# With what they would import once they know what to do, and with what the jobs' server and jobs import.
+# With what they would import once they know what to do, and with what the jobs' server and the job of MLflow import.
 IMPORTED_BEFORE = (
-    *MAIN.values(), "snakemake.executors.dryrun", "snakemake.executors.local", "snakemake.storage", "smart_open",
-    "dvc.cachemgr", "dvc.cli.parser", "dvc.data_cloud", "dvc.lock", "dvc.repo", "dvc.repo.artifacts",
-    "dvc.repo.datasets", "dvc.repo.fetch", "dvc.repo.graph", "dvc.repo.index", "dvc.repo.metrics",
-    "dvc.repo.open_repo", "dvc.repo.params", "dvc.repo.plots", "dvc.repo.stage", "dvc.repo.trie", "dvc.rwlock",
-    "dvc.stage.cache", "dvc.utils.strictyaml", "dvc_data.hashfile.db.local", "dvc_data.hashfile.status", "configobj",
-    "dulwich.ignore", "dulwich.index", "dulwich.worktree", "email.contentmanager", "email.headerregistry",
+    *MAIN.values(), "snakemake.executors.dryrun", "snakemake.executors.local", "snakemake.storage", "dvc.cachemgr",
+    "dvc.cli.parser", "dvc.data_cloud", "dvc.repo", "dvc.repo.artifacts", "dvc.repo.datasets", "dvc.repo.fetch",
+    "dvc.repo.index", "dvc.repo.metrics", "dvc.repo.open_repo", "dvc.repo.params", "dvc.repo.plots", "dvc.repo.stage",
+    "dvc.stage.cache", "dvc.utils.strictyaml", "dulwich.worktree", "email.headerregistry",
     "fsspec.implementations.memory", "networkx", "pandas", "pydantic", "pydantic.dataclasses", "pydantic.type_adapter",
-    "pyparsing", "rich.json", "ruamel.yaml", "scmrepo.git", "scmrepo.noscm", "filelock", "numba", "scipy.optimize",
-    "scipy.special", "sklearn.base", "sklearn.utils.metaestimators", "sklearn.utils.multiclass",
-    "sklearn.utils.validation", "dp_accounting.pld.privacy_loss_distribution", "mlflow.tracking",
-    "mlflow.store.tracking.sqlalchemy_store", "mlflow.store.tracking.sqlalchemy_workspace_store", "alembic.command",
-    "alembic.config", "alembic.migration", "sqlalchemy.dialects.sqlite",
+    "rich.json", "ruamel.yaml", "scmrepo.git", "scmrepo.noscm", "numba", "scipy.optimize", "scipy.special",
+    "sklearn.base", "sklearn.utils.validation", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store",
+    "alembic.command", "alembic.migration",
 )  # fmt: skip
 
 # What a worker says that starts no program.
