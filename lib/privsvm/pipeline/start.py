@@ -40,7 +40,7 @@ _PLAIN = ("argparse", "ctypes", "importlib.metadata", "numpy", "pydantic.type_ad
 _ALWAYS = (*_PLAIN, "privsvm.data.prepared", "privsvm.pipeline.evaluation", "privsvm.pipeline.model_files")
 _TRAINING = (
     *_ALWAYS,
-    *("dp_accounting", "numba", "scipy.optimize", "scipy.special", "sklearn.base", "sklearn.utils.metaestimators"),
+    *("numba", "scipy.optimize", "scipy.special", "sklearn.base", "sklearn.utils.metaestimators"),
     *("sklearn.utils.validation", "privsvm.base.estimators", "privsvm.pipeline.training"),
 )
 _PACKAGES = {
