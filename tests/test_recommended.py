@@ -125,6 +125,20 @@ def test_of_few_steps_few_are_averaged():
     assert (many.n_steps, many.averaged) == (40, 0.3)
 
 
+def test_steps_of_two_classes_are_no_longer_however_little_noise_there_is():
+    cases = [(2.0**k, epsilon) for k in range(3, 25) for epsilon in (0.1, 1.0, 8.0)]
+    sizes = np.array([n * budget(epsilon=epsilon).signal for n, epsilon in cases])
+    two, three = (
+        np.array([choose_recipe(n, 22, c, budget(epsilon=epsilon))[0].length for n, epsilon in cases]) for c in (2, 3)
+    )
+    plain = np.where(sizes < Rule.few_two, Rule.length_few, Rule.length_two)
+    long = plain * sizes > 4000.0
+    assert 10 < long.sum() < len(cases) - 10
+    assert np.array_equal(two[~long], plain[~long])
+    assert np.allclose(two[long] * sizes[long], 4000.0)
+    assert three.min() >= min(Rule.length_plain, Rule.length_evened, Rule.length_fourier)
+
+
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("n", [1, 20, 500, 10**4, 10**6])
 @pytest.mark.parametrize("c", [2, 10, 40])

@@ -55,6 +55,9 @@ _ROWS_PER_FEATURE = 5
 _WIDEST_EVENED = 1000
 # Few steps are far from where they go, and the last ones are nearest: fewer of them are averaged.
 _AVERAGED_OF_FEW = 0.15
+# All steps of two classes together, in mean gradients of all rows: with more, weights follow the loss where it departs
+# from accuracy, which then falls as epsilon grows.
+_LONGEST_OF_TWO = 4000.0
 # Features that the rule may choose at most, and bytes of a table of them above which rows are worked on block by block.
 _WIDEST, _LARGEST_TABLE = 256, 2**28
 _BOUNDS = Constraint(
@@ -92,7 +95,7 @@ class Rule:
     few_two : float
         Below so many rows two classes get `length_few`.
     length_few, length_two : float
-        All steps together, for two classes.
+        All steps together, for two classes, but for so many rows that they would be too long.
     length_plain, length_evened, length_many, length_fourier : float
         The same for more classes: few steps, or features as they are; evened out; evened out with more than twenty
         classes; and random features that are not evened out.
@@ -171,7 +174,7 @@ def choose_recipe(
     few = per_class < rule.short
     n_steps = 12 if few else 40
     if n_classes == 2:
-        length = rule.length_few if size < rule.few_two else rule.length_two
+        length = min(rule.length_few if size < rule.few_two else rule.length_two, _LONGEST_OF_TWO / size)
     elif moment_share and n_classes > 20:
         length = rule.length_many
     elif moment_share and not few:
