@@ -555,7 +555,7 @@ MUTANTS = (
     _bug(
         "the recommended method records one release of several", "base/scaled_descent.py",
         "for own in releases.values()]", "for own in list(releases.values())[:0]]",
-        f"{_RECORD}[PrivateLinearClassifier-replace_one]", says=_ANOTHER,
+        f"{_RECORD}[PrivateLinearClassifier-replace_one-features=fourier]", says=_ANOTHER,
     ),
     _bug(
         "a second moment beside steps is free, however far rows are turned", _MOMENTS,

@@ -101,7 +101,7 @@ def test_values_and_errors_are_the_same(plain, quick):
 
 
 def test_steps_get_no_machine_code(plain, quick):
-    if not numba.__version__.startswith(VERSION):
+    if numba.__version__ != VERSION:
         pytest.skip(f"Numba {numba.__version__} compiles as it always does")
     steps = ("checked", "scalar_product")
     assert all(any(name in made for made in plain["made"]) for name in steps)

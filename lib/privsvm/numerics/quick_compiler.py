@@ -1,4 +1,4 @@
-"""What Numba 0.68 does for every function that it compiles, left out where nobody needs it, or done by a shorter way.
+"""What Numba 0.68.1 does for every function that it compiles, left out where nobody needs it, or done by a shorter way.
 
 Of ten compiled functions nine are steps, which run only as a part of their callers. Numba makes machine code of each of
 them all the same, and that takes an eighth of the time. LLVM rewrites a function while it makes machine code of it, so
@@ -18,7 +18,7 @@ from numba.core.environment import lookup_environment
 __all__ = ["VERSION", "hasten"]
 
 # The version whose functions these are.
-VERSION = "0.68."
+VERSION = "0.68.1"
 
 # What the names of variables begin with that hold a function's constants and globals.
 _ENVIRONMENT = "_ZN08NumbaEnv"
@@ -27,7 +27,7 @@ _ENVIRONMENT = "_ZN08NumbaEnv"
 @functools.cache
 def hasten() -> None:
     """Replace slow functions of Numba, in this process: one that compiles much, and is ours."""
-    if numba.__version__.startswith(VERSION):
+    if numba.__version__ == VERSION:
         _late_machine_code()
         _options()
         _variables()
