@@ -191,7 +191,7 @@ def choose_recipe(
         n_steps=n_steps,
         length=length,
         schedule="cosine" if rich else "constant",
-        averaged=_AVERAGED_OF_FEW if few else 0.3,
+        averaged=_AVERAGED_OF_FEW if few else Recipe.averaged,
     )
     return recipe, "; ".join(why)
 

@@ -122,7 +122,7 @@ class Recipe:
     n_steps: int = 40
     length: float = 0.4
     schedule: str = "constant"
-    averaged: float = 0.3
+    averaged: float = HuberDescent.averaged
 
     @property
     def releases(self) -> dict[str, float]:
