@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from privsvm.solvers import condense, triples
+from privsvm.solvers import condense
 from privsvm.solvers.condense import (
     ENGINES,
     condensed_rows,
@@ -97,11 +97,11 @@ def find_in_all_ways(X):
         with mock.patch.object(condense, "_COMPUTED_SHARE", share):
             yield greedy_triples(unit_rows, "blocks", 3)
     yield greedy_triples(unit_rows, "tree", 3)
-    # Short lists, which run out, and are all made anew again and again.
-    with mock.patch.multiple(condense, _LIST=2, _LONG_LIST=3), mock.patch.object(triples, "_RENEWED_ROWS", 4):
+    # Few rows that are near, and short lists, which run out and are all made anew after some scans.
+    with mock.patch.multiple(condense, _LIST=2, _NEAR=5, _NEAR_READ=0.1, _SCANNED=1e3):
         yield greedy_triples(unit_rows, "blocks")
         # Many tiles, and guesses of the least product of a list that are too high for half of the rows.
-        with mock.patch.multiple(condense, _TILE=16, _SURE=0.0):
+        with mock.patch.multiple(condense, _TILE=32, _SURE=0.0):
             yield greedy_triples(unit_rows, "blocks", 3)
 
 

@@ -2,7 +2,8 @@
 
 The paper's procedure takes, again and again, the most similar pair of the rows that are left, then the row that is most
 similar to both. Followed literally, that is a search through a matrix of n^2 numbers for each of n / 3 triples. Here
-every row keeps a short list of the rows most similar to it; see `privsvm.solvers.triples` for how the lists are used.
+every row keeps a short list of the rows most similar to it, and, where scans are long, the numbers of more rows that
+are near to it; see `privsvm.solvers.triples` for how they are used.
 
 Two engines make the lists: a k-d tree for few features, and blocks of matrix products for many features or sparse
 rows. Both give the same triples, those of the printed steps; see `privsvm.solvers.row_tree` and
@@ -32,6 +33,7 @@ from privsvm.solvers.similar_rows import (
     SCALE,
     Candidates,
     Copies,
+    Near,
     SparseRows,
     block_lists,
     candidate_lists,
@@ -50,11 +52,11 @@ __all__ = [
 
 ENGINES = ("tree", "blocks")
 
-# Rows in a list: of the tree, which makes a new one in no time, and of the blocks, for which a scan is long. With long
-# lists most third rows are certain, and few lists run out before all are made anew.
-_LIST, _LONG_LIST = 12, 128
-# Numbers of all long lists together.
-_LIST_NUMBERS = 16_000_000
+# Rows in a list.
+_LIST = 12
+# Rows that the blocks keep as near to a row, so that most third rows are certain without a scan: one for so many
+# numbers that a scan reads, but none where these are few; at most so many, and so many of all rows together.
+_NEAR_READ, _NEAR, _NEAR_NUMBERS = 3000.0, 160, 16_000_000
 # "auto" takes the tree up to so many features, where the searches for a sample of rows promise that it is faster.
 _TREE_FEATURES = 64
 _SAMPLE = 32
@@ -62,17 +64,21 @@ _SAMPLE = 32
 # the blocks, and what these take for each row besides.
 _MET, _MET_FEATURE = 3.0, 0.2
 _PAIR, _ROW = 6.0, 60_000.0
+# All lists are made anew when that takes less than the scans since they were made, as fitted to the least total:
+# nanoseconds of a pair of rows and of a row; of each row that a scan looks at, and more for each of its numbers.
+_LISTED_PAIR, _LISTED_ROW = 0.25, 10_000.0
+_SCANNED, _SCANNED_NUMBER = 3.0, 0.3
 # Products are made from dense rows above this share of numbers that are not 0, or where all rows have no more numbers;
 # a block of products has about so many. In single precision, unless more than a share of all similarities must then
-# be computed exactly.
+# be computed exactly. Above another share rows hold their zeros, too.
 _DENSE_SHARE = 0.02
 _DENSE_NUMBERS = 50_000_000
 _BLOCK_NUMBERS = 4_000_000
-# Rows and columns of a tile of products, and candidates that a row has room for, over those of its list.
-_TILE, _ROOM = 1024, 2
-# Standard deviations by which a guess of what will do is lower than expected.
-_SURE = 5.0
-_COMPUTED_SHARE = 0.1
+# Rows and columns of a tile of products, and candidates that a row has room for, over those that it wants.
+_TILE, _ROOM = 512, 2
+# Rows that tell what will do, at most, and standard deviations by which such a guess is lower than expected.
+_SAMPLED, _SURE = 1024, 1.5
+_COMPUTED_SHARE, _FULL_SHARE = 0.1, 0.25
 
 
 # --- equal rows -----------------------------------------------------------------------------------------------------
@@ -267,15 +273,22 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
     )
     m = first.size
     empty = np.diff(rows_of.indptr) == 0
+    if distinct.nnz > _FULL_SHARE * m * d and not empty.any():
+        # Sums over rows that hold their zeros are the same, and vectors make them.
+        indices = np.tile(np.arange(d, dtype=np.int32), m)
+        rows_of = SparseRows(d, d * np.arange(m + 1), indices, distinct.toarray().ravel())
     by_tree = engine == "tree" or (engine == "auto" and d <= _TREE_FEATURES and m > 0)
     tree, places = plant(distinct.toarray() if by_tree else np.zeros((0, d)), empty)
     if by_tree and engine == "auto":
         sample = np.linspace(0, m - 1, _SAMPLE).astype(np.int64)
         met = rows_met(tree, copies, sample, np.empty(_LIST, np.int64), np.empty(_LIST, np.int32))
         by_tree = met * (_MET + _MET_FEATURE * d) <= _PAIR * m + _ROW
-    longest = _LIST if by_tree else max(_LIST, min(_LONG_LIST, _LIST_NUMBERS // max(m, 1)))
-    length = min(longest, max(n - 1, 1))
+    length = min(_LIST, max(n - 1, 1))
     lists = Lists(np.zeros((m, length), np.int64), np.zeros((m, length), np.int32), np.zeros(m, np.int64))
+    entries = rows_of.data.size / max(m, 1)
+    n_near = int(min(m * (entries + 10.0) / _NEAR_READ, _NEAR, _NEAR_NUMBERS / max(m, 1)))
+    shape = m, n_near if not by_tree and n_near > 2 * length else 0
+    near = Near(np.zeros(shape, np.int64), np.zeros(shape, np.int32), np.full(m, -1), np.zeros(m, np.int64))
     with one_blas_thread(), thread_pool(n_threads) as pool:
         spread: Any = pool.map if pool else map
 
@@ -284,17 +297,21 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
                 pass
 
         def renew(left: np.ndarray) -> None:
-            _make_lists(do, distinct, left, rows_of, copies, lists)
+            _make_lists(do, distinct, left, rows_of, copies, lists, near)
+
+        def scanned(n_left: int) -> float:
+            made = n_left * (_LISTED_PAIR * n_left + _LISTED_ROW) / n_threads
+            return made / (_SCANNED + _SCANNED_NUMBER * entries)
 
         if by_tree:
             parts = np.linspace(0, m, 8 * n_threads + 1).astype(np.int64)
             do((tree_lists, tree, copies, empty, *part, *lists) for part in itertools.pairwise(parts))
-        else:
-            renew(np.arange(m))
-        return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists, None if by_tree else renew)
+            return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists, near)
+        renew(np.arange(m))
+        return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, renew, scanned)
 
 
-def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_of, copies, lists) -> None:
+def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_of, copies, lists, near) -> None:
     """Make the lists of some of the rows that are left each, from products with all of them.
 
     A product of two rows serves both. Rows that have too many candidates, or too few, are done once more, alone.
@@ -304,7 +321,8 @@ def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_
     dense = distinct.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
     longest = np.diff(distinct.indptr).max(initial=0)
     # One of the best may be the row itself.
-    wanted = lists.rows.shape[1] + 1
+    wanted = max(lists.rows.shape[1] + 1, near.rows.shape[1])
+    near.counts[left] = -1
 
     def settings(precision: type) -> tuple[Any, float]:
         rows = distinct.astype(precision)
@@ -321,7 +339,7 @@ def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_
         return block_lists(product(rows[places], rows), left[places], left, error, rows_of, copies, *lists)
 
     # Half the digits are enough unless they leave most rows to choose from, as rows of nearly one direction do.
-    sample = np.arange(min(_SAMPLE, m))
+    sample = np.arange(min(_SAMPLE, math.ceil(m / 16)))
     if alone(sample) > _COMPUTED_SHARE * sample.size * m:
         rows, error = settings(np.float64)
     # Two products whose order is wrong differ by twice the error, and round-off.
@@ -329,7 +347,8 @@ def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_
     starts = range(0, m, _TILE)
     # Most rows need not be looked at if the largest products with a few of them tell what will do. Where they tell
     # too much, which is rare, the list is made once more.
-    guesses, sampled = np.full(m, -np.inf, rows.dtype), np.linspace(0, m - 1, min(_TILE, m // 8)).astype(np.int64)
+    guesses = np.full(m, -np.inf, rows.dtype)
+    sampled = np.linspace(0, m - 1, min(_SAMPLED, m // 4, 8 * math.isqrt(m))).astype(np.int64)
     expected = wanted * sampled.size / max(m, 1)
     rank = max(1, math.ceil(expected + _SURE * (math.sqrt(expected) + 1.0)))
 
@@ -341,7 +360,7 @@ def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_
         do((guess, start) for start in starts)
     room = _ROOM * wanted
     candidates = Candidates(
-        np.empty((m, room), rows.dtype), np.empty((m, room), np.int32), np.zeros(m, np.int64), guesses.copy()
+        np.empty((m, room), rows.dtype), np.empty((m, room), np.int32), np.zeros(m, np.int64), guesses
     )
     # Two tiles that are searched at the same time have no rows in common.
     held = [threading.Lock() for _ in starts]
@@ -352,7 +371,7 @@ def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_
             meet(products, first, second, wanted, apart, candidates)
 
     do((tile, first, first + away) for away in starts for first in range(0, m - away, _TILE))
-    given = wanted, apart, guesses, candidates, left, rows_of, copies, *lists
+    given = apart, error, candidates, left, rows_of, copies, *lists, near
     do((candidate_lists, start, min(start + _TILE, m), *given) for start in starts)
     crowded = np.flatnonzero(candidates.counts < 0)
     step = max(1, min(512, max(64, _BLOCK_NUMBERS // max(m, 1))))

@@ -7,17 +7,20 @@ smaller number comes first.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
+from privsvm.numerics.vector_math import FAST_MATH
 
 __all__ = [
     "SCALE",
     "UNKNOWN",
     "Candidates",
     "Copies",
+    "Near",
     "SparseRows",
     "block_lists",
     "candidate_lists",
@@ -26,6 +29,7 @@ __all__ = [
     "scan_list",
     "scan_third",
     "similarity",
+    "similarity_from",
 ]
 
 SCALE = 2.0**46
@@ -59,6 +63,19 @@ class Candidates(NamedTuple):
     found: np.ndarray
     columns: np.ndarray
     # -1 where more come near than there is room for, or too few.
+    counts: np.ndarray
+    bounds: np.ndarray
+
+
+class Near(NamedTuple):
+    """Of each distinct row: rows that are near to it, and what their similarity and that of all others is at most.
+
+    They are as many as serve to tell a third row. The similarities themselves are known of those in the list only.
+    """
+
+    most: np.ndarray
+    rows: np.ndarray
+    # -1 where only the list is known.
     counts: np.ndarray
     bounds: np.ndarray
 
@@ -123,10 +140,32 @@ def _reach_any(values, bound):
 
 
 @jit_step()
-def _four_similarities(rows_of, i, columns, others, out):
-    """Similarities of a row with four rows, none of which has a zero: as `similarity`, four sums at a time."""
+def _add(rows_of, i, dense):
+    """Add a row to a dense one."""
+    for position in range(rows_of.indptr[i], rows_of.indptr[i + 1]):
+        dense[rows_of.indices[position]] += rows_of.data[position]
+
+
+@jit_step()
+def _clear(rows_of, i, dense):
+    """Set a dense row to zero where a row may have numbers."""
+    for position in range(rows_of.indptr[i], rows_of.indptr[i + 1]):
+        dense[rows_of.indices[position]] = 0.0
+
+
+@jit_step()
+def _similarity_with(rows_of, dense, j):
+    """As `similarity`, of a dense row with another: products with zeros change no sum."""
+    total = 0.0
+    for position in range(rows_of.indptr[j], rows_of.indptr[j + 1]):
+        total += dense[rows_of.indices[position]] * rows_of.data[position]
+    return np.int64(np.rint(total * SCALE))
+
+
+@jit_step()
+def _four_similarities(rows_of, one, columns, others, out):
+    """As `similarity`, of a dense row with four rows, none of which has a zero: four sums at a time."""
     n_features, indptr, _, data = rows_of
-    one = data[indptr[i] : indptr[i] + n_features]
     a, b, c, d = others[columns[0]], others[columns[1]], others[columns[2]], others[columns[3]]
     first, second = data[indptr[a] : indptr[a] + n_features], data[indptr[b] : indptr[b] + n_features]
     third, fourth = data[indptr[c] : indptr[c] + n_features], data[indptr[d] : indptr[d] + n_features]
@@ -141,18 +180,21 @@ def _four_similarities(rows_of, i, columns, others, out):
 
 
 @jit_step()
-def _list_candidates(rows_of, copies, full, i, columns, others, left_out, sims, rows):
-    """Make a list of candidates; return its length."""
+def _list_candidates(rows_of, copies, full, i, dense, columns, others, sims, rows):
+    """Make a row's list of candidates; return its length. `dense` are zeros, and are so again."""
+    left_out = copies.members[copies.head[i]]
     count, four = 0, np.empty(4, np.int64)
+    _add(rows_of, i, dense)
     for first in range(0, columns.shape[0], 4):
         n_some = min(4, columns.shape[0] - first)
         if full and n_some == 4:
-            _four_similarities(rows_of, i, columns[first:], others, four)
+            _four_similarities(rows_of, dense, columns[first:], others, four)
         else:
             for k in range(n_some):
-                four[k] = similarity(rows_of, i, others[columns[first + k]])
+                four[k] = _similarity_with(rows_of, dense, others[columns[first + k]])
         for k in range(n_some):
             count = insert_copies(sims, rows, count, four[k], copies, others[columns[first + k]], left_out)
+    _clear(rows_of, i, dense)
     return count
 
 
@@ -238,28 +280,40 @@ def meet(products, first, second, wanted, apart, candidates):
                 _keep(candidates, second + j, row[j], i, wanted, apart)
 
 
+@jit_step()
+def _set_near(found, columns, count, bound, error, others, near, i):
+    """Set the rows that are near to a row: as many of its candidates as there is room for."""
+    room, kept = near.rows.shape[1], 0
+    if count > room:
+        bound = max(bound, _number_at(found[:count].copy(), count - room - 1))
+    for k in range(count):
+        if found[k] > bound:
+            near.most[i, kept] = np.int64(math.ceil((np.float64(found[k]) + error) * SCALE))
+            near.rows[i, kept] = others[columns[k]]
+            kept += 1
+    near.counts[i] = kept
+    near.bounds[i] = np.int64(math.ceil((np.float64(bound) + error) * SCALE)) if bound > -np.inf else UNKNOWN
+
+
 @jit()
-def candidate_lists(
-    start, stop, wanted, apart, guesses, candidates, others, rows_of, copies, all_sims, all_rows, counts
-):
+def candidate_lists(start, stop, apart, error, candidates, others, rows_of, copies, sims, rows, counts, near):
     """Make lists of the rows at some places from candidates; `others` are the distinct rows of all places.
 
-    `guesses` are what candidates had to reach from the start. Where fewer rows than wanted did, the count becomes -1.
+    Where fewer rows than a list wants reached what candidates had to, the count becomes -1.
     """
-    full = _is_full(rows_of)
+    full, dense, wanted = _is_full(rows_of), np.zeros(rows_of.n_features), rows.shape[1] + 1
     for place in range(start, stop):
-        i = others[place]
-        if candidates.counts[place] < 0 or rows_of.indptr[i + 1] == rows_of.indptr[i]:
+        i, count = others[place], candidates.counts[place]
+        if count < 0 or rows_of.indptr[i + 1] == rows_of.indptr[i]:
             continue
-        columns = candidates.columns[place]
-        kept, bound = _compress(candidates.found[place], columns, candidates.counts[place], wanted, apart)
-        if bound < guesses[place]:
+        found, columns, least = candidates.found[place], candidates.columns[place], candidates.bounds[place]
+        if near.rows.shape[1]:
+            _set_near(found, columns, count, least, error, others, near, i)
+        kept, bound = _compress(found, columns, count, wanted, apart)
+        if bound < least:
             candidates.counts[place] = -1
             continue
-        left_out = copies.members[copies.head[i]]
-        counts[i] = _list_candidates(
-            rows_of, copies, full, i, columns[:kept], others, left_out, all_sims[i], all_rows[i]
-        )  # fmt: skip
+        counts[i] = _list_candidates(rows_of, copies, full, i, dense, columns[:kept], others, sims[i], rows[i])
 
 
 @jit()
@@ -275,7 +329,7 @@ def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_ro
     # Where so many come near, the others are looked at one by one.
     room = 4 * wanted
     found, columns = np.empty(room, products.dtype), np.empty(room, np.int64)
-    full = _is_full(rows_of)
+    full, dense = _is_full(rows_of), np.zeros(rows_of.n_features)
     for r in range(products.shape[0]):
         i = mine[r]
         if rows_of.indptr[i + 1] == rows_of.indptr[i]:
@@ -298,124 +352,88 @@ def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_ro
             if not near:
                 break
         sims, rows, count = all_sims[i], all_rows[i], 0
-        left_out = copies.members[copies.head[i]]
         if near:
             kept, bound = _compress(found, columns, kept, wanted, apart)
-            count = _list_candidates(rows_of, copies, full, i, columns[:kept], others, left_out, sims, rows)
+            count = _list_candidates(rows_of, copies, full, i, dense, columns[:kept], others, sims, rows)
             beyond += max(0, kept - 2 * wanted)
         else:
-            least = -np.inf
+            least, left_out = -np.inf, copies.members[copies.head[i]]
+            _add(rows_of, i, dense)
             for k in range(n_others):
                 if row[k] >= least:
                     beyond += 1
                     j = others[k]
-                    count = insert_copies(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
+                    count = insert_copies(sims, rows, count, _similarity_with(rows_of, dense, j), copies, j, left_out)
                     if count == length:
                         least = sims[count - 1] / SCALE - error
+            _clear(rows_of, i, dense)
         counts[i] = count
     return beyond
 
 
-@jit_step()
-def _spread(rows_of, i, dense):
-    """Write the numbers of a row into a dense row of zeros."""
-    for position in range(rows_of.indptr[i], rows_of.indptr[i + 1]):
-        dense[rows_of.indices[position]] = rows_of.data[position]
+@jit_step(fastmath=FAST_MATH)
+def _product(rows_of, i, dense):
+    """Product of a row with a dense one, added up in any order."""
+    total, start, stop = 0.0, rows_of.indptr[i], rows_of.indptr[i + 1]
+    if stop - start == rows_of.n_features:
+        row = rows_of.data[start:stop]
+        for k in range(row.shape[0]):
+            total += row[k] * dense[k]
+    else:
+        for position in range(start, stop):
+            total += rows_of.data[position] * dense[rows_of.indices[position]]
+    return total
 
 
 @jit_step()
-def _clear(rows_of, i, dense):
-    """Undo `_spread`."""
-    for position in range(rows_of.indptr[i], rows_of.indptr[i + 1]):
-        dense[rows_of.indices[position]] = 0.0
+def _least_product(rows_of, found):
+    """Return what the product with a row, or with the sum of two, is at least if similarities reach `found` units.
+
+    The product of rows of norm 1 is off by half of d 2^-52 at most, that with a sum by twice that, and similarities are
+    rounded to units of 2^-46.
+    """
+    return (found - 4 - rows_of.n_features // 8) / SCALE
+
+
+@jit_step()
+def similarity_from(rows_of, a, b, least):
+    """Similarity of two rows, or UNKNOWN where it is less than `least`."""
+    n_features, indptr, _, data = rows_of
+    start, stop = indptr[a], indptr[a + 1]
+    if stop - start == n_features and _product(rows_of, b, data[start:stop]) < _least_product(rows_of, least):
+        return np.int64(UNKNOWN)
+    return similarity(rows_of, a, b)
 
 
 @jit_step()
 def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
     """Find the rows most similar to the first copy of i, best first, among all that are left; return their number."""
     left_out = copies.members[copies.head[i]]
-    _spread(rows_of, i, dense)
-    count = 0
+    _add(rows_of, i, dense)
+    count, least = 0, _least_product(rows_of, UNKNOWN)
     for place in range(n_remaining):
         j = remaining[place]
-        if copies.head[j] < copies.tail[j]:
-            total = 0.0
-            # Products with zeros change no sum: this is the value of `similarity`.
-            for position in range(rows_of.indptr[j], rows_of.indptr[j + 1]):
-                total += rows_of.data[position] * dense[rows_of.indices[position]]
-            found = np.int64(np.rint(total * SCALE))
-            if count < rows.shape[0] or found >= sims[count - 1]:
-                count = insert_copies(sims, rows, count, found, copies, j, left_out)
+        if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
+            count = insert_copies(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
+            if count == rows.shape[0]:
+                least = _least_product(rows_of, sims[count - 1])
     _clear(rows_of, i, dense)
     return count
 
 
 @jit_step()
-def _four_thirds(rows_of, a, b, four, out):
-    """Similarities of two rows with four rows each, none of which has a zero: as `similarity`, eight sums at a time."""
-    n_features, indptr, _, data = rows_of
-    one, other = data[indptr[a] : indptr[a] + n_features], data[indptr[b] : indptr[b] + n_features]
-    first, second = indptr[four[0]], indptr[four[1]]
-    third, fourth = indptr[four[2]], indptr[four[3]]
-    a_0, a_1, a_2, a_3 = 0.0, 0.0, 0.0, 0.0
-    b_0, b_1, b_2, b_3 = 0.0, 0.0, 0.0, 0.0
-    for k in range(n_features):
-        x_0, x_1, x_2, x_3 = data[first + k], data[second + k], data[third + k], data[fourth + k]
-        a_0 += one[k] * x_0
-        a_1 += one[k] * x_1
-        a_2 += one[k] * x_2
-        a_3 += one[k] * x_3
-        b_0 += other[k] * x_0
-        b_1 += other[k] * x_1
-        b_2 += other[k] * x_2
-        b_3 += other[k] * x_3
-    out[0] = np.int64(np.rint(a_0 * SCALE)) + np.int64(np.rint(b_0 * SCALE))
-    out[1] = np.int64(np.rint(a_1 * SCALE)) + np.int64(np.rint(b_1 * SCALE))
-    out[2] = np.int64(np.rint(a_2 * SCALE)) + np.int64(np.rint(b_2 * SCALE))
-    out[3] = np.int64(np.rint(a_3 * SCALE)) + np.int64(np.rint(b_3 * SCALE))
-
-
-@jit_step()
-def _scan_full(rows_of, copies, remaining, n_remaining, a, b):
-    """Do what `scan_third` does for rows none of which has a zero."""
-    best, third = np.int64(0), np.int64(-1)
-    four, sums, waiting = np.empty(4, np.int64), np.empty(4, np.int64), 0
+def scan_third(rows_of, copies, remaining, n_remaining, a, b, dense, best, third):
+    """Find the row most similar to both a and b among all that are left, where one is known already or is -1."""
+    _add(rows_of, a, dense)
+    _add(rows_of, b, dense)
+    least = _least_product(rows_of, best)
     for place in range(n_remaining):
         j = remaining[place]
-        if copies.head[j] < copies.tail[j]:
-            four[waiting] = j
-            waiting += 1
-        if waiting == 4 or (waiting > 0 and place == n_remaining - 1):
-            # Places that are not filled: any row.
-            four[waiting:] = four[0]
-            _four_thirds(rows_of, a, b, four, sums)
-            for k in range(waiting):
-                row = copies.members[copies.head[four[k]]]
-                if third < 0 or sums[k] > best or (sums[k] == best and row < third):
-                    best, third = sums[k], row
-            waiting = 0
-    return third
-
-
-@jit_step()
-def scan_third(rows_of, copies, remaining, n_remaining, a, b, dense, other):
-    """Find the row most similar to both a and b among all that are left."""
-    if _is_full(rows_of):
-        return _scan_full(rows_of, copies, remaining, n_remaining, a, b)
-    _spread(rows_of, a, dense)
-    _spread(rows_of, b, other)
-    best, third = np.int64(0), np.int64(-1)
-    for place in range(n_remaining):
-        j = remaining[place]
-        if copies.head[j] < copies.tail[j]:
-            total_a, total_b = 0.0, 0.0
-            for position in range(rows_of.indptr[j], rows_of.indptr[j + 1]):
-                total_a += rows_of.data[position] * dense[rows_of.indices[position]]
-                total_b += rows_of.data[position] * other[rows_of.indices[position]]
-            both = np.int64(np.rint(total_a * SCALE)) + np.int64(np.rint(total_b * SCALE))
-            row = copies.members[copies.head[j]]
+        if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
+            both, row = similarity(rows_of, a, j) + similarity(rows_of, b, j), copies.members[copies.head[j]]
             if third < 0 or both > best or (both == best and row < third):
                 best, third = both, row
+                least = _least_product(rows_of, best)
     _clear(rows_of, a, dense)
-    _clear(rows_of, b, other)
+    _clear(rows_of, b, dense)
     return third

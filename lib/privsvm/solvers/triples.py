@@ -2,7 +2,8 @@
 
 Every row has a list of the rows most similar to it, and a heap holds the best pair that each row can offer. Rows only
 ever leave. So the first row of a list that is still there is the most similar one there is, until the list runs out
-and is made anew.
+and is made anew. The third row is in the lists of a pair, or near to one of its rows, unless bounds leave room for a
+better one: then all rows that are left are searched.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.solvers.row_tree import Places, Tree, tree_list, tree_third
-from privsvm.solvers.similar_rows import UNKNOWN, Copies, SparseRows, scan_list, scan_third, similarity
+from privsvm.solvers.similar_rows import UNKNOWN, Copies, Near, SparseRows, scan_list, scan_third, similarity_from
 
 __all__ = ["Lists", "form_triples"]
 
@@ -31,11 +32,12 @@ class Lists(NamedTuple):
 class _State(NamedTuple):
     """What the loop keeps up."""
 
-    # By row number: whether it has left, and work space for its place in a list, -1 in between.
+    # By row number: whether it has left.
     visited: np.ndarray
+    # By distinct row: work space for its place among those near to another, -1 in between; place in its list; what no
+    # row outside of the list exceeds; what no pair of its first copy exceeds, and that copy's number, when they were
+    # last looked at.
     place_of: np.ndarray
-    # By distinct row: place in its list; what no row outside of the list exceeds; what no pair of its first copy
-    # exceeds, and that copy's number, when they were last looked at.
     pointers: np.ndarray
     bounds: np.ndarray
     keys: np.ndarray
@@ -51,17 +53,12 @@ class _State(NamedTuple):
     reaches: np.ndarray
     direction: np.ndarray
     dense: np.ndarray
-    other: np.ndarray
 
 
 # Places in `_State.counters`: rows of the heap, of `remaining`, distinct rows that are left, a row number below which
-# all have been visited, groups that are made, and rows that are left.
-_SIZE, _N_REMAINING, _N_DISTINCT, _SMALLEST, _MADE, _N_LEFT = range(6)
-
-# All lists are made anew when no more than this share of the rows is left that there were the last time, but not for
-# fewer rows: a search for each list that has run out takes longer, and so does one for each third row that no list
-# tells for certain.
-_RENEWED_SHARE, _RENEWED_ROWS = 0.5, 256
+# all have been visited, groups that are made, rows that are left, and rows that scans have looked at since all lists
+# were made.
+_SIZE, _N_REMAINING, _N_DISTINCT, _SMALLEST, _MADE, _N_LEFT, _N_SCANNED = range(7)
 
 
 @jit_step()
@@ -126,7 +123,7 @@ def _smallest_row(state):
 
 
 @jit_step()
-def _renew_list(by_tree, tree, places, rows_of, copies, lists, state, i):
+def _renew_list(by_tree, tree, places, rows_of, copies, lists, near, state, i):
     """Make the list of a row anew from the rows that are left."""
     if by_tree:
         lists.counts[i], _met = tree_list(
@@ -134,15 +131,17 @@ def _renew_list(by_tree, tree, places, rows_of, copies, lists, state, i):
         )
     else:
         n_remaining = state.counters[_N_REMAINING]
+        state.counters[_N_SCANNED] += n_remaining
         lists.counts[i] = scan_list(
             rows_of, copies, state.remaining, n_remaining, i, state.dense, lists.sims[i], lists.rows[i]
         )
+        near.counts[i] = -1
     state.pointers[i] = 0
     state.bounds[i] = _bound(lists, i)
 
 
 @jit_step()
-def _best_partner(by_tree, tree, places, rows_of, copies, lists, state, i):
+def _best_partner(by_tree, tree, places, rows_of, copies, lists, near, state, i):
     """Return the row most similar to the first copy of i, and the similarity.
 
     Where a list has run out but another pair may be better, the row is -1, and the similarity is the list's bound.
@@ -162,59 +161,75 @@ def _best_partner(by_tree, tree, places, rows_of, copies, lists, state, i):
     if place == lists.counts[i]:
         if state.keys[i] > state.bounds[i]:
             return np.int64(-1), state.bounds[i]
-        _renew_list(by_tree, tree, places, rows_of, copies, lists, state, i)
+        _renew_list(by_tree, tree, places, rows_of, copies, lists, near, state, i)
         place = state.pointers[i]
     return np.int64(lists.rows[i, place]), lists.sims[i, place]
 
 
 @jit_step()
 def _listed_third(rows_of, distinct_of, lists, state, a, b):
-    """Return the row of two lists that is most similar to both a and b, that sum, and whether no other is better."""
-    third, best, place_of = np.int64(-1), np.int64(UNKNOWN), state.place_of
-    for place in range(state.pointers[b], lists.counts[b]):
-        place_of[lists.rows[b, place]] = place
-    # Of a row in both lists, both similarities are known.
-    for place in range(state.pointers[a], lists.counts[a]):
-        row = lists.rows[a, place]
-        other = place_of[row]
-        if other >= 0 and not state.visited[row]:
-            both = lists.sims[a, place] + lists.sims[b, other]
-            if both > best or (both == best and row < third):
-                best, third = both, np.int64(row)
-    for place in range(state.pointers[b], lists.counts[b]):
-        place_of[lists.rows[b, place]] = -1
+    """Return the row of two lists that is most similar to both a and b, and that sum."""
+    third, best = np.int64(-1), np.int64(UNKNOWN)
     for turn in range(2):
         one, mate = (a, b) if turn == 0 else (b, a)
-        most = state.bounds[mate]
         for place in range(state.pointers[one], lists.counts[one]):
-            # A row that the other list lacks has no more than its bound, and the rows that follow have even less.
-            if most != UNKNOWN and lists.sims[one, place] + most < best:
-                break
-            row = lists.rows[one, place]
+            found, row = lists.sims[one, place], lists.rows[one, place]
             if not state.visited[row]:
-                both = lists.sims[one, place] + similarity(rows_of, mate, distinct_of[row])
+                both = found + similarity_from(rows_of, mate, distinct_of[row], best - found)
                 if both > best or (both == best and row < third):
                     best, third = both, np.int64(row)
-    bound_a, bound_b = state.bounds[a], state.bounds[b]
-    return third, best, bound_a == UNKNOWN or bound_b == UNKNOWN or best > bound_a + bound_b
+    return third, best
 
 
 @jit_step()
-def _find_third(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, a, b):
+def _bound_beyond(near, state, i):
+    """Return what no row exceeds that is neither in a row's list nor near."""
+    return near.bounds[i] if near.counts[i] >= 0 else state.bounds[i]
+
+
+@jit_step()
+def _near_third(rows_of, copies, near, state, a, b, third, best):
+    """Return the row most similar to both a and b of one that is known and those near to either, and that sum."""
+    place_of = state.place_of
+    for place in range(near.counts[b]):
+        place_of[near.rows[b, place]] = place
+    for turn in range(2):
+        one, mate = (a, b) if turn == 0 else (b, a)
+        beyond = _bound_beyond(near, state, mate)
+        for place in range(near.counts[one]):
+            j, most = near.rows[one, place], beyond
+            if turn == 0 and place_of[j] >= 0:
+                most = near.most[b, place_of[j]]
+            if near.most[one, place] + most >= best and copies.head[j] < copies.tail[j]:
+                found, row = similarity_from(rows_of, one, j, best - most), copies.members[copies.head[j]]
+                both = found + similarity_from(rows_of, mate, j, best - found) if found != UNKNOWN else found
+                if both > best or (both == best and row < third):
+                    best, third = both, row
+    for place in range(near.counts[b]):
+        place_of[near.rows[b, place]] = -1
+    return third, best
+
+
+@jit_step()
+def _find_third(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state, a, b):
     """Return the row most similar to a pair that has just left."""
-    third, best, certain = np.int64(-1), np.int64(UNKNOWN), False
+    third, best = np.int64(-1), np.int64(UNKNOWN)
     empty_a, empty_b = _is_empty(rows_of, a), _is_empty(rows_of, b)
     if empty_a and empty_b:
         return _smallest_row(state)
     if not empty_a and not empty_b:
-        third, best, certain = _listed_third(rows_of, distinct_of, lists, state, a, b)
-    if certain:
-        return third
+        third, best = _listed_third(rows_of, distinct_of, lists, state, a, b)
+        if not by_tree:
+            third, best = _near_third(rows_of, copies, near, state, a, b, third, best)
+        bound_a, bound_b = _bound_beyond(near, state, a), _bound_beyond(near, state, b)
+        if bound_a == UNKNOWN or bound_b == UNKNOWN or best > bound_a + bound_b:
+            return third
     if by_tree:
         one, other = tree.rows[places.place_of[a]], tree.rows[places.place_of[b]]
         return tree_third(tree, copies, one, other, state.direction, state.stack, state.reaches, best, third)
     n_remaining = state.counters[_N_REMAINING]
-    return scan_third(rows_of, copies, state.remaining, n_remaining, a, b, state.dense, state.other)
+    state.counters[_N_SCANNED] += n_remaining
+    return scan_third(rows_of, copies, state.remaining, n_remaining, a, b, state.dense, best, third)
 
 
 @jit_step()
@@ -247,12 +262,12 @@ def _leave(copies, state, distinct):
 
 
 @jit()
-def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, groups, least):
-    """Fill in the groups, one after the other, while there are `least` distinct rows; return whether all are made."""
+def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state, groups, most):
+    """Fill in the groups, one after the other, until scans have looked at `most` rows; return whether all are made."""
     head, tail, heap = copies.head, copies.tail, state.heap
     made, n_alive = state.counters[_MADE], state.counters[_N_LEFT]
     while n_alive >= 3:
-        if state.counters[_N_DISTINCT] < least:
+        if state.counters[_N_SCANNED] > most:
             break
         i = heap[0]
         if head[i] == tail[i]:
@@ -264,7 +279,7 @@ def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, grou
             state.fronts[i] = copies.members[head[i]]
             _sift_down(state, 0)
             continue
-        partner, found = _best_partner(by_tree, tree, places, rows_of, copies, lists, state, i)
+        partner, found = _best_partner(by_tree, tree, places, rows_of, copies, lists, near, state, i)
         if found < state.keys[i]:
             state.keys[i] = found
             _sift_down(state, 0)
@@ -273,7 +288,7 @@ def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, grou
         a, b = distinct_of[groups[made, 0]], distinct_of[groups[made, 1]]
         _leave(copies, state, a)
         _leave(copies, state, b)
-        groups[made, 2] = _find_third(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, a, b)
+        groups[made, 2] = _find_third(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state, a, b)
         c = distinct_of[groups[made, 2]]
         _leave(copies, state, c)
         made += 1
@@ -296,6 +311,7 @@ def _renew_all(copies: Copies, lists: Lists, state: _State, renew: Any) -> None:
     left = np.flatnonzero(copies.head < copies.tail)
     state.remaining[: left.size] = left
     state.counters[_N_REMAINING] = left.size
+    state.counters[_N_SCANNED] = 0
     renew(left)
     # Rows of zeros have no list.
     listed = left[lists.counts[left] > 0]
@@ -312,7 +328,9 @@ def form_triples(
     copies: Copies,
     distinct_of: np.ndarray,
     lists: Lists,
+    near: Near,
     renew: Callable[[np.ndarray], None] | None = None,
+    scanned: Callable[[int], float] = lambda _: math.inf,
 ) -> np.ndarray:
     """Form the triples.
 
@@ -332,8 +350,12 @@ def form_triples(
         Distinct row of every row.
     lists : Lists
         Of every distinct row but those of zeros. Are overwritten.
+    near : Near
+        Of every distinct row; overwritten.
     renew : callable or None, default=None
         Makes the lists of some distinct rows anew, from these rows alone. None: lists are made anew one by one.
+    scanned : callable, default=no limit
+        Rows that scans may look at until all lists are made anew, from the number of distinct rows that are left.
 
     Returns
     -------
@@ -341,31 +363,27 @@ def form_triples(
         Groups; -1 in place of the members that the last one lacks.
     """
     n, m = distinct_of.size, lists.counts.size
-    n_dense = 0 if by_tree else rows_of.n_features
     state = _State(
         visited=np.zeros(n, dtype=np.bool_),
-        place_of=np.full(n, -1, dtype=np.int32),
+        place_of=np.full(m, -1, dtype=np.int32),
         pointers=np.zeros(m, dtype=np.int64),
         bounds=np.empty(m, dtype=np.int64),
         keys=np.empty(m, dtype=np.int64),
         fronts=np.empty(m, dtype=np.int64),
         heap=np.arange(m),
         remaining=np.arange(m),
-        counters=np.array([m, m, m, 0, 0, n]),
+        counters=np.array([m, m, m, 0, 0, n, 0]),
         stack=np.empty(128, dtype=np.int64),
         reaches=np.empty(128, dtype=np.int64),
         direction=np.empty(tree.rows.shape[1]),
-        dense=np.zeros(n_dense),
-        other=np.zeros(n_dense),
+        dense=np.zeros(0 if by_tree else rows_of.n_features),
     )
     groups = np.full(((n + 2) // 3, 3), -1)
     _fill_heap(copies, lists, state)
-    while True:
-        n_distinct = int(state.counters[_N_DISTINCT])
-        least = math.ceil(_RENEWED_SHARE * n_distinct) if renew and n_distinct > _RENEWED_ROWS else 0
-        if _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, state, groups, least):
-            break
+    most = scanned(m)
+    while not _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state, groups, most):
         _renew_all(copies, lists, state, renew)
+        most = scanned(int(state.counters[_N_DISTINCT]))
     made = int(state.counters[_MADE])
     rest = np.flatnonzero(~state.visited)
     if rest.size:
