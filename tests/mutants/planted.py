@@ -549,7 +549,7 @@ MUTANTS = (
     # --- the recommended method
     _bug(
         "the recommended method's steps get half their noise", "solvers/huber_descent.py",
-        "rounded, multiplier * one_row * ROUND_UP, stated)", "rounded, 0.5 * multiplier * one_row * ROUND_UP, stated)",
+        "self.sigma = multiplier * one_row * ROUND_UP", "self.sigma = 0.5 * multiplier * one_row * ROUND_UP",
         f"{_RECORD}[PrivateLinearClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(

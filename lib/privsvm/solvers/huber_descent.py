@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ __all__ = [
 # Margin at which the slope ends, and over which it falls.
 _CORNER, _WIDTH = 1.0, 1.0
 _SLOPE_BITS = 18
+_BOUND = 2.0**_SLOPE_BITS
 # Sums count in 2^-38; noise is on a grid so fine that rounding a sum costs a row 2^-20 of its bound, or a little more.
 GRADIENT_BITS = 38
 _NOISE_BITS = 20
@@ -93,8 +94,9 @@ def step_lengths(descent: HuberDescent) -> np.ndarray:
 
 def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Weights as whole numbers, all together of a norm below 2^32, and what one of them is."""
+    numbers = weights.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
-        norm = float(np.linalg.norm(weights))
+        norm = math.sqrt(numbers.dot(numbers))
     if not _LEAST_WEIGHTS <= norm <= _LARGEST_WEIGHTS:
         # As good as zero, or training has diverged.
         return np.zeros_like(weights), 0.0
@@ -138,32 +140,62 @@ def _slope_bits(n_classes: int) -> int:
     return min(_SLOPE_BITS, 26 - math.ceil(math.log2(n_classes)))
 
 
-def _slopes(scores: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray) -> np.ndarray:
+class _Part(NamedTuple):
+    """Some rows, and what their slopes are made of that is the same in all steps."""
+
+    cells: np.ndarray
+    # Of each row's own class among all scores of the part.
+    places: np.ndarray
+    # -1 for the first of two classes, else 1; and its product with the root of 2.
+    signs: np.ndarray
+    turns: np.ndarray
+    # The longest that a row's slopes may be.
+    bounds: np.ndarray
+
+
+def _parts(cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray) -> list[_Part]:
+    """Rows in parts whose sums are exact, and which stay in the cache."""
+    signs = 2.0 * codes - 1.0
+    bounds = class_weights[codes] * (_BOUND if n_classes == 2 else _BOUND * _ROUND_OFF)
+    size = max(64, min(_EXACT_ROWS, _CACHED // max(cells.shape[1], 1)))
+    places = np.arange(codes.shape[0]) % size * n_classes + codes
+    arrays = cells, places, signs, math.sqrt(2.0) * signs, bounds
+    return [_Part(*(array[start : start + size] for array in arrays)) for start in range(0, cells.shape[0], size)]
+
+
+def _slopes(scores: np.ndarray, part: _Part, n_classes: int) -> np.ndarray:
     """Clipped slopes (n, k) as whole numbers of 2^-18, from scores (n, k); no row of them is longer than 2^18."""
-    bound = 2.0**_SLOPE_BITS
-    weights = class_weights[codes]
     if n_classes == 2:
-        signs = 2.0 * codes - 1.0
-        slopes = (_CORNER - math.sqrt(2.0) * signs * scores[:, 0]) * (math.sqrt(2.0) / _WIDTH)
-        whole = np.trunc(np.clip(slopes, 0.0, 1.0) * (weights * bound))
-        return (-signs * np.minimum(whole, bound))[:, None]
-    rows = np.arange(codes.shape[0])
-    slopes = scores - (scores[rows, codes] - _CORNER)[:, None]
+        slopes = (_CORNER - part.turns * scores[:, 0]) * (math.sqrt(2.0) / _WIDTH)
+        whole = np.trunc(np.minimum(np.maximum(slopes, 0.0), 1.0) * part.bounds)
+        return (-part.signs * np.minimum(whole, _BOUND))[:, None]
+    slopes = scores - (scores.take(part.places) - _CORNER)[:, None]
     slopes *= math.ldexp(1.0 / _WIDTH, _slope_bits(n_classes))
-    np.clip(slopes, 0.0, math.ldexp(1.0, _slope_bits(n_classes)), out=slopes)
+    np.maximum(slopes, 0.0, out=slopes)
+    np.minimum(slopes, math.ldexp(1.0, _slope_bits(n_classes)), out=slopes)
     np.trunc(slopes, out=slopes)
-    slopes[rows, codes] = 0.0
+    slopes.put(part.places, 0.0)
     # Whole numbers: sums over the classes are exact, in any order.
     ones = np.ones(n_classes)
     total = slopes @ ones
     norm = np.sqrt(np.einsum("ij,ij->i", slopes, slopes) + total * total)
     longest = np.maximum(norm, math.ldexp(1.0, _slope_bits(n_classes)))
-    slopes *= (weights * (bound * _ROUND_OFF) / longest)[:, None]
+    slopes *= (part.bounds / longest)[:, None]
     np.trunc(slopes, out=slopes)
-    slopes[rows, codes] = -(slopes @ ones)
+    slopes.put(part.places, -(slopes @ ones))
     # Exact too. No row is longer than the bound, and if one were, it would not count.
-    slopes[np.einsum("ij,ij->i", slopes, slopes) > bound * bound] = 0.0
+    slopes[np.einsum("ij,ij->i", slopes, slopes) > _BOUND * _BOUND] = 0.0
     return slopes
+
+
+def _sum_of_parts(parts: list[_Part], n_classes: int, weights: np.ndarray) -> np.ndarray:
+    """Do what `gradient_cells` says, for rows in parts."""
+    total = np.zeros(weights.shape, dtype=np.int64)
+    whole, unit = _rounded(weights)
+    for part in parts:
+        scores = (part.cells @ whole.T) * (unit / CELLS)
+        total += (_slopes(scores, part, n_classes).T @ part.cells).astype(np.int64)
+    return total
 
 
 def gradient_cells(
@@ -192,14 +224,7 @@ def gradient_cells(
     if is_by_block(cells):
         found: np.ndarray = cells.total(_gradient_of_block, codes, arguments=(n_classes, class_weights, weights))
         return found
-    total = np.zeros(weights.shape, dtype=np.int64)
-    whole, unit = _rounded(weights)
-    block = max(64, min(_EXACT_ROWS, _CACHED // max(weights.shape[1], 1)))
-    for start in range(0, cells.shape[0], block):
-        part, own = cells[start : start + block], codes[start : start + block]
-        scores = (part @ whole.T) * (unit / CELLS)
-        total += (_slopes(scores, own, n_classes, class_weights).T @ part).astype(np.int64)
-    return total
+    return _sum_of_parts(_parts(cells, codes, n_classes, class_weights), n_classes, weights)
 
 
 def _gradient_of_block(
@@ -214,23 +239,36 @@ def _noise_shift(multiplier: float, size: int) -> int:
     return shift + max(0, math.ceil(math.log2(multiplier * 2.0 ** (GRADIENT_BITS - shift) / _MANY_CELLS)))
 
 
-def _noisy(total: np.ndarray, descent: HuberDescent, last: bool, source: NoiseSource) -> np.ndarray:
-    """Release a sum of clipped gradients."""
-    multiplier, whole = descent.noise_multiplier, descent.whole_multiplier
-    if multiplier == 0.0:
-        return total * 2.0**-GRADIENT_BITS
-    shift = _noise_shift(multiplier, total.size)
-    # Rounding moves two sums apart by at most one step in each number.
-    one_row = (2.0 ** (GRADIENT_BITS - shift) + math.sqrt(total.size)) * ROUND_UP
-    grid = 2.0 ** (shift - GRADIENT_BITS)
-    rounded = (total + ((np.int64(1) << shift) >> 1)) >> shift
-    stated = Stated(one_row, per_row=True, grid=grid)
-    if whole is not None:
-        stated = Stated(one_row * multiplier / whole, per_row=True, grid=grid, more=not last)
-    noisy = source.add_rounded_normals(rounded, multiplier * one_row * ROUND_UP, stated)
-    # What is released is reduced by the modulus of the sums: a function of the exact one.
-    released: np.ndarray = ((noisy << shift) >> shift) * grid
-    return released
+class _StepNoise:
+    """The noise of one descent's steps, and where it comes from."""
+
+    def __init__(self, descent: HuberDescent, size: int, source: NoiseSource) -> None:
+        multiplier, whole = descent.noise_multiplier, descent.whole_multiplier
+        self.source, self.is_none = source, multiplier == 0.0
+        if self.is_none:
+            return
+        self.shift = _noise_shift(multiplier, size)
+        self.half = (np.int64(1) << self.shift) >> 1
+        self.grid = 2.0 ** (self.shift - GRADIENT_BITS)
+        # Rounding moves two sums apart by at most one step in each number.
+        one_row = (2.0 ** (GRADIENT_BITS - self.shift) + math.sqrt(size)) * ROUND_UP
+        self.sigma = multiplier * one_row * ROUND_UP
+        # Of the last step, and of those before it.
+        self.stated = self.stated_before = Stated(one_row, per_row=True, grid=self.grid)
+        if whole is not None:
+            share = one_row * multiplier / whole
+            self.stated = Stated(share, per_row=True, grid=self.grid)
+            self.stated_before = Stated(share, per_row=True, grid=self.grid, more=True)
+
+    def release(self, total: np.ndarray, last: bool) -> np.ndarray:
+        """Release a sum of clipped gradients."""
+        if self.is_none:
+            return total * 2.0**-GRADIENT_BITS
+        rounded = (total + self.half) >> self.shift
+        noisy = self.source.add_rounded_normals(rounded, self.sigma, self.stated if last else self.stated_before)
+        # What is released is reduced by the modulus of the sums: a function of the exact one.
+        released: np.ndarray = ((noisy << self.shift) >> self.shift) * self.grid
+        return released
 
 
 def descend(
@@ -264,9 +302,14 @@ def descend(
     shape = n_vectors, cells.shape[1]
     weights, mean = np.zeros(shape), np.zeros(shape)
     first = descent.n_steps - math.ceil(descent.averaged * descent.n_steps)
+    noise = _StepNoise(descent, weights.size, source)
+    parts = None if is_by_block(cells) else _parts(cells, codes, n_classes, class_weights)
     for step, length in enumerate(step_lengths(descent)):
-        total = gradient_cells(cells, codes, n_classes, class_weights, weights)
-        gradient = _noisy(total, descent, step == descent.n_steps - 1, source)
+        if parts is None:
+            total = gradient_cells(cells, codes, n_classes, class_weights, weights)
+        else:
+            total = _sum_of_parts(parts, n_classes, weights)
+        gradient = noise.release(total, step == descent.n_steps - 1)
         if n_vectors > 1:
             gradient -= gradient.mean(axis=0)
         if preconditioner is not None:
