@@ -4,9 +4,12 @@ import argparse
 import itertools
 import os
 import re
+from types import SimpleNamespace
 
 import pytest
 from snakemake import io
+from snakemake.exceptions import WildcardError
+from snakemake.pathvars import Pathvars
 
 from privsvm.pipeline import dry_run as dry_run_module
 from privsvm.pipeline.workflow import argument_file
@@ -118,6 +121,33 @@ def test_plain_names_are_worth_no_warning(monkeypatch):
     for name in names:
         io.check(name)
     assert len(warned) > len(names) / 2
+
+
+def test_wildcards_get_their_values(monkeypatch):
+    """As Snakemake puts them into names, or raises, with the flags of the pattern."""
+    rule = SimpleNamespace(pathvars=Pathvars.with_defaults(), workflow=None)
+    wildcards = {"method": "a<logs>", "dataset": "wine"}
+    plain = io._IOFile.apply_wildcards
+    monkeypatch.setattr(io._IOFile, "apply_wildcards", plain)
+    patterns = [
+        *("data/{dataset}.npz", "data/x", "{dataset,[a-z]+}.json", "{method}/{dataset}", "<results>/{dataset}"),
+        *("{dataset}/", "{{dataset}}", "{missing}", "", io.temp("{dataset}.part"), io.directory("{dataset}")),
+    ]
+    files = [io.IOFile(pattern, rule) for pattern in patterns]
+
+    def told(file):
+        try:
+            found = file.apply_wildcards(wildcards)
+        except WildcardError as error:
+            return str(error)
+        return str(found), str(found.file), type(found.file), found.flags, found.rule, found.is_callable(), hash(found)
+
+    expected = [told(file) for file in files]
+    dry_run_module._wildcards()
+    assert io._IOFile.apply_wildcards is not plain
+    assert [told(file) for file in files] == expected
+    # Flags are each file's own.
+    assert files[-1].apply_wildcards(wildcards).flags is not files[-1].flags
 
 
 def test_long_lists_are_read_from_a_file(tmp_path, monkeypatch):

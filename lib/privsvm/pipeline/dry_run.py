@@ -6,6 +6,7 @@ case is not the plain one, it calls that. With another version of Snakemake noth
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -18,6 +19,9 @@ VERSION = "9.27."
 
 # Names of files that Snakemake warns of for no reason whatever: no blanks, no empty folders, no "./" in front.
 _PLAIN_NAME = re.compile(r"\.?[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_.+-]+)*")
+
+# Names of files with nothing in them but wildcards without a pattern of their own.
+_PLAIN_PATTERN = re.compile(r"[^{}<]*(?:\{[A-Za-z_][A-Za-z0-9_]*\}[^{}<]*)*")
 
 # Rules are looked up by so many first letters of a file.
 _FIRST = 8
@@ -37,6 +41,7 @@ def hasten(workflow: Any) -> None:
         return
     _flags()
     _names()
+    _wildcards()
     _existence()
     _lists()
     _producers()
@@ -45,6 +50,7 @@ def hasten(workflow: Any) -> None:
     _resources()
     _environments()
     _commands(workflow)
+    _messages(workflow)
 
 
 def _replace(name: str, old: Any, new: Any) -> None:
@@ -95,6 +101,37 @@ def _names() -> None:
             check(file)
 
     iofile.is_storage, iofile.check = property(quick_is_storage), quick_check
+
+
+def _wildcards() -> None:
+    """Put a job's wildcards into the names of its files, where these hold nothing else that stands for something."""
+    from snakemake import io
+
+    annotated, iofile = io.AnnotatedString, io._IOFile
+    apply_wildcards = iofile.apply_wildcards
+    plain: dict[str, bool] = {}
+
+    def quick_apply_wildcards(file: Any, wildcards: Any) -> Any:
+        pattern = file._file
+        kind = type(pattern)
+        flags = pattern._flags if kind is annotated and pattern.callable is None else {} if kind is str else None
+        if flags is None or "storage_object" in flags:
+            return apply_wildcards(file, wildcards)
+        if pattern not in plain:
+            plain[str(pattern)] = _PLAIN_PATTERN.fullmatch(pattern) is not None
+        try:
+            name = str.format_map(pattern, wildcards) if plain[pattern] else "<"
+        except KeyError:
+            name = "<"
+        if "<" in name or name.endswith("/"):
+            return apply_wildcards(file, wildcards)
+        own = str.__new__(annotated, name)
+        own._flags, own.callable = flags.copy(), None
+        new = str.__new__(iofile, name)
+        new._is_callable, new._file, new.rule, new._regex, new._wildcard_constraints = False, own, file.rule, None, None
+        return new
+
+    iofile.apply_wildcards = quick_apply_wildcards
 
 
 def _existence() -> None:
@@ -279,3 +316,21 @@ def _commands(workflow: Any) -> None:
         return commands[job]
 
     Job.shellcmd = property(shellcmd)
+
+
+def _messages(workflow: Any) -> None:
+    """Log without a look for who does, and no commands where none is shown."""
+    from snakemake.logging import logger
+    from snakemake_interface_logger_plugins.common import LogEvent
+
+    # As Python's own guide to logging advises.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    settings, info = workflow.output_settings, logger.info
+
+    def quick_info(message: Any, *values: Any, **options: Any) -> None:
+        is_command = options.get("extra", {}).get("event") is LogEvent.SHELLCMD
+        if not is_command or settings.printshellcmds or settings.verbose or settings.log_handler_settings:
+            info(message, *values, **options)
+
+    logger.info = quick_info
