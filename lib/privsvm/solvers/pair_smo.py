@@ -55,10 +55,10 @@ _CHUNK, _PADDED, _APART = 512, 64, 16
 class _Work(NamedTuple):
     """Memory of one thread, for one pair after the other; all but the number of kernel rows is padded."""
 
-    # Kernel rows of the variables, which of them are there, and how many more may be computed one by one.
+    # Kernel rows; where that of each variable is, or -1; how many are there, and how many may be computed one by one.
     kernel: np.ndarray
-    there: np.ndarray
-    room: np.ndarray
+    slots: np.ndarray
+    counts: np.ndarray
     diagonal: np.ndarray
     gains: np.ndarray
     up: np.ndarray
@@ -145,10 +145,10 @@ def _set_gains(gains, values, row, diagonal, own, low, value_i):
 # Parts of arrays are made in functions that do nothing else: elsewhere Numba counts references to them, which takes
 # longer than a pass over a small pair.
 @jit_step()
-def _move_all(values, kernel, i, j, step, up, low):
+def _move_all(values, kernel, slot_i, slot_j, step, up, low):
     """Move all values; return the largest that may go up, which one that is, and minus the smallest to go down."""
     size = values.shape[0]
-    row_i, row_j = kernel[i], kernel[j]
+    row_i, row_j = kernel[slot_i], kernel[slot_j]
     highest, lowest, where = values.dtype.type(_OUT), values.dtype.type(_OUT), 0
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
@@ -163,10 +163,10 @@ def _move_all(values, kernel, i, j, step, up, low):
 
 
 @jit_step()
-def _best_partner(gains, values, kernel, i, diagonal, low):
+def _best_partner(gains, values, kernel, slot_i, i, diagonal, low):
     """Variable of the largest second order gain with i."""
     size = values.shape[0]
-    row, own, value_i = kernel[i], diagonal[i], values[i]
+    row, own, value_i = kernel[slot_i], diagonal[i], values[i]
     largest, where = np.float32(-1), 0
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
@@ -179,16 +179,19 @@ def _best_partner(gains, values, kernel, i, diagonal, low):
 
 
 @jit_step()
-def _fetch(i, work, rows, start_a, n_a, start_b, size):
-    """Compute the kernel row of variable i; return whether there was room for it."""
-    if work.room[0] == 0:
+def _fetch(i, whole, work, rows, start_a, n_a, start_b, size):
+    """Compute the kernel row of variable i, behind those that are there; return whether there was room for it."""
+    slot = work.counts[0]
+    if slot == work.counts[1]:
         return False
     row = start_a + i if i < n_a else start_b + i - n_a
     tail = (rows.columns, rows.norms, rows.kind, rows.factor, rows.coef0, rows.degree)
-    fill_row(work.kernel, i, 0, n_a, row, start_a, *tail)
-    fill_row(work.kernel, i, n_a, size, row, start_b, *tail)
-    work.there[i] = True
-    work.room[0] -= 1
+    fill_row(work.kernel, slot, 0, n_a, row, start_a, *tail)
+    fill_row(work.kernel, slot, n_a, size, row, start_b, *tail)
+    for t in range(size, whole):
+        work.kernel[slot, t] = 0
+    work.slots[i] = slot
+    work.counts[0] += 1
     return True
 
 
@@ -201,25 +204,27 @@ def _solve(values, beta, lower, upper, diagonal, gains, up, low, work, rows, sta
     """
     size, kind = beta.shape[0], values.dtype.type
     zero, out = kind(0), kind(_OUT)
-    kernel, there = work.kernel, work.there
+    kernel, slots = work.kernel, work.slots
     for t in range(size):
         up[t] = zero if beta[t] < upper[t] else out
         low[t] = zero if beta[t] > lower[t] else out
     for t in range(size, values.shape[0]):
         values[t], up[t], low[t] = zero, out, out
-    n_iter, i, j, step = 0, 0, 0, zero
+    n_iter, slot_i, slot_j, step = 0, 0, 0, zero
     while True:
         # Before the first step nothing moves, whatever the two rows hold.
-        highest, i, lowest = _move_all(values, kernel, i, j, step, up, low)
+        highest, i, lowest = _move_all(values, kernel, slot_i, slot_j, step, up, low)
         if highest + lowest <= tol or n_iter >= limit:
             return n_iter, True
-        if not there[i] and not _fetch(i, work, rows, start_a, n_a, start_b, size):
+        if slots[i] < 0 and not _fetch(i, values.shape[0], work, rows, start_a, n_a, start_b, size):
             return n_iter, False
-        j = _best_partner(gains, values, kernel, i, diagonal, low)
-        if not there[j] and not _fetch(j, work, rows, start_a, n_a, start_b, size):
+        slot_i = slots[i]
+        j = _best_partner(gains, values, kernel, slot_i, i, diagonal, low)
+        if slots[j] < 0 and not _fetch(j, values.shape[0], work, rows, start_a, n_a, start_b, size):
             return n_iter, False
+        slot_j = slots[j]
         # In double precision as exact as the kernel values.
-        curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
+        curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[slot_i, j])
         move = np.float64(values[i] - values[j]) / max(curvature, _TAU)
         room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
         # A variable that reaches its bound is set to it exactly.
@@ -262,7 +267,7 @@ def _subtract_four(values, kernel, places, weights):
 
 
 @jit_step()
-def _refresh(values, n_a, beta, kernel):
+def _refresh(values, n_a, beta, kernel, slots):
     """Compute the values of a pair from its variables, in double precision."""
     size, count = values.shape[0], 0
     places, weights = np.empty(4, np.int64), np.empty(4)
@@ -270,7 +275,7 @@ def _refresh(values, n_a, beta, kernel):
         values[t] = 1.0 if t < n_a else -1.0
     for s in range(size):
         if beta[s] != 0.0:
-            places[count], weights[count] = s, beta[s]
+            places[count], weights[count] = slots[s], beta[s]
             count += 1
             if count == 4:
                 _subtract_four(values, kernel, places, weights)
@@ -301,10 +306,10 @@ def _solve_pair(values, beta, lower, upper, work, rows, kept, blocks, starts, a,
     size, n_a = beta.shape[0], starts[a + 1] - starts[a]
     whole = values.shape[0]
     work.gains[:whole] = np.float32(0)
-    _clear(work.kernel, size, whole)
-    work.there[:size] = False
+    work.slots[:size] = -1
     if rows.columns.shape[0] > 0 and size > _SHORT:
-        work.room[0] = int(min(_MOST_SHARE, _SHARE_OF_FEATURES / rows.columns.shape[0]) * size)
+        # One after the other in memory, so that what is touched stays in the cache.
+        work.counts[0], work.counts[1] = 0, int(min(_MOST_SHARE, _SHARE_OF_FEATURES / rows.columns.shape[0]) * size)
         # Is read before the first row is computed.
         work.kernel[0, :whole] = 0
     else:
@@ -324,7 +329,7 @@ def _solve_pair(values, beta, lower, upper, work, rows, kept, blocks, starts, a,
             own, work.up[:whole], work.low[:whole], beta, lower, upper, work, rows, kept, blocks, starts, a, b,
             np.float32(_INNER_SHARE * tol), limit - n_iter,
         )  # fmt: skip
-        _refresh(values[:size], n_a, beta, work.kernel)
+        _refresh(values[:size], n_a, beta, work.kernel, work.slots)
         m, M = extremes(values[:size], beta, lower, upper)
         if m - M <= tol or n_iter >= limit:
             break
@@ -355,10 +360,13 @@ def _place_tile(kernel, row, k, starts, rows, kept, blocks):
 def _fill_pair(work, rows, kept, blocks, starts, a, b):
     """Compute all kernel rows of a pair."""
     n_a = starts[a + 1] - starts[a]
+    size = n_a + starts[b + 1] - starts[b]
+    _clear(work.kernel, size, _padded(size))
     _place_tile(work.kernel, 0, a, starts, rows, kept, blocks)
     _place_tile(work.kernel, n_a, b, starts, rows, kept, blocks)
     fill_tile(work.kernel, n_a, starts[b], starts[b + 1], 0, starts[a], starts[a + 1], rows, blocks)
-    work.there[: n_a + starts[b + 1] - starts[b]] = True
+    for t in range(size):
+        work.slots[t] = t
 
 
 @jit_step()
@@ -380,8 +388,8 @@ def _solve_some(which, pairs, rows, places, tile_numbers, tol, max_iter, limits)
     whole, kind = _padded(longest), rows.diagonal.dtype
     work = _Work(
         kernel=np.empty((longest, whole + _APART), kind),
-        there=np.zeros(longest, np.bool_),
-        room=np.zeros(1, np.int64),
+        slots=np.empty(longest, np.int64),
+        counts=np.zeros(2, np.int64),
         diagonal=np.zeros(whole, kind),
         gains=np.empty(whole, np.float32),
         up=np.empty(whole, np.float32),
