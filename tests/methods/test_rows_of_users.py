@@ -5,9 +5,16 @@ import pandas as pd
 import pyarrow
 import pytest
 import scipy.sparse
+from sklearn.exceptions import NotFittedError
 from tests.methods.test_contract import METHODS, ready
 
-from privsvm import DPFrankWolfeClassifier, MajorityClassifier, PrivateLinearClassifier, PrivateSVMClassifier
+from privsvm import (
+    DPFrankWolfeClassifier,
+    MajorityClassifier,
+    PrivateLinearClassifier,
+    PrivateSVMClassifier,
+    SVMClassifier,
+)
 from privsvm.base.tables import rows_of_users
 from privsvm.base.validation import check_training_data
 from privsvm.data.prepared import rows_of_arrays
@@ -183,3 +190,40 @@ def test_what_a_row_adds_up_to_does_not_depend_on_the_order_of_another_row(kind)
         estimator = PrivateLinearClassifier(classes=[0, 1])
         found.append(check_training_data(estimator, rows, [0, 1], [0, 1])[0].toarray()[0].tolist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [LABELS, LABELS - 0.0, LABELS == 1, np.array(["b", "a", "\U0001f600", "ab", "", "B"] * 2)],
+    ids=["whole", "floating", "truth values", "texts"],
+)
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix], ids=["dense", "csr"])
+def test_rows_and_labels_that_scikit_learn_would_pass_as_they_are_need_no_look_of_its_own(monkeypatch, kind, labels):
+    monkeypatch.setattr("sklearn.utils.validation.validate_data", None)
+    monkeypatch.setattr("sklearn.utils.multiclass.check_classification_targets", None)
+    estimator = PrivateLinearClassifier()
+    rows, codes, classes = check_training_data(estimator, kind(ROWS), labels, None)
+    known, expected = np.unique(labels, return_inverse=True)
+    np.testing.assert_array_equal(classes, known)
+    assert classes.dtype == known.dtype
+    np.testing.assert_array_equal(codes, expected)
+    np.testing.assert_array_equal(rows if kind is np.array else rows.toarray(), ROWS)
+    assert estimator.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix], ids=["dense", "csr"])
+def test_predictions_take_plain_rows_as_they_are_and_look_at_all_others(monkeypatch, kind):
+    with pytest.raises(NotFittedError):
+        SVMClassifier().decision_function(kind(ROWS))
+    model = SVMClassifier().fit(kind(ROWS), LABELS)
+    expected = model.predict(ROWS.tolist())
+    with monkeypatch.context() as patched:
+        patched.setattr("privsvm.base.estimators.validate_data", None)
+        np.testing.assert_array_equal(model.predict(kind(ROWS)), expected)
+    with pytest.raises(ValueError, match="2 features"):
+        model.predict(kind(ROWS[:, :2]))
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(kind(np.where(ROWS == 1.0, np.nan, ROWS)))
+    named = SVMClassifier().fit(pd.DataFrame(ROWS, columns=["a", "b", "c"]), LABELS)
+    with pytest.warns(UserWarning, match="feature names"):
+        named.predict(kind(ROWS))

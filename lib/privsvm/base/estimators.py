@@ -31,7 +31,7 @@ from privsvm.base.parameters import (
     DeclaredEstimator,
 )
 from privsvm.base.tables import rows_of_users
-from privsvm.base.validation import check_consent, common_tags
+from privsvm.base.validation import check_consent, common_tags, is_plain
 from privsvm.digests import canonical_json
 from privsvm.numerics.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.row_blocks import RowBlocks, blocks_in_order
@@ -325,9 +325,21 @@ class ReleasedClassifier:
         scores: np.ndarray = self._path.scores(X, 0)[0]
         return scores
 
+    def _check_fitted(self) -> None:
+        # scikit-learn's own look takes longer than a few predictions.
+        if "_path" not in vars(self):
+            check_is_fitted(self)
+
     def _checked_rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, rows_of_users(X), reset=False, accept_sparse="csr", dtype=np.float64)
+        self._check_fitted()
+        X = rows_of_users(X)
+        if (
+            is_plain(X)
+            and X.shape[1] == getattr(self, "n_features_in_", None)
+            and not hasattr(self, "feature_names_in_")
+        ):
+            return X
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
 
 
 class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]

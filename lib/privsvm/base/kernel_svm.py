@@ -302,8 +302,8 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
 
     def _pair_values(self, X: Any) -> np.ndarray:
         """Decision values (n, p) of the pairs of classes."""
-        check_is_fitted(self)
-        values: np.ndarray = self._path.pair_values(self._checked_rows(X), 0, self._solver().get("n_threads", 1))[0]
+        rows = self._checked_rows(X)
+        values: np.ndarray = self._path.pair_values(rows, 0, self._solver().get("n_threads", 1))[0]
         return values
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -333,7 +333,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels (n,) of rows X (n, d)."""
-        check_is_fitted(self)
+        self._check_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         if isinstance(X, RowBlocks) and not self.break_ties and not self._given_kernel():

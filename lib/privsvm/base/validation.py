@@ -30,6 +30,7 @@ __all__ = [
     "common_tags",
     "facts_of_call",
     "is_number",
+    "is_plain",
     "memory_of_machine",
 ]
 
@@ -172,22 +173,23 @@ def check_training_data(
         return X, *_codes_of_source(estimator, X, y, classes)
     refuse_masked("y", y)
     declared = None if classes is None else known_classes(classes)
-    if _is_plain(X, y):
-        estimator.n_features_in_ = X.shape[1]
-        if hasattr(estimator, "feature_names_in_"):
-            # Of an earlier fit.
-            del estimator.feature_names_in_
-    else:
-        try:
+    try:
+        X = rows_of_users(X)
+        if is_plain(X) and _are_plain_labels(y, X.shape[0]):
+            estimator.n_features_in_ = X.shape[1]
+            if hasattr(estimator, "feature_names_in_"):
+                # Of an earlier fit.
+                del estimator.feature_names_in_
+        else:
             # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
             with np.errstate(over="ignore", invalid="ignore"):
-                X, y = validate_data(estimator, rows_of_users(X), y, accept_sparse="csr", dtype=np.float64)
-        except ValueError as error:
-            raise _in_plain_words(error) from None
+                X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
+    except ValueError as error:
+        raise _in_plain_words(error) from None
     # Of labels in a declared set it would refuse some, such as 0.5, depending on the other rows.
     labels = y if declared is None else declared
-    if not (labels.dtype.kind in "iub" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all())):
-        # What is a whole number is a class; scikit-learn's own look at it takes longer than a small fit.
+    if not (labels.dtype.kind in "iubU" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all())):
+        # Whole numbers and texts are classes; scikit-learn's own look at them takes longer than a small fit.
         check_classification_targets(labels)
     if scipy.sparse.issparse(X):
         # Entries stored twice add up, which bounds on the stored numbers would miss.
@@ -201,24 +203,53 @@ def check_training_data(
     if declared is not None:
         known, codes = declared, codes_of(y, declared)
     else:
-        known, codes = np.unique(y, return_inverse=True)
+        known, codes = _distinct(y)
         if known.size < 2:
             raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
     check_class_memory(type(estimator), X.shape[0], X.shape[1], known.size)
-    return X, codes.astype(np.int64), known
+    return X, codes.astype(np.int64, copy=False), known
 
 
-def _is_plain(X: Any, y: Any) -> bool:
-    """Whether rows and labels are arrays that `validate_data` would pass as they are: it takes as long as a small fit.
+def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different labels, sorted, and the code of each: what `numpy.unique` does, which sorts all texts."""
+    if y.dtype.kind != "U":
+        return np.unique(y, return_inverse=True)
+    texts = y.tolist()
+    known = sorted(set(texts))
+    code_of = {text: code for code, text in enumerate(known)}
+    return np.array(known, dtype=y.dtype), np.fromiter((code_of[text] for text in texts), np.int64, len(texts))
 
-    False for numbers whose sum is not finite, though they may all be.
+
+def is_plain(X: Any) -> bool:
+    """Whether `validate_data` would pass rows as they are: its looks at them take as long as a small fit.
+
+    Parameters
+    ----------
+    X : object
+        What `rows_of_users` returns.
+
+    Returns
+    -------
+    bool
+        True for an array or a CSR matrix of float64, unless the sum of its numbers is not finite, though they may be.
     """
-    if type(X) is not np.ndarray or type(y) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2:
+    if type(X) is np.ndarray:
+        numbers = X
+    elif getattr(X, "format", None) == "csr" and type(X).__module__.startswith("scipy.sparse"):
+        numbers = X.data
+    else:
         return False
-    if y.dtype.kind not in "biu" or y.shape != X.shape[:1] or X.size == 0:
+    if numbers.dtype != np.float64 or X.ndim != 2 or 0 in X.shape:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(X.sum()))
+        return bool(np.isfinite(numbers.sum()))
+
+
+def _are_plain_labels(y: Any, n_rows: int) -> bool:
+    """Whether `validate_data` would pass labels as they are."""
+    if type(y) is not np.ndarray or y.shape != (n_rows,):
+        return False
+    return y.dtype.kind in "biuU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
 
 
 def memory_of_machine() -> float:
