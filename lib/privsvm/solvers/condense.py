@@ -61,9 +61,9 @@ _NEAR_READ, _NEAR, _NEAR_NUMBERS = 3000.0, 160, 16_000_000
 _TREE_FEATURES = 64
 _SAMPLE = 32
 # Nanoseconds on one thread: of each row or box that the tree meets, and more for each feature; of each pair of rows in
-# the blocks, and what these take for each row besides.
-_MET, _MET_FEATURE = 3.0, 0.2
-_PAIR, _ROW = 6.0, 60_000.0
+# the blocks, and what these take for each row besides, more than the tree does. Fitted to 60 random shapes.
+_MET, _MET_FEATURE = 3.3, 0.16
+_PAIR, _ROW = 2.5, 2500.0
 # All lists are made anew when that takes less than the scans since they were made, as fitted to the least total:
 # nanoseconds of a pair of rows and of a row; of each row that a scan looks at, and more for each of its numbers.
 _LISTED_PAIR, _LISTED_ROW = 0.25, 10_000.0
