@@ -296,10 +296,9 @@ class _Optimiser:
         largest = max(_LEAST_SET, int(np.sqrt(self.cache_bytes / self.dtype.itemsize)))
         target = int(np.clip(_ROOM * free.size + self.smallest_set // 4, min(self.smallest_set, largest), largest))
         self.crowded = free.size > _FREE_SHARE * target
-        if not self.crowded:
-            self.recent.forget()
-        else:
+        if self.crowded:
             return _furthest(values, free, upwards, downwards, min(target, _CROWDED_SET)), m - M
+        self.recent.forget()
         free = _top(free, np.abs(values[free] - 0.5 * (m + M)), max(1, int(_FREE_SHARE * target)))
         half = max(1, (target - free.size) // 2)
         first, second = _top(upwards, values[upwards], half), _top(downwards, -values[downwards], half)

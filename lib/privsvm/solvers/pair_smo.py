@@ -45,7 +45,7 @@ _OUT = -1e30
 
 # Pairs of more rows than this compute kernel rows as they need them, until they have needed this share of them: fewer
 # where the rows have many features, since one row alone takes longer than its part of a tile then (measured).
-_SHORT, _MOST_SHARE, _SHARE_OF_FEATURES = 128, 0.25, 5.0
+_SHORT, _MOST_SHARE, _SHARE_OF_FEATURES = 128, 0.5, 10.0
 
 # Entries that are searched together for a maximum. Pairs are padded to whole vectors, and loops over them unrolled;
 # kernel rows are a little longer, since rows a power of two apart would share one place of the cache.
