@@ -4,6 +4,8 @@ rule audit:
         "data/audits/{method}.json",
     log:
         "logs/audit/{method}.log",
+    # Nothing waits for data here, and the longest of these would be a run's last job.
+    priority: 1
     conda:
         "../environment.yml"
     threads: 1
