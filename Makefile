@@ -21,7 +21,7 @@ help:  ## Show this list
 
 # uv comes from the same lock, by its hash; where it does not run, pip does the same more slowly.
 $(VENV)/ready: requirements.lock pyproject.toml
-	@echo "Preparing $(VENV) (a minute or two, once)"
+	@echo "Preparing $(VENV) (one to three minutes, once)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than 3.11; run make PYTHON=<path of a newer one>" >&2; exit 1; }
@@ -35,6 +35,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	fi
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING=1 python stages/compile.py --all-cores
 
 run: $(VENV)/ready  ## Run the benchmark: reports/index.html, mlflow.db, dvc.lock
 	snakemake --cores $(CORES)
@@ -113,10 +114,10 @@ track: $(VENV)/ready  ## Log results that MLflow lacks, after its server failed
 	snakemake --cores 1 -- reports/tracking.json
 	snakemake --cores 1 --quiet all
 
-bench: $(VENV)/ready  ## Time the solvers against named peers
+bench: $(VENV)/ready  ## Time the solvers against named peers (OPACUS=yes: against Opacus too, with torch, some gigabytes)
 	@uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r bench/requirements.lock \
 		|| echo "bench: the peers of bench/requirements.lock cannot be installed here; their columns will say so" >&2
-	python bench/run.py
+	python bench/run.py $(if $(OPACUS),--opacus)
 
 bench-rows: $(VENV)/ready  ## Measure memory, throughput and bits on rows beyond memory: docs/rows-beyond-memory.md (needs 25 GB of disk)
 	python bench/out_of_core.py

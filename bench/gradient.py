@@ -9,7 +9,6 @@ matrix products alone, by NumPy's BLAS.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import os
 import statistics
@@ -18,10 +17,11 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse
+from peer_environments import peer_python, peer_version
 from threadpoolctl import threadpool_limits
 
 # Rows, features, classes, share of numbers that are not 0, whether our rows are CSR.
@@ -142,24 +142,26 @@ def measure(library: str, threads: int, cases: list[str]) -> dict[str, float]:
     return found
 
 
-def run_once(library: str, threads: int, cases: list[str]) -> dict[str, float]:
+def run_once(python: str | Path, library: str, threads: int, cases: list[str]) -> dict[str, float]:
     """Measure in a fresh process."""
     limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-    command = [sys.executable, __file__, "--measure", library, str(threads), "--cases", *cases]
+    command = [python, __file__, "--measure", library, str(threads), "--cases", *cases]
     done = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{library}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def table_rows(cases: list[str], with_opacus: bool) -> list[str]:
+def table_rows(cases: list[str], opacus: Path | None) -> list[str]:
     """Lines of the table: medians of alternating processes."""
-    libraries = ("PrivSVM", "BLAS", "Opacus") if with_opacus else ("PrivSVM", "BLAS")
-    candidates = [(library, threads) for library in libraries for threads in (1, 2)]
+    pythons: dict[str, str | Path] = {"PrivSVM": sys.executable, "BLAS": sys.executable}
+    if opacus is not None:
+        pythons["Opacus"] = opacus
+    candidates = [(library, threads) for library in pythons for threads in (1, 2)]
     runs: dict[tuple[str, int], list[dict[str, float]]] = {candidate: [] for candidate in candidates}
     for _ in range(REPETITIONS):
         for candidate in candidates:
-            runs[candidate].append(run_once(*candidate, cases))
+            runs[candidate].append(run_once(pythons[candidate[0]], *candidate, cases))
     rows = []
     for case in cases:
         one, two, blas_one, blas_two, *theirs = (
@@ -171,32 +173,33 @@ def table_rows(cases: list[str], with_opacus: bool) -> list[str]:
             peer = f"{1e3 * theirs[fastest]:.2f} ({('one thread', 'two threads')[fastest]})"
             ratios = [f"**{theirs[fastest] / ours:.0f}**" for ours in (one, two)]
         else:
-            peer, ratios = "not installed", ["", ""]
+            peer, ratios = "not asked for", ["", ""]
         products = f"{1e3 * blas_one:.3f}, {1e3 * blas_two:.3f}"
         cells = [case, f"{n} x {d}, {c}", peer, f"{1e3 * one:.3f}", ratios[0], f"{1e3 * two:.3f}", ratios[1], products]
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 
 
-def gradient_section(cases: list[str] | None = None) -> list[str]:
+def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) -> list[str]:
     """Compare all cases.
 
     Parameters
     ----------
     cases : list of str or None, default=None
         Names in `CASES`; None: all.
+    with_opacus : bool, default=False
+        Also measure Opacus, in an environment that is made for it on first use.
 
     Returns
     -------
     list of str
         Lines of Markdown. Without Opacus, its columns say so.
     """
-    with_opacus = find_spec("opacus") is not None and find_spec("torch") is not None
-    peer = (
-        f"Opacus {importlib.metadata.version('opacus')}, torch {importlib.metadata.version('torch')}"
-        if with_opacus
-        else "Opacus"
+    opacus = peer_python("opacus") if with_opacus else None
+    versions = (
+        [f"{name} {peer_version(opacus, name.lower())}" for name in ("Opacus", "torch")] if opacus else ["Opacus"]
     )
+    peer = ", ".join(versions)
     return [
         "## Noisy gradient steps against Opacus",
         "",
@@ -207,12 +210,12 @@ def gradient_section(cases: list[str] | None = None) -> list[str]:
         "classes) of six datasets. Cornell's rows say which words occur, and 98 % of their numbers are 0; Opacus "
         f"has no sparse rows. Times are medians of {REPETITIONS} alternating processes. The last column is not a step: "
         "for comparison, it is the time of NumPy's BLAS, on one and on two threads, for the two float64 products"
-        " of every step with dense rows, rows by weights and slopes by rows. (Opacus needs torch, some gigabytes,"
-        " which `make bench` does not install; run `pip install opacus` first.)",
+        " of every step with dense rows, rows by weights and slopes by rows. `make bench OPACUS=yes` installs Opacus "
+        "and torch, some gigabytes, in an environment of their own.",
         "",
         "| data | shape | Opacus, ms | PrivSVM, one thread, ms | ratio | two threads, ms | ratio | products, ms |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
-        *table_rows(cases or list(CASES), with_opacus),
+        *table_rows(cases or list(CASES), opacus),
         "",
     ]
 
@@ -221,13 +224,14 @@ def main() -> None:
     """Measure for the parent process, or print the section."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--measure", nargs=2, metavar=("LIBRARY", "THREADS"))
+    parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in an environment of its own")
     parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
     options = parser.parse_args()
     if options.measure:
         library, threads = options.measure
         print(json.dumps(measure(library, int(threads), options.cases)))
         return
-    print("\n".join(gradient_section(options.cases)))
+    print("\n".join(gradient_section(options.cases, options.opacus)))
 
 
 if __name__ == "__main__":

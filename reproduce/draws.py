@@ -8,7 +8,7 @@ import importlib
 import os
 from pathlib import Path
 
-from privsvm.pipeline.sources import compiled_code_key
+from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import die_with_parent, pin_threads, run
 
 # The modules of each paper that say what to draw.
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     die_with_parent()
     pin_threads()
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(".cache/numba").resolve() / compiled_code_key()))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(compiled_code_folder()))
 
     from privsvm.reproduction.draws import Further, run_draws
 

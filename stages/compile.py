@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import gc
+import multiprocessing
 import os
 import re
 import shutil
 from pathlib import Path
 
-from privsvm.errors import PrivSVMError
+from privsvm.numerics.threads import count_threads
+from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.solvers import EARLY_MODULES, JIT_GROUPS, MARKER, compile_once
 
@@ -33,19 +35,33 @@ def remove_older_caches(cache: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def compile_early(number: int) -> list[str]:
+    """Compile the groups that no other process compiles, as one of several processes or alone."""
+    return compile_once(*EARLY_MODULES)
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Compile into ``NUMBA_CACHE_DIR``."""
-    argparse.ArgumentParser(description=__doc__).parse_args(arguments)
+    """Compile into ``NUMBA_CACHE_DIR``, or where a run looks if it is not set."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all-cores", action="store_true", help="compile in as many processes as there are cores")
+    options = parser.parse_args(arguments)
     die_with_parent()
-    if "NUMBA_CACHE_DIR" not in os.environ:
-        raise PrivSVMError("NUMBA_CACHE_DIR: not set; run `snakemake compile`, which sets it")
-    cache = Path(os.environ["NUMBA_CACHE_DIR"])
+    cache = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(compiled_code_folder())))
     # Most of what a compiler makes lives on; to look for garbage among it took a twentieth of the time.
     gc.set_threshold(100_000, 50, 1000)
 
-    compiled = compile_once(*EARLY_MODULES)
+    processes = count_threads(-1) if options.all_cores else 1
+    if processes > 1:
+        # Copies of a process that has imported Numba, which takes seconds.
+        import numba  # noqa: F401
+
+        with multiprocessing.get_context("fork").Pool(processes, initializer=die_with_parent) as pool:
+            parts = pool.map(compile_early, range(processes), chunksize=1)
+    else:
+        parts = [compile_early(0)]
     (cache / MARKER).touch()
     remove_older_caches(cache)
+    compiled = [group for part in parts for group in part]
     print(f"compile: {', '.join(compiled) or 'nothing left'} compiled here, the rest by others")
 
 

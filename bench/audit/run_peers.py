@@ -11,33 +11,21 @@ import importlib
 import importlib.metadata
 import io
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from peer_environments import peer_python
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CSV, PAGE = ROOT / "reports" / "audit_peers.csv", ROOT / "docs" / "auditing.md"
 BEGIN, END = "<!-- peers: written by make audit-peers -->", "<!-- end of peers -->"
-LOCKS = {
-    "diffprivlib": ROOT / "bench" / "utility" / "peers" / "diffprivlib.lock",
-    "sacroml": HERE / "peers" / "sacroml.lock",
-}
+PACKAGES = ("diffprivlib", "sacroml")
 FIELDS = ("package", "version", "case", "relation", "epsilon", "draws", "low", "sure", "ceiling", "refuted",
           "expected", "pair")  # fmt: skip
-
-
-def environment(name: str) -> Path:
-    """Python of an environment, made from its lock where it is not there."""
-    folder = Path(os.environ.get("PRIVSVM_PEERS", ROOT / ".cache" / "peers")) / name
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, folder], check=True)
-        install = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", python, "--require-hashes", "-r"]
-        subprocess.run([*install, LOCKS[name]], check=True)
-    return python
 
 
 def run_cases(name: str) -> None:
@@ -63,8 +51,8 @@ def main() -> int:
     """Audit all; the exit code is 1 if something else is refuted than expected."""
     rows: list[dict[str, Any]] = []
     started = [
-        (name, subprocess.Popen([environment(name), __file__, name], stdout=subprocess.PIPE, text=True))
-        for name in LOCKS
+        (name, subprocess.Popen([peer_python(name), __file__, name], stdout=subprocess.PIPE, text=True))
+        for name in PACKAGES
     ]
     for name, process in started:
         with process:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import functools
 import itertools
 import json
 import os
@@ -23,6 +22,9 @@ from pathlib import Path
 import numpy as np
 from scores import SCORES, score_row
 from sets import SETS, UtilitySet, load
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from peer_environments import peer_python, peer_version
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -46,32 +48,12 @@ _FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *
 _PACKAGES = {"diffprivlib": "diffprivlib", "interpret": "interpret-core", "opacus": "opacus", "mbi": "mbi"}
 
 
-def environment(name: str) -> Path:
-    """Python of a peer's environment, made from its lock where it is not there."""
-    folder = Path(os.environ.get("PRIVSVM_PEERS", ROOT / ".cache" / "peers")) / name
-    python = folder / "bin" / "python"
-    if not python.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, folder], check=True)
-        lock = HERE / "peers" / f"{name}.lock"
-        install = ["uv", "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", lock]
-        subprocess.run(install, check=True)
-    return python
-
-
-@functools.cache
-def version(python: Path, package: str) -> str:
-    """Version of a peer, as its environment tells it."""
-    code = f"import importlib.metadata; print(importlib.metadata.version({package!r}))"
-    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
-
-
 class Worker:
     """A process in a peer's environment that fits one cell after another."""
 
     def __init__(self, peer: str) -> None:
         name, self.function, _ = PEERS[peer]
-        self.python = environment(name)
+        self.python = peer_python(name)
         self.process: subprocess.Popen[bytes] | None = None
 
     def run(self, task: dict[str, object]) -> str:
@@ -115,7 +97,7 @@ def fit(worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int)
     name, _, neighbours = PEERS[peer]
     delta = 0.0 if name == "diffprivlib" else DELTA
     row: dict[str, object] = {"peer": peer, "set": data.name, "epsilon": epsilon, "delta": delta}
-    row |= {"neighbours": neighbours, "split": split, "version": version(worker.python, _PACKAGES[name])}
+    row |= {"neighbours": neighbours, "split": split, "version": peer_version(worker.python, _PACKAGES[name])}
     if peer in _TWO_CLASSES and data.n_classes > 2:
         return row | {"status": "not offered"}
     train, test = data.splits[split]

@@ -1,7 +1,12 @@
 import importlib.util
+import os
+import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from privsvm.pipeline.sources import compiled_code_key
 
 LOCK = "gradient.lock"
 
@@ -9,11 +14,19 @@ SCRIPT = Path(__file__).parents[2] / "stages" / "compile.py"
 
 
 @pytest.fixture(scope="module")
-def remove_older_caches():
+def script():
     spec = importlib.util.spec_from_file_location("compile", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.remove_older_caches
+    # Other processes find it by its name.
+    sys.modules["compile"] = module
+    yield module
+    del sys.modules["compile"]
+
+
+@pytest.fixture
+def remove_older_caches(script):
+    return script.remove_older_caches
 
 
 def a_folder(path, *files):
@@ -42,3 +55,31 @@ def test_beside_a_cache_folder_of_somebodys_choice_nothing_is_removed(tmp_path, 
     others = [a_folder(tmp_path / "home"), a_folder(tmp_path / "0123456789abcdef", LOCK)]
     remove_older_caches(cache)
     assert all(folder.is_dir() for folder in others)
+
+
+@pytest.mark.parametrize(("arguments", "n_processes"), [([], 1), (["--all-cores"], 3)])
+def test_all_cores_compile_into_the_folder_of_a_run(tmp_path, monkeypatch, capsys, script, arguments, n_processes):
+    """Each process takes what no other one has; the rule `compile` then finds its output."""
+
+    def compile_some(*modules):
+        folder = Path(os.environ["NUMBA_CACHE_DIR"])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{os.getpid()}.{len(modules)}").touch()
+        while len(list(folder.iterdir())) < n_processes:
+            time.sleep(0.01)
+        return [f"group {os.getpid()}"]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    monkeypatch.setattr(script, "count_threads", lambda n_jobs: n_processes)
+    monkeypatch.setattr(script, "compile_once", compile_some)
+    monkeypatch.setattr(script, "die_with_parent", lambda: None)
+    script.main(arguments)
+    folder = tmp_path / ".cache/numba" / compiled_code_key()
+    calls = sorted(path.name for path in folder.iterdir())
+    assert calls.pop() == script.MARKER
+    assert len({call.partition(".")[0] for call in calls}) == len(calls) == n_processes
+    assert {call.partition(".")[2] for call in calls} == {str(len(script.EARLY_MODULES))}
+    assert (n_processes == 1) == (calls[0].partition(".")[0] == str(os.getpid()))
+    printed = capsys.readouterr().out
+    assert all(f"group {call.partition('.')[0]}" in printed for call in calls)

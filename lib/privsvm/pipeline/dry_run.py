@@ -300,6 +300,12 @@ def _environments() -> None:
     Job.conda_env_spec = property(conda_env_spec)
 
 
+def _shows_commands(workflow: Any) -> bool:
+    """Whether anybody reads commands."""
+    settings = workflow.output_settings
+    return bool(settings.printshellcmds or settings.verbose or settings.log_handler_settings)
+
+
 def _commands(workflow: Any) -> None:
     """Commands: none where none is shown, else each once."""
     from snakemake.jobs import Job
@@ -308,8 +314,7 @@ def _commands(workflow: Any) -> None:
     commands: dict[Any, str | None] = {}
 
     def shellcmd(job: Any) -> str | None:
-        settings = workflow.output_settings
-        if not (settings.printshellcmds or settings.verbose or settings.log_handler_settings):
+        if not _shows_commands(workflow):
             return None
         if job not in commands:
             commands[job] = command.fget(job)
@@ -326,11 +331,11 @@ def _messages(workflow: Any) -> None:
     # As Python's own guide to logging advises.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    settings, info = workflow.output_settings, logger.info
+    info = logger.info
 
     def quick_info(message: Any, *values: Any, **options: Any) -> None:
         is_command = options.get("extra", {}).get("event") is LogEvent.SHELLCMD
-        if not is_command or settings.printshellcmds or settings.verbose or settings.log_handler_settings:
+        if not is_command or _shows_commands(workflow):
             info(message, *values, **options)
 
     logger.info = quick_info

@@ -24,7 +24,7 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError
 
-__all__ = ["closure", "closure_digest", "compiled_code_key", "compiled_modules"]
+__all__ = ["closure", "closure_digest", "compiled_code_folder", "compiled_code_key", "compiled_modules"]
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -453,3 +453,8 @@ def compiled_code_key(root: str | os.PathLike[str] | None = None) -> str:
     """
     sources = closure_digest(*compiled_modules(root), root=root)
     return hashlib.sha256(f"{importlib.metadata.version('numba')}\n{sources}".encode()).hexdigest()[:16]
+
+
+def compiled_code_folder(root: str | os.PathLike[str] | None = None) -> Path:
+    """Path of the Numba cache folder in the working folder, see `compiled_code_key`."""
+    return Path(".cache/numba").resolve() / compiled_code_key(root)

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.pipeline.sources import compiled_code_key
+from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import pin_threads
 
 try:
@@ -102,13 +102,13 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
     pin_threads()
-    key = compiled_code_key(repository)
+    compiled = compiled_code_folder(repository)
     # Calibrated noise, which all jobs share.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     # What Numba's errors would say in colours it says mostly to itself, and it took a twentieth of compiling.
     environment["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
-    environment["NUMBA_CACHE_DIR"] = str(Path(".cache/numba").resolve() / key)
-    return key
+    environment["NUMBA_CACHE_DIR"] = str(compiled)
+    return compiled.name
 
 
 def stop_needless_looks_for_jobs(workflow: Any) -> None:

@@ -28,7 +28,8 @@ __all__ = ["log_results"]
 
 _KEY_TAG = "record_key"
 _CURRENT_TAG = "current"
-_METRICS_IN_A_BATCH = 1000
+# A server takes no more, of all kinds together.
+_METRICS_IN_A_BATCH = 900
 _PARAMETERS_IN_A_BATCH = 100
 _LONGEST_DIGEST = 36
 _FILES = "mlflow-artifacts:/"
@@ -133,7 +134,7 @@ def _log_experiment(
         current.add(known.info.run_id)
         missing = [point for point in curve.timings if point.name not in known.data.metrics]
         if missing:  # logged when the timing files were not at hand
-            _log_metrics(client, known.info.run_id, known.info.start_time, missing)
+            _log_batches(client, known.info.run_id, known.info.start_time, missing)
     # First the runs that are not current any more: a chart that lacks a curve for a moment is better than one that
     # averages two parameter values.
     for run in finished.values():
@@ -172,9 +173,6 @@ def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_comm
     # The key is written together with the run: there is no moment at which a run exists without it.
     run = client.create_run(experiment_id, tags=tags, run_name=curve.name)
     run_id = str(run.info.run_id)
-    parameters = [Param(name, value) for name, value in sorted(curve.parameters.items())]
-    for start in range(0, len(parameters), _PARAMETERS_IN_A_BATCH):
-        client.log_batch(run_id, params=parameters[start : start + _PARAMETERS_IN_A_BATCH])
     if curve.dataset_digest:
         dataset = Dataset(
             name=curve.dataset,
@@ -183,7 +181,8 @@ def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_comm
             source=f"data/prepared/{curve.dataset}.npz",
         )
         client.log_inputs(run_id, datasets=[DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
-    _log_metrics(client, run_id, run.info.start_time, [*curve.metrics, *curve.timings])
+    parameters = [Param(name, value) for name, value in sorted(curve.parameters.items())]
+    _log_batches(client, run_id, run.info.start_time, [*curve.metrics, *curve.timings], parameters)
     kept_here = run.info.artifact_uri.startswith(_FILES)
     for name, text in curve.files.items():
         if folder is None or not kept_here:
@@ -197,8 +196,11 @@ def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_comm
     return run_id
 
 
-def _log_metrics(client: MlflowClient, run_id: str, timestamp: int, points: Sequence[MetricPoint]) -> None:
-    """Log points with the time of their run, so that logging them again changes nothing."""
+def _log_batches(
+    client: MlflowClient, run_id: str, timestamp: int, points: Sequence[MetricPoint], parameters: Sequence[Param] = ()
+) -> None:
+    """Log parameters, and points with the time of their run, so that logging them again changes nothing."""
     metrics = [Metric(point.name, point.value, timestamp, point.step) for point in points]
-    for start in range(0, len(metrics), _METRICS_IN_A_BATCH):
-        client.log_batch(run_id, metrics=metrics[start : start + _METRICS_IN_A_BATCH])
+    while metrics or parameters:
+        client.log_batch(run_id, metrics=metrics[:_METRICS_IN_A_BATCH], params=parameters[:_PARAMETERS_IN_A_BATCH])
+        metrics, parameters = metrics[_METRICS_IN_A_BATCH:], parameters[_PARAMETERS_IN_A_BATCH:]

@@ -1,0 +1,35 @@
+"""Environments of libraries that do not fit into ours, each made from its lock on first use."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+_FOLDERS = (HERE / "utility" / "peers", HERE / "audit" / "peers")
+LOCKS = {lock.stem: lock for folder in _FOLDERS for lock in folder.glob("*.lock")}
+
+
+def peer_python(name: str) -> Path:
+    """Python of a peer's environment, which is made from its lock where it is not there.
+
+    ``PRIVSVM_PEERS`` names the folder of the environments; they are in ``.cache/peers`` without it.
+    """
+    folder = Path(os.environ.get("PRIVSVM_PEERS", HERE.parent / ".cache" / "peers")) / name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, folder], check=True)
+        install = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", python, "--require-hashes", "-r"]
+        subprocess.run([*install, LOCKS[name]], check=True)
+    return python
+
+
+@functools.cache
+def peer_version(python: Path, package: str) -> str:
+    """Version of a package, as the environment of that Python tells it."""
+    code = f"import importlib.metadata; print(importlib.metadata.version({package!r}))"
+    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()

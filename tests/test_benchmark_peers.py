@@ -1,0 +1,50 @@
+"""Libraries that do not fit into our environment have environments of their own, where these are asked for."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def environments(monkeypatch):
+    monkeypatch.syspath_prepend(REPOSITORY / "bench")
+    import peer_environments
+
+    yield peer_environments
+    del sys.modules["peer_environments"]
+
+
+@pytest.mark.parametrize(("arguments", "is_asked_for"), [([], False), (["OPACUS=yes"], True)])
+def test_a_flag_asks_for_opacus(arguments, is_asked_for):
+    command = ["make", "--dry-run", "--assume-old=.venv/ready", "bench", *arguments]
+    printed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    assert ("bench/run.py --opacus" in printed) == is_asked_for
+
+
+def test_an_environment_is_made_once_from_the_hashes_of_its_lock(environments, monkeypatch, tmp_path):
+    commands = []
+
+    def run(command, check):
+        commands.append([str(word) for word in command])
+        python = tmp_path / "opacus/bin/python"
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.touch()
+
+    monkeypatch.setenv("PRIVSVM_PEERS", str(tmp_path))
+    monkeypatch.setattr(environments.subprocess, "run", run)
+    python = environments.peer_python("opacus")
+    assert python == environments.peer_python("opacus") == tmp_path / "opacus/bin/python"
+    made, installed = commands
+    assert made[:2] == ["uv", "venv"]
+    assert "--require-hashes" in installed
+    assert "\nopacus==" in Path(installed[-1]).read_text()
+
+
+def test_every_package_that_is_asked_for_has_a_lock(environments):
+    requested = {path.stem for folder in ("utility", "audit") for path in REPOSITORY.glob(f"bench/{folder}/peers/*.in")}
+    assert requested
+    assert requested == set(environments.LOCKS)
