@@ -88,10 +88,15 @@ class Workspace:
             **changes,
         }  # fmt: skip
 
-    def start(self, *command: str, copied_servers: bool = False, **environment: str) -> subprocess.Popen:
-        """Start a command plainly, as a user would, and all that it starts, or all but the servers of jobs."""
+    def start(self, *command: str, copied: str = "nothing", **environment: str) -> subprocess.Popen:
+        """Start a command plainly, as a user would, and all that it starts; or all but copies of "servers" of jobs.
+
+        With copies of all "programs", the command itself is one.
+        """
         known = self.environment(**environment)
-        return self._start(command, programs.with_servers(known) if copied_servers else known)
+        if copied != "nothing":
+            known = {"servers": programs.with_servers, "programs": programs.with_programs}[copied](known)
+        return self._start(command, known)
 
     def _start(self, command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen:
         return subprocess.Popen(

@@ -68,6 +68,11 @@ case "$1 $2" in
 esac
 exec {python} "$@"
 """
+# Snakemake puts the folder of its own Python first on the path of its jobs.
+CUSTOMIZED = """import sys
+
+sys.executable = {script!r}
+"""
 # Snakemake and DVC by their own names, as the Makefile calls them.
 PROGRAM = """#!/bin/sh
 exec {python} -IS {client} {address} {name} "$@"
@@ -260,6 +265,8 @@ def start(address: Path, shim: Path) -> subprocess.Popen:
         script.parent.mkdir(exist_ok=True)
         script.write_text(text.format(**{name: shlex.quote(place) for name, place in places.items()}))
         script.chmod(0o755)
+    servers = shim.parents[1] / "servers"
+    (servers / "sitecustomize.py").write_text(CUSTOMIZED.format(script=str(servers / "python")))
     with socket.socket(socket.AF_UNIX) as listener:
         address.unlink(missing_ok=True)
         listener.bind(str(address))
@@ -294,8 +301,8 @@ def with_programs(environment: Mapping[str, str]) -> dict[str, str]:
 def with_servers(environment: Mapping[str, str]) -> dict[str, str]:
     """An environment in which programs start plainly, but for the servers that Snakemake's jobs are forked from."""
     _, _, shim = server()
-    path = f"{Path(shim).parents[1] / 'servers'}{os.pathsep}{environment['PATH']}"
-    return {**environment, "PATH": path}
+    folder = str(Path(shim).parents[1] / "servers")
+    return {**environment, **{name: f"{folder}{os.pathsep}{environment[name]}" for name in ("PATH", "PYTHONPATH")}}
 
 
 def run(

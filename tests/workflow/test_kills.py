@@ -70,8 +70,8 @@ def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, most: int
     while len(killed) < most:
         found = [pid for pid in find(folder, victim) if pid not in killed]
         if found:
-            # Any moment will do: while it imports, computes or writes.
-            time.sleep(rng.choice([0.0, 0.2, 0.6]))
+            # Any moment will do: while it imports, computes or writes. A job, as a copy, takes some tenths of a second.
+            time.sleep(rng.choice([0.0, 0.1, 0.3] if victim == "job" else [0.0, 0.2, 0.6]))
             chosen = rng.choice(found)
             if kill(chosen):
                 killed.add(chosen)
@@ -97,7 +97,9 @@ def test_killed_runs_recover(fresh, finished_once, tmp_path):
             fresh.change("methods.pmsvm_wp.C", 0.05 + 0.001 * attempt)
             fresh.change("methods.svm.C", 1.0 + 0.001 * attempt)
         command = ["dvc", "repro"] if victim == "dvc" else ["snakemake", "--cores", "2"]
-        process = fresh.start(*command, copied_servers=True, TMPDIR=str(temporary))
+        # What is not killed, and does not end with what is, may be a copy.
+        copied = "programs" if victim == "job" else "servers"
+        process = fresh.start(*command, copied=copied, TMPDIR=str(temporary))
         # DVC starts Snakemake once a stage.
         wait_for_job(process, rng.randint(1, 3 if victim == "dvc" else 6))
         # The run goes on without a job that is killed, and others follow.
