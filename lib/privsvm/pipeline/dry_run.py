@@ -61,11 +61,12 @@ def _replace(name: str, old: Any, new: Any) -> None:
 
 
 def _flags() -> None:
-    """Whether a file is flagged, without asking abstract base classes; and what is printed of a file without flags."""
+    """Read flags, and whether a file is a function, without abstract base classes; print what has no flags as it is."""
     from snakemake import io
     from snakemake.io import fmt
 
     is_flagged, fmt_iofile = io.is_flagged, fmt.fmt_iofile
+    get_flag_value, is_callable = io.get_flag_value, io.is_callable
     annotated, iofile = io.AnnotatedString, io._IOFile
 
     def quick_is_flagged(value: Any, flag: str) -> bool:
@@ -77,12 +78,31 @@ def _flags() -> None:
             return bool(value._flags.get(flag))
         return False if kind is str else is_flagged(value, flag)
 
+    def quick_get_flag_value(value: Any, flag: str) -> Any:
+        kind = type(value)
+        if kind is iofile:
+            value = value._file
+            kind = type(value)
+        if kind is annotated:
+            return value._flags.get(flag)
+        return None if kind is str else get_flag_value(value, flag)
+
+    def quick_is_callable(value: Any) -> bool:
+        kind = type(value)
+        if kind is iofile:
+            return bool(value._is_callable)
+        if kind is annotated:
+            return value.callable is not None
+        return False if kind is str else is_callable(value)
+
     def quick_fmt_iofile(file: Any, as_input: bool = False, as_output: bool = False) -> Any:
         if type(file) is iofile and not file.flags:
             return str(file)
         return fmt_iofile(file, as_input=as_input, as_output=as_output)
 
     _replace("is_flagged", is_flagged, quick_is_flagged)
+    _replace("get_flag_value", get_flag_value, quick_get_flag_value)
+    _replace("is_callable", is_callable, quick_is_callable)
     _replace("fmt_iofile", fmt_iofile, quick_fmt_iofile)
 
 
@@ -90,17 +110,23 @@ def _names() -> None:
     """Whether a file is in a storage, and whether its name is worth a warning: of plain names, neither is."""
     from snakemake import io
 
-    iofile = io._IOFile
+    annotated, iofile = io.AnnotatedString, io._IOFile
     check, is_storage = iofile.check, iofile.is_storage
 
     def quick_is_storage(file: Any) -> bool:
-        return False if type(file._file) is str else is_storage.fget(file)
+        value = file._file
+        kind = type(value)
+        if kind is annotated:
+            return bool(value._flags.get("storage_object"))
+        return False if kind is str else is_storage.fget(file)
 
     def quick_check(file: Any) -> None:
         if not (isinstance(file._file, str) and _PLAIN_NAME.fullmatch(file._file)):
             check(file)
 
     iofile.is_storage, iofile.check = property(quick_is_storage), quick_check
+    # Files are compared by their names, as what they stand for is.
+    iofile.__eq__, iofile.__hash__ = str.__eq__, str.__hash__
 
 
 def _wildcards() -> None:
