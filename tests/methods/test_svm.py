@@ -8,6 +8,7 @@ from tests.memory import fit_megabytes
 from tests.table_3 import TABLE_3, printed, read_training_part, table_3_rows
 
 from privsvm import SMOSVMClassifier, SVMClassifier
+from privsvm.base.released import one_vs_one_scores
 
 
 def scaled(load):
@@ -123,3 +124,19 @@ def test_the_model_does_not_depend_on_threads():
     one, two = (SVMClassifier(n_jobs=jobs).fit(X, y) for jobs in (1, 2))
     assert np.array_equal(one.dual_coef_, two.dual_coef_)
     assert np.array_equal(one.intercept_, two.intercept_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 12])
+def test_votes_of_one_row_some_and_many_are_the_same(n_classes):
+    values = np.random.default_rng(0).normal(size=(2000, n_classes * (n_classes - 1) // 2))
+    # Ties.
+    values[::7, 0] = 0.0
+    votes, confidences = one_vs_one_scores(values, n_classes)
+    for rows in (slice(0, 1), slice(5, 20), slice(0, 400)):
+        found = one_vs_one_scores(values[rows], n_classes)
+        np.testing.assert_array_equal(found[0], votes[rows])
+        np.testing.assert_array_equal(found[1], confidences[rows])
+    first, second = np.triu_indices(n_classes, 1)
+    for row in range(0, 2000, 97):
+        winners = np.where(values[row] > 0, first, second)
+        np.testing.assert_array_equal(votes[row], np.bincount(winners, minlength=n_classes))

@@ -1,10 +1,11 @@
+import os
 import threading
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from privsvm.numerics.threads import count_threads, one_blas_thread
+from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool, threads_worth
 
 
 def blas_threads():
@@ -37,3 +38,48 @@ def test_numbers_of_threads():
     for value in (0, True, 1.5, "two"):
         with pytest.raises(ValueError, match="n_jobs="):
             count_threads(value)
+
+
+def test_short_work_is_done_by_one_thread():
+    assert threads_worth(4, 1e-6) == 1
+    assert threads_worth(4, 1.0) == 4
+    assert threads_worth(1, 1.0) == 1
+
+
+def threads_of(n_threads):
+    """Numbers of the threads of a pool that all work at the same time."""
+    together = threading.Barrier(n_threads)
+
+    def work():
+        together.wait(60)
+        return threading.get_ident()
+
+    with thread_pool(n_threads) as pool:
+        return pool, {job.result() for job in [pool.submit(work) for _ in range(n_threads)]}
+
+
+def test_threads_are_kept_and_lent_to_one_at_a_time():
+    pool, threads = threads_of(2)
+    assert len(threads) == 2
+    assert threads_of(2) == (pool, threads)
+    with thread_pool(2) as own, thread_pool(2) as other:
+        assert own is not other
+    with thread_pool(1) as none:
+        assert none is None
+
+
+def test_a_pool_that_failed_is_not_lent_again():
+    with pytest.raises(ZeroDivisionError), thread_pool(2) as pool:
+        pool.submit(lambda: 1 // 0).result()
+    with thread_pool(2) as other:
+        assert other is not pool
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_copy_of_the_process_has_threads_of_its_own():
+    threads_of(2)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if len(threads_of(2)[1]) == 2 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(threads_of(2)[1]) == 2

@@ -11,6 +11,7 @@ import abc
 import dataclasses
 import functools
 import hashlib
+import itertools
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -46,6 +47,12 @@ _MANY_COEFFICIENTS = 100_000
 
 # Votes over more values than this are counted by compiled code.
 _MANY_VALUES = 100_000
+
+# Votes on no more rows than this are counted for all pairs at once.
+_FEW_VOTES = 100
+
+# Numbers of a model that is prepared for predictions once: a copy of it has at most 8 MB.
+_KEPT_NUMBERS = 1_000_000
 
 # Rows that are unpacked at a time, to be predicted one by one.
 _ALONE = 4096
@@ -501,17 +508,29 @@ def one_vs_one_scores(pair_values: np.ndarray, n_classes: int) -> tuple[np.ndarr
         values = np.ascontiguousarray(pair_values, dtype=np.float64).reshape(-1, pair_values.shape[-1])
         count_votes(values, votes.reshape(flat), sums.reshape(flat))
         return votes, votes + sums / (3 * (np.abs(sums) + 1))
-    pair = 0
-    for first in range(n_classes):
-        for second in range(first + 1, n_classes):
+    # LIBSVM gives a tie to the second class.
+    if votes.size <= _FEW_VOTES * n_classes:
+        columns, signs = _pairs_of_classes(n_classes)
+        values = pair_values[..., columns]
+        np.sum((values > 0) == (signs > 0), axis=-1, out=votes)
+        # One after the other, as below.
+        sums = np.cumsum(values * signs, axis=-1)[..., -1]
+    else:
+        for pair, (first, second) in enumerate(itertools.combinations(range(n_classes), 2)):
             values = pair_values[..., pair]
-            # LIBSVM gives a tie to the second class.
             votes[..., first] += values > 0
             votes[..., second] += values <= 0
             sums[..., first] += values
             sums[..., second] -= values
-            pair += 1
     return votes, votes + sums / (3 * (np.abs(sums) + 1))
+
+
+@functools.lru_cache(maxsize=8)
+def _pairs_of_classes(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of the pairs that each class is in, and 1 where it is the first of them, else -1, (c, c - 1) each."""
+    first, second = np.triu_indices(n_classes, 1)
+    columns = np.array([np.flatnonzero((first == k) | (second == k)) for k in range(n_classes)])
+    return columns, np.where(first[columns] == np.arange(n_classes)[:, None], 1.0, -1.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -582,21 +601,40 @@ class KernelPath(ReleasedPath):
             groups.append((self.support_vectors[rows], np.ascontiguousarray(coef[np.ix_(rows, columns)])))
         return groups
 
-    def pair_values(self, X: Any, epsilon_index: int, n_threads: int = 1) -> np.ndarray:
-        """Decision values (R, n, p) of the class pairs, by so many threads."""
-        from privsvm.solvers.kernel_rows import kernel_expansion, sum_pairs
+    def _expansions(self, epsilon_index: int) -> list[Any]:
+        """Return what predictions evaluate: an expansion for each class where `_classes` has some, else one."""
+        from privsvm.solvers.kernel_rows import Expansion
         from privsvm.solvers.kernels import KERNELS
 
         index, gamma, degree, coef0 = self.kernel_parameters
-        kernel = (KERNELS[int(index)], gamma, int(degree), coef0, n_threads)
-        n_repeats, n_vectors, n_pairs = self.pair_coef.shape[1:]
+        kernel = (KERNELS[int(index)], gamma, int(degree), coef0)
         if self._classes is not None:
-            sums = np.stack([kernel_expansion(X, vectors, own, *kernel) for vectors, own in self._classes])
+            return [Expansion(vectors, own, *kernel) for vectors, own in self._classes]
+        n_repeats, n_vectors, n_pairs = self.pair_coef.shape[1:]
+        coef = self.pair_coef[epsilon_index].transpose(1, 0, 2).reshape(n_vectors, n_repeats * n_pairs)
+        return [Expansion(self.support_vectors, coef, *kernel)]
+
+    @functools.cached_property
+    def _kept_expansions(self) -> list[Any] | None:
+        """Those of the first epsilon, kept for further predictions; None where they would take much memory."""
+        return self._expansions(0) if self.support_vectors.size + self.pair_coef.size <= _KEPT_NUMBERS else None
+
+    def pair_values(self, X: Any, epsilon_index: int, n_threads: int = 1) -> np.ndarray:
+        """Decision values (R, n, p) of the class pairs, by so many threads."""
+        from privsvm.numerics.threads import one_blas_thread
+        from privsvm.solvers.kernel_rows import sum_pairs
+
+        n_repeats, _, n_pairs = self.pair_coef.shape[1:]
+        expansions = self._kept_expansions
+        if expansions is None or (epsilon_index and self._classes is None):
+            expansions = self._expansions(epsilon_index)
+        if self._classes is not None:
+            with one_blas_thread():
+                sums = np.stack([expansion.at(X, n_threads) for expansion in expansions])
             values = np.empty((X.shape[0], n_pairs))
             sum_pairs(sums, self.intercept[0, 0], values)
             return values[None]
-        coef = self.pair_coef[epsilon_index].transpose(1, 0, 2).reshape(n_vectors, n_repeats * n_pairs)
-        values = kernel_expansion(X, self.support_vectors, coef, *kernel)
+        values = expansions[0].at(X, n_threads)
         values = values.reshape(-1, n_repeats, n_pairs) + self.intercept[epsilon_index]
         return np.ascontiguousarray(values.transpose(1, 0, 2))
 

@@ -14,13 +14,17 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  (Numba's np.dot loads it, and the controller must find it)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["count_threads", "one_blas_thread", "thread_pool"]
+__all__ = ["count_threads", "one_blas_thread", "thread_pool", "threads_worth"]
+
+# Work of fewer seconds is done by one thread: to hand parts of it over takes some tens of microseconds where cores are
+# idle, some hundred where they are not (measured).
+_LEAST_SECONDS = 4e-4
 
 
 @functools.cache
-def _controller() -> ThreadpoolController:
+def _blas_libraries() -> list[Any]:
     """Find the BLAS libraries once: searching takes longer than a small fit."""
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 class _OneThread:
@@ -28,7 +32,8 @@ class _OneThread:
 
     lock = threading.Lock()
     users = 0
-    limiter: Any = None
+    # Libraries that had more threads, and how many.
+    limited: tuple[tuple[Any, int], ...] = ()
 
 
 @contextlib.contextmanager
@@ -40,7 +45,10 @@ def one_blas_thread() -> Iterator[None]:
     """
     with _OneThread.lock:
         if _OneThread.users == 0:
-            _OneThread.limiter = _controller().limit(limits=1, user_api="blas")
+            before = [(library, library.num_threads) for library in _blas_libraries()]
+            _OneThread.limited = tuple((library, count) for library, count in before if count != 1)
+            for library, _ in _OneThread.limited:
+                library.set_num_threads(1)
         _OneThread.users += 1
     try:
         yield
@@ -48,17 +56,47 @@ def one_blas_thread() -> Iterator[None]:
         with _OneThread.lock:
             _OneThread.users -= 1
             if _OneThread.users == 0:
-                _OneThread.limiter.restore_original_limits()
+                for library, count in _OneThread.limited:
+                    library.set_num_threads(count)
+
+
+def threads_worth(n_threads: int, seconds: float) -> int:
+    """Return the number of threads for work that takes one of them about so many seconds: 1, or all."""
+    return n_threads if seconds >= _LEAST_SECONDS else 1
+
+
+# Pools that nobody uses, by number of threads, one of each: to start threads takes ten times as long as to wake them.
+_idle: dict[int, ThreadPoolExecutor] = {}
+
+
+def _end_idle() -> None:
+    """End the threads that wait for work: a copy of this process would not have them."""
+    while _idle:
+        _idle.popitem()[1].shutdown()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_end_idle)
 
 
 @contextlib.contextmanager
 def thread_pool(n_threads: int) -> Iterator[ThreadPoolExecutor | None]:
-    """Open a pool of `n_threads` threads; None for a single one."""
+    """Lend a pool of `n_threads` threads, which nobody else has meanwhile; None for a single one.
+
+    The borrower waits for its jobs. The threads stay for the next one, until this process is copied or ends.
+    """
     if n_threads == 1:
         yield None
         return
-    with ThreadPoolExecutor(n_threads) as pool:
+    pool = _idle.pop(n_threads, None) or ThreadPoolExecutor(n_threads)
+    try:
         yield pool
+    except BaseException:
+        # Some of its jobs may be at work.
+        pool.shutdown()
+        raise
+    if _idle.setdefault(n_threads, pool) is not pool:
+        pool.shutdown()
 
 
 def count_threads(n_jobs: int | None) -> int:

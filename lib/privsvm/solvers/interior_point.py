@@ -22,6 +22,7 @@ import scipy.sparse
 
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.streams import seeded_stream
+from privsvm.numerics.threads import threads_worth
 from privsvm.numerics.vector_math import FAST_MATH, maximum
 from privsvm.solvers.pair_smo import ClassSolutions, classes_of_pairs
 from privsvm.solvers.vertex_steps import subtract, to_vertex
@@ -44,8 +45,9 @@ _SMALL_PIVOT, _NO_STEP = 1e-14, 1e64
 # Columns of which products are summed together, by fours.
 _BLOCK, _TILE = 256, 4
 
-# What the solution usually takes: steps, and operations for a row in each besides those of its features (measured).
-_TYPICAL_STEPS, _ROW_COST = 15.0, 60.0
+# What the solution usually takes: steps, operations for a row in each besides those of its features, and seconds for an
+# operation (measured).
+_TYPICAL_STEPS, _ROW_COST, _OPERATION_SECONDS = 15.0, 60.0, 4e-10
 
 # Where more than this share of the rows are distinct, equal ones are not merged. What sums of bounds may be off by.
 _DISTINCT_SHARE, _ROUNDING = 0.8, 1e-12
@@ -696,6 +698,13 @@ def _spread(merged: np.ndarray, upper: np.ndarray, kinds: np.ndarray) -> np.ndar
 
 def steps_worth(X: Any, n_rows: np.ndarray) -> np.ndarray:
     """Return how many steps of two variables cost as much as this method, for pairs of so many rows."""
+    # A step passes over all rows twice.
+    worth: np.ndarray = _operations(X, n_rows) / (1.5 * n_rows + 100.0)
+    return worth
+
+
+def _operations(X: Any, n_rows: np.ndarray) -> np.ndarray:
+    """Return how many operations this method usually takes for pairs of so many rows."""
     size = X.shape[1] + 1.0
     if _stays_sparse(X):
         filled = 1.0 + X.nnz / max(X.shape[0], 1)
@@ -703,9 +712,8 @@ def steps_worth(X: Any, n_rows: np.ndarray) -> np.ndarray:
     else:
         per_row = _ROW_COST + 2.0 * size + size * size / 16.0
     small = size**3 / 6.0 + size * size * 0.5
-    # A step passes over all rows twice.
-    cost: np.ndarray = _TYPICAL_STEPS * (n_rows * per_row + small) / (1.5 * n_rows + 100.0)
-    return cost
+    operations: np.ndarray = _TYPICAL_STEPS * (n_rows * per_row + small)
+    return operations
 
 
 def solve_linear_pairs(
@@ -781,7 +789,9 @@ def _solve_all(
         solved=np.zeros(first.size, dtype=bool),
     )
     rows = _as_rows(X)
-    n_threads = min(n_threads, columns.size)
+    sizes = np.diff(solutions.starts)
+    operations = _operations(X, sizes[first[columns]] + sizes[second[columns]])
+    n_threads = threads_worth(min(n_threads, columns.size), _OPERATION_SECONDS * float(operations.sum()))
     if pool is None or n_threads == 1:
         _solve_some(columns, pairs, rows, tol)
     else:

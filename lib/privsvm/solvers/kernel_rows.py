@@ -6,6 +6,8 @@ values and summed in the same pass, so that a kernel value costs a fraction of a
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,11 +16,11 @@ import scipy.sparse
 
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rows import squared_norms
-from privsvm.numerics.threads import one_blas_thread, thread_pool
+from privsvm.numerics.threads import one_blas_thread, thread_pool, threads_worth
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2, maximum
 from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, set_kernel_values
 
-__all__ = ["KernelRows", "count_votes", "kernel_expansion", "sparse_products", "sum_pairs"]
+__all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sparse_products", "sum_pairs"]
 
 # Rows of a block, and columns of it: a float32 block of 256 KB, half of a usual second-level cache; of fewer rows the
 # product of wide ones is slower (measured: 13 ns a value for 32 rows of 300 features, 8.7 ns for 128). Threads get
@@ -50,8 +52,11 @@ _SPARSE_WIDTH, _SPARSE_MOST = 48, 4096
 # Numbers of rows that are spread out at once: 64 MB.
 _EXPANDED_NUMBERS = 8_000_000
 
-# Below this many kernel values a second thread costs more than it saves.
-_PARALLEL_VALUES = 200_000
+# Seconds that a kernel value takes, of those that `KernelRows.product_cost` counts (measured).
+_VALUE_SECONDS = 5e-10
+
+# The same of expansions at new rows, in float64.
+_NEW_VALUE_SECONDS = 1e-9
 
 
 @jit_step(fastmath=FAST_MATH)
@@ -267,27 +272,117 @@ def count_votes(values, votes, sums):
                 column += 1
 
 
-def _expand_at_sparse(
-    csr: Any,
-    Z: np.ndarray,
-    coef: np.ndarray,
-    exponent: float,
-    factor: float,
-    tail: tuple,
-    n_threads: int,
-    out: np.ndarray,
-) -> None:
-    """Add kernel expansions at CSR rows, which are not moved to a mean: they would be sparse no more."""
-    parts = csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
-    own, column_of = exponent * squared_norms(csr), np.arange(csr.shape[1], dtype=np.int32)
-    share = -(-csr.shape[0] // (n_threads * _NEW_ROWS)) * _NEW_ROWS
-    bounds = [(first, min(first + share, csr.shape[0])) for first in range(0, csr.shape[0], share)]
-    with one_blas_thread(), thread_pool(n_threads) as pool:
-        for start in range(0, Z.shape[0], _BLOCK_COLUMNS):
-            others = np.asarray(Z[start : start + _BLOCK_COLUMNS], dtype=np.float64)
-            other, norms = np.ascontiguousarray(factor * others.T), exponent * squared_norms(others)
-            weights = np.ascontiguousarray(coef[start : start + _BLOCK_COLUMNS], dtype=np.float64)
-            block = (*parts, own, column_of, other, norms, weights, *tail, out)
+def _subtract_new(rows, norms, other, other_norms, coef, kind, coef0, degree, out):
+    """Subtract one expansion at new rows from the only column of `out`."""
+    tail = (kind, coef0, degree, _NEW_ROWS, 0, rows.shape[0])
+    _subtract_dense(rows, norms, out[:, 0], other, other_norms, coef, *tail)
+
+
+class Expansion:
+    """Kernel expansions over some rows, prepared for many calls: ``K(X, Z) @ coef`` without the matrix, in float64.
+
+    Parameters
+    ----------
+    Z : ndarray (m, d)
+        Rows of the expansions.
+    coef : ndarray (m, k)
+        Their coefficients.
+    kernel, gamma, degree, coef0
+        As in `privsvm.solvers.kernels.kernel_matrix`.
+    """
+
+    def __init__(
+        self, Z: np.ndarray, coef: np.ndarray, kernel: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
+    ):
+        self._rows, self._coef = Z, coef
+        self._kind = KERNELS.index(kernel)
+        self._exponent = float(gamma) * LOG2_E
+        self._factor = 2.0 * self._exponent if self._kind == RBF else float(gamma)
+        self._tail = (self._kind, float(coef0), int(degree))
+
+    @functools.cached_property
+    def _weights(self) -> np.ndarray:
+        """What the linear kernel's expansions come to, (d, k)."""
+        return self._rows.T @ self._coef
+
+    @functools.cached_property
+    def _origin(self) -> np.ndarray | None:
+        """What dense rows are moved by, if at all: distances do not change, and shorter rows lose less."""
+        return self._rows.mean(axis=0) if self._kind == RBF else None
+
+    @functools.cached_property
+    def _blocks(self) -> list[tuple[np.ndarray, ...]]:
+        """Scaled columns, norms and coefficients of the moved rows, by blocks."""
+        return list(self._block_of(self._origin))
+
+    def _block_of(self, origin: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        single = self._coef.shape[1] == 1
+        for start in range(0, self._rows.shape[0], _BLOCK_COLUMNS):
+            part = slice(start, start + _BLOCK_COLUMNS)
+            others = np.asarray(self._rows[part], dtype=np.float64)
+            others = others if origin is None else others - origin
+            other, norms = np.ascontiguousarray(self._factor * others.T), self._exponent * squared_norms(others)
+            weights = np.ascontiguousarray(self._coef[part], dtype=np.float64)
+            # One sum needs no block of kernel values.
+            yield other, norms, -weights[:, 0] if single else weights
+
+    def at(self, X: Any, n_threads: int = 1) -> np.ndarray:
+        """Evaluate at many rows.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n, d)
+            Where to evaluate.
+        n_threads : int, default=1
+            Threads. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray (n, k)
+        """
+        if self._kind == LINEAR:
+            return np.asarray(X @ self._weights)
+        n, d = X.shape
+        out = np.zeros((n, self._coef.shape[1]))
+        if self._rows.shape[0] == 0:
+            return out
+        sparse = scipy.sparse.issparse(X)
+        stays = sparse and _SPARSE_WIDTH <= d <= _SPARSE_MOST and X.nnz * _SPARSE_COST < n * d
+        cost = 1.0 + (_SPARSE_COST * X.nnz / max(n, 1) if stays else d) / _COST_FEATURES
+        n_threads = threads_worth(n_threads, _NEW_VALUE_SECONDS * cost * n * self._rows.shape[0])
+        # Whole blocks of rows, of which every thread has some.
+        share = -(-n // (n_threads * _NEW_ROWS)) * _NEW_ROWS
+        bounds = [(first, min(first + share, n)) for first in range(0, n, share)]
+        with one_blas_thread(), thread_pool(min(n_threads, len(bounds))) as pool:
+            if stays:
+                self._add_at_sparse(scipy.sparse.csr_array(X), out, bounds, pool)
+            elif pool is None:
+                self._add_at(self._blocks, X, out)
+            else:
+                parts = [(self._blocks, X[first:last], out[first:last]) for first, last in bounds]
+                for job in [pool.submit(self._add_at, *part) for part in parts]:
+                    job.result()
+        return out
+
+    def _add_at(self, blocks: list[tuple[np.ndarray, ...]], X: Any, out: np.ndarray) -> None:
+        """Add expansions at dense rows, or at sparse ones that are spread out, a few at a time."""
+        step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
+        add = _subtract_new if out.shape[1] == 1 else _expand
+        for first in range(0, X.shape[0], step):
+            rows = X[first : first + step]
+            rows = np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)
+            rows = rows if self._origin is None else rows - self._origin
+            own = self._exponent * squared_norms(rows)
+            for block in blocks:
+                add(rows, own, *block, *self._tail, out[first : first + step])
+
+    def _add_at_sparse(self, csr: Any, out: np.ndarray, bounds: list[tuple[int, int]], pool: Any) -> None:
+        """Add expansions at CSR rows, which are not moved to a mean: they would be sparse no more."""
+        parts = csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
+        own, column_of = self._exponent * squared_norms(csr), np.arange(csr.shape[1], dtype=np.int32)
+        for other, norms, weights in self._block_of(None):
+            weights = weights if weights.ndim == 2 else -weights[:, None]
+            block = (*parts, own, column_of, other, norms, weights, *self._tail, out)
             if pool is None:
                 _expand_sparse(*block, *bounds[0])
                 continue
@@ -305,69 +400,13 @@ def kernel_expansion(
     coef0: float = 0.0,
     n_threads: int = 1,
 ) -> np.ndarray:
-    """Kernel expansions at many rows, in float64: ``K(X, Z) @ coef`` without the matrix.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Where to evaluate.
-    Z : ndarray (m, d)
-        Rows of the expansions.
-    coef : ndarray (m, k)
-        Their coefficients.
-    kernel, gamma, degree, coef0
-        As in `privsvm.solvers.kernels.kernel_matrix`.
-    n_threads : int, default=1
-        Threads. The result does not depend on it.
+    """Kernel expansions at many rows, once: see `Expansion`.
 
     Returns
     -------
     ndarray (n, k)
     """
-    kind = KERNELS.index(kernel)
-    if kind == LINEAR:
-        return np.asarray(X @ (Z.T @ coef))
-    exponent = float(gamma) * LOG2_E
-    factor = 2.0 * exponent if kind == RBF else float(gamma)
-    out = np.zeros((X.shape[0], coef.shape[1]))
-    sparse = scipy.sparse.issparse(X)
-    tail = (kind, float(coef0), int(degree))
-    if sparse and _SPARSE_WIDTH <= X.shape[1] <= _SPARSE_MOST and X.nnz * _SPARSE_COST < X.shape[0] * X.shape[1]:
-        _expand_at_sparse(scipy.sparse.csr_array(X), Z, coef, exponent, factor, tail, n_threads, out)
-        return out
-    # Whole blocks of rows, of which every thread has some.
-    part = -(-X.shape[0] // (n_threads * _NEW_ROWS)) * _NEW_ROWS
-    if n_threads > 1 and X.shape[0] * Z.shape[0] >= _PARALLEL_VALUES and part < X.shape[0]:
-        settings = (Z, coef, kernel, gamma, degree, coef0)
-        with thread_pool(n_threads) as pool:
-            jobs = [
-                pool.submit(kernel_expansion, X[first : first + part], *settings)  # type: ignore[union-attr]
-                for first in range(0, X.shape[0], part)
-            ]
-            return np.concatenate([job.result() for job in jobs])
-    if Z.shape[0] == 0:
-        return out
-    # Distances do not change, and shorter rows lose less to cancellation.
-    origin = Z.mean(axis=0) if kind == RBF else np.zeros(Z.shape[1])
-    # Rows are spread out, or moved, a few at a time.
-    step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
-    with one_blas_thread():
-        for first in range(0, X.shape[0], step):
-            rows = X[first : first + step]
-            rows = np.ascontiguousarray(rows.toarray() if sparse else rows, dtype=np.float64) - origin
-            own = exponent * squared_norms(rows)
-            for start in range(0, Z.shape[0], _BLOCK_COLUMNS):
-                part = slice(start, start + _BLOCK_COLUMNS)
-                others = Z[part] - origin
-                other, norms = np.ascontiguousarray(factor * others.T), exponent * squared_norms(others)
-                weights = np.ascontiguousarray(coef[part], dtype=np.float64)
-                if coef.shape[1] == 1:
-                    # One sum needs no block of kernel values.
-                    values = out[first : first + step, 0]
-                    _subtract_dense(rows, own, values, other, norms, -weights[:, 0], *tail, _NEW_ROWS, 0, rows.shape[0])
-                else:
-                    _expand(rows, own, other, norms, weights, *tail, out[first : first + step])
-    return out
+    return Expansion(Z, coef, kernel, gamma, degree, coef0).at(X, n_threads)
 
 
 class KernelRows:
@@ -462,6 +501,10 @@ class KernelRows:
             if self.kind == POLY:
                 return float(self.degree * np.maximum(argument, 1.0) ** self.degree)
             return float(1.0 + argument if self.kind == SIGMOID else squared)
+
+    def seconds(self, n_values: float) -> float:
+        """Return about how long one thread takes for so many kernel values."""
+        return _VALUE_SECONDS * self.product_cost * n_values
 
     def take(self, index: np.ndarray) -> KernelRows:
         """Return the rows of an index array (m,), in its order."""
@@ -598,13 +641,14 @@ class KernelRows:
 
     def _run(self, task, arguments: tuple, n_columns: int, granule: int = _BLOCK_ROWS) -> None:
         """Run a block task over all rows, on several threads where that pays: whole blocks of `granule` rows each."""
-        if self.pool is None or self.n_rows * n_columns < _PARALLEL_VALUES:
+        n_threads = threads_worth(self.n_threads, self.seconds(self.n_rows * n_columns))
+        if self.pool is None or n_threads == 1:
             task(*arguments, 0, self.n_rows)
             return
         blocks = -(-self.n_rows // granule)
-        bounds = [min(k * blocks // self.n_threads * granule, self.n_rows) for k in range(self.n_threads + 1)]
+        bounds = [min(k * blocks // n_threads * granule, self.n_rows) for k in range(n_threads + 1)]
         bounds[-1] = self.n_rows
-        jobs = [self.pool.submit(task, *arguments, *bounds[k : k + 2]) for k in range(self.n_threads)]
+        jobs = [self.pool.submit(task, *arguments, *bounds[k : k + 2]) for k in range(n_threads)]
         for job in jobs:
             job.result()
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
+from privsvm.numerics.threads import threads_worth
 from privsvm.numerics.vector_math import FAST_MATH, SAME_ROUNDING, maximum
 from privsvm.solvers.block_smo import extremes
 from privsvm.solvers.class_tiles import class_rows, copy_tile, fill_row, fill_tile, make_blocks
@@ -30,6 +31,9 @@ SOLVED, LIMIT, LEFT = range(3)
 
 # Steps for each variable of a pair, and more for all, before it is left to the solver for hard problems.
 _STEPS, _LEAST_STEPS = 10, 2000
+
+# What a pair takes besides its kernel values (measured).
+_PAIR_SECONDS = 5e-6
 
 # Given kernel values of at most this many rows have values in double precision; so have all that are in it themselves.
 _DOUBLE_ROWS = 256
@@ -553,7 +557,8 @@ def solve_class_pairs(
         ended=np.full(first.size, LEFT),
     )
     largest = float(bytes_of_pair[mine].max())
-    n_threads = max(1, min(rows.n_threads, mine.size, int(memory / largest)))
+    seconds = rows.seconds(float(((sizes[first] + sizes[second])[mine] ** 2).sum())) + _PAIR_SECONDS * mine.size
+    n_threads = threads_worth(max(1, min(rows.n_threads, mine.size, int(memory / largest))), seconds)
     # Of the classes that several pairs have, as many as find room; every thread has its own.
     several = np.flatnonzero(np.bincount(np.concatenate([first[mine], second[mine]]), minlength=n_classes) > 1)
     ends = np.cumsum(sizes[several] ** 2)
