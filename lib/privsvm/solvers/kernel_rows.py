@@ -36,8 +36,8 @@ _SPARSE_COST = 3.0
 # A product of this many features costs what the rest of a kernel value does (measured).
 _COST_FEATURES = 24.0
 
-# Columns that are copied together: one cache line of float32.
-_TILE = 16
+# Columns that are copied together: one cache line of float32; and its bytes.
+_TILE, _LINE_BYTES = 16, 64
 
 # Rows of kernel values that are computed together: a float32 block of half a megabyte.
 _FILLED_ROWS = 256
@@ -272,7 +272,7 @@ def count_votes(values, votes, sums):
                 column += 1
 
 
-def _subtract_new(rows, norms, other, other_norms, coef, kind, coef0, degree, out):
+def _subtract_new(rows, norms, other, other_norms, coef, kind, coef0, degree, out) -> None:
     """Subtract one expansion at new rows from the only column of `out`."""
     tail = (kind, coef0, degree, _NEW_ROWS, 0, rows.shape[0])
     _subtract_dense(rows, norms, out[:, 0], other, other_norms, coef, *tail)
@@ -367,7 +367,7 @@ class Expansion:
     def _add_at(self, blocks: list[tuple[np.ndarray, ...]], X: Any, out: np.ndarray) -> None:
         """Add expansions at dense rows, or at sparse ones that are spread out, a few at a time."""
         step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
-        add = _subtract_new if out.shape[1] == 1 else _expand
+        add: Any = _subtract_new if out.shape[1] == 1 else _expand
         for first in range(0, X.shape[0], step):
             rows = X[first : first + step]
             rows = np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)
@@ -667,13 +667,24 @@ class KernelRows:
         if self._csr is None:
             return np.ascontiguousarray((factor * self._dense[part]).T), None
         rows = self._csr[part]
-        occurring = np.unique(rows.indices)
         column_of = np.full(rows.shape[1], -1, dtype=np.int32)
+        column_of[rows.indices] = 0
+        occurring = np.flatnonzero(column_of == 0)
         column_of[occurring] = np.arange(occurring.size, dtype=np.int32)
-        other = np.zeros((occurring.size, rows.shape[0]), dtype=self.dtype)
-        owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        np.add.at(other, (column_of[rows.indices], owner), factor * rows.data)
+        own = scipy.sparse.csr_array(
+            (factor * rows.data, column_of[rows.indices], rows.indptr), shape=(rows.shape[0], occurring.size)
+        )
+        other = _aligned(occurring.size, rows.shape[0], self.dtype)
+        own.toarray(out=other.T)
         return other, column_of
+
+
+def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
+    """Memory of a matrix that begins with a line of the cache: a vector across two of them takes two reads."""
+    n_bytes = n_rows * n_columns * dtype.itemsize
+    memory = np.empty(n_bytes + _LINE_BYTES, dtype=np.uint8)
+    start = -memory.ctypes.data % _LINE_BYTES
+    return memory[start : start + n_bytes].view(dtype).reshape(n_rows, n_columns)
 
 
 def _mostly_zeros(X: np.ndarray) -> bool:
