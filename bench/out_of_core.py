@@ -1,7 +1,8 @@
 """Train and predict on rows that do not fit into memory: anonymous memory, throughput, and the bits of releases.
 
 Rows are made up on disk, 50 features of float32 each, and removed afterwards. A full pass is one sum over all rows: the
-second moments of `DPLeastSquaresClassifier`, or a step of noisy gradient descent. Rates are those of the clock, on a
+second moments of `DPLeastSquaresClassifier`, a step of noisy gradient descent, or one of the certified solve of
+objective perturbation. Rates are those of the clock, on a
 machine that others may use at the same time: each round takes the disk's rate, the rate in memory, that of the fit, and
 the first two again, one right after the other, and the median of the rounds' shares counts. Processor time for each
 gigabyte does not depend on others as much.
@@ -30,17 +31,19 @@ from typing import Any
 import numpy as np
 from large_rows import Peak
 
-from privsvm import DPLeastSquaresClassifier, PMSVMGPClassifier
+from privsvm import DPLeastSquaresClassifier, ObjectivePerturbationClassifier, PMSVMGPClassifier
 from privsvm.numerics.row_blocks import ArrayBlocks, NpyBlocks
 
 FEATURES, IN_MEMORY, DISK_ROWS = 50, 400_000, 10_000_000
 KIND = np.dtype(np.float32)
+# Of the certified solve, which goes over the rows as often as it has to.
+SOLVED_C = 0.005
 # What the issue of this page asks for.
 MOST_MEGABYTES, LEAST_SHARE = 1000, 0.5
 # Up to so many gigabytes, a fit is repeated.
 REPEATED, ROUNDS = 5.0, 3
 
-CASES = ("least squares", "noisy gradients")
+CASES = ("least squares", "noisy gradients", "certified solve")
 # Tables of float64, which fits of an array make, are held up to so many gigabytes of float32.
 LARGEST_ARRAY = 1.0
 WORKERS = {"1 worker": 1, "2 workers": 2, "4 workers": 4, "2 workers, one killed": 2}
@@ -77,6 +80,17 @@ class CountedBlocks(NpyBlocks):
         return super().read(start, stop)
 
 
+class CountedArray(ArrayBlocks):
+    """Rows in memory that count the same, and are not kept in another form, which rows on disk are not either."""
+
+    in_memory, n_read = False, 0
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Read rows."""
+        self.n_read += stop - start
+        return super().read(start, stop)
+
+
 class FatalBlocks(NpyBlocks):
     """Rows on disk; whoever is the first to read those in the middle is killed."""
 
@@ -103,6 +117,8 @@ def model_of(case: str, n_rows: int, threads: int, epochs: int) -> Any:
     common = {"epsilon": 1.0, "delta": 1e-9, "classes": classes, "random_state": 0}
     if case == "least squares":
         return DPLeastSquaresClassifier(n_rows=n_rows, **common)
+    if case == "certified solve":
+        return ObjectivePerturbationClassifier(C=SOLVED_C, **common)
     return PMSVMGPClassifier(n_rows=n_rows, epochs=epochs, n_jobs=threads, **common)
 
 
@@ -124,19 +140,17 @@ def measure(path: Path, case: str, threads: int, epochs: int, rounds: int) -> di
                 break
         return n_read * row_megabytes / (time.perf_counter() - started)
 
-    def in_memory(passes: float) -> tuple[float, float]:
+    def in_memory() -> tuple[float, float]:
         """Megabytes a second, and processor time for a gigabyte."""
-        held, y = ArrayBlocks(rows.read(0, n_small)), np.asarray(rows.labels[:n_small])
-        # Not to be kept in another form, which rows on disk are not either.
-        held.in_memory = False
+        held, y = CountedArray(rows.read(0, n_small)), np.asarray(rows.labels[:n_small])
         started, processor = time.perf_counter(), time.process_time()
         model_of(case, n_small, threads, epochs).fit(held, y)
-        megabytes = passes * n_small * row_megabytes
+        megabytes = held.n_read * row_megabytes
         return megabytes / (time.perf_counter() - started), 1e3 * (time.process_time() - processor) / megabytes
 
-    found, passes = [], 2.0
+    found = []
     for _ in range(rounds):
-        before = disk(), in_memory(passes)
+        before = disk(), in_memory()
         drop_cache(path / "X.npy")
         rows.n_read = 0
         model = model_of(case, rows.shape[0], threads, epochs)
@@ -148,19 +162,16 @@ def measure(path: Path, case: str, threads: int, epochs: int, rounds: int) -> di
             predicted = model.predict(rows)
         accuracy = float(np.mean(predicted == rows.labels))
         del predicted
-        # The rate in memory that was taken before counted so many passes.
-        guessed, passes = passes, read / rows.shape[0]
-        after = disk(), in_memory(passes)
-        scale = passes / guessed
+        after = disk(), in_memory()
         rate = read * row_megabytes / seconds
         fastest_disk = max(before[0], after[0])
-        fastest_memory = max(before[1][0] * scale, after[1][0])
+        fastest_memory = max(before[1][0], after[1][0])
         found.append(
             {
-                "passes": passes,
+                "passes": read / rows.shape[0],
                 "seconds": seconds,
                 "processor": 1e3 * processor / (read * row_megabytes),
-                "processor_in_memory": min(before[1][1] / scale, after[1][1]),
+                "processor_in_memory": min(before[1][1], after[1][1]),
                 "anonymous_megabytes": peak.megabytes,
                 "rate": rate,
                 "disk": fastest_disk,
