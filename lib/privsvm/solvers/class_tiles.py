@@ -13,7 +13,7 @@ import numpy as np
 from privsvm.numerics.jit import jit_step
 from privsvm.numerics.vector_math import FAST_MATH, exp2, maximum
 from privsvm.solvers.kernel_rows import KernelRows, sparse_products
-from privsvm.solvers.kernels import LINEAR, RBF, set_kernel_values
+from privsvm.solvers.kernels import LINEAR, RBF, set_kernel_values, set_other_values
 
 __all__ = ["Blocks", "ClassRows", "class_rows", "copy_tile", "fill_row", "fill_tile", "make_blocks"]
 
@@ -148,8 +148,8 @@ def fill_row(out, place, first, last, row, start, columns, norms, kind, factor, 
     if kind == RBF:
         _to_gaussian(part, norms[row], norms[start : start + size])
     elif kind != LINEAR:
-        block, own = part.reshape(1, size), norms[row : row + 1]
-        set_kernel_values(block, block, 0, 0, kind, own, norms[start : start + size], coef0, degree)
+        block = part.reshape(1, size)
+        set_other_values(block, block, 0, 0, kind, coef0, degree)
 
 
 @jit_step()

@@ -18,7 +18,16 @@ from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.threads import one_blas_thread, thread_pool, threads_worth
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2, maximum
-from privsvm.solvers.kernels import KERNELS, LINEAR, POLY, RBF, SIGMOID, set_kernel_values
+from privsvm.solvers.kernels import (
+    KERNELS,
+    LINEAR,
+    POLY,
+    RBF,
+    SIGMOID,
+    set_kernel_values,
+    set_other_values,
+    turn_into_values,
+)
 
 __all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sparse_products", "sum_pairs"]
 
@@ -84,7 +93,7 @@ def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, 
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
         if kind > RBF:
-            set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
+            set_other_values(block, block, 0, 0, kind, coef0, degree)
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
 
 
@@ -96,7 +105,7 @@ def _rows_dense(data, norms, others, other_norms, out, slots, kind, coef0, degre
         stop = min(start + _BLOCK_COLUMNS, last)
         block = memory[: others.shape[0] * (stop - start)].reshape(others.shape[0], stop - start)
         np.dot(others, data[start:stop].T, block)
-        set_kernel_values(block, block, 0, 0, kind, other_norms, norms[start:stop], coef0, degree)
+        turn_into_values(block, kind, other_norms, norms[start:stop], coef0, degree)
         # One by one: the error message that Numba prepares for an assignment of slices takes long to compile.
         for i in range(others.shape[0]):
             row, values = out[slots[i]], block[i]
@@ -176,7 +185,7 @@ def _subtract_sparse(
         block = products[: stop - start]
         sparse_products(data, indices, indptr, column_of, other, start, stop, block)
         if kind > RBF:
-            set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
+            set_other_values(block, block, 0, 0, kind, coef0, degree)
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
 
 
@@ -190,7 +199,7 @@ def _rows_sparse(
         stop = min(start + _BLOCK_ROWS, last)
         block = products[: stop - start]
         sparse_products(data, indices, indptr, column_of, other, start, stop, block)
-        set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
+        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
         for i in range(other.shape[1]):
             for t in range(start, stop):
                 out[slots[i], t] = block[t - start, i]
@@ -218,7 +227,7 @@ def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
         stop = min(start + _NEW_ROWS, data.shape[0])
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
-        set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
+        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
         sums = all_sums[: stop - start]
         np.dot(block, coef, sums)
         for t in range(start, stop):
@@ -236,7 +245,7 @@ def _expand_sparse(
         stop = min(start + _NEW_ROWS, last)
         block = products[: stop - start]
         sparse_products(data, indices, indptr, column_of, other, start, stop, block)
-        set_kernel_values(block, block, 0, 0, kind, norms[start:stop], other_norms, coef0, degree)
+        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
         sums = all_sums[: stop - start]
         np.dot(block, coef, sums)
         for t in range(start, stop):

@@ -10,7 +10,7 @@ from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 
-__all__ = ["KERNELS", "kernel_matrix", "resolve_gamma", "set_kernel_values"]
+__all__ = ["KERNELS", "kernel_matrix", "resolve_gamma", "set_kernel_values", "set_other_values", "turn_into_values"]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 LINEAR, RBF, POLY, SIGMOID = range(4)
@@ -34,22 +34,12 @@ def _set_powers(row, result, shifted, coef0, degree):
 
 
 @jit_step(fastmath=FAST_MATH)
-def set_kernel_values(products, out, first_row, first_column, kind, row_norms, other_norms, coef0, degree):
-    """Turn products of scaled rows (n, m) into kernel values, in a block of `out`.
-
-    For rbf, products and squared norms carry the factor ``gamma log2(e)``, and the products another 2; for poly and
-    sigmoid, products carry ``gamma``. `out` may be `products` itself, or have fewer digits.
-    """
-    value = out.dtype.type
+def set_other_values(products, out, first_row, first_column, kind, coef0, degree):
+    """Do `set_kernel_values` for any kernel but rbf; `out` may be `products` itself."""
     shifted = np.empty(products.shape[1], out.dtype)
     for t in range(products.shape[0]):
         row, result = products[t], out[first_row + t, first_column : first_column + products.shape[1]]
-        if kind == RBF:
-            norm = row_norms[t]
-            for i in range(row.shape[0]):
-                # Round-off may leave a tiny negative distance between equal rows.
-                result[i] = exp2(-maximum(value(norm + other_norms[i] - row[i]), value(0)))
-        elif kind == POLY:
+        if kind == POLY:
             _set_powers(row, result, shifted, coef0, degree)
         elif kind == SIGMOID:
             for i in range(row.shape[0]):
@@ -59,10 +49,43 @@ def set_kernel_values(products, out, first_row, first_column, kind, row_norms, o
                 result[i] = row[i]
 
 
+@jit_step(fastmath=FAST_MATH)
+def set_kernel_values(products, out, first_row, first_column, kind, row_norms, other_norms, coef0, degree):
+    """Turn products of scaled rows (n, m) into kernel values, in a block of another array.
+
+    For rbf, products and squared norms carry the factor ``gamma log2(e)``, and the products another 2; for poly and
+    sigmoid, products carry ``gamma``. `out` may have fewer digits.
+    """
+    if kind != RBF:
+        set_other_values(products, out, first_row, first_column, kind, coef0, degree)
+        return
+    value = out.dtype.type
+    for t in range(products.shape[0]):
+        row, result = products[t], out[first_row + t, first_column : first_column + products.shape[1]]
+        norm = row_norms[t]
+        for i in range(row.shape[0]):
+            # Round-off may leave a tiny negative distance between equal rows.
+            result[i] = exp2(-maximum(value(norm + other_norms[i] - row[i]), value(0)))
+
+
+@jit_step(fastmath=FAST_MATH)
+def turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
+    """Do `set_kernel_values` in place, with the same bits.
+
+    One array is one name here: of two that overlap, compiled code takes one number at a time, three times as long.
+    """
+    if kind != RBF:
+        set_other_values(products, products, 0, 0, kind, coef0, degree)
+        return
+    for t in range(products.shape[0]):
+        row, norm = products[t], row_norms[t]
+        for i in range(row.shape[0]):
+            row[i] = exp2(-maximum(norm + other_norms[i] - row[i], products.dtype.type(0)))
+
+
 @jit()
 def _turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
-    """Turn products into kernel values in place."""
-    set_kernel_values(products, products, 0, 0, kind, row_norms, other_norms, coef0, degree)
+    turn_into_values(products, kind, row_norms, other_norms, coef0, degree)
 
 
 def resolve_gamma(gamma: float | str, X) -> float:
