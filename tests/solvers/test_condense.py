@@ -100,8 +100,8 @@ def find_in_all_ways(X):
     # Few rows that are near, and short lists, which run out and are all made anew after some scans.
     with mock.patch.multiple(condense, _LIST=2, _NEAR=5, _NEAR_READ=0.1, _SCANNED=1e3):
         yield greedy_triples(unit_rows, "blocks")
-        # Many tiles, and guesses of the least product of a list that are too high for half of the rows.
-        with mock.patch.multiple(condense, _TILE=32, _SURE=0.0):
+        # A hundred tiles or so, and guesses of the least product of a list that are too high for half of the rows.
+        with mock.patch.multiple(condense, _TILE=max(32, X.shape[0] // 15), _SURE=0.0):
             yield greedy_triples(unit_rows, "blocks", 3)
 
 
