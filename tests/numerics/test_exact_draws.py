@@ -197,6 +197,8 @@ def test_sources_repeat_by_purpose_and_never_by_draw():
     assert all(len(key) == 32 for key in keys)
     assert len({KEY, *keys, source.part("noise").next_key(), source.part("sampling").next_key()}) == 8
     assert source.part("noise").next_key() == NoiseSource(KEY).part("noise").next_key()
+    # Equal as Python's values, and other texts.
+    assert len({source._key_of("part", one) for one in (1, 1.0, True, "1")}) == 4
     # Of the 12th draw, too.
     assert [NoiseSource(KEY)._key_of("draw", number + 1) for number in range(12)] == [
         key for own in [NoiseSource(KEY)] for key in [own.next_key() for _ in range(12)]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -313,14 +314,14 @@ class MomentsMechanism:
             return math.sqrt(8.0 if labelled else 2.0)
         return math.sqrt(3.0 if labelled else 1.0)
 
-    @property
+    @cached_property
     def shift(self) -> int:
         size = self.n_features + self.n_codes
         shift = max(0, _PRODUCT_BITS - _ROUNDING_BITS - math.ceil(math.log2(size)))
         cells = self.multiplier * 2.0 ** (_PRODUCT_BITS - shift + 1)
         return shift + max(0, math.ceil(math.log2(cells / _MANY_CELLS)))
 
-    @property
+    @cached_property
     def _cells_sensitivity(self) -> float:
         """The sensitivity in units of the noise's grid.
 
@@ -331,7 +332,7 @@ class MomentsMechanism:
         rounding = self.n_features + self.n_codes if self.shift > 0 else 0
         return (exact + rounding) * _ROUND_UP
 
-    @property
+    @cached_property
     def _sigma(self) -> float:
         return self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP
 

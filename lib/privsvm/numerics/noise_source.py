@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,13 @@ class StepTape(NamedTuple):
 NO_TAPE = StepTape(0, *(np.empty((0, 0), dtype=kind) for kind in (np.int64, np.int64, np.uint8)))
 
 
+# Typed: 1, 1.0 and True are equal, and their texts differ.
+@lru_cache(maxsize=256, typed=True)
+def _text_of(*purpose: str | int) -> bytes:
+    """Write what a key is for as JSON. The same few parts are asked for again in every release."""
+    return canonical_json(list(purpose)).encode()
+
+
 class NoiseSource:
     """A key, and the draws that it gives.
 
@@ -84,7 +92,7 @@ class NoiseSource:
         self._key, self._draws = bytes(key), 0
 
     def _key_of(self, *purpose: str | int) -> bytes:
-        return hmac.digest(self._key, canonical_json(list(purpose)).encode(), "sha256")
+        return hmac.digest(self._key, _text_of(*purpose), "sha256")
 
     def part(self, name: str) -> NoiseSource:
         """Return the source of a part of the job, for example ``"sampling"``; the same one every time."""

@@ -85,7 +85,8 @@ def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
     if values.size != size:
         raise ValueError(f"values has {values.size} numbers; the mechanism was made for {size}")
     with np.errstate(over="ignore"):
-        cells = np.rint(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf) / grid)
+        cells = np.rint(values / grid)
+    cells = np.where(np.isnan(cells), 0.0, cells)
     whole: np.ndarray = np.clip(cells, -_LARGEST_CELL, _LARGEST_CELL).astype(np.int64)
     return whole
 
