@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import re
 import resource
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from drawn import gamma_of, objective, timed, worker_environment
+from sklearn.datasets import make_classification
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RAW = REPOSITORY / ".cache" / "bench"
 
-# Dataset and part, scaling of dense rows, kernel, C, gamma.
-CASES: dict[str, tuple[str, str, str, float, float]] = {
+# Dataset, scaling of dense rows, kernel, C, gamma (None: scikit-learn's "scale").
+CASES: dict[str, tuple[str, str, str, float, float | None]] = {
     "cod-rna, rbf": ("cod-rna", "range", "rbf", 1.0, 1 / 8),
     "cod-rna, rbf, C=10": ("cod-rna", "range", "rbf", 10.0, 1.0),
     "ijcnn1, linear": ("ijcnn1", "none", "linear", 1.0, 1.0),
@@ -34,10 +35,18 @@ CASES: dict[str, tuple[str, str, str, float, float]] = {
     "a9a, rbf": ("a9a", "none", "rbf", 1.0, 1 / 123),
     "w8a, linear": ("w8a", "none", "linear", 1.0, 1.0),
     "USPS, rbf, 10 classes": ("usps", "none", "rbf", 10.0, 1 / 128),
-    "8 features, rbf, C=100": ("synthetic", "none", "rbf", 100.0, 1 / 8),
+    "letter, rbf, 26 classes": ("letter.scale", "none", "rbf", 10.0, None),
+    "satimage, rbf, 6 classes": ("satimage.scale", "none", "rbf", 10.0, None),
+    "segment, rbf, 7 classes": ("segment.scale", "none", "rbf", 10.0, None),
+    "vowel, rbf, 11 classes": ("vowel.scale", "none", "rbf", 10.0, None),
+    "phishing, rbf": ("phishing", "none", "rbf", 1.0, None),
+    "8 features, rbf, C=100": ("8 features", "none", "rbf", 100.0, 1 / 8),
+    "15,000 x 300, rbf": ("15000 x 300, 2", "none", "rbf", 1.0, None),
+    "40,000 x 20, rbf": ("40000 x 20, 2", "none", "rbf", 1.0, None),
+    "20,000 x 20, rbf, 5 classes": ("20000 x 20, 5", "none", "rbf", 1.0, None),
 }
-PREDICTED = "cod-rna, rbf"
-N_PREDICTED = 100_000
+MANY_PREDICTED = "cod-rna, rbf"
+N_PREDICTED, N_MANY = 5_000, 100_000
 CACHE_MB = 200
 TOLERANCE = 1e-3
 LIBRARIES = ("PrivSVM", "LIBSVM", "oneDAL")
@@ -46,17 +55,27 @@ REPETITIONS = 3
 LONG_SECONDS = 4.0
 
 
-def synthetic_rows() -> tuple[np.ndarray, np.ndarray]:
+def hard_rows() -> tuple[np.ndarray, np.ndarray]:
     """Draw a hard problem: few features, noisy labels, and a third of the rows become support vectors."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(10_000, 8))
     return X, np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=len(X)) > 0, 1, -1)
 
 
+def made_up_rows(n: int, d: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows of some clusters for each class, with a tenth of the labels wrong, by scikit-learn."""
+    informative = min(d, 20)
+    return make_classification(
+        n, d, n_informative=informative, n_redundant=0, n_classes=classes, flip_y=0.1, random_state=5
+    )
+
+
 def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
     """Read the training part of a dataset; labels as they are."""
-    if dataset == "synthetic":
-        return synthetic_rows()
+    if dataset == "8 features":
+        return hard_rows()
+    if " x " in dataset:
+        return made_up_rows(*map(int, re.findall("[0-9]+", dataset)))
     from privsvm.data.catalogue import resolve
     from privsvm.data.download import download_raw
     from privsvm.data.readers import read_part
@@ -94,60 +113,42 @@ def classifier(library: str, threads: int, **parameters):
     return SVC(**common)
 
 
-def exact_objective(model, kernel: str, gamma: float) -> float | None:
-    """Dual objective of a two-class model from its coefficients, in float64; None for more classes."""
-    from privsvm.solvers.kernels import kernel_matrix
-
-    coef = model.dual_coef_
-    coef = np.asarray(coef.toarray() if scipy.sparse.issparse(coef) else coef).reshape(-1)
-    vectors = model.support_vectors_
-    vectors = vectors.toarray() if scipy.sparse.issparse(vectors) else np.asarray(vectors)
-    if len(model.classes_) > 2:
-        return None
-    quadratic = 0.0
-    for start in range(0, len(coef), 500):
-        block = kernel_matrix(np.ascontiguousarray(vectors[start : start + 500]), vectors, kernel, gamma)
-        quadratic += float(coef[start : start + 500] @ (block @ coef))
-    return 0.5 * quadratic - float(np.abs(coef).sum())
-
-
-def measure(library: str, threads: int, case: str, predict: bool) -> dict[str, Any]:
+def measure(library: str, threads: int, case: str) -> dict[str, Any]:
     """Fit one case with one library in this process."""
     dataset, scaling, kernel, C, gamma = CASES[case]
     X, y = load_rows(dataset, scaling)
+    gamma = gamma_of({"gamma": 1.0}, X) if gamma is None else gamma
     parameters = {"kernel": kernel, "C": C, "gamma": gamma}
     if library == "PrivSVM":
         from privsvm.solvers import JIT_GROUPS, warm_up
 
         for group in JIT_GROUPS:
             warm_up(group)
-    classifier(library, threads, **parameters).fit(X[:50], np.arange(50) % 2).predict(X[:50])
+    for classes in (2, 3):
+        classifier(library, threads, **parameters).fit(X[:50], np.arange(50) % classes).predict(X[:50])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    model = classifier(library, threads, **parameters)
-    started = time.perf_counter()
-    model.fit(X, y)
-    seconds = time.perf_counter() - started
+    model, seconds = timed(lambda: classifier(library, threads, **parameters).fit(X, y), threads)
     result = {
         "fit_seconds": seconds,
         "fit_megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
-        "objective": exact_objective(model, kernel, gamma),
+        "objective": objective(model, X, kernel, gamma),
         "n_support": int(np.sum(model.n_support_)),
         "accuracy": float(np.mean(model.predict(X[:5000]) == y[:5000])),
     }
-    if predict:
-        rng = np.random.default_rng(0)
-        rows = X[rng.integers(0, X.shape[0], N_PREDICTED)]
-        started = time.perf_counter()
-        model.predict(rows)
-        result["predict_seconds"] = time.perf_counter() - started
+    for name, count in (
+        ("predict_seconds", N_PREDICTED),
+        ("predict_many_seconds", N_MANY if case == MANY_PREDICTED else 0),
+    ):
+        if count:
+            rows = X[np.random.default_rng(0).integers(0, X.shape[0], count)]
+            result[name] = timed(lambda rows=rows: model.predict(rows), threads)[1]  # type: ignore[misc]
     return result
 
 
-def run_once(library: str, threads: int, case: str, predict: bool = False) -> dict[str, Any]:
+def run_once(library: str, threads: int, case: str) -> dict[str, Any]:
     """Measure in a fresh process."""
-    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    command = [sys.executable, __file__, "--measure", library, str(threads), case, *(["--predict"] if predict else [])]
-    done = subprocess.run(command, env={**os.environ, **one}, capture_output=True, text=True, check=False)
+    command = [sys.executable, __file__, "--measure", library, str(threads), case]
+    done = subprocess.run(command, env=worker_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
     return json.loads(done.stdout.splitlines()[-1])
@@ -160,11 +161,11 @@ def compare(case: str, threads: int, libraries: list[str]) -> dict[str, dict[str
         for library in libraries:
             if repetition and (runs[library][0].get("fit_seconds", 1e9) > LONG_SECONDS):
                 continue
-            runs[library].append(run_once(library, threads, case, predict=case == PREDICTED))
+            runs[library].append(run_once(library, threads, case))
     summary = {}
     for library, measured in runs.items():
         summary[library] = dict(measured[0])
-        for key in ("fit_seconds", "predict_seconds"):
+        for key in ("fit_seconds", "predict_seconds", "predict_many_seconds"):
             if key in measured[0]:
                 summary[library][key] = statistics.median(run[key] for run in measured)
     return summary
@@ -174,15 +175,18 @@ def table_row(case: str, threads: int, found: dict[str, dict[str, Any]]) -> str:
     """One line of the table: seconds, ratios, and how far the objectives are apart."""
     ours = found["PrivSVM"]
     if "error" in ours:
-        return f"| {case} | {threads} | no data | | | | | |"
-    cells = [case, str(threads), f"{ours['fit_seconds']:.2f}"]
+        return f"| {case} | {threads} | no data | | | | | | | |"
+    cells, predictions = [case, str(threads), f"{ours['fit_seconds']:.3g}"], []
     for peer in ("LIBSVM", "oneDAL"):
         theirs = found.get(peer, {"error": "not installed"})
         if "error" in theirs:
             cells += [theirs["error"] if theirs["error"] == "not installed" else "failed", ""]
+            predictions.append("")
             continue
-        ratio = theirs["fit_seconds"] / ours["fit_seconds"]
-        cells += [f"{theirs['fit_seconds']:.2f}", f"**{ratio:.1f}**"]
+        ratio, predicted = (theirs[key] / ours[key] for key in ("fit_seconds", "predict_seconds"))
+        cells += [f"{theirs['fit_seconds']:.3g}", f"**{ratio:.1f}**"]
+        predictions.append(f"{predicted:.1f}")
+    cells += predictions
     objectives = [one["objective"] for one in found.values() if one.get("objective") is not None]
     cells.append(f"{np.ptp(objectives) / abs(objectives[0]):.0e}" if len(objectives) > 1 else "–")
     return f"| {' | '.join(cells)} |"
@@ -202,39 +206,41 @@ def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> 
         "## Kernel SVM against LIBSVM and oneDAL",
         "",
         "`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM, always on one thread) and `sklearnex.svm.SVC` "
-        f"(oneDAL), all with tol {TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit runs in a new process, after a"
-        f" tiny fit that compiles and loads. Times are medians of {REPETITIONS} alternating runs; fits over "
-        f"{LONG_SECONDS:g} s run once. cod-rna is scaled to [-1, 1]. The rows of a9a and w8a are CSR, the others "
-        "dense. The last column is the largest relative difference between the dual objectives, computed from the"
-        " coefficients in float64.",
+        f"(oneDAL), all with tol {TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit runs in a new process, after "
+        "tiny fits that compile and load, and again where it is short. Times are medians of "
+        f"{REPETITIONS} alternating runs, of processor time with one thread and of wall time with two; fits over "
+        f"{LONG_SECONDS:g} s run once. cod-rna is scaled to [-1, 1]. The rows of a9a, w8a and phishing are CSR, the "
+        f"others dense. The ratios of predictions are for {N_PREDICTED:,} rows. The last column is the largest "
+        "relative difference between the dual objectives, computed from the coefficients in float64.",
         "",
-        "| case | threads | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | objectives |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| case | threads | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | predictions / LIBSVM | / oneDAL "
+        "| objectives |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *(table_row(case, count, found[case, count]) for case in cases for count in threads),
         "",
     ]
     for count in threads:
-        one = found.get((PREDICTED, count), {})
-        if "predict_seconds" not in one.get("PrivSVM", {}):
+        one = found.get((MANY_PREDICTED, count), {})
+        if "predict_many_seconds" not in one.get("PrivSVM", {}):
             continue
         ours = one["PrivSVM"]
         peers = [
-            f"{peer} {one[peer]['predict_seconds']:.2f} s (ratio "
-            f"**{one[peer]['predict_seconds'] / ours['predict_seconds']:.1f}**)"
+            f"{peer} {one[peer]['predict_many_seconds']:.2f} s (ratio "
+            f"**{one[peer]['predict_many_seconds'] / ours['predict_many_seconds']:.1f}**)"
             for peer in ("LIBSVM", "oneDAL")
-            if "predict_seconds" in one.get(peer, {})
+            if "predict_many_seconds" in one.get(peer, {})
         ]
         lines.append(
-            f"- Prediction of {N_PREDICTED:,} rows ({PREDICTED}, {ours['n_support']:,} support vectors), {count} "
-            f"thread(s): PrivSVM {ours['predict_seconds']:.2f} s, {', '.join(peers)}."
+            f"- Prediction of {N_MANY:,} rows ({MANY_PREDICTED}, {ours['n_support']:,} support vectors), {count} "
+            f"thread(s): PrivSVM {ours['predict_many_seconds']:.2f} s, {', '.join(peers)}."
         )
     memory = [
         f"{library} {one['fit_megabytes']:.0f} MB"
-        for library, one in found.get((PREDICTED, threads[0]), {}).items()
+        for library, one in found.get((MANY_PREDICTED, threads[0]), {}).items()
         if "fit_megabytes" in one
     ]
     if memory:
-        lines.append(f"- Memory that the fit of {PREDICTED} added at its peak: {', '.join(memory)}.")
+        lines.append(f"- Memory that the fit of {MANY_PREDICTED} added at its peak: {', '.join(memory)}.")
     return [*lines, ""]
 
 
@@ -249,13 +255,12 @@ def main() -> None:
     """Measure one fit for the parent process, or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--measure", nargs=3, metavar=("LIBRARY", "THREADS", "CASE"))
-    parser.add_argument("--predict", action="store_true")
     parser.add_argument("--cases", nargs="*", default=list(CASES))
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
     options = parser.parse_args()
     if options.measure:
         library, threads, case = options.measure
-        print(json.dumps(measure(library, int(threads), case, options.predict)))
+        print(json.dumps(measure(library, int(threads), case)))
         return
     print("\n".join(svm_sections(installed_libraries(), options.threads, options.cases)))
 
