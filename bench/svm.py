@@ -71,7 +71,7 @@ def made_up_rows(n: int, d: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
-    """Read the training part of a dataset; labels as they are."""
+    """Read a dataset, of one with several parts those for training; labels as they are."""
     if dataset == "8 features":
         return hard_rows()
     if " x " in dataset:
@@ -81,10 +81,11 @@ def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
     from privsvm.data.readers import read_part
 
     entry = resolve(dataset)
-    for name in entry.parts["train"].files:
+    part = "train" if "train" in entry.parts else next(iter(entry.parts))
+    for name in entry.parts[part].files:
         if not (RAW / dataset / name).exists():
             download_raw(dataset, name, RAW / dataset / name, progress=False)
-    X, y = read_part(entry, "train", RAW / dataset)
+    X, y = read_part(entry, part, RAW / dataset)
     if scipy.sparse.issparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
         X = X.toarray()
     if scipy.sparse.issparse(X):
