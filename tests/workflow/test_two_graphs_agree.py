@@ -5,13 +5,17 @@ reads something its DVC stage does not depend on (or the other way round) would 
 """
 
 import base64
+import contextlib
 import copy
 import json
 import os
 import re
 import sys
 from pathlib import Path
+from unittest import mock
 
+import dvc.utils.serialize
+import dvc.utils.strictyaml
 import networkx
 import pytest
 import yaml
@@ -89,6 +93,24 @@ LEAVES = [path for path, _ in leaves(default_params())]
 @pytest.fixture(scope="module")
 def workspace(finished_once, tmp_path_factory):
     return finished_once.copy(tmp_path_factory.mktemp("graphs") / "finished")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def texts_parsed_once():
+    """In this process, DVC parses each text once: it reads its files twice for each state, and they mostly stay."""
+    parse, known = dvc.utils.serialize.parse_yaml, {}
+
+    def parse_once(text, path, typ="safe"):
+        if typ != "safe":
+            return parse(text, path, typ)
+        if text not in known:
+            known[text] = parse(text, path)
+        return copy.deepcopy(known[text])
+
+    with contextlib.ExitStack() as patches:
+        for place in (dvc.utils.serialize, sys.modules[parse.__module__], dvc.utils.strictyaml):
+            patches.enter_context(mock.patch.object(place, "parse_yaml", parse_once))
+        yield
 
 
 def owner(output: str, stages: dict) -> str | None:
