@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool, threads_worth
+from privsvm.numerics.threads import count_threads, one_blas_thread, share_out, thread_pool, threads_worth
 
 
 def blas_threads():
@@ -83,3 +83,22 @@ def test_a_copy_of_the_process_has_threads_of_its_own():
         os._exit(0 if len(threads_of(2)[1]) == 2 else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert len(threads_of(2)[1]) == 2
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_a_task_is_done_once_for_each_part(n_threads):
+    done, own = [], threading.get_ident()
+
+    def task(part, wrong):
+        if part == wrong:
+            raise ValueError("this part")
+        done.append((part, threading.get_ident()))
+
+    with thread_pool(n_threads) as pool:
+        share_out(pool, task, [(part, None) for part in range(5)])
+    assert sorted(part for part, _ in done) == list(range(5))
+    assert (0, own) in done
+    assert n_threads == 1 or {thread for part, thread in done if part} - {own}
+    for wrong in (0, 4):
+        with pytest.raises(ValueError, match="this part"), thread_pool(n_threads) as pool:
+            share_out(pool, task, [(part, wrong) for part in range(5)])

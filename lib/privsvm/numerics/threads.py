@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  (Numba's np.dot loads it, and the controller must find it)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["count_threads", "one_blas_thread", "thread_pool", "threads_worth"]
+__all__ = ["count_threads", "one_blas_thread", "share_out", "thread_pool", "threads_worth"]
 
 # Work of fewer seconds is done by one thread: to hand parts of it over takes some tens of microseconds where cores are
 # idle, some hundred where they are not (measured).
@@ -97,6 +97,21 @@ def thread_pool(n_threads: int) -> Iterator[ThreadPoolExecutor | None]:
         raise
     if _idle.setdefault(n_threads, pool) is not pool:
         pool.shutdown()
+
+
+def share_out(pool: ThreadPoolExecutor | None, task: Callable[..., None], parts: Sequence[tuple[Any, ...]]) -> None:
+    """Call a task once for each tuple of arguments: the first here, the others by a pool, if there is one.
+
+    Two threads that are woken at the same time may get one core, while this one waits on the other (measured).
+    """
+    if pool is None:
+        for part in parts:
+            task(*part)
+        return
+    jobs = [pool.submit(task, *part) for part in parts[1:]]
+    task(*parts[0])
+    for job in jobs:
+        job.result()
 
 
 def count_threads(n_jobs: int | None) -> int:

@@ -22,7 +22,7 @@ import scipy.sparse
 
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.streams import seeded_stream
-from privsvm.numerics.threads import threads_worth
+from privsvm.numerics.threads import share_out, threads_worth
 from privsvm.numerics.vector_math import FAST_MATH, maximum
 from privsvm.solvers.pair_smo import ClassSolutions, classes_of_pairs
 from privsvm.solvers.vertex_steps import subtract, to_vertex
@@ -796,9 +796,7 @@ def _solve_all(
         _solve_some(columns, pairs, rows, tol)
     else:
         # Neighbours share a class, so each thread gets some of every class.
-        jobs = [pool.submit(_solve_some, columns[k::n_threads].copy(), pairs, rows, tol) for k in range(n_threads)]
-        for job in jobs:
-            job.result()
+        share_out(pool, _solve_some, [(columns[k::n_threads].copy(), pairs, rows, tol) for k in range(n_threads)])
     solutions.converged[columns] |= pairs.solved[columns]
     return columns[~pairs.solved[columns]]
 

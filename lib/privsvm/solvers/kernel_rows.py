@@ -16,7 +16,7 @@ import scipy.sparse
 
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rows import squared_norms
-from privsvm.numerics.threads import one_blas_thread, thread_pool, threads_worth
+from privsvm.numerics.threads import one_blas_thread, share_out, thread_pool, threads_worth
 from privsvm.numerics.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2, maximum
 from privsvm.solvers.kernels import (
     KERNELS,
@@ -369,8 +369,7 @@ class Expansion:
                 self._add_at(self._blocks, X, out)
             else:
                 parts = [(self._blocks, X[first:last], out[first:last]) for first, last in bounds]
-                for job in [pool.submit(self._add_at, *part) for part in parts]:
-                    job.result()
+                share_out(pool, self._add_at, parts)
         return out
 
     def _add_at(self, blocks: list[tuple[np.ndarray, ...]], X: Any, out: np.ndarray) -> None:
@@ -392,11 +391,7 @@ class Expansion:
         for other, norms, weights in self._block_of(None):
             weights = weights if weights.ndim == 2 else -weights[:, None]
             block = (*parts, own, column_of, other, norms, weights, *self._tail, out)
-            if pool is None:
-                _expand_sparse(*block, *bounds[0])
-                continue
-            for job in [pool.submit(_expand_sparse, *block, *bound) for bound in bounds]:
-                job.result()
+            share_out(pool, _expand_sparse, [(*block, *bound) for bound in bounds])
 
 
 def kernel_expansion(
@@ -657,9 +652,7 @@ class KernelRows:
         blocks = -(-self.n_rows // granule)
         bounds = [min(k * blocks // n_threads * granule, self.n_rows) for k in range(n_threads + 1)]
         bounds[-1] = self.n_rows
-        jobs = [self.pool.submit(task, *arguments, *bounds[k : k + 2]) for k in range(n_threads)]
-        for job in jobs:
-            job.result()
+        share_out(self.pool, task, [(*arguments, *bounds[k : k + 2]) for k in range(n_threads)])
 
     def _column_blocks(self):
         """Bounds of the blocks in which these rows serve as columns."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.numerics.jit import jit, jit_step
-from privsvm.numerics.threads import threads_worth
+from privsvm.numerics.threads import share_out, threads_worth
 from privsvm.numerics.vector_math import FAST_MATH, SAME_ROUNDING, maximum
 from privsvm.solvers.block_smo import extremes
 from privsvm.solvers.class_tiles import class_rows, copy_tile, fill_row, fill_tile, make_blocks
@@ -576,9 +576,7 @@ def solve_class_pairs(
         # Neighbours share a class, so each thread gets some of every class. As arrays of one kind: what is compiled for
         # another may round differently.
         parts = [np.ascontiguousarray(mine[k::n_threads]) for k in range(n_threads)]
-        jobs = [rows.pool.submit(_solve_some, part, *settings) for part in parts]
-        for job in jobs:
-            job.result()
+        share_out(rows.pool, _solve_some, [(part, *settings) for part in parts])
     solutions.converged[mine] = pairs.ended[mine] == SOLVED
     done = np.zeros(first.size, dtype=bool)
     done[mine] = pairs.ended[mine] != LEFT
