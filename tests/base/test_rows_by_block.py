@@ -1,5 +1,8 @@
 """Models of rows that are read block by block: the bits of rows in memory, whatever the blocks are."""
 
+import errno
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -23,7 +26,7 @@ from privsvm.base import centred_training, noisy_training, scaled_descent
 from privsvm.base.validation import check_class_memory
 from privsvm.errors import PrivSVMError
 from privsvm.numerics import row_blocks
-from privsvm.numerics.row_blocks import ArrayBlocks, RowBlocks, RowsByBlock
+from privsvm.numerics.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks, RowsByBlock
 
 N, D, C = 2500, 6, 3
 CASES = {
@@ -119,6 +122,47 @@ def test_sums_wrap_around_and_have_one_result(data):
     X = np.full((3000, 2), 2.0**62)
     found = [RowsByBlock.of(rows).sum(axis=0, dtype=np.int64) for rows in (X, ArrayBlocks(X, 1))]
     assert all(np.array_equal(sums, X.sum(axis=0, dtype=np.int64)) for sums in found)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int16", "bool"])
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_files_larger_than_the_cache_are_read_past_it(kind, share, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(5001, 3)).astype(kind)
+    np.save(tmp_path / "X.npy", X)
+    opened, open_past_cache = [], row_blocks._past_cache
+    monkeypatch.setattr(row_blocks, "_CACHED_SHARE", share)
+    monkeypatch.setattr(row_blocks, "_past_cache", lambda *own: opened.append(own) or open_past_cache(*own))
+    rows = NpyBlocks(tmp_path / "X.npy")
+    for start, stop in ((0, 5001), (1, 2), (4096, 5001), (17, 4000), (5001, 5001)):
+        found = rows.read(start, stop)
+        assert found.dtype == np.float64
+        assert np.array_equal(found, X[start:stop])
+    first, second = rows.read(0, 10), rows.read(10, 20)
+    assert np.array_equal(np.concatenate([first, second]), X[:20])
+    assert bool(opened) == (share == 0.0)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+@pytest.mark.parametrize("moment", ["opening", "reading"])
+def test_where_the_cache_cannot_be_passed_by_it_is_used(share, moment, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    np.save(tmp_path / "X.npy", X)
+
+    def refuse(path, flags):
+        if moment == "opening":
+            raise OSError(errno.EINVAL, "no such way of reading")
+        # Of a file that is written, nothing can be read.
+        return os.open(tmp_path / "other", os.O_WRONLY | os.O_CREAT)
+
+    monkeypatch.setattr(row_blocks, "_CACHED_SHARE", share)
+    monkeypatch.setattr(row_blocks, "_past_cache", refuse)
+    rows = NpyBlocks(tmp_path / "X.npy")
+    assert np.array_equal(rows.read(5, 1500), X[5:1500])
+    with open(tmp_path / "X.npy", "r+b") as file:
+        file.truncate(128 + 1000 * X[0].nbytes + 4)
+    assert np.array_equal(rows.read(5, 1000), X[5:1000])
+    with pytest.raises(PrivSVMError, match=r"X.npy: ends within row 1000$"):
+        rows.read(5, 1001)
 
 
 def test_parquet_rows_are_those_of_the_columns(data, tmp_path):

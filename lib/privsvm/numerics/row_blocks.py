@@ -13,6 +13,8 @@ import contextlib
 import dataclasses
 import functools
 import math
+import mmap
+import os
 import threading
 import tokenize
 from collections.abc import Callable, Iterator
@@ -42,8 +44,10 @@ __all__ = [
 
 # Numbers of a block as it is read, and of the pieces of it that are worked on, in their widest form.
 _READ_NUMBERS, _WORK_NUMBERS = 2**20, 2**19
-# Blocks that are read ahead.
-_AHEAD = 2
+# Files of more than this share of the machine's memory are read past Linux's cache.
+_CACHED_SHARE = 0.5
+# Blocks that are read ahead, and threads that read: with one, the disk waits for the processor.
+_AHEAD, _READERS = 2, 2
 # Memory for what steps make of rows in memory; whole numbers of up to 24 bits are held in single precision.
 _KEPT_BYTES = 2**30
 # Work space of words for sampling has so many numbers: blocks begin at multiples of it.
@@ -150,16 +154,57 @@ class NpyBlocks(RowBlocks):
                 )
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        rows = np.empty((stop - start, self.shape[1]), dtype=self._kind)
-        with open(self._path, "rb", buffering=0) as file:
-            file.seek(self._offset + start * self.shape[1] * self._kind.itemsize)
-            view, done = memoryview(rows.reshape(-1).view(np.uint8).data), 0
-            while done < len(view):
-                count = file.readinto(view[done:])
-                if not count:
-                    raise PrivSVMError(f"{self._path}: ends within row {start + done // max(rows[:1].nbytes, 1)}")
-                done += count
-        return rows.astype(np.float64, copy=False)
+        row_bytes = self.shape[1] * self._kind.itemsize
+        place, size = self._offset + start * row_bytes, (stop - start) * row_bytes
+        view = None
+        if self._offset + self.shape[0] * row_bytes > _memory() * _CACHED_SHARE:
+            # Not every file system can.
+            with contextlib.suppress(OSError):
+                view = _bytes_at(self._path, place, size, past_cache=True)
+        if view is None:
+            view = _bytes_at(self._path, place, size)
+        if len(view) < size:
+            raise PrivSVMError(f"{self._path}: ends within row {start + len(view) // max(row_bytes, 1)}")
+        return np.ndarray((stop - start, self.shape[1]), dtype=self._kind, buffer=view).astype(np.float64)
+
+
+class _Buffer(threading.local):
+    """Memory that a thread reads into, again and again: fresh memory costs as much as reading."""
+
+    held: mmap.mmap | None = None
+
+
+_OWN = _Buffer()
+
+
+@functools.cache
+def _memory() -> float:
+    """Bytes of memory of this machine; infinitely many where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def _past_cache(path: str, flags: int) -> int:
+    """Open a file to read it past the cache of Linux, which costs processor time and gives nothing if it is small."""
+    return os.open(path, flags | getattr(os, "O_DIRECT", 0))
+
+
+def _bytes_at(path: str, place: int, size: int, past_cache: bool = False) -> memoryview:
+    """Read so many bytes of a file, fewer at its end, into this thread's memory; the next call overwrites them."""
+    # Past the cache, places, lengths and memory begin and end at pages.
+    unit = mmap.PAGESIZE if past_cache else 1
+    skipped = place % unit
+    room = max(-(-(skipped + size) // unit) * unit, 1)
+    if _OWN.held is None or len(_OWN.held) < room:
+        _OWN.held = mmap.mmap(-1, room)
+    view, done = memoryview(_OWN.held)[:room], 0
+    with open(path, "rb", buffering=0, opener=_past_cache if past_cache else None) as file:
+        file.seek(place - skipped)
+        while done < skipped + size and (count := file.readinto(view[done:])):
+            done += count
+    return view[skipped : max(skipped, min(done, skipped + size))]
 
 
 def _line(error: Exception) -> str:
@@ -525,10 +570,10 @@ class RowsByBlock:
             return functools.reduce(_added, pool.map(work, pieces))
 
     def _read_ahead(self, function: Any, aligned: Any, arguments: Any) -> Any:
-        """Blocks are read by one thread while others work on those before."""
+        """Blocks are read by some threads while others work on those before."""
         total = None
         waiting: collections.deque[Future[Any]] = collections.deque()
-        with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(self.n_threads) as workers:
+        with ThreadPoolExecutor(_READERS) as reader, ThreadPoolExecutor(self.n_threads) as workers:
             # Blocks that are in memory: those read ahead, and those that are worked on.
             room = threading.Semaphore(_AHEAD + self.n_threads)
 
