@@ -231,7 +231,8 @@ PAGE_TEXT = """# Rows beyond memory
 Made by `make bench-rows`, that is `python bench/out_of_core.py`, which measures what it is asked for (`--help`), keeps
 the figures in `bench/out_of_core.json`, and writes this page from them.
 
-Made-up rows of {features} features on disk, float32: 20 GB are 100 million rows.
+Made-up rows of {features} features on disk, float32: 20 GB are 100 million rows. Two blocks at a time are read ahead;
+of files that are larger than half of the machine's memory past Linux's cache, where they would not stay.
 
 ## Memory and throughput
 

@@ -165,6 +165,17 @@ def test_where_the_cache_cannot_be_passed_by_it_is_used(share, moment, tmp_path,
         rows.read(5, 1001)
 
 
+def test_a_copy_of_the_process_reads_into_memory_of_its_own(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(range(200)))
+    view = row_blocks._bytes_at(str(path), 0, 100)
+    child = os.fork()
+    if not child:
+        os._exit(0 if bytes(row_blocks._bytes_at(str(path), 100, 100)) == bytes(range(100, 200)) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert bytes(view) == bytes(range(100))
+
+
 def test_parquet_rows_are_those_of_the_columns(data, tmp_path):
     pandas, parquet = pytest.importorskip("pandas"), pytest.importorskip("pyarrow.parquet")
     import pyarrow

@@ -171,10 +171,18 @@ class NpyBlocks(RowBlocks):
 class _Buffer(threading.local):
     """Memory that a thread reads into, again and again: fresh memory costs as much as reading."""
 
-    held: mmap.mmap | None = None
+    def __init__(self) -> None:
+        self.held = memoryview(b"")
+
+    def of(self, size: int) -> memoryview:
+        """Return the thread's memory of so many bytes, which begins at a page. A copy of this process has its own."""
+        if len(self.held) < size:
+            memory = np.empty(size + mmap.PAGESIZE, dtype=np.uint8)
+            self.held = memory[-memory.ctypes.data % mmap.PAGESIZE :].data
+        return self.held[:size]
 
 
-_OWN = _Buffer()
+_BUFFER = _Buffer()
 
 
 @functools.cache
@@ -196,10 +204,7 @@ def _bytes_at(path: str, place: int, size: int, past_cache: bool = False) -> mem
     # Past the cache, places, lengths and memory begin and end at pages.
     unit = mmap.PAGESIZE if past_cache else 1
     skipped = place % unit
-    room = max(-(-(skipped + size) // unit) * unit, 1)
-    if _OWN.held is None or len(_OWN.held) < room:
-        _OWN.held = mmap.mmap(-1, room)
-    view, done = memoryview(_OWN.held)[:room], 0
+    view, done = _BUFFER.of(-(-(skipped + size) // unit) * unit), 0
     with open(path, "rb", buffering=0, opener=_past_cache if past_cache else None) as file:
         file.seek(place - skipped)
         while done < skipped + size and (count := file.readinto(view[done:])):
