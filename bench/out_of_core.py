@@ -2,10 +2,9 @@
 
 Rows are made up on disk, 50 features of float32 each, and removed afterwards. A full pass is one sum over all rows: the
 second moments of `DPLeastSquaresClassifier`, a step of noisy gradient descent, or one of the certified solve of
-objective perturbation. Rates are those of the clock, on a
-machine that others may use at the same time: each round takes the disk's rate, the rate in memory, that of the fit, and
-the first two again, one right after the other, and the median of the rounds' shares counts. Processor time for each
-gigabyte does not depend on others as much.
+objective perturbation. Rates are those of the clock, on a machine that others may use at the same time: each round
+takes the disk's rate, the rate in memory, that of the fit, and the first two again, one right after the other, and the
+median of the rounds' shares counts. Processor time for each gigabyte does not depend on others as much.
 
 Bits are those of one release, of one key, from rows in memory, out of core, and by dask's workers, one of which may be
 killed in the middle of the rows.
@@ -32,7 +31,7 @@ import numpy as np
 from large_rows import Peak
 
 from privsvm import DPLeastSquaresClassifier, ObjectivePerturbationClassifier, PMSVMGPClassifier
-from privsvm.numerics.row_blocks import ArrayBlocks, NpyBlocks
+from privsvm.numerics.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
 
 FEATURES, IN_MEMORY, DISK_ROWS = 50, 400_000, 10_000_000
 KIND = np.dtype(np.float32)
@@ -69,26 +68,25 @@ def write_rows(path: Path, gigabytes: float) -> None:
     labels.flush()
 
 
-class CountedBlocks(NpyBlocks):
-    """Rows on disk that count how many were read."""
+class Counted(RowBlocks):
+    """Rows that count how many were read."""
 
     n_read = 0
 
-    def read(self, start: int, stop: int) -> np.ndarray:
+    def read(self, start: int, stop: int) -> Any:
         """Read rows."""
         self.n_read += stop - start
-        return super().read(start, stop)
+        return super().read(start, stop)  # type: ignore[safe-super]
 
 
-class CountedArray(ArrayBlocks):
-    """Rows in memory that count the same, and are not kept in another form, which rows on disk are not either."""
+class CountedBlocks(Counted, NpyBlocks):
+    """Rows on disk."""
 
-    in_memory, n_read = False, 0
 
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Read rows."""
-        self.n_read += stop - start
-        return super().read(start, stop)
+class CountedArray(Counted, ArrayBlocks):
+    """Rows in memory that are not kept in another form, which rows on disk are not either."""
+
+    in_memory = False
 
 
 class FatalBlocks(NpyBlocks):
