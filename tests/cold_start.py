@@ -1,7 +1,8 @@
 """Eight processes that compile the library at the same time, once for all tests.
 
 The whole library takes a minute and a half of processor time to compile. What the eight have compiled is therefore what
-the other tests run, where nothing was compiled before.
+the other tests run, where nothing was compiled before. Where all was, as in an environment that `make` has just
+prepared, the eight find a copy of it that lacks one function of each group, and compile those.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 import filelock
 import pytest
 
-from privsvm.solvers import JIT_GROUPS
+from privsvm.solvers import JIT_GROUPS, MARKER
 from tests.once import made_once
 
 # The eight are copies of a process that has imported Numba and made it ready, which takes each of them two seconds.
@@ -45,6 +46,21 @@ def entries(kind):
     return [f"{f.py_func.__module__}.{f.py_func.__qualname__}{signature}"
             for f in functions if f.stats.cache_path for signature in getattr(f.stats, kind)]
 
+def leave_out(groups):
+    # Of each group that is compiled the function that takes the shortest time.
+    from privsvm.solvers import warm_up
+    found = []
+    load = caching.IndexDataCacheFile._load_data
+    def note(self, name):
+        found.append((os.path.getsize(self._data_path(name)), self._data_path(name), self._index_path))
+        return load(self, name)
+    caching.IndexDataCacheFile._load_data = note
+    for group in groups:
+        found.clear()
+        warm_up(group)
+        for path in min(found)[1:]:
+            os.remove(path)
+
 def work(answer):
     from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once, warm_up
     compiled = compile_once(*JIT_MODULES)
@@ -56,38 +72,63 @@ def work(answer):
     with open(answer, "w") as file:
         json.dump([compiled, written, loaded, entries("cache_hits"), entries("cache_misses")], file)
 
-assert not any(name.startswith("privsvm") for name in sys.modules)
-processes = []
-for answer in sys.argv[1:]:
-    processes.append(os.fork())
-    if not processes[-1]:
+def load_all(answer):
+    # What Python calls: all that a process loads for which others have compiled.
+    from privsvm.solvers import JIT_GROUPS, warm_up
+    for group in JIT_GROUPS:
+        warm_up(group)
+    with open(answer, "w") as file:
+        json.dump([entries("cache_hits"), entries("cache_misses")], file)
+
+def start(function, *arguments):
+    process = os.fork()
+    if not process:
         code = 1
         try:
-            work(answer)
+            function(*arguments)
             code = 0
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)
-sys.exit(any([os.waitpid(process, 0)[1] for process in processes]))
+    return process
+
+assert not any(name.startswith("privsvm") for name in sys.modules)
+groups, files, ninth, *answers = sys.argv[1:]
+if os.waitpid(start(leave_out, groups.split()), 0)[1]:
+    sys.exit(1)
+with open(files, "w") as file:
+    json.dump([name for *_, names in os.walk(os.environ["NUMBA_CACHE_DIR"]) for name in names], file)
+processes = [start(work, answer) for answer in answers]
+failed = any([os.waitpid(process, 0)[1] for process in processes])
+sys.exit(failed or os.waitpid(start(load_all, ninth), 0)[1] != 0)
 """
 
+# Of a cache folder: what says that something is compiled, or is still being written.
+MARKS = ("*.lock", "*.tmp.*", "*.sparse", MARKER, *JIT_GROUPS)
 
-def is_filled() -> bool:
-    """Whether somebody has filled the cache of all tests, or begun to."""
-    return any((Path(os.environ["NUMBA_CACHE_DIR"]) / group).exists() for group in JIT_GROUPS)
+
+def filled_groups() -> list[str]:
+    """Groups that somebody has compiled into the cache of all tests."""
+    cache = Path(os.environ["NUMBA_CACHE_DIR"])
+    return [group for group in JIT_GROUPS if (cache / group).exists() or (cache / f"{group}.sparse").exists()]
 
 
 def _compile(folder: Path) -> None:
     folder.mkdir()
+    if groups := filled_groups():
+        shutil.copytree(os.environ["NUMBA_CACHE_DIR"], folder / "cold", ignore=shutil.ignore_patterns(*MARKS))
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cold")}
     answers = [folder / f"answer{number}.json" for number in range(8)]
-    subprocess.run([sys.executable, "-c", _PROCESSES, *map(str, answers)], env=environment, check=True)
+    others = [folder / "before.json", folder / "ninth.json"]
+    arguments = [" ".join(groups), *map(str, [*others, *answers])]
+    subprocess.run([sys.executable, "-c", _PROCESSES, *arguments], env=environment, check=True)
     (folder / "answers.json").write_text(f"[{','.join(answer.read_text() for answer in answers)}]")
 
 
 def compiled_by_eight(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the cache ``cold`` that eight processes filled, and their answers as JSON."""
+    """Return a folder with the cache ``cold`` that eight processes filled, and in JSON what it held before, what they
+    did, and what a ninth process loaded."""
     return made_once(tmp_path_factory, "compiled_by_eight", _compile)
 
 
@@ -101,7 +142,7 @@ def _fill(cache: Path, cold: Path) -> None:
             return
         markers = [cache / group for group in JIT_GROUPS]
         if not any(marker.exists() for marker in markers):
-            shutil.copytree(cold, cache, ignore=shutil.ignore_patterns("*.lock", *JIT_GROUPS), dirs_exist_ok=True)
+            shutil.copytree(cold, cache, ignore=shutil.ignore_patterns(*MARKS), dirs_exist_ok=True)
             for marker in markers:
                 marker.touch()
 
@@ -112,6 +153,6 @@ def fill_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     The first of all workers does so, while the others wait. Should the copy be of no use, Numba compiles once more,
     which tests only take longer for.
     """
-    if not is_filled():
+    if not filled_groups():
         cold = compiled_by_eight(tmp_path_factory) / "cold"
         made_once(tmp_path_factory, "cache_filled", lambda _: _fill(Path(os.environ["NUMBA_CACHE_DIR"]), cold))

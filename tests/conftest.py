@@ -37,7 +37,7 @@ LONG = {
     "workflow/test_kills.py": 65,
     "workflow/test_commands_of_pages.py": 60,
     "workflow/test_push.py": 55,
-    "solvers/test_compilation.py": 45,
+    "solvers/test_compilation.py": 15,
     "privacy/test_releases.py": 45,
     "tracking/test_mlflow_log.py": 40,
     "workflow/test_no_word_reaches_a_shell.py": 40,

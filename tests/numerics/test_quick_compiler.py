@@ -13,6 +13,7 @@ from privsvm.numerics.quick_compiler import VERSION
 pytestmark = pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="nothing is compiled")
 
 FUNCTIONS = """
+import numba.extending
 import numpy as np
 from privsvm.numerics.jit import jit, jit_step
 
@@ -40,25 +41,37 @@ def first(rows, limit):
 @jit()
 def second(rows, limit):
     return first(rows, limit) - checked(rows[1:], limit) + len((1, 2.0))
+
+
+# Somebody else's.
+@numba.extending.register_jitable
+def foreign_step(rows):
+    return rows.sum()
+
+
+@numba.njit
+def foreign(rows):
+    return foreign_step(rows) + 1.0
 """
 
 RUN = """
 import json, sys
+import privsvm.numerics.quick_compiler
 from numba.core.codegen import JITCPUCodegen
 
 made = []
 add_module = JITCPUCodegen._add_module
 JITCPUCodegen._add_module = lambda self, module: (made.append(module.name), add_module(self, module))[1]
-if sys.argv[1] == "quick":
-    from privsvm.numerics.quick_compiler import hasten
-
-    hasten()
-    hasten()
+if sys.argv[1] == "plain":
+    privsvm.numerics.quick_compiler.VERSION = "another"
+elif sys.argv[1] == "quick":
+    privsvm.numerics.quick_compiler.hasten()
+    privsvm.numerics.quick_compiler.hasten()
 import numpy as np
 import own
 
 rows = np.arange(40.0)
-values = [own.second(rows, 50), own.first(rows[::2], 50), own.second(rows.astype(np.float32), 50)]
+values = [own.second(rows, 50), own.first(rows[::2], 50), own.second(rows.astype(np.float32), 50), own.foreign(rows)]
 refusals = []
 for function, limit in ((own.second, 39), (own.first, 12)):
     try:
@@ -95,17 +108,30 @@ def quick(folder):
     return run(folder, "quick", "quick")
 
 
-def test_values_and_errors_are_the_same(plain, quick):
-    assert quick["values"] == plain["values"]
+@pytest.fixture(scope="module")
+def library(folder):
+    """A process in which nothing was hastened, as that of anybody who imports the library."""
+    return run(folder, "library", "library")
+
+
+def test_values_and_errors_are_the_same(plain, quick, library):
+    assert quick["values"] == library["values"] == plain["values"]
     assert quick["refusals"] == plain["refusals"] == [["too many rows", 40, 39], ["too many rows", 40, 12]]
+    assert library["refusals"] == plain["refusals"]
 
 
-def test_steps_get_no_machine_code(plain, quick):
+def test_steps_get_no_machine_code(plain, quick, library):
     if numba.__version__ != VERSION:
         pytest.skip(f"Numba {numba.__version__} compiles as it always does")
-    steps = ("checked", "scalar_product")
-    assert all(any(name in made for made in plain["made"]) for name in steps)
-    assert not any(name in made for made in quick["made"] for name in steps)
+
+    def have_machine_code(process):
+        names = ("checked", "scalar_product", "foreign_step")
+        return [name for name in names if any(name in made for made in process["made"])]
+
+    assert have_machine_code(plain) == ["checked", "scalar_product", "foreign_step"]
+    assert have_machine_code(quick) == []
+    # Where the process is not ours, other people's functions are left to Numba.
+    assert have_machine_code(library) == ["foreign_step"]
 
 
 @pytest.mark.parametrize(("kind", "other"), [("plain", "quick"), ("quick", "plain")])

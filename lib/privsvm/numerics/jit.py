@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import io
 from collections.abc import Callable, Iterator
@@ -55,6 +56,14 @@ def _is_whole(path: Path) -> bool:
     return hashlib.sha256(content[:-_DIGEST_BYTES]).digest() == content[-_DIGEST_BYTES:]
 
 
+def _compile(compile_signature: Callable[..., Any], *arguments: Any) -> Any:
+    # Imported late: whoever finds everything in the cache compiles nothing.
+    from privsvm.numerics.quick_compiler import steps_without_machine_code
+
+    with steps_without_machine_code():
+        return compile_signature(*arguments)
+
+
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
@@ -75,10 +84,11 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     compiler = njit(cache=True, **_OPTIONS, **options)
 
     def decorate(function: Callable[..., Any]) -> Any:
-        compiled = compiler(function)
+        compiled: Any = compiler(function)
+        # With NUMBA_DISABLE_JIT it is the function.
         if hasattr(compiled, "_cache"):
-            # Not there with NUMBA_DISABLE_JIT.
             compiled._cache._cache_file.__class__ = CheckedCacheFile
+            compiled._compiler.compile = functools.partial(_compile, compiled._compiler.compile)
         return compiled
 
     return decorate

@@ -2,20 +2,28 @@
 
 Of ten compiled functions nine are steps, which run only as a part of their callers. Numba makes machine code of each of
 them all the same, and that takes an eighth of the time. LLVM rewrites a function while it makes machine code of it, so
-callers are compiled from what a step was before: their registers may differ, the operations do not. With another
-version of Numba nothing is replaced.
+callers are compiled from what a step was before: their registers may differ, the operations do not.
+
+There is a second reason. A caller holds a copy of each step that it calls, rounded otherwise where ``fastmath`` lets
+LLVM choose an order. If the step has machine code of its own, the process that compiles the caller runs that, and each
+later one, which loads the caller from a file, runs the copy: the first fit on a machine would have other last bits than
+all others. So steps of our functions never have machine code, whoever compiles them.
+
+With another version of Numba nothing is replaced.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numba
 from numba.core import codegen, ir, targetconfig
 from numba.core.environment import lookup_environment
 
-__all__ = ["VERSION", "hasten"]
+__all__ = ["VERSION", "hasten", "steps_without_machine_code"]
 
 # The version whose functions these are.
 VERSION = "0.68.1"
@@ -24,17 +32,37 @@ VERSION = "0.68.1"
 _ENVIRONMENT = "_ZN08NumbaEnv"
 
 
+# For how many reasons machine code is made late; Numba's lock keeps others from looking while a function is compiled.
+_reasons_to_wait = 0
+
+
 @functools.cache
 def hasten() -> None:
     """Replace slow functions of Numba, in this process: one that compiles much, and is ours."""
+    global _reasons_to_wait
     if numba.__version__ == VERSION:
         _late_machine_code()
+        _reasons_to_wait += 1
         _options()
         _variables()
 
 
+@contextlib.contextmanager
+def steps_without_machine_code() -> Iterator[None]:
+    """Make no machine code of steps that are compiled meanwhile, by who holds Numba's lock; leave all else to Numba."""
+    global _reasons_to_wait
+    if numba.__version__ == VERSION:
+        _late_machine_code()
+    _reasons_to_wait += 1
+    try:
+        yield
+    finally:
+        _reasons_to_wait -= 1
+
+
+@functools.cache
 def _late_machine_code() -> None:
-    """Make machine code of a function once its address is asked for: of a step, never."""
+    """Make machine code of a function once its address is asked for, while there is a reason: of a step, never."""
     library_class: Any = codegen.JITCodeLibrary
     codegen_class: Any = codegen.JITCPUCodegen
     finish = library_class._finalize_final_module
@@ -42,8 +70,8 @@ def _late_machine_code() -> None:
     set_environment = codegen_class.set_env
 
     def finish_later(library: Any) -> None:
-        if library._object_caching_enabled and library._compiled_object:
-            # From the cache, with its machine code.
+        if not _reasons_to_wait or (library._object_caching_enabled and library._compiled_object):
+            # Not ours, or from the cache, with its machine code.
             finish(library)
             return
         library._finalize_dynamic_globals()
