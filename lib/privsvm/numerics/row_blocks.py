@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.errors import PrivSVMError
+from privsvm.numerics.aligned import aligned_bytes
 
 __all__ = [
     "ArrayBlocks",
@@ -177,8 +178,7 @@ class _Buffer(threading.local):
     def of(self, size: int) -> memoryview:
         """Return the thread's memory of so many bytes, which begins at a page. A copy of this process has its own."""
         if len(self.held) < size:
-            memory = np.empty(size + mmap.PAGESIZE, dtype=np.uint8)
-            self.held = memory[-memory.ctypes.data % mmap.PAGESIZE :].data
+            self.held = aligned_bytes(size, mmap.PAGESIZE).data
         return self.held[:size]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from privsvm.numerics.aligned import aligned_bytes
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rows import squared_norms
 from privsvm.numerics.threads import one_blas_thread, share_out, thread_pool, threads_worth
@@ -683,10 +684,7 @@ class KernelRows:
 
 def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
     """Memory of a matrix that begins with a line of the cache: a vector across two of them takes two reads."""
-    n_bytes = n_rows * n_columns * dtype.itemsize
-    memory = np.empty(n_bytes + _LINE_BYTES, dtype=np.uint8)
-    start = -memory.ctypes.data % _LINE_BYTES
-    return memory[start : start + n_bytes].view(dtype).reshape(n_rows, n_columns)
+    return aligned_bytes(n_rows * n_columns * dtype.itemsize, _LINE_BYTES).view(dtype).reshape(n_rows, n_columns)
 
 
 def _mostly_zeros(X: np.ndarray) -> bool:

@@ -1,0 +1,27 @@
+"""Memory that begins where hardware reads best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["aligned_bytes"]
+
+
+def aligned_bytes(size: int, unit: int) -> np.ndarray:
+    """Return fresh memory that begins at a multiple of a unit.
+
+    Parameters
+    ----------
+    size : int
+        Bytes.
+    unit : int
+        Bytes of what it begins at, such as a line of the cache or a page.
+
+    Returns
+    -------
+    ndarray (size,)
+        The bytes, with any content.
+    """
+    memory = np.empty(size + unit, dtype=np.uint8)
+    start = -memory.ctypes.data % unit
+    return memory[start : start + size]
