@@ -249,6 +249,56 @@ def test_easy_pairs_of_few_rows_are_solved_by_steps_and_hard_ones_are_left_to_th
     check(X[order], codes[order], 3, upper, hard, 1e-3)
 
 
+def prepared_calls(monkeypatch):
+    """How many steps each call of the solver by working sets may take, and the steps that it took."""
+    calls = []
+    solve = one_vs_one.solve_prepared
+
+    def counted(*arguments, patience=np.inf, **more):
+        solution = solve(*arguments, patience=patience, **more)
+        calls.append((patience, solution.n_iter))
+        return solution
+
+    monkeypatch.setattr(one_vs_one, "solve_prepared", counted)
+    return calls
+
+
+def test_a_hard_pair_of_many_rows_is_left_to_the_method_and_goes_on_where_that_fails(monkeypatch):
+    n = 1500
+    X, codes = many_classes(n, 200, 2)
+    codes = np.random.default_rng(7).integers(0, 2, n)
+    order = np.argsort(codes, kind="stable")
+    calls, sets = watched(monkeypatch), prepared_calls(monkeypatch)
+    found = solve_pairs(X, codes, 2, np.ones(n), kernel="linear")
+    assert calls == [(1, 0)]
+    ((patience, taken),) = sets
+    assert patience <= taken < patience + 1
+    assert found.n_iter[0] > taken
+    assert found.converged.all()
+    check(X[order], codes[order], 2, np.ones(n), found, 1e-3)
+    monkeypatch.setattr(interior_point, "_solve_all", lambda X, upper, solutions, columns, *rest: columns)
+    other = solve_pairs(X, codes, 2, np.ones(n), kernel="linear")
+    assert calls == [(1, 0), (1, 1)]
+    assert [bound for bound, _ in sets] == [patience, patience, np.inf]
+    assert other.n_iter[0] == sets[1][1] + sets[2][1]
+    assert other.converged.all()
+    assert other.objective == pytest.approx(found.objective, rel=1e-5)
+    check(X[order], codes[order], 2, np.ones(n), other, 1e-3)
+
+
+def test_few_rows_of_one_class_are_for_working_sets(monkeypatch):
+    X, codes = many_classes(6000, 60, 2)
+    calls, sets = watched(monkeypatch), prepared_calls(monkeypatch)
+    assert solve_pairs(X, codes, 2, np.ones(6000), kernel="linear").converged.all()
+    assert (calls, sets) == ([(1, 0)], [])
+    kept = np.sort(np.concatenate([np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)[:20]]))
+    found = solve_pairs(X[kept], codes[kept], 2, np.ones(kept.size), kernel="linear")
+    assert calls == [(1, 0)]
+    assert len(sets) == 1
+    order = np.argsort(codes[kept], kind="stable")
+    check(X[kept][order], codes[kept][order], 2, np.ones(kept.size), found, 1e-3)
+
+
 def test_wide_rows_are_not_for_the_method(monkeypatch):
     X, codes = many_classes(300, 400, 3)
     calls, starts = watched(monkeypatch), []

@@ -15,7 +15,7 @@ from privsvm.solvers.block_smo import single_is_enough, solve_prepared
 from privsvm.solvers.c_svc import CSVCSolution
 from privsvm.solvers.equal_rows import EqualRows
 from privsvm.solvers.gram_rows import PrecomputedRows
-from privsvm.solvers.interior_point import solve_linear_pairs, steps_worth
+from privsvm.solvers.interior_point import solve_linear_pairs, usual_operations
 from privsvm.solvers.kernel_rows import KernelRows
 from privsvm.solvers.kernels import KERNELS, kernel_matrix
 from privsvm.solvers.pair_smo import ClassSolutions, classes_of_pairs, solve_class_pairs
@@ -32,6 +32,12 @@ _EXACT_ROWS, _WIDTH = 256, 16
 # The interior-point method goes first where it costs no more than so many steps of two variables for each row; up to
 # more of them, pairs are left to it after this share of the steps that cost the same (measured).
 _FEW_STEPS, _MANY_STEPS, _PATIENCE = 3.0, 25.0, 0.4
+
+# A step of two variables inside a working set costs as much as so many operations of the interior-point method, which
+# gets what working sets have not solved once they cost as much, unless it costs more than so many steps for each row.
+# Working sets go first where so many steps for each row of the smaller class cost less than that method: of many rows
+# of the other class, few are support vectors (measured).
+_STEP_OPERATIONS, _MOST_STEPS, _EASY_STEPS = 1500.0, 250.0, 100.0
 
 GAMMA = either('must be a positive finite number, "scale" or "auto"', POSITIVE, one_of("scale", "auto"))
 
@@ -236,12 +242,20 @@ def solve_pairs(
                 return PrecomputedRows(X)
             return KernelRows(X, **parameters, pool=pool, n_threads=n_threads)
 
-        patience = None
+        patience, patience_of_sets = None, np.full(n_pairs, np.inf)
+        largest = np.max(sizes[first[columns]] + sizes[second[columns]], initial=0)
+        by_pairs = n_pairs > 1 or largest <= _SMALL_ROWS
         if kernel == "linear" and max_iter < 0 and np.isfinite(upper).all():
             n_rows = sizes[first] + sizes[second]
-            worth = steps_worth(X, n_rows)
+            operations = usual_operations(X, n_rows)
+            # A step of two variables passes over all rows twice.
+            worth = operations / (1.5 * n_rows + 100.0)
             in_reach = worth <= _MANY_STEPS * n_rows
             patience = np.where(in_reach, _PATIENCE * worth, np.inf)
+            goes_first = worth <= _FEW_STEPS * n_rows
+            if not by_pairs:
+                patience_of_sets = np.where(worth <= _MOST_STEPS * n_rows, operations / _STEP_OPERATIONS, np.inf)
+                goes_first &= _EASY_STEPS * np.minimum(sizes[first], sizes[second]) > patience_of_sets
 
             def by_interior_point(columns: np.ndarray, mine: np.ndarray) -> np.ndarray:
                 """Solve these columns; return which of all columns are left."""
@@ -251,11 +265,12 @@ def solve_pairs(
                 left = solve_linear_pairs(X[order], upper[order], solutions, columns[mine], tol=tol, **threads)
                 return np.sort(np.concatenate([columns[~mine], left]))
 
-            columns = by_interior_point(columns, worth[columns] <= _FEW_STEPS * n_rows[columns])
+            tried = columns[goes_first[columns]]
+            columns = by_interior_point(columns, goes_first[columns])
+            patience_of_sets[tried] = np.inf
             if columns.size == 0:
                 return solutions
-        largest = np.max(sizes[first[columns]] + sizes[second[columns]], initial=0)
-        if n_pairs > 1 or largest <= _SMALL_ROWS:
+        if by_pairs:
             rows = X[np.ix_(order, order)] if kernel == "precomputed" else X[order]
             if kernel != "precomputed" and max(rows.shape[0], rows.shape[1] / _WIDTH) <= _EXACT_ROWS:
                 # Of a small problem, rounded once: dense, sparse and given kernels lead to the same bits.
@@ -291,7 +306,14 @@ def solve_pairs(
                     codes[index] == a, solutions.layout[b - 1, place[index]], -solutions.layout[a, place[index]]
                 )
                 start = _balanced(begun, signs)
-            keep(column, index, solve_prepared(part, signs, upper[index], start=start, **settings))
+            patient = float(patience_of_sets[column])
+            solution = solve_prepared(part, signs, upper[index], start=start, patience=patient, **settings)
+            keep(column, index, solution)
+            if solution.converged or solution.n_iter < patient:
+                continue
+            if by_interior_point(columns, columns == column).size:
+                start = _balanced(solution.alpha, signs)
+                keep(column, index, solve_prepared(part, signs, upper[index], start=start, **settings))
     return solutions
 
 

@@ -266,8 +266,8 @@ class _Problem:
 class _Optimiser:
     """What the levels of one solve share: memory, limits and counts."""
 
-    def __init__(self, tol: float, shrinking: bool, cache_bytes: float, max_iter: int, rows: KernelRows):
-        self.tol, self.shrinking, self.cache_bytes, self.max_iter = tol, shrinking, cache_bytes, max_iter
+    def __init__(self, tol: float, shrinking: bool, cache_bytes: float, most_pairs: float, rows: KernelRows):
+        self.tol, self.shrinking, self.cache_bytes, self.most_pairs = tol, shrinking, cache_bytes, most_pairs
         self.dtype = np.dtype(np.float32 if tol >= _SINGLE_TOLERANCE else np.float64)
         self.n_iter = 0
         # Whether there are more free variables than a working set has room for; their steps, as long as there are.
@@ -317,7 +317,7 @@ class _Optimiser:
         while True:
             chosen, gap = self.working_set(part)
             smallest, waited, spent = (gap, 0, 0) if gap < 0.95 * smallest else (smallest, waited + 1, spent)
-            exhausted = self.max_iter >= 0 and self.n_iter >= self.max_iter
+            exhausted = self.n_iter >= self.most_pairs
             stuck = waited > _PATIENCE * max(1.0, part.values.size / max(1, chosen.size)) or returns > _RETURNS
             if self.dtype == np.float32 and gap <= _NEAR * tol:
                 stuck |= waited >= _SETS and spent > _PAIRS * chosen.size
@@ -358,9 +358,7 @@ class _Optimiser:
         values = work.values.astype(self.dtype)
         before = work.beta.copy()
         diagonal = work.rows.diagonal().astype(self.dtype)
-        limit = 100 * chosen.size + 100_000
-        if self.max_iter >= 0:
-            limit = min(limit, self.max_iter - self.n_iter)
+        limit = int(min(100 * chosen.size + 100_000, self.most_pairs - self.n_iter))
         gram = self.gram(part.store, chosen, work.rows)
         n_iter = _solve_working_set(gram, diagonal, work.beta, work.lower, work.upper, values, tol, limit)
         self.n_iter += n_iter
@@ -528,10 +526,12 @@ def solve_prepared(
     cache_size: float,
     max_iter: int,
     start: np.ndarray | None = None,
+    patience: float = np.inf,
 ) -> CSVCSolution:
     """Solve the C-SVC dual for float32 rows that are prepared already; see `solve_block_smo`.
 
-    Variables `start` (n,), within their bounds and with ``y'start = 0``, take the place of the samples.
+    Variables `start` (n,), within their bounds and with ``y'start = 0``, take the place of the samples. It ends after
+    `patience` pairs as it does after `max_iter`, but starts from samples all the same.
     """
     n = y.size
     largest = float(np.max(upper))
@@ -545,7 +545,8 @@ def solve_prepared(
             "a smaller C, gamma, degree or coef0"
         )
     # Half for the working set, half for stored rows.
-    optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, max_iter, rows)
+    most_pairs = np.ceil(min(patience, max_iter if max_iter >= 0 else np.inf))
+    optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, most_pairs, rows)
     lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
     problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, optimiser.cache_bytes))
     if start is not None:
@@ -554,7 +555,7 @@ def solve_prepared(
     elif max_iter < 0 and rows.product_cost < _COSTLY:
         _start_from_samples(problem, y, optimiser)
     converged = optimiser.optimise(problem, tol)
-    if not converged and optimiser.dtype == np.float32 and not 0 <= max_iter <= optimiser.n_iter:
+    if not converged and optimiser.dtype == np.float32 and optimiser.n_iter < most_pairs:
         # Out of float32's depth: once more from here, in float64.
         optimiser.use_double()
         problem.rows = rows.in_double()

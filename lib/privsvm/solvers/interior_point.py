@@ -27,7 +27,7 @@ from privsvm.numerics.vector_math import FAST_MATH, maximum
 from privsvm.solvers.pair_smo import ClassSolutions, classes_of_pairs
 from privsvm.solvers.vertex_steps import subtract, to_vertex
 
-__all__ = ["solve_linear_pairs"]
+__all__ = ["solve_linear_pairs", "usual_operations"]
 
 # Steps until a pair is left to the other solvers, and the least that one may do.
 _MOST_STEPS, _LEAST_STEP = 80, 1e-7
@@ -696,14 +696,7 @@ def _spread(merged: np.ndarray, upper: np.ndarray, kinds: np.ndarray) -> np.ndar
     return values
 
 
-def steps_worth(X: Any, n_rows: np.ndarray) -> np.ndarray:
-    """Return how many steps of two variables cost as much as this method, for pairs of so many rows."""
-    # A step passes over all rows twice.
-    worth: np.ndarray = _operations(X, n_rows) / (1.5 * n_rows + 100.0)
-    return worth
-
-
-def _operations(X: Any, n_rows: np.ndarray) -> np.ndarray:
+def usual_operations(X: Any, n_rows: np.ndarray) -> np.ndarray:
     """Return how many operations this method usually takes for pairs of so many rows."""
     size = X.shape[1] + 1.0
     if _stays_sparse(X):
@@ -790,7 +783,7 @@ def _solve_all(
     )
     rows = _as_rows(X)
     sizes = np.diff(solutions.starts)
-    operations = _operations(X, sizes[first[columns]] + sizes[second[columns]])
+    operations = usual_operations(X, sizes[first[columns]] + sizes[second[columns]])
     n_threads = threads_worth(min(n_threads, columns.size), _OPERATION_SECONDS * float(operations.sum()))
     if pool is None or n_threads == 1:
         _solve_some(columns, pairs, rows, tol)
