@@ -35,7 +35,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	fi
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING=1 python stages/compile.py --all-cores
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING=1 python stages/compile.py --everything
 
 run: $(VENV)/ready  ## Run the benchmark: reports/index.html, mlflow.db, dvc.lock
 	snakemake --cores $(CORES)

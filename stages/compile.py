@@ -13,7 +13,7 @@ from pathlib import Path
 from privsvm.numerics.threads import count_threads
 from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import die_with_parent, run
-from privsvm.solvers import EARLY_MODULES, JIT_GROUPS, MARKER, compile_once
+from privsvm.solvers import EARLY_MODULES, JIT_GROUPS, JIT_MODULES, MARKER, compile_once
 
 # Names of cache folders (`privsvm.pipeline.sources.compiled_code_key`).
 _KEY = re.compile("[0-9a-f]{16}")
@@ -40,28 +40,41 @@ def compile_early(number: int) -> list[str]:
     return compile_once(*EARLY_MODULES)
 
 
+def compile_rest(number: int) -> list[str]:
+    """Compile, too, what few data lead to: other solvers, sparse rows, double precision."""
+    return compile_once(*JIT_MODULES, sparse=True, precise=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Compile into ``NUMBA_CACHE_DIR``, or where a run looks if it is not set."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all-cores", action="store_true", help="compile in as many processes as there are cores")
+    parser.add_argument(
+        "--everything",
+        action="store_true",
+        help="also compile what few data lead to, in as many processes as there are cores",
+    )
     options = parser.parse_args(arguments)
     die_with_parent()
     cache = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(compiled_code_folder())))
     # Most of what a compiler makes lives on; to look for garbage among it took a twentieth of the time.
     gc.set_threshold(100_000, 50, 1000)
 
-    processes = count_threads(-1) if options.all_cores else 1
-    if processes > 1:
+    if options.everything:
         # Copies of a process that has imported Numba, which takes seconds.
         import numba  # noqa: F401
 
+        processes = count_threads(-1)
         with multiprocessing.get_context("fork").Pool(processes, initializer=die_with_parent) as pool:
-            parts = pool.map(compile_early, range(processes), chunksize=1)
+            parts = [
+                part
+                for compile_some in (compile_early, compile_rest)
+                for part in pool.map(compile_some, range(processes), chunksize=1)
+            ]
     else:
         parts = [compile_early(0)]
     (cache / MARKER).touch()
     remove_older_caches(cache)
-    compiled = [group for part in parts for group in part]
+    compiled = dict.fromkeys(group for part in parts for group in part)
     print(f"compile: {', '.join(compiled) or 'nothing left'} compiled here, the rest by others")
 
 

@@ -105,7 +105,7 @@ sys.exit(failed or os.waitpid(start(load_all, ninth), 0)[1] != 0)
 """
 
 # Of a cache folder: what says that something is compiled, or is still being written.
-MARKS = ("*.lock", "*.tmp.*", "*.sparse", MARKER, *JIT_GROUPS)
+MARKS = ("*.lock", "*.tmp.*", "*.sparse", "*.precise", MARKER, *JIT_GROUPS)
 
 
 def filled_groups() -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from privsvm.pipeline.sources import compiled_code_key
+from privsvm.solvers import EARLY_MODULES, JIT_MODULES
 
 LOCK = "gradient.lock"
 
@@ -57,17 +58,19 @@ def test_beside_a_cache_folder_of_somebodys_choice_nothing_is_removed(tmp_path, 
     assert all(folder.is_dir() for folder in others)
 
 
-@pytest.mark.parametrize(("arguments", "n_processes"), [([], 1), (["--all-cores"], 3)])
+@pytest.mark.parametrize(("arguments", "n_processes"), [([], 1), (["--everything"], 3)])
 def test_all_cores_compile_into_the_folder_of_a_run(tmp_path, monkeypatch, capsys, script, arguments, n_processes):
-    """Each process takes what no other one has; the rule `compile` then finds its output."""
+    """Each process takes what no other one has; the rule `compile` then finds its output. The rest comes after that."""
 
-    def compile_some(*modules):
+    def compile_some(*modules, sparse=False, precise=False):
         folder = Path(os.environ["NUMBA_CACHE_DIR"])
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{os.getpid()}.{len(modules)}").touch()
-        while len(list(folder.iterdir())) < n_processes:
+        assert (sparse, precise, set(modules)) in [(False, False, {*EARLY_MODULES}), (True, True, {*JIT_MODULES})]
+        name = "rest" if sparse else "early"
+        (folder / f"{os.getpid()}.{name}").touch()
+        while len(list(folder.glob(f"*.{name}"))) < n_processes:
             time.sleep(0.01)
-        return [f"group {os.getpid()}"]
+        return [f"{name} {os.getpid()}"]
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NUMBA_CACHE_DIR")
@@ -78,8 +81,9 @@ def test_all_cores_compile_into_the_folder_of_a_run(tmp_path, monkeypatch, capsy
     folder = tmp_path / ".cache/numba" / compiled_code_key()
     calls = sorted(path.name for path in folder.iterdir())
     assert calls.pop() == script.MARKER
-    assert len({call.partition(".")[0] for call in calls}) == len(calls) == n_processes
-    assert {call.partition(".")[2] for call in calls} == {str(len(script.EARLY_MODULES))}
-    assert (n_processes == 1) == (calls[0].partition(".")[0] == str(os.getpid()))
+    workers = {name: {call.partition(".")[0] for call in calls if call.endswith(name)} for name in ("early", "rest")}
+    assert len(workers["early"]) == n_processes
+    assert workers["rest"] == (workers["early"] if arguments else set())
+    assert (not arguments) == (workers["early"] == {str(os.getpid())})
     printed = capsys.readouterr().out
-    assert all(f"group {call.partition('.')[0]}" in printed for call in calls)
+    assert all(f"{name} {worker}" in printed for name, found in workers.items() for worker in found)

@@ -1,5 +1,6 @@
 """Methods of other packages: what they are given, what is stored of them, what is said of them."""
 
+import importlib.metadata
 import math
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from sklearn.svm import SVC
 from privsvm.base.released import PredictionsPath, path_from_arrays
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.foreign import ForeignMethod
+from privsvm.pipeline.methods import version_of_package
 from privsvm.pipeline.params import check_params
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -155,6 +157,15 @@ def test_params(package):
     ):
         with pytest.raises(PrivSVMError, match=part):
             check_params({**params, "methods": {"mine": {**params["methods"]["mine"], **changes}}})
+
+
+def test_versions_are_those_of_the_distributions_that_install_the_packages():
+    installed = importlib.metadata.packages_distributions()
+    packages = [name for name in installed if name.isidentifier()]
+    assert len(packages) > 50
+    for name in packages:
+        assert version_of_package(name) == importlib.metadata.version(installed[name][0]), name
+    assert version_of_package("no_such_package_anywhere") == ""
 
 
 def test_diffprivlib():

@@ -1,5 +1,6 @@
 """What a script depends on is read from the sources, and is never less than what a process really loads."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import pytest
 from tests.once import made_once, take_imports
 
 from privsvm.errors import PrivSVMError
+from privsvm.pipeline import sources
 from privsvm.pipeline.sources import closure, closure_digest, compiled_code_key, compiled_modules
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -138,6 +140,26 @@ def test_what_is_kept_on_disk_is_never_trusted_for_other_sources(toy):
         done = subprocess.run([sys.executable, *run], capture_output=True, text=True, check=True)
         assert done.stdout.split() == before
     assert json.loads(kept.read_text())["facts"]
+
+
+def test_files_that_others_have_read_are_not_read_again(toy, monkeypatch):
+    """Two programs that need different files do not forget what the other one has found, whoever writes last."""
+    first, second = sources._Sources(toy), sources._Sources(toy)
+    for program, entry in ((first, "shop.page"), (second, "shop.bread")):
+        program.closure((entry,))
+    monkeypatch.setattr(sources.ast, "parse", lambda text: pytest.fail("was known"))
+    third = sources._Sources(toy)
+    assert third.closure(("shop.page", "shop.bread")) == closure("shop.page", "shop.bread", root=toy)
+    # Of states that are no longer there not all are kept for ever.
+    monkeypatch.undo()
+    monkeypatch.setattr(sources, "_MOST_KEPT", 12)
+    for number in range(20):
+        (toy / "lib/shop/flour.py").write_text(f"import scipy  # {number}\n")
+        sources._Sources(toy).closure(("shop.bread",))
+    kept = json.loads((toy / ".cache/imports.json").read_text())["facts"]
+    assert len(kept) == 12
+    digests = {hashlib.sha256((toy / name).read_bytes()).hexdigest() for name in closure("shop.bread", root=toy)}
+    assert digests <= {*kept}
 
 
 def test_mistakes_are_one_line(toy):

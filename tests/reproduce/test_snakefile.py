@@ -11,7 +11,7 @@ pytestmark = pytest.mark.workflow
 
 
 def test_snakemake_runs_what_is_missing(tmp_path):
-    workspace = new_workspace(tmp_path / "fresh")
+    workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
     columns = [{"epsilon": 1, "sigma": 0.5}]
 
     def snakemake(*arguments: str, runs: int = 2) -> str:
@@ -77,7 +77,7 @@ def table1(experiment, results):
 
 
 def test_a_new_paper_is_one_folder(tmp_path):
-    workspace = new_workspace(tmp_path / "fresh")
+    workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
     folder = workspace.folder / "reproduce/toy"
     folder.mkdir()
     for name, text in TOY.items():
@@ -105,7 +105,7 @@ def test_a_new_paper_is_one_folder(tmp_path):
 
 
 def test_an_unknown_experiment_is_one_line(tmp_path):
-    workspace = new_workspace(tmp_path / "fresh")
+    workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
     output = workspace.snakemake(
         "-s", "reproduce/Snakefile", "--config", "experiments=dpwss_tabel3", "--dry-run", check=False
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests import cold_start
 
+from privsvm import solvers
 from privsvm.pipeline.sources import compiled_code_key
 from privsvm.solvers import JIT_GROUPS
 
@@ -99,3 +100,23 @@ def test_without_a_cache_folder_nothing_is_done(monkeypatch):
 
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     assert compile_once("hinge") == []
+
+
+def test_what_is_compiled_for_more_kinds_of_rows_is_compiled_for_fewer(tmp_path, monkeypatch):
+    """Of the kinds that a group has functions for."""
+    calls = []
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(solvers, "warm_up", lambda *arguments: calls.append(arguments))
+    both, sparse = {"sparse": True, "precise": True}, {"sparse": True}
+    assert solvers.compile_once("condense", "smo") == ["condense", "smo"]
+    assert solvers.compile_once("condense", "smo", **sparse) == []
+    assert solvers.compile_once("kernel_rows", "condense", "smo", **both) == ["kernel_svm", "condense"]
+    assert calls == [
+        ("condense", False, False),
+        ("smo", False, False),
+        *((g, True, True) for g in ("kernel_svm", "condense")),
+    ]
+    for kinds in ({}, sparse, {"precise": True}, both):
+        assert solvers.compile_once("kernel_rows", "condense", "smo", **kinds) == []
+    assert solvers.compile_once("crammer_singer") == ["linear_svm"]
+    assert solvers.compile_once("crammer_singer", **sparse) == ["linear_svm"]

@@ -32,6 +32,10 @@ SMALL = {
     },
 }
 
+# Folders of the repository that no benchmark reads. A third of all files: each takes a part of every copy and of DVC's
+# and Git's looks at a working copy.
+NOT_READ = ("tests/", "bench/", "conda/", "docs/images/", "docs/proofs/", "examples/", "paper/", "reproduce/")
+
 # What must be equal from run to run; timings, logs and databases are not among it.
 REPRODUCIBLE = ("data/prepared", "data/condensed", "data/models", "data/results", "reports/metrics.json",
                 "reports/curves.csv", "reports/tracking.json")  # fmt: skip
@@ -56,8 +60,8 @@ OWN_PACKAGE = "from privsvm import MajorityClassifier\n\n\nclass Mine(MajorityCl
 
 
 def copy_or_share(source: str, target: str) -> str:
-    """Copy a file, times and all; but what nobody writes to, Git's objects and Numba's files, has one more name."""
-    if source.endswith((".nbc", ".nbi")) or "/.git/objects/" in source:
+    """Copy a file, times and all; what is only ever replaced, Git's objects and compiled code, gets one more name."""
+    if source.endswith((".nbc", ".nbi", ".pyc")) or "/.git/objects/" in source:
         os.link(source, target)
         return target
     return shutil.copy2(source, target)
@@ -199,8 +203,9 @@ class Workspace:
                         (target / group).touch()
 
 
-def copy_repository(workspace: Workspace, params: dict) -> None:
-    """Copy the repository as it is now, commit it, and set a benchmark."""
+def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = ()) -> None:
+    """Copy the repository as it is now, but for what no benchmark reads, commit it, and set a benchmark."""
+    left_out = tuple(folder for folder in NOT_READ if folder not in others)
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=REPOSITORY, capture_output=True, text=True, check=True,
@@ -208,8 +213,8 @@ def copy_repository(workspace: Workspace, params: dict) -> None:
     for name in filter(None, listing.stdout.split("\0")):
         source = REPOSITORY / name
         # What a run makes is left out; a table of measurements is what a generated file is made from.
-        made = name.startswith(("tests/", "reports/")) and not name.startswith("reports/utility/")
-        if source.is_file() and not made and name != "dvc.lock":
+        made = name.startswith("reports/") and not name.startswith("reports/utility/")
+        if source.is_file() and not made and not name.startswith(left_out) and name != "dvc.lock":
             target = workspace.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
@@ -227,10 +232,10 @@ def copy_repository(workspace: Workspace, params: dict) -> None:
     workspace.git("commit", "--quiet", "--message", "benchmark")
 
 
-def new_workspace(folder: Path, params: dict | None = None) -> Workspace:
+def new_workspace(folder: Path, params: dict | None = None, others: Sequence[str] = ()) -> Workspace:
     """Copy the repository and set a small benchmark, with what is compiled already and what each file imports."""
     workspace = Workspace(folder)
-    copy_repository(workspace, params or SMALL)
+    copy_repository(workspace, params or SMALL, others)
     take_imports(folder)
     # Compiled once for all tests and working copies.
     compile_once(*JIT_MODULES)

@@ -44,8 +44,9 @@ IMPORTED_BEFORE = (
     "dvc.cli.parser", "dvc.data_cloud", "dvc.repo", "dvc.repo.artifacts", "dvc.repo.datasets", "dvc.repo.fetch",
     "dvc.repo.index", "dvc.repo.metrics", "dvc.repo.open_repo", "dvc.repo.params", "dvc.repo.plots", "dvc.repo.stage",
     "dvc.stage.cache", "dvc.utils.strictyaml", "dulwich.worktree", "email.headerregistry",
-    "fsspec.implementations.memory", "networkx", "pandas", "pydantic", "pydantic.dataclasses", "pydantic.type_adapter",
-    "rich.json", "ruamel.yaml", "scmrepo.git", "scmrepo.noscm", "numba", "scipy.optimize", "scipy.special",
+    "attr", "fsspec.implementations.memory", "networkx", "pandas", "pydantic", "pydantic.dataclasses",
+    "pydantic.type_adapter", "rich.json", "ruamel.yaml", "scmrepo.git", "scmrepo.noscm", "numba", "scipy.optimize",
+    "scipy.signal", "scipy.special",
     "sklearn.base", "sklearn.utils.validation", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store",
     "alembic.command", "alembic.migration",
 )  # fmt: skip

@@ -26,6 +26,7 @@ __all__ = [
     "implementations",
     "is_foreign",
     "module_name",
+    "version_of_package",
 ]
 
 _FOLDER = Path(__file__).parents[1] / "methods"
@@ -163,12 +164,33 @@ def foreign_source(implementation: str) -> ForeignSource:
         If the package is not installed.
     """
     package = implementation.split(":")[0].split(".")[0]
-    distributions = importlib.metadata.packages_distributions().get(package, [])
-    version = importlib.metadata.version(distributions[0]) if distributions else ""
     digest = hashlib.sha256()
     for name, path in foreign_files(implementation):
         digest.update(name.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return ForeignSource(package, version, digest.hexdigest())
+    return ForeignSource(package, version_of_package(package), digest.hexdigest())
+
+
+def version_of_package(package: str) -> str:
+    """Find the version of the distribution that installs a package.
+
+    The same as by `importlib.metadata.packages_distributions`, which looks at every file of every distribution.
+
+    Parameters
+    ----------
+    package : str
+        First part of a module's name.
+
+    Returns
+    -------
+    str
+        Empty if no distribution says that it installs the package.
+    """
+    for distribution in importlib.metadata.distributions():
+        names = (distribution.read_text("top_level.txt") or "").split()
+        files = [] if names else (distribution.read_text("RECORD") or "").splitlines()
+        if package in names or any(file.startswith((f"{package}/", f"{package}.py,")) for file in files):
+            return distribution.version
+    return ""
 
 
 def implementation_source(implementation: str) -> Path | ForeignSource:

@@ -34,6 +34,9 @@ _SEARCH = ("lib", ".")
 _FILE_NAME = re.compile(r"[\w][\w./-]*")
 _SKIPPED = ("__pycache__",)
 
+# Of so many states of files is kept what they import: of all present ones, and of some that may come back.
+_MOST_KEPT = 1500
+
 # Compiles functions for the modules that import it.
 _DECORATORS = "privsvm.numerics.jit"
 
@@ -162,8 +165,12 @@ class _Sources:
         if not self.changed:
             return
         self.changed = False
-        present = {digest for _, digest in self.states.values()}
-        facts = {key: self.facts[key] for key in sorted(present & set(self.facts))}
+        # Another process may have read other files.
+        known = {**self._read_kept(), **self.facts}
+        present = {digest for _, digest in self.states.values()} & set(known)
+        facts = {
+            key: known[key] for key in [*sorted(present), *(key for key in known if key not in present)][:_MOST_KEPT]
+        }
         text = json.dumps({"analysis": _analysis(), "digest": _digest_of(facts), "facts": facts})
         temporary = self.kept.with_name(f".imports.{os.getpid()}.part.json")
         with contextlib.suppress(OSError):

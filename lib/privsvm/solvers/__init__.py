@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -36,7 +37,7 @@ MARKER = "warm"
 _SPARSE_MODULES = ("kernel_rows", "crammer_singer", "hinge")
 
 # Modules with variants for rows that need double precision: their ``warm_up(precise=True)`` compiles those.
-_PRECISE_MODULES = ("kernel_rows", "row_store", "block_smo", "pair_smo")
+_PRECISE_MODULES = ("kernel_rows", "row_store", "block_smo", "pair_smo", "condense")
 
 
 def full_name(name: str) -> str:
@@ -67,7 +68,7 @@ def warm_up(group: str, sparse: bool = False, precise: bool = False) -> None:
                 module.warm_up(sparse=True, precise=True)
 
 
-def compile_once(*modules: str, sparse: bool = False) -> list[str]:
+def compile_once(*modules: str, sparse: bool = False, precise: bool = False) -> list[str]:
     """Fill the folder ``NUMBA_CACHE_DIR`` with compiled functions, unless they are there already.
 
     Of several processes that need the same group, one compiles it; the others wait, or compile another group that they
@@ -80,6 +81,8 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
         imported.
     sparse : bool, default=False
         Also for sparse rows.
+    precise : bool, default=False
+        Also for rows that need double precision where single is the default.
 
     Returns
     -------
@@ -99,21 +102,23 @@ def compile_once(*modules: str, sparse: bool = False) -> list[str]:
         hasten()
     waiting = [group for group in JIT_GROUPS if group in wanted]
     compiled: list[str] = []
-    while waiting := [group for group in waiting if not _marker(folder, group, sparse).exists()]:
+    while waiting := [group for group in waiting if not _marker(folder, group, sparse, precise).exists()]:
         # Take a group that no other process compiles; if there is none, wait for the first one.
         ready = [group for group in waiting if not set(_CALLED.get(group, ())) & set(waiting)]
         for group, wait in [*((group, False) for group in ready), (ready[0], True)]:
-            if _compile(folder, group, sparse, wait, compiled):
+            if _compile(folder, group, sparse, precise, wait, compiled):
                 break
     return compiled
 
 
-def _marker(folder: Path, group: str, sparse: bool) -> Path:
-    """Return the path of the file that says that a group is compiled."""
-    return folder / (f"{group}.sparse" if sparse else group)
+def _marker(folder: Path, group: str, sparse: bool, precise: bool) -> Path:
+    """Return the path of the file that says that a group is compiled, for all kinds of rows that it knows."""
+    names = set(JIT_GROUPS[group])
+    sparse, precise = sparse and bool(names & set(_SPARSE_MODULES)), precise and bool(names & set(_PRECISE_MODULES))
+    return folder / f"{group}{'.sparse' * sparse}{'.precise' * precise}"
 
 
-def _compile(folder: Path, group: str, sparse: bool, wait: bool, compiled: list[str]) -> bool:
+def _compile(folder: Path, group: str, sparse: bool, precise: bool, wait: bool, compiled: list[str]) -> bool:
     """Compile a group unless another process does; tell whether it is compiled now."""
     folder.mkdir(parents=True, exist_ok=True)
     # Imported late: whoever predicts compiles nothing.
@@ -124,8 +129,10 @@ def _compile(folder: Path, group: str, sparse: bool, wait: bool, compiled: list[
     except filelock.Timeout:
         return False
     with lock:
-        if not _marker(folder, group, sparse).exists():
-            warm_up(group, sparse)
-            _marker(folder, group, sparse).touch()
+        if not _marker(folder, group, sparse, precise).exists():
+            warm_up(group, sparse, precise)
+            # What is compiled for more kinds of rows is compiled for fewer.
+            for kinds in itertools.product({False, sparse}, {False, precise}):
+                _marker(folder, group, *kinds).touch()
             compiled.append(group)
         return True
