@@ -30,4 +30,5 @@ rule all:
         FINAL_FILES,
         [] if IN_DVC else rules.compile.output,
         "logs/recorded" if RECORD else [],
+        missing_sources(PARAMS),
     localrule: True

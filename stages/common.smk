@@ -57,6 +57,7 @@ from privsvm.pipeline.workflow import (
     check_writable,
     clear_stale_locks,
     collect_errors,
+    missing_sources,
     runs_inside_dvc,
     set_environment,
     start_of_commands,

@@ -4,6 +4,7 @@ import itertools
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -11,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 from mlflow.tracking import MlflowClient
 
 from privsvm.files import read_json
@@ -120,7 +122,9 @@ def test_killed_runs_recover(fresh, finished_once, tmp_path):
     fresh.change("methods.svm.C", 1.0)
     fresh.snakemake()
     assert fresh.hashes() == finished_once.hashes()
-    assert "up to date" in fresh.call("dvc", "repro")
+    output = fresh.call("dvc", "repro")
+    # What it did instead stands in the middle.
+    assert "up to date" in output, output
     assert fresh.nothing_to_do()
     assert not [path for name in ("*.part*", "*.tmp", ".snakemake/start.*") for path in folder.rglob(name)]
     assert not list(temporary.iterdir())
@@ -128,6 +132,30 @@ def test_killed_runs_recover(fresh, finished_once, tmp_path):
     assert set(counted.values()) == {1}
     tracked = read_json(folder / "reports/tracking.json")
     assert {key for methods in tracked.values() for key in methods.values()} <= set(counted)
+
+
+def test_files_that_a_killed_dvc_removed_are_made_again(finished):
+    """DVC removes what a stage makes before it runs the stage. What was made from that is still there."""
+
+    def recorded() -> list[tuple[str, dict]]:
+        stages = yaml.safe_load((finished.folder / "dvc.lock").read_text())["stages"]
+        return [(name, stage) for name, stage in stages.items() if name.startswith(("download@", "prepare@"))]
+
+    before, versions = finished.hashes(), recorded()
+    assert len(versions) == 4
+    (raw,) = (finished.folder / "data/raw/breast_cancer").iterdir()
+    gone = ["data/raw/breast_cancer", "data/prepared/wine.npz", "data/models/svm"]
+    for name in gone:
+        path = finished.folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    stale = " ".join(finished.stale_jobs())
+    assert all(name in stale for name in (raw.name, "wine.npz", "data/models/svm/wine.npz"))
+    finished.snakemake()
+    assert finished.hashes() == before
+    assert raw.is_file()
+    assert recorded() == versions
+    assert finished.nothing_to_do()
+    assert "up to date" in finished.call("dvc", "repro")
 
 
 def test_files_that_a_killed_dvc_left_half_written(finished):

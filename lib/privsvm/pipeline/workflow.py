@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import shlex
@@ -12,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from privsvm.data.catalogue import raw_files
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
+from privsvm.pipeline.params import train_jobs
 from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import pin_threads
 
@@ -28,6 +31,7 @@ __all__ = [
     "check_writable",
     "clear_stale_locks",
     "collect_errors",
+    "missing_sources",
     "runs_inside_dvc",
     "set_environment",
     "start_of_commands",
@@ -124,6 +128,51 @@ def stop_needless_looks_for_jobs(workflow: Any) -> None:
     """
     if workflow.local_exec and hasattr(workflow.scheduler, "job_rate_limiter"):
         workflow.scheduler.job_rate_limiter = None
+
+
+def missing_sources(params: Mapping[str, Any]) -> list[str]:
+    """List files of the workflow that are gone although what was made from them is there.
+
+    DVC removes a stage's outputs before it runs the stage; one that is killed then leaves them away. Snakemake makes a
+    file between others again only for a job that it runs, but a target always.
+
+    Parameters
+    ----------
+    params : mapping
+        Checked params.yaml.
+
+    Returns
+    -------
+    list of str
+        Raw files of prepared data, prepared data of condensed rows, models of results.
+    """
+
+    @functools.cache
+    def held_by(folder: str) -> set[str]:
+        try:
+            return set(os.listdir(folder))
+        except OSError:
+            return set()
+
+    missing: list[str] = []
+    for dataset, settings in params["datasets"].items():
+        data = f"{dataset}.npz"
+        if data in held_by("data/prepared"):
+            missing += [
+                f"data/raw/{dataset}/{file}"
+                for file in raw_files(dataset, settings or {})
+                if file not in held_by(f"data/raw/{dataset}")
+            ]
+        elif data in held_by(f"data/condensed/{params['condense']}"):
+            missing.append(f"data/prepared/{data}")
+    missing += [
+        f"data/models/{method}/{dataset}.{ending}"
+        for method, dataset in train_jobs(params)
+        if f"{dataset}.json" in held_by(f"data/results/{method}")
+        for ending in ("npz", "json")
+        if f"{dataset}.{ending}" not in held_by(f"data/models/{method}")
+    ]
+    return missing
 
 
 def argument_file(name: str, *arguments: str) -> str:
