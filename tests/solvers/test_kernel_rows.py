@@ -7,7 +7,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.solvers.kernel_rows import KernelRows, kernel_expansion
+from privsvm.solvers.kernel_rows import KernelRows, _rows_at_once, kernel_expansion
 from privsvm.solvers.kernels import KERNELS, kernel_matrix
 
 PARAMETERS = {"gamma": 0.3, "degree": 3, "coef0": 0.5}
@@ -46,9 +46,23 @@ def test_products_are_those_of_the_kernel_matrix(kernel, kind, dtype, error):
     assert np.allclose(rows.diagonal(), np.diag(exact), rtol=0, atol=size * error)
 
 
-def test_threads_change_nothing():
+@pytest.mark.parametrize("n_features", [15, 16, 30, 31, 61, 62, 130])
+def test_expansions_are_the_same_however_many_rows_are_taken_at_a_time(n_features):
+    """Few rows at a time where there are few features, and all features where there are many."""
+    rng = np.random.default_rng(n_features)
+    X, coef = rng.normal(size=(700, n_features)) / np.sqrt(n_features), rng.normal(size=600)
+    rows, values = KernelRows(X, "rbf", gamma=0.5), np.zeros(700)
+    rows.subtract_expansion(values, rows.take(np.arange(600)), coef)
+    expected = -np.exp(-0.5 * ((X[:, None] - X[None, :600]) ** 2).sum(axis=-1)) @ coef
+    assert np.abs(values - expected).max() < 1e-5 * np.abs(coef).sum()
+    taken = _rows_at_once(n_features, 512)
+    assert taken == 128 or taken * n_features * 512 <= 1_000_000 < 2 * taken * n_features * 512
+
+
+@pytest.mark.parametrize("n_features", [6, 30])
+def test_threads_change_nothing(n_features):
     rng = np.random.default_rng(2)
-    X, coef = rng.normal(size=(5000, 6)), rng.normal(size=5000)
+    X, coef = rng.normal(size=(5000, n_features)), rng.normal(size=5000)
     results = []
     for n_threads in (1, 2, 3):
         with ThreadPoolExecutor(n_threads) as pool:
