@@ -30,5 +30,6 @@ rule all:
         FINAL_FILES,
         [] if IN_DVC else rules.compile.output,
         "logs/recorded" if RECORD else [],
-        missing_sources(PARAMS),
+        # Looked for only where this rule is asked for, not by each of DVC's stages or a cluster's jobs.
+        lambda wildcards: missing_sources(PARAMS),
     localrule: True
