@@ -224,11 +224,11 @@ MUTANTS = (
     ),
     _bug(
         "all steps draw the same rows", _LOOP,
-        "_sample(sampling, run * n_steps + t + 1, n_rows, upcoming)", "_sample(sampling, run * n_steps, n_rows, upcoming)",
+        "sampling.key, step, sampling.last", "sampling.key, 0, sampling.last",
         _REPLAY + "test_draws_belong_to_rows[GRPUAClassifier-replace_one-batch_size=4]", says="assert len(",
     ),
     _bug(
-        "one word draws all rows", _DRAWS, "count += bits[i] <= last", "count += bits[0] <= last",
+        "the first words draw all rows", _DRAWS, "drawn = _at_most(bits, i, last)", "drawn = _at_most(bits, 0, last)",
         "tests/numerics/test_exact_draws.py::test_a_row_is_drawn_by_a_word_of_its_own", says="assert",
     ),
     _bug(

@@ -366,7 +366,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "rows that are no numbers become the longest ones", "numerics/unit_cells.py",
-        "if not total < np.inf:", "if total < 0.0:",
+        "if not 0.0 < totals[r] < np.inf:", "if totals[r] == 0.0:",
         "tests/numerics/test_unit_cells.py::test_rows_that_are_none_leave_nothing", says="assert",
     ),
     _bug(

@@ -8,11 +8,15 @@ tells something of its size: time is outside every guarantee.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from privsvm.numerics.jit import jit, jit_step
+from privsvm.numerics.vector_code import BLOCK, INDEX, VectorCode, lowest_bit
 from privsvm.numerics.vector_random import BUFFER, random_bits
 
 __all__ = [
@@ -203,6 +207,23 @@ def sampling_threshold(rate: float) -> tuple[int, float]:
     return threshold, probability if Fraction(probability) >= exact else float(np.nextafter(probability, 1.0))
 
 
+def _compare_words(typingctx, words, start, last):
+    def generate(context, builder, signature, arguments):
+        kind = ir.VectorType(INDEX, BLOCK)
+        code = VectorCode(context, builder, signature, arguments)
+        numbers = code.load(code.address(0, arguments[1]), kind)
+        first = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[2], ir.IntType(32)(0))
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK)
+        bound = builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), lanes)
+        return builder.bitcast(builder.icmp_unsigned("<=", numbers, bound), INDEX)
+
+    return types.uint64(words, types.int64, types.uint64), generate
+
+
+# ``function(words, start, last)``: bits that say which of the next 64 words are at most `last`.
+_at_most: Any = intrinsic(_compare_words)
+
+
 @jit()
 def sample_block(key, step, last, first, n_rows, bits, batch):
     """List the rows that a step draws of `n_rows` rows from `first` on, which is a multiple of 1024.
@@ -212,10 +233,15 @@ def sample_block(key, step, last, first, n_rows, bits, batch):
     count = 0
     for start in range(0, n_rows, BUFFER):
         random_bits(key, np.uint64((first + start) // 8), np.uint64(step), bits)
-        for i in range(min(BUFFER, n_rows - start)):
-            # Written whether or not it counts.
-            batch[count] = start + i
-            count += bits[i] <= last
+        for i in range(0, min(BUFFER, n_rows - start), BLOCK):
+            drawn = _at_most(bits, i, last)
+            if n_rows - start - i < BLOCK:
+                # Words of no row.
+                drawn &= (_ONE << np.uint64(n_rows - start - i)) - _ONE
+            while drawn != _ZERO:
+                batch[count] = start + i + lowest_bit(drawn)
+                count += 1
+                drawn &= drawn - _ONE
     return count
 
 

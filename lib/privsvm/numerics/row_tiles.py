@@ -1,7 +1,7 @@
 """Products of eight rows with a few vectors, in registers: what linear models spend their time on.
 
 A tile of 8 rows and up to 3 vectors keeps its 24 running sums in registers and reads every number of a row once for
-all vectors.
+all vectors. Rows are in double or in single precision; sums and vectors are in double precision.
 """
 
 from __future__ import annotations
@@ -33,6 +33,14 @@ _FOLDS = (
 
 class _Tile(VectorCode):
     """Instructions for tiles of eight rows."""
+
+    def numbers(self, row, j):
+        """Eight numbers of a row from place `j` on, in double precision."""
+        pointer = self.builder.gep(row, [j])
+        if row.type.pointee == VECTOR.element:
+            return self.load(pointer)
+        single = ir.VectorType(row.type.pointee, WIDTH)
+        return self.builder.fpext(self.load(pointer, single, align=4), VECTOR)
 
     def fetch(self, pointer) -> None:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -92,7 +100,7 @@ def _score_tile(n_vectors: int):
         def body(j, fresh):
             weights = [tile.load(builder.gep(vector, [j])) for vector in vectors]
             for r, row in enumerate(rows):
-                values = tile.load(builder.gep(row, [j]))
+                values = tile.numbers(row, j)
                 if fresh is not None:
                     values = builder.select(fresh, values, ZEROS)
                 for weight, column in zip(weights, sums, strict=True):
@@ -132,7 +140,7 @@ def _add_tile(n_vectors: int, fetches: bool = False):
                 tile.fetch(builder.gep(row, [j]))
             totals = [tile.load(builder.gep(vector, [j])) for vector in vectors]
             for r, row in enumerate(rows):
-                values = tile.load(builder.gep(row, [j]))
+                values = tile.numbers(row, j)
                 if fresh is not None:
                     values = builder.select(fresh, values, ZEROS)
                 totals = [
@@ -168,7 +176,7 @@ def score_tiles(X, starts, W, n_vectors, n_features, z):
 
     Parameters
     ----------
-    X : ndarray
+    X : ndarray of float64 or float32
         Numbers of all rows, one after the other.
     starts : ndarray of int (8,)
         Where the rows begin in `X`.

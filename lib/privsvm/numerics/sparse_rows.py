@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.row_tiles import ROWS
-from privsvm.numerics.vector_code import INDEX, WIDTH, ZEROS, VectorCode
+from privsvm.numerics.vector_code import BLOCK, INDEX, WIDTH, ZEROS, VectorCode, lowest_bit
 
 __all__ = [
     "PADDING",
@@ -36,8 +36,6 @@ __all__ = [
 
 # Numbers of memory that must follow weights that are not padded, since whole machine vectors are read.
 PADDING = WIDTH
-# Numbers of a dense row that are compared with zero at a time: one for each bit of a word.
-_BLOCK = 64
 # Independent sums hide how long one addition takes.
 _SUMS = 2
 
@@ -99,25 +97,16 @@ score_row, add_row = _entries(_score), _entries(_add)
 
 def _compare_with_zero(typingctx, X, start):
     def generate(context, builder, signature, arguments):
-        kind = ir.VectorType(ir.DoubleType(), _BLOCK)
+        kind = ir.VectorType(ir.DoubleType(), BLOCK)
         code = VectorCode(context, builder, signature, arguments)
         numbers = code.load(code.address(0, arguments[1]), kind)
-        return builder.bitcast(builder.fcmp_unordered("!=", numbers, ir.Constant(kind, [0.0] * _BLOCK)), INDEX)
+        return builder.bitcast(builder.fcmp_unordered("!=", numbers, ir.Constant(kind, [0.0] * BLOCK)), INDEX)
 
     return types.uint64(X, start), generate
 
 
-def _count_zeros(typingctx, bits):
-    def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.IntType(1)(1))
-
-    return types.int64(types.uint64), generate
-
-
-# ``function(X, start)``: bits that say which of the next numbers are not zero; ``function(bits)``: place of the lowest
-# bit that is set.
+# ``function(X, start)``: bits that say which of the next numbers are not zero.
 _not_zero: Any = intrinsic(_compare_with_zero)
-_lowest_bit: Any = intrinsic(_count_zeros)
 
 
 @jit()
@@ -147,11 +136,11 @@ def compact(X):
             more_data[:count], more_indices[:count] = data[:count], indices[:count]
             data, indices = more_data, more_indices
         start = i * n_features
-        whole = n_features - n_features % _BLOCK
-        for first in range(0, whole, _BLOCK):
+        whole = n_features - n_features % BLOCK
+        for first in range(0, whole, BLOCK):
             bits = _not_zero(numbers, start + first)
             while bits != np.uint64(0):
-                j = first + _lowest_bit(bits)
+                j = first + lowest_bit(bits)
                 data[count], indices[count] = numbers[start + j], j
                 count += 1
                 bits &= bits - np.uint64(1)

@@ -1,14 +1,19 @@
-"""LLVM instructions on vectors of doubles, for loops that LLVM does not find by itself."""
+"""LLVM instructions on vectors, mostly of doubles, for loops that LLVM does not find by itself."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 
-__all__ = ["INDEX", "VECTOR", "WIDTH", "ZEROS", "VectorCode", "lane_numbers"]
+__all__ = ["BLOCK", "INDEX", "VECTOR", "WIDTH", "ZEROS", "VectorCode", "lane_numbers", "lowest_bit"]
 
 # Numbers of a machine vector.
 WIDTH = 8
+# Numbers that are compared at a time: one for each bit of a word.
+BLOCK = 64
 
 VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 ZEROS = ir.Constant(VECTOR, [0.0] * WIDTH)
@@ -40,9 +45,9 @@ class VectorCode:
         """Address of a number of an array."""
         return self.builder.gep(self.pointers[array], [place])
 
-    def load(self, pointer, kind: ir.Type = VECTOR):
-        """Read a vector that need not be aligned."""
-        return self.builder.load(self.builder.bitcast(pointer, kind.as_pointer()), align=8)
+    def load(self, pointer, kind: ir.Type = VECTOR, align: int = 8):
+        """Read a vector that is aligned as its numbers are, of so many bytes."""
+        return self.builder.load(self.builder.bitcast(pointer, kind.as_pointer()), align=align)
 
     def store(self, vector, pointer) -> None:
         """Write a vector where it need not be aligned."""
@@ -56,3 +61,14 @@ class VectorCode:
     def multiply_add(self, first, second, total):
         """Add a product, rounded once where the machine can."""
         return self.builder.fadd(total, self.builder.fmul(first, second, flags=("contract",)), flags=("contract",))
+
+
+def _count_zeros(typingctx, bits):
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.int64(types.uint64), generate
+
+
+# ``function(bits)``: place of the lowest bit that is set.
+lowest_bit: Any = intrinsic(_count_zeros)

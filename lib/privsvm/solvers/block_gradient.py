@@ -16,13 +16,11 @@ from privsvm.numerics.noise_source import NO_TAPE, NoiseSource, as_source
 from privsvm.numerics.rounded_normals import open_rounded_stream
 from privsvm.numerics.row_blocks import RowsByBlock, mapped
 from privsvm.numerics.sparse_rows import PADDING
-from privsvm.numerics.unit_cells import unit_cells
 from privsvm.numerics.vector_random import BUFFER
 from privsvm.solvers.clipped_gradients import (
     SHARE_BITS,
     Layout,
     Objective,
-    StoredRows,
     add_batch,
     is_reduced,
     round_weights,
@@ -32,13 +30,16 @@ from privsvm.solvers.clipped_gradients import (
     weight_scale,
 )
 from privsvm.solvers.noisy_gradient import (
+    DENSE,
     GradientSteps,
     blocks_of_one,
+    dense_unit_cells,
     objective_of,
     optimizer_of,
     parts_of,
     sampling_of,
     schedule_of,
+    stored_rows,
     threshold_of,
 )
 from privsvm.solvers.noisy_steps import Memory, Sampling, finish_step
@@ -58,13 +59,7 @@ class _Setup(NamedTuple):
 
 
 def _prepared(rows: Any, scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
-    return rows.unit(scale) if isinstance(rows, CentredCells) else unit_cells(rows, scale)
-
-
-def _stored(cells: np.ndarray, constants: np.ndarray, norms: np.ndarray, codes: np.ndarray) -> StoredRows:
-    no_numbers, no_places = np.empty(0), np.empty(0, dtype=np.int64)
-    codes = np.require(codes, dtype=np.int64, requirements=["C", "W"])
-    return StoredRows(cells.reshape(-1), no_numbers, no_places, no_places, False, constants, norms, codes)
+    return rows.unit(scale) if isinstance(rows, CentredCells) else dense_unit_cells(rows, scale)
 
 
 def _drawn(setup: _Setup, step: int, first: int, n_rows: int) -> np.ndarray:
@@ -92,8 +87,9 @@ def _gradients_of_block(
     if isinstance(prepared[0], CentredCells):
         # Only what is drawn becomes dense.
         cells, constants, norms = prepared if setup.all else (part[batch] for part in prepared)
-        prepared, codes, batch = (cells.toarray(), constants, norms), codes[batch], np.arange(batch.size)
-    rows = _stored(*prepared, codes)
+        prepared, codes = (cells.toarray().astype(DENSE), constants, norms), codes[batch]
+        batch = np.arange(batch.size)
+    rows = stored_rows(*prepared, codes)
     worked, out = np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
     scale, reduced, regulariser = weight_scale(weights), is_reduced(rows, objective), np.zeros(size)
     part = (0, layout.n_features)
@@ -159,8 +155,8 @@ def block_gradient_steps(
         regulariser=np.zeros(size),
         totals=np.zeros(size, dtype=np.int64),
     )
-    nothing = np.empty((0, n_features)), np.empty(0), np.empty(0)
-    no_rows = _stored(*nothing, np.empty(0, dtype=np.int64))
+    nothing = np.empty((0, n_features), dtype=DENSE), np.empty(0), np.empty(0)
+    no_rows = stored_rows(*nothing, np.empty(0, dtype=np.int64))
     used = size if steps.fit_intercept else size - n_classes
     for t in range(steps.n_steps):
         totals, share = rows.total(_gradients_of_block, codes, arguments=(setup, memory.weights.copy(), t))

@@ -49,10 +49,11 @@ from privsvm.solvers.clipped_gradients import (
     view_weights,
     weight_scale,
 )
-from privsvm.solvers.noisy_steps import OPTIMIZERS, Memory, Optimizer, Sampling, Schedule, run_steps
+from privsvm.solvers.noisy_steps import OPTIMIZERS, DrawnRows, Memory, Optimizer, Sampling, Schedule, run_steps
 
 __all__ = [
     "AVERAGES",
+    "DENSE",
     "LOSSES",
     "OPTIMIZERS",
     "REGULARISERS",
@@ -62,6 +63,7 @@ __all__ = [
     "PreparedRows",
     "blocks_of_one",
     "clipped_gradient_sum",
+    "dense_unit_cells",
     "learning_rates",
     "noisy_gradient_steps",
     "objective_of",
@@ -71,6 +73,7 @@ __all__ = [
     "repeated_noisy_gradient_steps",
     "sampling_of",
     "schedule_of",
+    "stored_rows",
     "threshold_of",
     "warm_up",
 ]
@@ -78,6 +81,11 @@ __all__ = [
 SCHEDULES = ("constant", "linear", "cosine", "inverse_sqrt")
 AVERAGES = ("none", "all", "last_half")
 REGULARISERS = ("outside", "inside")
+
+# Precision of dense rows: whole numbers of a million fit, and half as much is read in every step.
+DENSE = np.float32
+# So many numbers of them stay in the cache while they are prepared.
+_PREPARED_TOGETHER = 2**18
 
 # Rounding a sum costs this share of the bound on a row's gradient at most.
 _GRID_BITS = 20
@@ -366,7 +374,7 @@ class PreparedRows:
 
     Attributes
     ----------
-    cells : ndarray or CSR matrix (n, d)
+    cells : ndarray of float32 or CSR matrix of float64 (n, d)
         Unit rows, as whole numbers.
     constants, norms : ndarray (n,)
         Whole numbers of the constant feature, and norms; see `privsvm.numerics.unit_cells`.
@@ -410,19 +418,32 @@ def prepare_rows(X: Any, steps: GradientSteps) -> PreparedRows:
         if X.scale != scale:
             raise ValueError(f"X was prepared for a constant feature of {X.scale!r}, not {scale!r}")
         return X
-    # A number stored in two parts has a larger norm than they.
-    return PreparedRows(*unit_cells(canonical_rows(X) if scipy.sparse.issparse(X) else X, scale), scale)
+    if scipy.sparse.issparse(X):
+        # A number stored in two parts has a larger norm than they.
+        return PreparedRows(*unit_cells(canonical_rows(X), scale), scale)
+    return PreparedRows(*dense_unit_cells(X, scale), scale)
 
 
-def _stored_rows(X: PreparedRows, codes: np.ndarray) -> StoredRows:
-    """Lay rows out for the compiled loops."""
+def dense_unit_cells(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute `privsvm.numerics.unit_cells.unit_cells` of dense rows, in the precision that the loops read."""
+    n_rows, n_features = X.shape
+    cells, constants, norms = np.empty(X.shape, dtype=DENSE), np.empty(n_rows), np.empty(n_rows)
+    n_together = max(1, _PREPARED_TOGETHER // max(n_features, 1))
+    for start in range(0, n_rows, n_together):
+        part = slice(start, start + n_together)
+        cells[part], constants[part], norms[part] = unit_cells(X[part], scale)
+    return cells, constants, norms
+
+
+def stored_rows(cells: Any, constants: np.ndarray, norms: np.ndarray, codes: np.ndarray) -> StoredRows:
+    """Lay prepared rows out for the compiled loops."""
     # A copy of what is read-only: Numba would compile everything once more for it.
     codes = np.require(codes, dtype=np.int64, requirements=["C", "W"])
-    no_numbers, no_places = np.empty(0), np.empty(0, dtype=np.int64)
-    if X.sparse:
-        indices, indptr = X.cells.indices.astype(np.int64), X.cells.indptr.astype(np.int64)
-        return StoredRows(no_numbers, X.cells.data, indices, indptr, True, X.constants, X.norms, codes)
-    return StoredRows(X.cells.reshape(-1), no_numbers, no_places, no_places, False, X.constants, X.norms, codes)
+    no_cells, no_data, no_places = np.empty(0, dtype=DENSE), np.empty(0), np.empty(0, dtype=np.int64)
+    if scipy.sparse.issparse(cells):
+        indices, indptr = cells.indices.astype(np.int64), cells.indptr.astype(np.int64)
+        return StoredRows(no_cells, cells.data, indices, indptr, True, constants, norms, codes)
+    return StoredRows(cells.reshape(-1), no_data, no_places, no_places, False, constants, norms, codes)
 
 
 def _layout(X: PreparedRows, n_vectors: int) -> Layout:
@@ -490,7 +511,8 @@ def _clipped_cells(
     coef = np.asarray(coef, dtype=np.float64)
     X = prepare_rows(X, steps)
     _check(X, codes, coef.shape[0], steps)
-    layout, rows, objective = _layout(X, coef.shape[0]), _stored_rows(X, codes), objective_of(steps, *coef.shape)
+    layout, objective = _layout(X, coef.shape[0]), objective_of(steps, *coef.shape)
+    rows = stored_rows(X.cells, X.constants, X.norms, codes)
     size, part = coef.shape[0] * (coef.shape[1] + 1), (0, X.shape[1])
     weights, worked, out = np.zeros(size), np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
     weights[: coef.size] = (coef.T if layout.vector_stride == 1 else coef).ravel()
@@ -552,7 +574,8 @@ def _run(
     X = prepare_rows(X, steps)
     _check(X, codes, n_classes, steps)
     n_features = X.shape[1]
-    layout, rows, objective = _layout(X, n_classes), _stored_rows(X, codes), objective_of(steps, n_classes, n_features)
+    layout, objective = _layout(X, n_classes), objective_of(steps, n_classes, n_features)
+    rows = stored_rows(X.cells, X.constants, X.norms, codes)
     schedule = schedule_of(steps, n_classes * (n_features + int(steps.fit_intercept)))
     optimizer, size = optimizer_of(steps), n_classes * (n_features + 1)
     models = np.empty((n_runs, size))
@@ -570,6 +593,7 @@ def _run(
         totals=np.empty(size, dtype=np.int64),
     )
     blocks = blocks_of(n_members, X.shape[0], n_classes)
+    drawn = DrawnRows(np.empty((2, X.shape[0]), dtype=np.int64), np.empty((2, n_members), dtype=np.int64))
     given, threshold, tape = as_source(rng), threshold_of(steps), NO_TAPE
     if schedule.sigma > 0.0:
         tape = given.step_tape(
@@ -585,12 +609,12 @@ def _run(
     sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
 
     def work(member: int, meetings: np.ndarray) -> None:
-        # All members draw the same numbers.
+        # All members have the same streams.
         sampling, noise = sampling_of(threshold, sampling_key, X.shape[0]), open_rounded_stream(noise_key)
         own = np.zeros(size + PADDING)[:size]
         run_steps(
-            member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, noise,
-            models, memory, blocks, own, history, tape,
+            member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, drawn,
+            noise, models, memory, blocks, own, history, tape,
         )  # fmt: skip
 
     run_team(work, n_members)

@@ -1,7 +1,8 @@
 """The compiled loop of noisy gradient steps, which a team of threads runs together.
 
-Every member of the team draws the same rows. It computes slopes for some of them, adds up gradients for its part of
-the features, and updates its part of the model. Sums and noise are whole numbers until both are added up.
+Every member of the team draws a part of the rows. It computes slopes for some of those that all have drawn, adds up
+gradients for its part of the features, and updates its part of the model. Sums and noise are whole numbers until both
+are added up.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from privsvm.numerics.exact_draws import sample_rows
+from privsvm.numerics.exact_draws import sample_block
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.rounded_normals import load_rounded_normals
 from privsvm.numerics.team import meet
@@ -28,7 +29,7 @@ from privsvm.solvers.clipped_gradients import (
     weight_scale,
 )
 
-__all__ = ["OPTIMIZERS", "Memory", "Optimizer", "Sampling", "Schedule", "finish_step", "run_steps"]
+__all__ = ["OPTIMIZERS", "DrawnRows", "Memory", "Optimizer", "Sampling", "Schedule", "finish_step", "run_steps"]
 
 OPTIMIZERS = ("sgd", "adam")
 _SGD, _ADAM = range(2)
@@ -66,6 +67,15 @@ class Sampling(NamedTuple):
     bits: np.ndarray
 
 
+class DrawnRows(NamedTuple):
+    """What the members of a team have drawn, which they share: each its part of the rows, for two steps."""
+
+    # Row numbers (2, n_rows): those of a member begin where its part does, and count from there.
+    rows: np.ndarray
+    # How many each has (2, n_members).
+    counts: np.ndarray
+
+
 class Optimizer(NamedTuple):
     """Optimizer and its settings."""
 
@@ -91,16 +101,40 @@ class Memory(NamedTuple):
     totals: np.ndarray
 
 
+@jit_step(forceinline=True)
+def _first_row(member, n_members, n_rows):
+    """First row that a member draws: words are made for many rows at a time."""
+    return n_rows if member == n_members else n_rows * member // n_members // BUFFER * BUFFER
+
+
 @jit_step()
-def _sample(sampling, step, n_rows, batch):
-    """List the rows of a step; return how many."""
+def _draw(sampling, step, n_rows, member, drawn):
+    """Draw a member's part of the rows of a step; those of the step before the last are overwritten."""
+    if sampling.some and not sampling.all:
+        half, n_members = step % 2, drawn.counts.shape[1]
+        first, end = _first_row(member, n_members, n_rows), _first_row(member + 1, n_members, n_rows)
+        rows = drawn.rows[half, first:end]
+        drawn.counts[half, member] = sample_block(
+            sampling.key, step, sampling.last, first, end - first, sampling.bits, rows
+        )  # fmt: skip
+
+
+@jit_step()
+def _list(sampling, step, n_rows, drawn, batch):
+    """List the rows that all members have drawn for a step; return how many."""
     if sampling.all:
         for i in range(n_rows):
             batch[i] = i
         return n_rows
     if not sampling.some:
         return 0
-    return sample_rows(sampling.key, step, sampling.last, n_rows, sampling.bits, batch)
+    half, n_members, total = step % 2, drawn.counts.shape[1], 0
+    for member in range(n_members):
+        first, count = _first_row(member, n_members, n_rows), drawn.counts[half, member]
+        for i in range(count):
+            batch[total + i] = first + drawn.rows[half, first + i]
+        total += count
+    return total
 
 
 @jit_step()
@@ -276,8 +310,8 @@ def finish_step(
 
 @jit()
 def run_steps(
-    member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, noise, models,
-    memory, blocks, own, history, tape,
+    member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, drawn, noise,
+    models, memory, blocks, own, history, tape,
 ):  # fmt: skip
     """Run all steps for every model of `models` (n_runs, size), one run after the other.
 
@@ -297,8 +331,9 @@ def run_steps(
     record_every : int
         Steps from one record to the next; 0 for none.
     sampling : Sampling
+        The member's copy, as is that of the noise.
+    drawn : DrawnRows
     noise : privsvm.numerics.rounded_normals.RoundedStream
-        Both are the member's copies.
     models : ndarray (n_runs, size)
         Averages of the iterates.
     memory : Memory
@@ -323,30 +358,31 @@ def run_steps(
         average = models[run]
         if member == 0:
             _reset(memory, average)
+        # Rows are known one step ahead, so that they can be fetched in time, and drawn another step before.
+        for step in range(run * n_steps, run * n_steps + min(2, n_steps)):
+            _draw(sampling, step, n_rows, member, drawn)
         if not meet(meetings, n_members):
             return
-        # Rows are drawn one step ahead, so that they can be fetched in time.
         n_upcoming = 0
-        if n_steps > 0:
-            n_upcoming = _sample(sampling, run * n_steps, n_rows, upcoming)
-            if tape.mode > 0:
-                n_upcoming = _tell_rows(tape, run * n_steps, n_rows, n_upcoming, upcoming)
-        for t in range(n_steps):
-            count, batch, upcoming = n_upcoming, upcoming, batch
+        for t in range(-1, n_steps):
+            count, batch, upcoming, step = n_upcoming, upcoming, batch, run * n_steps + t
             if t + 1 < n_steps:
-                n_upcoming = _sample(sampling, run * n_steps + t + 1, n_rows, upcoming)
+                n_upcoming = _list(sampling, step + 1, n_rows, drawn, upcoming)
                 if tape.mode > 0:
-                    n_upcoming = _tell_rows(tape, run * n_steps + t + 1, n_rows, n_upcoming, upcoming)
+                    n_upcoming = _tell_rows(tape, step + 1, n_rows, n_upcoming, upcoming)
+            if t < 0:
+                continue
             if not _sum_gradients(
                 member, team, part, rows, batch[:count], upcoming[:n_upcoming], layout, objective, schedule.outside,
                 memory, scratch, blocks, own, total_share,
             ):  # fmt: skip
                 return
+            # All have listed what this takes the place of.
+            if t + 2 < n_steps:
+                _draw(sampling, step + 2, n_rows, member, drawn)
             place = (run * n_steps + t) * used
             low, high = _cut(place, used, member, n_members), _cut(place, used, member + 1, n_members)
-            _take_step(
-                t, schedule, optimizer, low, high, noise, place, memory, average, tape, run * n_steps + t
-            )  # fmt: skip
+            _take_step(t, schedule, optimizer, low, high, noise, place, memory, average, tape, step)
             if not meet(meetings, n_members):
                 return
             if member == 0 and record_every > 0 and (t + 1) % record_every == 0:
