@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from privsvm.numerics.borrowed import borrowed
 from privsvm.numerics.jit import jit, jit_step
 from privsvm.numerics.row_tiles import ROWS, add_tiles, score_tiles
 from privsvm.numerics.sparse_rows import add_entries, padded_width, score_entries
@@ -148,12 +149,29 @@ class Scratch(NamedTuple):
     lanes: np.ndarray
 
 
-@jit_step()
-def scratch_memory(n_vectors):
+def scratch_memory(n_vectors: int) -> Scratch:
     """Allocate the work space of one thread."""
     return Scratch(
         np.empty(n_vectors * ROWS), np.empty(n_vectors * ROWS), np.empty(ROWS, np.int64), np.empty(ROWS),
         np.empty(ROWS), np.empty(ROWS), np.empty(padded_width(n_vectors)),
+    )  # fmt: skip
+
+
+@jit_step()
+def _borrowed(rows, scratch, blocks):
+    """Borrow what loops over blocks cut parts from; the callers of compiled functions keep it."""
+    return (
+        StoredRows(
+            borrowed(rows.dense), borrowed(rows.data), borrowed(rows.indices), borrowed(rows.indptr), rows.sparse,
+            borrowed(rows.constants), borrowed(rows.norms), borrowed(rows.codes),
+        ),
+        Scratch(
+            borrowed(scratch.z), borrowed(scratch.scores), borrowed(scratch.labels), borrowed(scratch.sizes),
+            borrowed(scratch.first), borrowed(scratch.second), borrowed(scratch.lanes),
+        ),
+        Blocks(
+            borrowed(blocks.slopes), borrowed(blocks.shares), borrowed(blocks.constants), borrowed(blocks.starts)
+        ),
     )  # fmt: skip
 
 
@@ -322,32 +340,6 @@ def _clip_slopes(scratch, constants, intercept, objective, view, shares, h):
             h[k * ROWS + r] = h[k * ROWS + r] if length[r] <= objective.largest_square else 0.0
 
 
-# --- the regulariser ------------------------------------------------------------------------------------------------
-
-
-@jit()
-def set_regulariser(weights, layout, objective, low, high, out):
-    """Set `out` to the regulariser's gradient by the weights of features [low, high), and by the intercepts."""
-    n_vectors, n_features, vector_stride, feature_stride = layout
-    margin_weight, ridge = objective.margin_weight, objective.ridge
-    if margin_weight == 0.0 and feature_stride == 1:
-        for k in range(n_vectors):
-            source, target = weights[k * vector_stride + low : k * vector_stride + high], out[k * vector_stride + low :]
-            for j in range(source.shape[0]):
-                target[j] = 2.0 * ridge * source[j]
-    else:
-        for j in range(low, high):
-            total = 0.0
-            for k in range(n_vectors):
-                total += weights[k * vector_stride + j * feature_stride]
-            for k in range(n_vectors):
-                place = k * vector_stride + j * feature_stride
-                out[place] = 2.0 * margin_weight * (n_vectors * weights[place] - total)
-                out[place] += 2.0 * ridge * weights[place]
-    for i in range(n_features * n_vectors, weights.shape[0]):
-        out[i] = 2.0 * ridge * weights[i]
-
-
 # --- rounded weights ------------------------------------------------------------------------------------------------
 
 
@@ -373,6 +365,13 @@ def _rounded(weight, scale):
     return weight * scale + _SHIFTER - _SHIFTER if scale > 0.0 else 0.0
 
 
+@jit_step()
+def _round_all(source, scale, target):
+    """Round weights. Parts of arrays are counted from 0 on: places that may be negative keep loops from vectors."""
+    for i in range(source.shape[0]):
+        target[i] = _rounded(source[i], scale)
+
+
 @jit()
 def round_weights(weights, layout, scale, sparse, reduced, first, end, out):
     """Set the vectors, or for CSR rows features, [first, end) of `out` to rounded weights, and all intercepts.
@@ -381,8 +380,7 @@ def round_weights(weights, layout, scale, sparse, reduced, first, end, out):
     """
     n_vectors, n_features, _, _ = layout
     if sparse:
-        for i in range(first * n_vectors, end * n_vectors):
-            out[i] = _rounded(weights[i], scale)
+        _round_all(weights[first * n_vectors : end * n_vectors], scale, out[first * n_vectors :])
     else:
         last = weights[(n_vectors - 1) * n_features :]
         for k in range(first, end):
@@ -391,29 +389,71 @@ def round_weights(weights, layout, scale, sparse, reduced, first, end, out):
                 for j in range(n_features):
                     target[j] = _rounded(source[j], scale) - _rounded(last[j], scale)
             else:
-                for j in range(n_features):
-                    target[j] = _rounded(source[j], scale)
+                _round_all(source[:n_features], scale, target)
     if first == 0:
-        for i in range(n_vectors * n_features, weights.shape[0]):
-            out[i] = _rounded(weights[i], scale)
+        _round_all(weights[n_vectors * n_features :], scale, out[n_vectors * n_features :])
+
+
+# --- the regulariser ------------------------------------------------------------------------------------------------
+
+
+@jit_step(forceinline=True)
+def _weight(weight, rounds, scale):
+    return _rounded(weight, scale) if rounds else weight
+
+
+@jit_step()
+def _set_regulariser(weights, rounds, scale, layout, objective, low, high, out):
+    """Set `out` to the regulariser's gradient by the weights of features [low, high), rounded first or not."""
+    n_vectors, n_features, _, feature_stride = layout
+    by_margin, by_size = 2.0 * objective.margin_weight, 2.0 * objective.ridge
+    if feature_stride == 1:
+        # Sums over the vectors, where the last one's gradient will be.
+        totals = out[(n_vectors - 1) * n_features + low : (n_vectors - 1) * n_features + high]
+        for j in range(totals.shape[0]):
+            totals[j] = 0.0
+        for k in range(n_vectors):
+            source = weights[k * n_features + low : k * n_features + high]
+            for j in range(totals.shape[0]):
+                totals[j] += _weight(source[j], rounds, scale)
+        for k in range(n_vectors):
+            source, target = weights[k * n_features + low : k * n_features + high], out[k * n_features + low :]
+            for j in range(totals.shape[0]):
+                weight = _weight(source[j], rounds, scale)
+                target[j] = by_margin * (n_vectors * weight - totals[j]) + by_size * weight
+    else:
+        for j in range(low, high):
+            source, target = weights[j * n_vectors : (j + 1) * n_vectors], out[j * n_vectors :]
+            total = 0.0
+            for k in range(source.shape[0]):
+                total += _weight(source[k], rounds, scale)
+            for k in range(source.shape[0]):
+                weight = _weight(source[k], rounds, scale)
+                target[k] = by_margin * (n_vectors * weight - total) + by_size * weight
+    for i in range(n_features * n_vectors, weights.shape[0]):
+        out[i] = by_size * _weight(weights[i], rounds, scale)
+
+
+@jit()
+def set_regulariser(weights, layout, objective, low, high, out):
+    """Set `out` to the regulariser's gradient by the weights of features [low, high), and by the intercepts."""
+    if objective.margin_weight == 0.0 and layout.feature_stride == 1:
+        # As is what weights of any size give: of larger ones, the sums below may be no numbers.
+        for k in range(layout.n_vectors):
+            first = k * layout.n_features
+            source, target = weights[first + low : first + high], out[first + low :]
+            for j in range(source.shape[0]):
+                target[j] = 2.0 * objective.ridge * source[j]
+        for i in range(layout.n_features * layout.n_vectors, weights.shape[0]):
+            out[i] = 2.0 * objective.ridge * weights[i]
+    else:
+        _set_regulariser(weights, False, 0.0, layout, objective, low, high, out)
 
 
 @jit()
 def set_inside_regulariser(weights, scale, layout, objective, low, high, out):
     """Set `out` as `set_regulariser` does, for the rounded weights as whole numbers."""
-    n_vectors, n_features, vector_stride, feature_stride = layout
-    margin_weight, ridge = objective.margin_weight, objective.ridge
-    for j in range(low, high):
-        total = 0.0
-        for k in range(n_vectors):
-            total += _rounded(weights[k * vector_stride + j * feature_stride], scale)
-        for k in range(n_vectors):
-            place = k * vector_stride + j * feature_stride
-            weight = _rounded(weights[place], scale)
-            out[place] = 2.0 * margin_weight * (n_vectors * weight - total) + 2.0 * ridge * weight
-    if low == 0:
-        for i in range(n_vectors * n_features, weights.shape[0]):
-            out[i] = 2.0 * ridge * _rounded(weights[i], scale)
+    _set_regulariser(weights, True, scale, layout, objective, low, high, out)
 
 
 @jit()
@@ -603,6 +643,8 @@ def add_batch(
         False if a member has given up.
     """
     n_members, meetings = team
+    rows, scratch, blocks = _borrowed(rows, scratch, blocks)
+    batch, upcoming, worked, out = borrowed(batch), borrowed(upcoming), borrowed(worked), borrowed(out)
     slopes, shares, constants, starts = blocks
     n_vectors, n_features, _, _ = layout
     by_intercept = out[n_vectors * n_features :]

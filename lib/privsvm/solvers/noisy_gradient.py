@@ -614,7 +614,7 @@ def _run(
         own = np.zeros(size + PADDING)[:size]
         run_steps(
             member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, drawn,
-            noise, models, memory, blocks, own, history, tape,
+            noise, models, memory, blocks, scratch_memory(n_classes), own, history, tape,
         )  # fmt: skip
 
     run_team(work, n_members)

@@ -22,7 +22,6 @@ from privsvm.solvers.clipped_gradients import (
     finish_sum,
     is_reduced,
     round_weights,
-    scratch_memory,
     set_inside_regulariser,
     set_regulariser,
     view_weights,
@@ -311,7 +310,7 @@ def finish_step(
 @jit()
 def run_steps(
     member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, drawn, noise,
-    models, memory, blocks, own, history, tape,
+    models, memory, blocks, scratch, own, history, tape,
 ):  # fmt: skip
     """Run all steps for every model of `models` (n_runs, size), one run after the other.
 
@@ -338,6 +337,8 @@ def run_steps(
         Averages of the iterates.
     memory : Memory
     blocks : privsvm.solvers.clipped_gradients.Blocks
+    scratch : privsvm.solvers.clipped_gradients.Scratch
+        The member's.
     own : ndarray
         Zeros. The member's memory for gradients, used where the parts of dense rows lie too close together.
     history : ndarray (n_records, size)
@@ -349,7 +350,6 @@ def run_steps(
     n_rows, size, n_steps = rows.norms.shape[0], models.shape[1], schedule.rates.shape[0]
     part, team = (parts[member], parts[member + 1]), (n_members, meetings)
     batch, upcoming = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-    scratch = scratch_memory(n_vectors)
     own = own if n_members > 1 and not rows.sparse else memory.gradient
     # Without intercepts, their part stays 0.
     used = size if objective.has_intercept else size - n_vectors
