@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,9 @@ _ROUND_OFF = 2.0**-40
 
 # Above this, products of settings and rows might overflow.
 _LARGEST_SETTING = 1e100
+
+# Settings whose converted form is kept: many short runs with the same ones follow each other.
+_KEPT_SETTINGS = 16
 
 # Blocks of eight rows between two meetings of a team.
 _STORED_BLOCKS = 64
@@ -301,6 +305,7 @@ def _is_inside(steps: GradientSteps) -> bool:
     return steps.regulariser == "inside" and (steps.margin_weight > 0 or steps.ridge > 0)
 
 
+@lru_cache(maxsize=_KEPT_SETTINGS)
 def objective_of(steps: GradientSteps, n_vectors: int, n_features: int) -> Objective:
     """Convert the settings of the objective to the types that the compiled loops expect."""
     inside = _is_inside(steps)
@@ -320,6 +325,7 @@ def objective_of(steps: GradientSteps, n_vectors: int, n_features: int) -> Objec
     )
 
 
+@lru_cache(maxsize=_KEPT_SETTINGS)
 def schedule_of(steps: GradientSteps, size: int) -> Schedule:
     """Convert the settings that say what happens in which step."""
     # The mean of the last iterate alone is that iterate.
@@ -340,6 +346,7 @@ def schedule_of(steps: GradientSteps, size: int) -> Schedule:
     )
 
 
+@lru_cache(maxsize=_KEPT_SETTINGS)
 def threshold_of(steps: GradientSteps) -> int:
     """Return the sampling rate in units of 2^-64, rounded down."""
     return 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
