@@ -46,6 +46,8 @@ def hasten(workflow: Any) -> None:
     _lists()
     _producers()
     _nested_outputs()
+    _known_jobs(workflow)
+    _missing_outputs()
     _functions()
     _resources()
     _environments()
@@ -271,6 +273,38 @@ def _nested_outputs() -> None:
             check(self)
 
     DAG.check_directory_outputs = quick_check
+
+
+def _known_jobs(workflow: Any) -> None:
+    """A job whose own inputs are known needs no second look, whichever of its files it is found by."""
+    from snakemake.dag import DAG
+
+    update = DAG.update
+
+    async def quick_update(self: Any, jobs: Any, file: Any = None, visited: Any = None, **options: Any) -> Any:
+        if type(jobs) is list and len(jobs) == 1 and not workflow.output_settings.debug_dag:
+            job = jobs[0]
+            # Not one that is being looked at: that is a cycle, which Snakemake names.
+            is_known = job in self._dependencies and job not in (visited or ()) and file not in job.input
+            if is_known and not (options.get("progress") and len(self._dependencies) % 1000 == 0):
+                return job
+        return await update(self, jobs, file=file, visited=visited, **options)
+
+    DAG.update = quick_update
+
+
+def _missing_outputs() -> None:
+    """Which outputs are missing, without a generator for each."""
+    from snakemake import io
+    from snakemake.jobs import Job
+
+    async def missing_output(job: Any, requested: Any) -> Any:
+        for requested_file in requested:
+            file = job.output_by_path.get(str(requested_file), requested_file)
+            if io.is_flagged(file, "pipe") or io.is_flagged(file, "service") or not await file.exists():
+                yield file
+
+    Job.missing_output = missing_output
 
 
 def _functions() -> None:
