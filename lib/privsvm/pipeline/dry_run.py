@@ -276,7 +276,7 @@ def _nested_outputs() -> None:
 
 
 def _known_jobs(workflow: Any) -> None:
-    """A job whose own inputs are known needs no second look, whichever of its files it is found by."""
+    """Take no second look at a job whose own inputs are known, whichever of its files it is found by."""
     from snakemake.dag import DAG
 
     update = DAG.update
@@ -294,7 +294,7 @@ def _known_jobs(workflow: Any) -> None:
 
 
 def _missing_outputs() -> None:
-    """Which outputs are missing, without a generator for each."""
+    """Tell which outputs are missing, without a generator for each."""
     from snakemake import io
     from snakemake.jobs import Job
 
