@@ -512,6 +512,23 @@ def test_same_seed_same_bits_whatever_the_threads():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_rows", [1023, 2500, 7000])
+def test_members_of_a_team_draw_the_rows_that_one_draws(n_rows, sparse):
+    """Each draws a part of them: all of one part, or many of each."""
+    rng = np.random.default_rng(n_rows)
+    X, codes = rng.normal(size=(n_rows, 64)), rng.integers(0, 6, n_rows)
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    steps = GradientSteps(learning_rate=0.3, sample_rate=0.7, noise_scale=1.0, n_steps=5, expected_batch=0.7 * n_rows)
+    one, *others = (
+        noisy_gradient_steps(rows, codes, 6, steps, np.random.default_rng(1), n_threads=threads)
+        for threads in (1, 2, 3)
+    )
+    for other in others:
+        assert np.array_equal(one.coef, other.coef)
+        assert np.array_equal(one.intercept, other.intercept)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("regulariser", REGULARISERS)
 @given(
     st.integers(0, 10**6),
