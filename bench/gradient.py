@@ -205,8 +205,9 @@ def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) 
         "",
         f"Milliseconds of one step of DP-SGD for a linear model: Poisson sampling with {BATCH} expected rows, "
         f"clipping, noise, update. {peer} trains a linear layer with torch's hinge loss in float32, on one or two "
-        "threads, whichever is faster. PrivSVM has the hinge loss of PMSVM and float64, on one thread and on two;"
-        " it uses one for small steps in either case. The rows are synthetic, in the shapes (rows x features, "
+        "threads, whichever is faster. PrivSVM has the hinge loss of PMSVM and float64, on one thread and on two"
+        " (its rows, which are whole numbers, are kept in float32); it uses one for small steps in either case. "
+        "The rows are synthetic, in the shapes (rows x features, "
         "classes) of six datasets. Cornell's rows say which words occur, and 98 % of their numbers are 0; Opacus "
         f"has no sparse rows. Times are medians of {REPETITIONS} alternating processes. The last column is not a step: "
         "for comparison, it is the time of NumPy's BLAS, on one and on two threads, for the two float64 products"
