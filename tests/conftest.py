@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from pathlib import Path
 
 from privsvm.pipeline.stage import pin_threads
@@ -22,6 +23,25 @@ os.environ["PRIVSVM_CACHE"] = str(REPOSITORY / ".cache")
 os.environ["DVC_NO_ANALYTICS"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["DO_NOT_TRACK"] = "true"
+
+# Folder of the tests' files, and the bytes that must be free in it and in memory.
+IN_MEMORY, ROOM = Path("/dev/shm"), 8 * 2**30
+
+
+def has_room(folder: Path) -> bool:
+    """Whether a folder that is kept in memory can take the files of all tests, programs among them."""
+    meminfo = Path("/proc/meminfo")
+    if not (meminfo.exists() and os.access(folder, os.W_OK | os.X_OK)):
+        return False
+    state = os.statvfs(folder)
+    available = re.search(r"^MemAvailable: *(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    free = min(state.f_bavail * state.f_frsize, int(available[1]) * 1024 if available else 0)
+    return free >= ROOM and not state.f_flag & os.ST_NOEXEC
+
+
+# Most files of tests are written, synced and removed within a second.
+if has_room(IN_MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 from hypothesis import settings  # noqa: E402 - the lines above must come first
 
