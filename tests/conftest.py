@@ -8,8 +8,8 @@ from pathlib import Path
 from privsvm.pipeline.stage import pin_threads
 
 # What is collected lives to the end: with Python's own thresholds, to look through it again and again takes a sixth of
-# all processor time.
-gc.set_threshold(100_000, 50, 1000)
+# all processor time. What is new is looked at while it is in the cache.
+gc.set_threshold(1_000, 5_000, 1_000)
 
 # Small matrix products on two threads were measured many times slower than on one.
 pin_threads()

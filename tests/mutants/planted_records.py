@@ -141,7 +141,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "sampled rows are always accounted for as added ones", "privacy/accounting.py",
-        '"REPLACE_ONE" if neighbours == "replace_one" else "ADD_OR_REMOVE_ONE"', '"ADD_OR_REMOVE_ONE"',
+        "rate, width, neighbours)", 'rate, width, "add_remove")',
         "tests/privacy/test_sampled_gaussian.py::test_one_step_is_the_exact_mixture_s_both_ways", says="assert",
     ),
     _bug(

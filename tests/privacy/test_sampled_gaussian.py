@@ -30,6 +30,7 @@ from privsvm.privacy.accounting import (
 )
 from privsvm.privacy.calibrations import cache_folder, stored_calibration
 from privsvm.privacy.events import Gaussian
+from privsvm.privacy.gaussian_losses import delta_of_losses, gaussian_losses
 from privsvm.privacy.mechanisms import SampledGaussianSteps
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -163,6 +164,57 @@ def test_a_few_steps_lie_between_losses_rounded_up_and_down(relation, sigma, q, 
 
     assert delta(epsilon, np.floor) <= DELTA
     assert delta(epsilon * 0.997, np.ceil) > DELTA
+
+
+@given(st.floats(-1.3, 2.0), st.one_of(st.floats(-5.0, -1e-3), st.just(0.0)),
+       st.sampled_from(["ADD", "REMOVE", "REPLACE"]), st.integers(20, 400))  # fmt: skip
+@settings(max_examples=60)
+def test_where_losses_are_is_found_with_the_bits_of_dp_accounting(log_sigma, log_q, kind, points):
+    sigma, q = 10**log_sigma, 10**log_q
+    kinds = pld.privacy_loss_mechanism.AdjacencyType
+    loss = pld.privacy_loss_mechanism.GaussianPrivacyLoss(sigma, sampling_prob=q, adjacency_type=kinds[kind])
+    bounds = loss.connect_dots_bounds()
+    epsilons = np.linspace(bounds.epsilon_lower, bounds.epsilon_upper, points)
+    end = math.log1p(-q) if q < 1 else 0.0
+    # Zero, and numbers on either side of where losses end.
+    special = [0.0, end, -end, *(sign * end * (1 + step) for sign in (1, -1) for step in (-1e-6, -1e-12, 1e-12, 1e-6))]
+    epsilons = np.concatenate([epsilons, [0.1, -0.1], special])
+    try:
+        expected = loss.get_delta_for_epsilon(epsilons)
+    except ValueError:
+        # dp_accounting refuses what is within round-off of the end.
+        epsilons = epsilons[np.abs(np.abs(epsilons) - abs(end)) > 1e-8 * abs(end)]
+        expected = loss.get_delta_for_epsilon(epsilons)
+    assert delta_of_losses(loss, sigma, epsilons).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("q", [1e-12, 1e-9, 1e-4, 0.3, 1 - 1e-9])
+@pytest.mark.parametrize("kind", ["ADD", "REMOVE"])
+def test_at_the_end_of_the_losses_round_off_does_no_harm(q, kind):
+    """Where dp_accounting raises, too: losses beyond the end never happen."""
+    adjacency = pld.privacy_loss_mechanism.AdjacencyType[kind]
+    loss = pld.privacy_loss_mechanism.GaussianPrivacyLoss(1.0, sampling_prob=q, adjacency_type=adjacency)
+    end = math.log1p(-q) * (1.0 if kind == "REMOVE" else -1.0)
+    epsilons = end * (1.0 + np.concatenate([[0.0], *(sign * 10.0 ** np.arange(-16.0, -3.0) for sign in (-1, 1))]))
+    beyond = -np.expm1(epsilons) if kind == "REMOVE" else np.zeros(epsilons.size)
+    found = delta_of_losses(loss, 1.0, epsilons)
+    assert np.allclose(found, beyond, rtol=1e-3, atol=1e-3 * q)
+
+
+@pytest.mark.parametrize(("sigma", "q"), [(0.6, 1.0), (0.4, 0.2), (3.0, 0.01)])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_losses_are_those_of_dp_accounting(sigma, q, relation):
+    kind = {"add_remove": "ADD_OR_REMOVE_ONE", "replace_one": "REPLACE_ONE"}[relation]
+    expected = pld.privacy_loss_distribution.from_gaussian_mechanism(
+        sigma, value_discretization_interval=1e-3, sampling_prob=q,
+        neighboring_relation=dp_accounting.NeighboringRelation[kind],
+    )  # fmt: skip
+    found = gaussian_losses(sigma, q, 1e-3, relation)
+    for ours, theirs in ((found, expected), (found.self_compose(7), expected.self_compose(7))):
+        assert [ours.get_delta_for_epsilon(x) for x in (-1.0, 0.0, 0.5, 2.0)] == [
+            theirs.get_delta_for_epsilon(x) for x in (-1.0, 0.0, 0.5, 2.0)
+        ]
+        assert ours.get_epsilon_for_delta(DELTA) == theirs.get_epsilon_for_delta(DELTA)
 
 
 def test_many_steps_lie_within_one_percent_of_an_optimistic_estimate():

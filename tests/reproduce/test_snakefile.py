@@ -5,7 +5,7 @@ import pytest
 from privsvm.reproduction.comparison import read_rows
 
 from ..workflow.conftest import new_workspace
-from .conftest import HEART, REPOSITORY
+from .conftest import REPOSITORY, SIX
 
 pytestmark = pytest.mark.workflow
 
@@ -15,7 +15,7 @@ def test_snakemake_runs_what_is_missing(tmp_path):
     columns = [{"epsilon": 1, "sigma": 0.5}]
 
     def snakemake(*arguments: str, runs: int = 2) -> str:
-        settings = {"datasets": {"heart": HEART}, "columns": columns, "runs": runs, "shrinking": [1]}
+        settings = {"datasets": {"heart": SIX}, "columns": columns, "runs": runs, "shrinking": [1]}
         (tmp_path / "settings.json").write_text(json.dumps(settings))
         chosen = ("--config", "experiments=dpwss_table3", f"settings={tmp_path / 'settings.json'}")
         return workspace.snakemake("-s", "reproduce/Snakefile", *chosen, *arguments)

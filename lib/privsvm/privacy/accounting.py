@@ -21,6 +21,7 @@ from privsvm.privacy.events import (
     PoissonSampled,
     relation_factor,
 )
+from privsvm.privacy.gaussian_losses import gaussian_losses
 
 __all__ = [
     "GAUSSIAN_ACCOUNTANT",
@@ -507,7 +508,6 @@ def loss_distribution(
     -------
     dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
     """
-    import dp_accounting
     from dp_accounting.pld import common, privacy_loss_distribution
 
     # Gaussian releases compose exactly.
@@ -527,7 +527,6 @@ def loss_distribution(
     # A plain epsilon is rounded up to the grid every time.
     width = min([width, *(0.1 * event.epsilon / points for event, _ in parts if isinstance(event, EpsilonDelta))])
     width = max(width, *(largest / _MOST_LOSSES for _, _, largest, _ in spreads))
-    relation = dp_accounting.NeighboringRelation["REPLACE_ONE" if neighbours == "replace_one" else "ADD_OR_REMOVE_ONE"]
     total = privacy_loss_distribution.identity(width)
     for event, count in parts:
         if isinstance(event, EpsilonDelta):
@@ -544,12 +543,8 @@ def loss_distribution(
         else:
             noise = event.event if isinstance(event, PoissonSampled) else event
             assert isinstance(noise, Gaussian)
-            part = privacy_loss_distribution.from_gaussian_mechanism(
-                noise.noise_multiplier,
-                value_discretization_interval=width,
-                sampling_prob=event.sampling_probability if isinstance(event, PoissonSampled) else 1.0,
-                neighboring_relation=relation,
-            )
+            rate = event.sampling_probability if isinstance(event, PoissonSampled) else 1.0
+            part = gaussian_losses(noise.noise_multiplier, rate, width, neighbours)
         total = total.compose(part if count == 1 else part.self_compose(count))
     return total
 

@@ -22,6 +22,7 @@ JIT_GROUPS = {
     "row_features": ("row_features",),
     "smo": ("smo",),
     "linear_pairs": ("interior_point",),
+    "descent": ("huber_descent",),
 }
 # Groups whose functions those of a group call: they are compiled first, by one process too.
 _CALLED = {"gradient": ("noise",)}

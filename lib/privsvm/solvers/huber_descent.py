@@ -1,4 +1,4 @@
-"""Full-batch descent on noisy sums of clipped gradients of the Huber hinge, exact in whole numbers, by NumPy and BLAS.
+"""Full-batch descent on noisy sums of clipped gradients of the Huber hinge, exact in whole numbers, by BLAS.
 
 Rows are unit rows in whole numbers of 2^-20 (`privsvm.numerics.unit_cells`), weights are rounded to whole numbers of
 norm below 2^32, and slopes to whole numbers of 2^-18. So every product and every partial sum of a matrix product is a
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privsvm.numerics.jit import jit
 from privsvm.numerics.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.numerics.row_blocks import dense_rows, is_by_block, mapped
 from privsvm.numerics.unit_cells import CELLS
@@ -34,10 +35,12 @@ __all__ = [
     "exact_product",
     "gradient_cells",
     "step_lengths",
+    "warm_up",
 ]
 
 # Margin at which the slope ends, and over which it falls.
 _CORNER, _WIDTH = 1.0, 1.0
+_ROOT = math.sqrt(2.0)
 _SLOPE_BITS = 18
 _BOUND = 2.0**_SLOPE_BITS
 # Sums count in 2^-38; noise is on a grid so fine that rounding a sum costs a row 2^-20 of its bound, or a little more.
@@ -141,60 +144,83 @@ def _slope_bits(n_classes: int) -> int:
 
 
 class _Part(NamedTuple):
-    """Some rows, and what their slopes are made of that is the same in all steps."""
+    """Some rows, and what their slopes depend on that is the same in all steps."""
 
     cells: np.ndarray
-    # Of each row's own class among all scores of the part.
-    places: np.ndarray
-    # -1 for the first of two classes, else 1; and its product with the root of 2.
-    signs: np.ndarray
-    turns: np.ndarray
+    codes: np.ndarray
     # The longest that a row's slopes may be.
     bounds: np.ndarray
 
 
 def _parts(cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray) -> list[_Part]:
     """Rows in parts whose sums are exact, and which stay in the cache."""
-    signs = 2.0 * codes - 1.0
+    codes = codes.astype(np.int64)
     bounds = class_weights[codes] * (_BOUND if n_classes == 2 else _BOUND * _ROUND_OFF)
     size = max(64, min(_EXACT_ROWS, _CACHED // max(cells.shape[1], 1)))
-    places = np.arange(codes.shape[0]) % size * n_classes + codes
-    arrays = cells, places, signs, math.sqrt(2.0) * signs, bounds
-    return [_Part(*(array[start : start + size] for array in arrays)) for start in range(0, cells.shape[0], size)]
+    return [
+        _Part(*(array[start : start + size] for array in (cells, codes, bounds)))
+        for start in range(0, cells.shape[0], size)
+    ]
 
 
-def _slopes(scores: np.ndarray, part: _Part, n_classes: int) -> np.ndarray:
-    """Clipped slopes (n, k) as whole numbers of 2^-18, from scores (n, k); no row of them is longer than 2^18."""
-    if n_classes == 2:
-        slopes = (_CORNER - part.turns * scores[:, 0]) * (math.sqrt(2.0) / _WIDTH)
-        whole = np.trunc(np.minimum(np.maximum(slopes, 0.0), 1.0) * part.bounds)
-        return (-part.signs * np.minimum(whole, _BOUND))[:, None]
-    slopes = scores - (scores.take(part.places) - _CORNER)[:, None]
-    slopes *= math.ldexp(1.0 / _WIDTH, _slope_bits(n_classes))
-    np.maximum(slopes, 0.0, out=slopes)
-    np.minimum(slopes, math.ldexp(1.0, _slope_bits(n_classes)), out=slopes)
-    np.trunc(slopes, out=slopes)
-    slopes.put(part.places, 0.0)
-    # Whole numbers: sums over the classes are exact, in any order.
-    ones = np.ones(n_classes)
-    total = slopes @ ones
-    norm = np.sqrt(np.einsum("ij,ij->i", slopes, slopes) + total * total)
-    longest = np.maximum(norm, math.ldexp(1.0, _slope_bits(n_classes)))
-    slopes *= (part.bounds / longest)[:, None]
-    np.trunc(slopes, out=slopes)
-    slopes.put(part.places, -(slopes @ ones))
-    # Exact too. No row is longer than the bound, and if one were, it would not count.
-    slopes[np.einsum("ij,ij->i", slopes, slopes) > _BOUND * _BOUND] = 0.0
-    return slopes
+@jit()
+def _set_slopes(scores, unit, codes, bounds, steepest):
+    """Replace scores (n, k) by clipped slopes as whole numbers of 2^-18; no row of them is longer than 2^18.
+
+    What is added up here are whole numbers: their sums are exact.
+
+    Parameters
+    ----------
+    scores : ndarray (n, k)
+        In units of `unit`; k is 1 for two classes.
+    unit : float
+        See `scores`.
+    codes : ndarray of int64 (n,)
+        Class codes.
+    bounds : ndarray (n,)
+        The longest that a row's slopes may be, in the same whole numbers.
+    steepest : float
+        A slope of 1 before clipping.
+    """
+    n_rows, n_vectors = scores.shape
+    if n_vectors == 1:
+        for i in range(n_rows):
+            sign = 1.0 if codes[i] == 1 else -1.0
+            slope = (_CORNER - _ROOT * sign * (scores[i, 0] * unit)) * (_ROOT / _WIDTH)
+            scores[i, 0] = -sign * min(np.trunc(min(max(slope, 0.0), 1.0) * bounds[i]), _BOUND)
+        return
+    for i in range(n_rows):
+        row, own = scores[i], codes[i]
+        start = row[own] * unit - _CORNER
+        row[own] = total = squares = 0.0
+        for k in range(n_vectors):
+            if k != own:
+                slope = np.trunc(min(max((row[k] * unit - start) * (steepest / _WIDTH), 0.0), steepest))
+                row[k] = slope
+                total += slope
+                squares += slope * slope
+        factor = bounds[i] / max(math.sqrt(squares + total * total), steepest)
+        total = squares = 0.0
+        for k in range(n_vectors):
+            slope = np.trunc(row[k] * factor)
+            row[k] = slope
+            total += slope
+            squares += slope * slope
+        row[own] = -total
+        # No row is longer than the bound, and if one were, it would not count.
+        if squares + total * total > _BOUND * _BOUND:
+            row[:] = 0.0
 
 
 def _sum_of_parts(parts: list[_Part], n_classes: int, weights: np.ndarray) -> np.ndarray:
     """Do what `gradient_cells` says, for rows in parts."""
     total = np.zeros(weights.shape, dtype=np.int64)
     whole, unit = _rounded(weights)
+    steepest = math.ldexp(1.0, _slope_bits(n_classes))
     for part in parts:
-        scores = (part.cells @ whole.T) * (unit / CELLS)
-        total += (_slopes(scores, part, n_classes).T @ part.cells).astype(np.int64)
+        slopes = part.cells @ whole.T
+        _set_slopes(slopes, unit / CELLS, part.codes, part.bounds, steepest)
+        total += (slopes.T @ part.cells).astype(np.int64)
     return total
 
 
@@ -311,10 +337,15 @@ def descend(
             total = _sum_of_parts(parts, n_classes, weights)
         gradient = noise.release(total, step == descent.n_steps - 1)
         if n_vectors > 1:
-            gradient -= gradient.mean(axis=0)
+            gradient -= gradient.sum(axis=0) / n_vectors
         if preconditioner is not None:
             gradient = gradient @ preconditioner
         weights = weights - length * gradient
         if step >= first:
             mean += (weights - mean) / (step - first + 1)
-    return mean if n_vectors > 1 else np.concatenate([-mean, mean]) / math.sqrt(2.0)
+    return mean if n_vectors > 1 else np.concatenate([-mean, mean]) / _ROOT
+
+
+def warm_up() -> None:
+    """Compile what this module runs."""
+    gradient_cells(np.zeros((1, 1)), np.zeros(1, dtype=np.int64), 2, np.ones(2), np.ones((1, 1)))
