@@ -1,7 +1,9 @@
 """pyproject.toml, requirements.lock and environment.yml say the same, and nothing private is in the repository."""
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -147,6 +149,48 @@ def test_no_pickle_and_no_eval_in_the_product():
 def test_servers_bind_to_the_loopback_address():
     assert "0.0.0.0" not in "".join(path.read_text() for path in (REPOSITORY / "stages").glob("*.py"))
     assert '"127.0.0.1"' in (REPOSITORY / "stages" / "ui.py").read_text()
+
+
+# What a Python says of its build, and of its version.
+PYTHON = """#!/bin/sh
+case "$2" in
+    *CONFIG_ARGS*) exit {plain} ;;
+    *version_info*) echo "{version}" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("plain", "version", "system", "chosen"),
+    [
+        (1, "(3, 11)", "(3, 11)", "system"),
+        # Another version only if it is asked for.
+        (1, "(3, 12)", "(3, 11)", "python3"),
+        # No module to make environments with, or no such Python.
+        (1, "(3, 11)", "", "python3"),
+        (1, "(3, 11)", None, "python3"),
+        (0, "(3, 11)", "(3, 11)", "python3"),
+    ],
+)
+def test_of_two_builds_of_a_python_the_environment_gets_the_faster_one(tmp_path, plain, version, system, chosen):
+    builds = {"python3": (plain, version)} | ({} if system is None else {"system": (1, system)})
+    for name, (build, says) in builds.items():
+        (tmp_path / name).write_text(PYTHON.format(plain=build, version=says))
+        (tmp_path / name).chmod(0o755)
+    shutil.copy(REPOSITORY / "Makefile", tmp_path)
+    (tmp_path / "requirements.lock").touch()
+    (tmp_path / "pyproject.toml").touch()
+
+    def made_with(*arguments):
+        known = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS")}
+        printed = subprocess.run(
+            ["make", "--dry-run", ".venv/ready", f"SYSTEM_PYTHON={tmp_path / 'system'}", *arguments],
+            cwd=tmp_path, env={**known, "PATH": f"{tmp_path}:{known['PATH']}"}, capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        return re.search(r"^(.*) -m venv \.venv$", printed, re.MULTILINE)[1]
+
+    assert Path(made_with()).name == chosen
+    assert made_with("PYTHON=python3.12") == "python3.12"
 
 
 def test_links_between_the_pages_exist():

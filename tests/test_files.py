@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -64,6 +65,24 @@ def test_npz_bytes_are_reproducible_and_hold_no_objects(tmp_path, monkeypatch):
         np.savez(handle, x=np.array([{}], dtype=object))
     with pytest.raises(PrivSVMError, match=r"d\.npz"):
         read_npz(tmp_path / "d.npz")
+
+
+def test_npz_bytes_do_not_depend_on_the_python(tmp_path, monkeypatch):
+    """Pythons differ in how they write the format of large files; it is taken for no other."""
+    arrays = {"x": np.arange(500.0), "Y": np.asfortranarray(np.eye(3)[:, :2]), "none": np.empty((0, 2)), "a": np.array("é")}
+
+    def versions(name):
+        write_npz(tmp_path / name, arrays)
+        found = read_npz(tmp_path / name)
+        assert list(found) == sorted(arrays)
+        assert all(np.array_equal(found[key], array) for key, array in arrays.items())
+        assert np.isfortran(found["Y"])
+        with zipfile.ZipFile(tmp_path / name) as archive:
+            return [entry.extract_version for entry in archive.infolist()]
+
+    assert versions("small.npz") == [20] * 4
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)
+    assert versions("large.npz") == [20, 20, 20, 45]
 
 
 @pytest.mark.parametrize(("reader", "name"), [(read_json, "a.json"), (read_npz, "a.npz")])

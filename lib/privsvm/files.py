@@ -154,8 +154,15 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) ->
     for name, array in checked.items():
         if array.dtype.hasobject:
             raise PrivSVMError(f"{path}: array {name!r} holds Python objects; convert it to numbers or text")
-    with atomic_path(path) as temporary:
-        np.savez_compressed(temporary, **checked)  # type: ignore[arg-type]
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, array in checked.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
+            # NumPy asks for the format of large files always, which Pythons before 3.11.4 write in other bytes. Told the
+            # size, the archive takes it where it must.
+            entry.file_size = array.nbytes
+            with archive.open(entry, "w") as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
