@@ -182,11 +182,10 @@ def test_of_two_builds_of_a_python_the_environment_gets_the_faster_one(tmp_path,
     (tmp_path / "pyproject.toml").touch()
 
     def made_with(*arguments):
-        known = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS")}
-        printed = subprocess.run(
-            ["make", "--dry-run", ".venv/ready", f"SYSTEM_PYTHON={tmp_path / 'system'}", *arguments],
-            cwd=tmp_path, env={**known, "PATH": f"{tmp_path}:{known['PATH']}"}, capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+        own = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        known = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS")} | own
+        command = ["make", "--dry-run", ".venv/ready", f"SYSTEM_PYTHON={tmp_path / 'system'}", *arguments]
+        printed = subprocess.run(command, cwd=tmp_path, env=known, capture_output=True, text=True, check=True).stdout
         return re.search(r"^(.*) -m venv \.venv$", printed, re.MULTILINE)[1]
 
     assert Path(made_with()).name == chosen

@@ -69,7 +69,12 @@ def test_npz_bytes_are_reproducible_and_hold_no_objects(tmp_path, monkeypatch):
 
 def test_npz_bytes_do_not_depend_on_the_python(tmp_path, monkeypatch):
     """Pythons differ in how they write the format of large files; it is taken for no other."""
-    arrays = {"x": np.arange(500.0), "Y": np.asfortranarray(np.eye(3)[:, :2]), "none": np.empty((0, 2)), "a": np.array("é")}
+    arrays = {
+        "x": np.arange(500.0),
+        "Y": np.asfortranarray(np.eye(3)[:, :2]),
+        "none": np.empty((0, 2)),
+        "a": np.array("é"),
+    }
 
     def versions(name):
         write_npz(tmp_path / name, arrays)
