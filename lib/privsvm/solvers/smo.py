@@ -68,6 +68,7 @@ def _prepare_rows(X, kernel: str, gamma: float, degree: int, coef0: float) -> tu
         squares=np.empty(n),
         order=np.arange(n),
         one_row=np.zeros(d),
+        places=np.empty(d, dtype=np.int64),
         products=np.empty(n),
         kernel=KERNELS.index(kernel),
         gamma=float(gamma),

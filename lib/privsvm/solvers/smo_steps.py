@@ -54,8 +54,9 @@ class Rows(NamedTuple):
     squares: np.ndarray
     # Row of each variable.
     order: np.ndarray
-    # Work space: the row at hand, and its products.
+    # Work space: the row at hand (dense: what is not zero of it, and where), and its products.
     one_row: np.ndarray
+    places: np.ndarray
     products: np.ndarray
     kernel: int
     gamma: float
@@ -207,19 +208,28 @@ def _sparse_products(i, start, stop, rows):
 @jit_step()
 def _dense_products(i, start, stop, rows):
     """Set the products of variable `i` with the variables ``start..stop-1``, for dense rows."""
-    x, products, columns = rows.one_row, rows.products, rows.columns
-    n_features = columns.shape[0]
-    for k in range(n_features):
-        x[k] = columns[k, i]
+    x, places, products, columns = rows.one_row, rows.places, rows.products, rows.columns
+    count = 0
+    for k in range(columns.shape[0]):
+        if columns[k, i] != 0.0:
+            x[count], places[count] = columns[k, i], k
+            count += 1
+    single = count - count % 4
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for p in range(begin, end):
             products[p] = 0.0
-        for k in range(n_features):
-            value = x[k]
-            if value != 0.0:
-                for p in range(begin, end):
-                    products[p] += value * columns[k, p]
+        # Four features at a time, still one after the other: a product is read and written once for all of them.
+        for q in range(0, single, 4):
+            x_a, x_b, x_c, x_d = x[q], x[q + 1], x[q + 2], x[q + 3]
+            a, b, c, d = places[q], places[q + 1], places[q + 2], places[q + 3]
+            for p in range(begin, end):
+                total = (products[p] + x_a * columns[a, p]) + x_b * columns[b, p]
+                products[p] = (total + x_c * columns[c, p]) + x_d * columns[d, p]
+        for q in range(single, count):
+            value, k = x[q], places[q]
+            for p in range(begin, end):
+                products[p] += value * columns[k, p]
 
 
 @jit_step()
