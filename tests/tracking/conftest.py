@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.guarantees import proved_fields
+from tests.once import made_once
 
 from privsvm.files import write_json
 from privsvm.metrics import METRICS
@@ -90,9 +91,10 @@ def result_content(
 @pytest.fixture(scope="session")
 def made_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database without runs, made once: that takes longer than most of the tests."""
-    path = tmp_path_factory.mktemp("made") / "mlflow.db"
-    log_results([], f"sqlite:///{path}", "abc")
-    return path
+    made = made_once(
+        tmp_path_factory, "database", lambda folder: log_results([], f"sqlite:///{folder}/mlflow.db", "abc")
+    )
+    return made / "mlflow.db"
 
 
 @pytest.fixture

@@ -52,22 +52,22 @@ def only(runs: list[Any], method: str) -> Any:
     return run
 
 
-def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(new_uri: str, wine_results: Any) -> None:
-    keys = log_results(wine_results, new_uri, "abc123")
-    runs = runs_of(new_uri)
+def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_results: Any) -> None:
+    keys = log_results(wine_results, uri, "abc123")
+    runs = runs_of(uri)
     assert [run.data.tags["record_key"] for run in (only(runs, path.parent.name) for path, _ in wine_results)] == keys
     run, content = only(runs, "pmsvm_wp"), read_json(wine_results[2][0])
-    assert [value for _, value in history(new_uri, run, "accuracy")] == content["summary"]["accuracy"]["mean"]
-    assert [value for _, value in history(new_uri, run, "accuracy_sd")] == content["summary"]["accuracy"]["sd"]
-    assert [value for _, value in history(new_uri, run, "epsilon_proved")] == content["epsilons"]
-    assert history(new_uri, run, "log10_epsilon")[0] == (0, -2.0)
-    assert history(new_uri, run, "fit_seconds")[0][1] == pytest.approx(
+    assert [value for _, value in history(uri, run, "accuracy")] == content["summary"]["accuracy"]["mean"]
+    assert [value for _, value in history(uri, run, "accuracy_sd")] == content["summary"]["accuracy"]["sd"]
+    assert [value for _, value in history(uri, run, "epsilon_proved")] == content["epsilons"]
+    assert history(uri, run, "log10_epsilon")[0] == (0, -2.0)
+    assert history(uri, run, "fit_seconds")[0][1] == pytest.approx(
         sum(read_json(wine_results[2][1][0])["fit_seconds"]) / 2
     )
-    assert history(new_uri, run, "release_seconds")[-1] == (7, 0.5)
-    assert history(new_uri, run, "predict_seconds")[-1] == (7, pytest.approx(0.2))
-    assert history(new_uri, run, "objective")[0] == (0, 1.5)
-    assert history(new_uri, run, "n_support")[-1] == (7, 10.0)
+    assert history(uri, run, "release_seconds")[-1] == (7, 0.5)
+    assert history(uri, run, "predict_seconds")[-1] == (7, pytest.approx(0.2))
+    assert history(uri, run, "objective")[0] == (0, 1.5)
+    assert history(uri, run, "n_support")[-1] == (7, 10.0)
     expected = {
         "status": "proved",
         "parameter.C": "1.0",
@@ -432,10 +432,10 @@ def mlflow_server(folder: Path) -> Iterator[str]:
         yield address
 
 
-def test_guarantees_and_cards_are_files_of_their_runs(new_uri: str, wine_results: Any, tmp_path: Path) -> None:
-    log_results(wine_results, new_uri, "abc")
+def test_guarantees_and_cards_are_files_of_their_runs(uri: str, wine_results: Any, tmp_path: Path) -> None:
+    log_results(wine_results, uri, "abc")
     for path, _ in wine_results:
-        run, content = only(runs_of(new_uri), path.parent.name), read_json(path)
+        run, content = only(runs_of(uri), path.parent.name), read_json(path)
         folder = tmp_path / "mlartifacts/demo/wine" / run.info.run_id / "artifacts"
         assert read_json(folder / "guarantees.json") == content["guarantees"]
         card = (folder / "card.md").read_text(encoding="utf-8")

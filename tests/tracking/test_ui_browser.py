@@ -65,7 +65,7 @@ def visible_lines(card: Any) -> list[list[float]]:
 
 
 def test_link_opens_on_accuracy_against_epsilon(
-    tmp_path: Path, write_result: Any, wine_results: Any, browser: Any
+    tmp_path: Path, uri: str, write_result: Any, wine_results: Any, browser: Any
 ) -> None:
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
@@ -74,7 +74,6 @@ def test_link_opens_on_accuracy_against_epsilon(
     from privsvm.tracking.store import open_client
 
     # An older run of other parameters must not be drawn.
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     log_results([write_result("pmsvm_wp", level=0.6, parameters={"C": 50.0})], uri, "older")
     write_result("pmsvm_wp", level=0.93)
     (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
