@@ -157,7 +157,7 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) ->
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name, array in checked.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
             # Not as NumPy writes it: it asks for the format of large files always, which Pythons before 3.11.4 write in
             # other bytes. Told the size, the archive takes that format only where it must.
             entry.file_size = array.nbytes
