@@ -5,8 +5,6 @@ import os
 import re
 from pathlib import Path
 
-import pytest
-
 from privsvm.pipeline.stage import pin_threads
 
 # What is collected lives to the end: with Python's own thresholds, to look through it again and again takes a sixth of
@@ -127,13 +125,6 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_collection_finish():
     """Nor does the garbage collector look at packages and tests again."""
-    gc.collect()
-    gc.freeze()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish():
-    """Look for what is left once, where pytest does so five times."""
     gc.collect()
     gc.freeze()
 

@@ -151,10 +151,11 @@ def test_servers_bind_to_the_loopback_address():
     assert '"127.0.0.1"' in (REPOSITORY / "stages" / "ui.py").read_text()
 
 
-# What a Python says of its build, and of its version.
+# What a Python says of its build, and of its version. Only the system's has the module to make environments with.
 PYTHON = """#!/bin/sh
-case "$2" in
+case "$2 $0" in
     *CONFIG_ARGS*) exit {plain} ;;
+    *ensurepip*python3) exit 1 ;;
     *version_info*) echo "{version}" ;;
 esac
 """
