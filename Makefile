@@ -8,9 +8,9 @@ VENV := .venv
 # same version: with that, everything takes a tenth less time.
 SYSTEM_PYTHON := /usr/bin/python3
 OPTIMISED := -c 'import sys, sysconfig; sys.exit("--enable-optimizations" not in (sysconfig.get_config_var("CONFIG_ARGS") or ""))'
-VERSION := import sys; print(sys.version_info[:2])
-PYTHON ?= $(shell if python3 $(OPTIMISED) || [ "$$(python3 -c '$(VERSION)' 2> /dev/null)" \
-	!= "$$($(SYSTEM_PYTHON) -c 'import ensurepip; $(VERSION)' 2> /dev/null)" ]; then echo python3; else echo $(SYSTEM_PYTHON); fi)
+MINOR_VERSION := import sys; print(sys.version_info[:2])
+PYTHON ?= $(shell if python3 $(OPTIMISED) || [ "$$(python3 -c '$(MINOR_VERSION)' 2> /dev/null)" \
+	!= "$$($(SYSTEM_PYTHON) -c 'import ensurepip; $(MINOR_VERSION)' 2> /dev/null)" ]; then echo python3; else echo $(SYSTEM_PYTHON); fi)
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export DVC_NO_ANALYTICS := true

@@ -193,6 +193,13 @@ def test_of_two_builds_of_a_python_the_environment_gets_the_faster_one(tmp_path,
     assert made_with("PYTHON=python3.12") == "python3.12"
 
 
+def test_what_a_user_may_choose_of_a_target_has_no_other_meaning_in_the_makefile():
+    text = (REPOSITORY / "Makefile").read_text()
+    choices = set(re.findall(r"\b([A-Z_]{2,})=", " ".join(re.findall(r"^[a-z0-9-]+:.*## (.*)", text, re.MULTILINE))))
+    assert {"VERSION", "PAPER", "KILLS"} <= choices
+    assert not choices & set(re.findall(r"^(?:export )?([A-Z_]+) *[:?+]?=", text, re.MULTILINE))
+
+
 def test_links_between_the_pages_exist():
     pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
     for page in pages:
