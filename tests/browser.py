@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-CHROMIUM, CHROMEDRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMEDRIVER = shutil.which("chromedriver")
 # Seconds, against hanging only: a busy machine may take long.
 PATIENCE = 900
 
 needs_browser = pytest.mark.skipif(
-    not (CHROMIUM.exists() and CHROMEDRIVER.exists()),
-    reason=f"{CHROMIUM} or {CHROMEDRIVER} is missing; install the Debian packages chromium and chromium-driver",
+    not (CHROMIUM and CHROMEDRIVER),
+    reason="Chromium or its driver is missing; install the Debian packages chromium and chromium-driver",
 )
 
 
 @contextlib.contextmanager
-def headless_browser(profile: Path) -> Iterator[Any]:
-    """Start a browser that keeps nothing but in the folder `profile`, and stop it in the end."""
+def headless_browser(profile: Path, *logs: str) -> Iterator[Any]:
+    """Start a browser that keeps nothing but in the folder `profile`, and stop it in the end; its console is logged."""
     webdriver = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.binary_location = CHROMIUM
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(("browser", *logs), "ALL"))
     flags = "headless=new no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
-    flags += " disable-component-update disable-sync window-size=1500,1000"
+    flags += " disable-component-update disable-dev-shm-usage disable-sync window-size=1500,1000"
     for flag in (*flags.split(), f"user-data-dir={profile}"):
         options.add_argument(f"--{flag}")
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(CHROMEDRIVER)))
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(CHROMEDRIVER))
     try:
         driver.set_page_load_timeout(PATIENCE)
         driver.set_script_timeout(PATIENCE)

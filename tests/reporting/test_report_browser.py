@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,70 +14,23 @@ from typing import Any
 
 import pytest
 from synthetic_results import METHODS, attack_of, make_attack, make_condensed_attack, make_condensed_result
+from tests.browser import PATIENCE, headless_browser, needs_browser
 
 from privsvm.records import read_prepared, read_timings
 from privsvm.reporting import chart_library, read_results, report_files
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-CHROMEDRIVER = shutil.which("chromedriver")
-
-# Seconds, against hanging only: a busy machine may take long.
-PATIENCE = 900
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not (CHROMIUM and CHROMEDRIVER), reason="Chromium and its driver are not installed; the page is not opened"
-    ),
-]
+pytestmark = [pytest.mark.browser, needs_browser]
 
 
 @pytest.fixture(scope="session")
-def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
-    """Browsers by the size of their windows. Each starts once: that takes longer than most pages do."""
-    from selenium.webdriver.chrome.service import Service
-
-    started: dict[tuple[int, int], Any] = {}
-
-    def browser(width: int, height: int) -> Any:
-        if (width, height) in started:
-            return started[width, height]
-        options = webdriver.ChromeOptions()
-        options.binary_location = CHROMIUM
-        for flag in (
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-            f"--window-size={width},{height}",
-        ):
-            options.add_argument(flag)
-        if width < 500:
-            metrics = {"width": width, "height": min(height, 900), "pixelRatio": 1.0}
-            options.add_experimental_option("mobileEmulation", {"deviceMetrics": metrics})
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        driver = started[width, height] = webdriver.Chrome(service=Service(CHROMEDRIVER), options=options)
-        driver.set_page_load_timeout(PATIENCE)
-        driver.set_script_timeout(PATIENCE)
-        return driver
-
-    yield browser
-    for driver in started.values():
-        driver.quit()
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One for all pages: its start takes as long as most of them."""
+    with headless_browser(tmp_path_factory.mktemp("profile"), "performance") as driver:
+        yield driver
 
 
 @pytest.fixture
-def open_page(tmp_path: Path, browsers: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    opened = []
-
+def open_page(tmp_path: Path, browser: Any) -> Iterator[Callable[..., Any]]:
     def start(files: dict[str, str], width: int = 1400, name: str = "index.html", height: int = 1000) -> Any:
         path = tmp_path / name
         for place, text in files.items():
@@ -86,19 +38,18 @@ def open_page(tmp_path: Path, browsers: Callable[..., Any]) -> Iterator[Callable
             (tmp_path / place).write_text(text, encoding="utf-8")
         with contextlib.suppress(FileExistsError):
             (tmp_path / "assets/plotly.min.js").symlink_to(chart_library())
-        driver = browsers(width, height)
-        opened.append(driver)
         # What the browser's own start page did is not ours, nor what an earlier test's page did.
-        driver.get("about:blank")
-        driver.get_log("browser")
-        driver.get_log("performance")
-        driver.get(path.as_uri())
-        wait_for(lambda: driver.execute_script("return document.documentElement.dataset.ready") == "true")
-        return driver
+        browser.get("about:blank")
+        browser.get_log("browser")
+        browser.get_log("performance")
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        browser.get(path.as_uri())
+        wait_for(lambda: browser.execute_script("return document.documentElement.dataset.ready") == "true")
+        return browser
 
     yield start
-    for driver in opened:
-        driver.get("about:blank")
+    browser.get("about:blank")
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
@@ -330,12 +281,6 @@ def test_the_first_screen_answers(
     write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int, height: int
 ) -> None:
     driver = open_page(page_of(write_experiment()), width, height=height)
-    # Chromium's window has a frame, which the sizes of the issue do not.
-    if width > 500:
-        driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
-        )
     inside = """const inside = (element) => {
           const box = element.getBoundingClientRect();
           return box.width > 0 && box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
