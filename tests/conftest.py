@@ -26,17 +26,34 @@ os.environ["DO_NOT_TRACK"] = "true"
 
 # Folder of the tests' files, and the bytes that must be free in it and in memory.
 IN_MEMORY, ROOM = Path("/dev/shm"), 8 * 2**30
+# Bytes of a worker and of what its tests start.
+WORKER = 2 * 2**30
+
+
+def available_memory() -> int | None:
+    """Bytes that programs can have, where the system says so."""
+    meminfo = Path("/proc/meminfo")
+    found = meminfo.exists() and re.search(r"^MemAvailable: *(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
 
 
 def has_room(folder: Path) -> bool:
     """Whether a folder that is kept in memory can take the files of all tests, programs among them."""
-    meminfo = Path("/proc/meminfo")
-    if not (meminfo.exists() and os.access(folder, os.W_OK | os.X_OK)):
+    available = available_memory()
+    if available is None or not os.access(folder, os.W_OK | os.X_OK):
         return False
     state = os.statvfs(folder)
-    available = re.search(r"^MemAvailable: *(\d+) kB$", meminfo.read_text(), re.MULTILINE)
-    free = min(state.f_bavail * state.f_frsize, int(available[1]) * 1024 if available else 0)
-    return free >= ROOM and not state.f_flag & os.ST_NOEXEC
+    return min(state.f_bavail * state.f_frsize, available) >= ROOM and not state.f_flag & os.ST_NOEXEC
+
+
+def pytest_xdist_auto_num_workers():
+    """One worker more than processors, as tests wait for programs, where there is memory for so many."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    from privsvm.numerics.threads import count_threads
+
+    workers, available = count_threads(-1) + 1, available_memory()
+    return workers if available is None else max(1, min(workers, available // WORKER))
 
 
 # Most files of tests are written, synced and removed within a second.
