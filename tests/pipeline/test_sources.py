@@ -128,18 +128,19 @@ def test_package_data_counts(toy):
 
 def test_what_is_kept_on_disk_is_never_trusted_for_other_sources(toy):
     before = closure("shop.bread", root=toy)
-    kept = toy / ".cache/imports.json"
-    text = json.loads(kept.read_text())
+    kept = toy / ".cache/imports"
+    text = kept.read_text()
+    seal, facts = text.splitlines()
     run = ["-c", f"from privsvm.pipeline.sources import closure; print(*closure('shop.bread', root={str(toy)!r}))"]
-    of_another = {**text, "analysis": "of another version", "facts": {}}
+    of_another = f"{hashlib.sha256(b'another version' + facts.encode()).hexdigest()}\n{facts}"
     # One letter of a module's name, which would leave out what the code depends on.
-    damaged = json.dumps(text).replace("flour", "floor")
-    assert damaged != json.dumps(text)
-    for broken in ("", "[]", "{", "[" * 100_000, json.dumps(of_another), json.dumps({**text, "facts": []}), damaged):
+    damaged = text.replace("flour", "floor")
+    assert damaged != text
+    for broken in ("", "\n", "[]", "[" * 100_000, seal, facts, f"{seal}\n[]", f"{seal}\n{{", of_another, damaged):
         kept.write_text(broken)
         done = subprocess.run([sys.executable, *run], capture_output=True, text=True, check=True)
         assert done.stdout.split() == before
-    assert json.loads(kept.read_text())["facts"]
+    assert kept.read_text() == text
 
 
 def test_files_that_others_have_read_are_not_read_again(toy, monkeypatch):
@@ -156,7 +157,7 @@ def test_files_that_others_have_read_are_not_read_again(toy, monkeypatch):
     for number in range(20):
         (toy / "lib/shop/flour.py").write_text(f"import scipy  # {number}\n")
         sources._Sources(toy).closure(("shop.bread",))
-    kept = json.loads((toy / ".cache/imports.json").read_text())["facts"]
+    kept = json.loads((toy / ".cache/imports").read_text().splitlines()[1])
     assert len(kept) == 12
     digests = {hashlib.sha256((toy / name).read_bytes()).hexdigest() for name in closure("shop.bread", root=toy)}
     assert digests <= {*kept}

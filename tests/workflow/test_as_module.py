@@ -10,7 +10,7 @@ from .conftest import REPOSITORY, SMALL, Workspace
 
 PAGE = REPOSITORY / "config/README.md"
 # What a run in another folder may write here: what the sources import.
-KEPT = {".cache/imports.json"}
+KEPT = {".cache/imports"}
 
 
 def snakefile(home: Path) -> str:

@@ -212,10 +212,7 @@ def _compare_words(typingctx, words, start, last):
         kind = ir.VectorType(INDEX, BLOCK)
         code = VectorCode(context, builder, signature, arguments)
         numbers = code.load(code.address(0, arguments[1]), kind)
-        first = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[2], ir.IntType(32)(0))
-        lanes = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK)
-        bound = builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), lanes)
-        return builder.bitcast(builder.icmp_unsigned("<=", numbers, bound), INDEX)
+        return builder.bitcast(builder.icmp_unsigned("<=", numbers, code.spread(arguments[2], kind)), INDEX)
 
     return types.uint64(words, types.int64, types.uint64), generate
 

@@ -22,7 +22,7 @@ INDEX = ir.IntType(64)
 
 def lane_numbers(*positions: int) -> ir.Constant:
     """Constant that says which lanes a shuffle takes."""
-    return ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), list(positions))
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(positions)), list(positions))
 
 
 class VectorCode:
@@ -53,10 +53,11 @@ class VectorCode:
         """Write a vector where it need not be aligned."""
         self.builder.store(vector, self.builder.bitcast(pointer, VECTOR.as_pointer()), align=8)
 
-    def spread(self, scalar):
+    def spread(self, scalar, kind: ir.VectorType = VECTOR):
         """Vector of the same number in all lanes."""
-        first = self.builder.insert_element(ir.Constant(VECTOR, ir.Undefined), scalar, ir.IntType(32)(0))
-        return self.builder.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), lane_numbers(*[0] * WIDTH))
+        unset = ir.Constant(kind, ir.Undefined)
+        first = self.builder.insert_element(unset, scalar, ir.IntType(32)(0))
+        return self.builder.shuffle_vector(first, unset, lane_numbers(*[0] * kind.count))
 
     def multiply_add(self, first, second, total):
         """Add a product, rounded once where the machine can."""

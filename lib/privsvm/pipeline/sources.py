@@ -122,14 +122,15 @@ class _Facts(ast.NodeVisitor):
         }
 
 
-def _digest_of(facts: dict[str, dict[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
 @functools.cache
-def _analysis() -> str:
-    """Digest of this module: what was read by another version of it is not used."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+def _analysis() -> bytes:
+    """Content of this module: what was read by another version of it is not used."""
+    return Path(__file__).read_bytes()
+
+
+def _seal(facts: bytes) -> bytes:
+    """What the file of kept facts begins with: a damaged name of a module would leave stale results as they are."""
+    return hashlib.sha256(_analysis() + facts).hexdigest().encode()
 
 
 class _Sources:
@@ -137,7 +138,7 @@ class _Sources:
 
     def __init__(self, root: Path):
         self.root = root
-        self.kept = root / ".cache" / "imports.json"
+        self.kept = root / ".cache" / "imports"
         self.facts: dict[str, dict[str, Any]] = self._read_kept()
         self.changed = False
         self.states: dict[str, tuple[tuple[int, int], str]] = {}
@@ -153,12 +154,10 @@ class _Sources:
 
     def _read_kept(self) -> dict[str, dict[str, Any]]:
         try:
-            kept = json.loads(self.kept.read_text(encoding="utf-8"))
-            found: dict[str, dict[str, Any]] = kept["facts"]
-            # A damaged name of a module would leave stale results as they are.
-            return found if kept["analysis"] == _analysis() and kept["digest"] == _digest_of(found) else {}
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            seal, _, facts = self.kept.read_bytes().partition(b"\n")
+        except OSError:
             return {}
+        return json.loads(facts) if seal == _seal(facts) else {}
 
     def keep(self) -> None:
         """Write what was found; a folder that cannot be written only makes the next start slower."""
@@ -171,11 +170,11 @@ class _Sources:
         facts = {
             key: known[key] for key in [*sorted(present), *(key for key in known if key not in present)][:_MOST_KEPT]
         }
-        text = json.dumps({"analysis": _analysis(), "digest": _digest_of(facts), "facts": facts})
-        temporary = self.kept.with_name(f".imports.{os.getpid()}.part.json")
+        text = json.dumps(facts).encode()
+        temporary = self.kept.with_name(f".imports.{os.getpid()}.part")
         with contextlib.suppress(OSError):
             self.kept.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_bytes(_seal(text) + b"\n" + text)
             os.replace(temporary, self.kept)
 
     def digest(self, name: str) -> str:
@@ -228,11 +227,18 @@ class _Sources:
     def is_folder(self, name: str) -> bool:
         return self.kind_of(name) is True
 
-    def below(self, folder: str) -> Iterator[str]:
+    def below(self, folder: str) -> list[str]:
         """Every file of a folder but for compiled code."""
-        for path in sorted((self.root / folder).rglob("*")):
-            if path.is_file() and not set(path.parts) & set(_SKIPPED):
-                yield path.relative_to(self.root).as_posix()
+        found, folders = [], [posixpath.normpath(folder)]
+        for place in folders:
+            with os.scandir(os.path.join(self.root, place)) as held:
+                for entry in held:
+                    name = f"{place}/{entry.name}"
+                    if entry.is_dir(follow_symlinks=False):
+                        folders += [] if entry.name in _SKIPPED else [name]
+                    elif entry.is_file():
+                        found.append(name)
+        return sorted(found, key=lambda name: name.split("/"))
 
     def files_of_module(self, module: str, search: tuple[str, ...]) -> list[str]:
         """Files that importing a module runs: the ``__init__.py`` of its parents and its own; none if not ours."""
@@ -319,7 +325,7 @@ class _Sources:
         if self.is_file(entry):
             return [posixpath.normpath(entry)]
         if self.is_folder(entry):
-            return list(self.below(entry))
+            return self.below(entry)
         files = list(self.files_of_module(entry, _SEARCH)) if "/" not in entry else []
         if not files:
             raise PrivSVMError(f"{entry}: neither a file nor a module of {self.root}; correct the name")
