@@ -129,7 +129,7 @@ def _analysis() -> bytes:
 
 
 def _seal(facts: bytes) -> bytes:
-    """What the file of kept facts begins with: a damaged name of a module would leave stale results as they are."""
+    """Return the first line of the file of kept facts: a damaged name of a module would leave stale results."""
     return hashlib.sha256(_analysis() + facts).hexdigest().encode()
 
 
