@@ -47,12 +47,12 @@ def has_room(folder: Path) -> bool:
 
 
 def pytest_xdist_auto_num_workers():
-    """One worker more than processors, as tests wait for programs, where there is memory for so many."""
+    """As many workers as processors, where there is memory for so many; one more was measured to take longer."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     from privsvm.numerics.threads import count_threads
 
-    workers, available = count_threads(-1) + 1, available_memory()
+    workers, available = count_threads(-1), available_memory()
     return workers if available is None else max(1, min(workers, available // WORKER))
 
 

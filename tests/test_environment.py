@@ -201,9 +201,9 @@ def test_what_a_user_may_choose_of_a_target_has_no_other_meaning_in_the_makefile
 
 
 @pytest.mark.parametrize(
-    ("gigabytes", "chosen", "workers"), [(None, None, 5), (64, None, 5), (5, None, 2), (1, None, 1), (64, "2", None)]
+    ("gigabytes", "chosen", "workers"), [(None, None, 4), (64, None, 4), (5, None, 2), (1, None, 1), (64, "2", None)]
 )
-def test_tests_run_in_one_worker_more_than_processors_where_there_is_memory(monkeypatch, gigabytes, chosen, workers):
+def test_tests_run_in_as_many_workers_as_processors_where_there_is_memory(monkeypatch, gigabytes, chosen, workers):
     from tests import conftest
 
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
