@@ -75,10 +75,7 @@ class _Tile(VectorCode):
         left = builder.sub(builder.sub(high, low), full)
         with builder.if_then(builder.icmp_signed("!=", left, INDEX(0))):
             lanes = ir.VectorType(INDEX, WIDTH)
-            first = builder.insert_element(
-                ir.Constant(lanes, ir.Undefined), builder.sub(INDEX(WIDTH), left), ir.IntType(32)(0)
-            )
-            known = builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), lane_numbers(*[0] * WIDTH))
+            known = self.spread(builder.sub(INDEX(WIDTH), left), lanes)
             fresh = builder.icmp_signed(">=", ir.Constant(lanes, list(range(WIDTH))), known)
             body(builder.sub(high, INDEX(WIDTH)), fresh)
 
