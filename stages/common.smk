@@ -48,7 +48,6 @@ from privsvm.pipeline.params import (
     train_jobs,
 )
 from privsvm.plain_yaml import read_yaml
-from privsvm.pipeline.progress import show_progress
 from privsvm.pipeline.slurm import be_patient
 from privsvm.pipeline.stage import die_with_parent
 from privsvm.pipeline.start import start_server, start_server_of_job
@@ -71,13 +70,11 @@ if IN_DVC:
     die_with_parent()
 # Snakemake runs a job on a cluster by reading this file again, there.
 IS_JOB = workflow.remote_exec
-# Locks, the screen and handlers are the other workflow's where there is one.
+# Locks and handlers are the other workflow's where there is one.
 if not IS_MODULE:
     WORKFLOW_LOCK = clear_stale_locks(
         is_job=IS_JOB, temporary=workflow.snakemake_tmp_dir
     )
-    if not IS_JOB:
-        show_progress(workflow, logger)
 
 # What `snakemake release` asks for is no choice of the benchmark.
 CHANGES = dict(config)
@@ -143,17 +140,16 @@ onstart:
 
 onsuccess:
     if not IN_DVC:
-        print(
-            "\nDone. Open reports/index.html; `make ui` compares the curves in MLflow.",
-            file=sys.stderr,
+        logger.info(
+            "\nDone. Open reports/index.html; `make ui` compares the curves in MLflow."
         )
     if not HAS_GIT and not IN_DVC:
-        print(
-            "note: no Git repository here, so DVC records no versions of these outputs; for that run `git init` and again",
-            file=sys.stderr,
+        logger.warning(
+            "note: no Git repository here, so DVC records no versions of these outputs; for that run `git init` and again"
         )
 
 
 onerror:
     # Print last what the user can mend.
-    print("", *collect_errors(log), sep="\n", file=sys.stderr)
+    for line in collect_errors(log):
+        logger.error(line)

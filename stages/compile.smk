@@ -6,6 +6,8 @@ rule compile:
         f".cache/numba/{NUMBA_KEY}/warm",
     log:
         "logs/compile.log",
+    message:
+        "compiling the solvers: once, about a minute; a change of their sources repeats it"
     priority: 100
     conda:
         "../environment.yml"

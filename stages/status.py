@@ -3,9 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import time
 
-from privsvm.pipeline.progress import status_lines
 from privsvm.pipeline.stage import run
+from snakemake_logger_plugin_privsvm import STATUS_FILE, clock
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether a process runs on this machine."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def status_lines() -> list[str]:
+    """Describe the run in this folder, from the file that it writes at the start and the end of each job."""
+    if not STATUS_FILE.exists():
+        return ["no run has been started here; run `make run`"]
+    status = json.loads(STATUS_FILE.read_text(encoding="utf-8"))
+    counts = f"{status['done']} of {status['total']} jobs done"
+    if not is_alive(status["pid"]):
+        remedy = "; run `make run` again to continue it" if status["done"] < status["total"] else ""
+        return [f"no run is under way; the last one ended with {counts}{remedy}"]
+    left = "" if status["left"] is None else f", about {clock(status['left'])} left"
+    running = [f"  {job['title']}: {clock(time.time() - job['since'])}" for job in status["running"]]
+    return [counts + left, *running]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,91 +1,117 @@
-"""What a run says on the screen: one line a job, an estimate, nothing of Snakemake's lists."""
+"""The logger plugin: one line for each finished job, and the state of the run for `make status`."""
 
+import importlib.util
 import json
 import logging
 import os
 from types import SimpleNamespace
 
 import pytest
+from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
+from snakemake_interface_logger_plugins.tests import MockOutputSettings, TestLogHandlerBase
+from tests.conftest import REPOSITORY
 
-from privsvm.pipeline import progress
-from privsvm.pipeline.progress import Progress, clock, status_lines
+import snakemake_logger_plugin_privsvm as plugin
+
+# No process has a larger number.
+NO_PROCESS = 2**22 + 1
+
+
+@pytest.fixture(autouse=True)
+def _working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """A run of six jobs, whose clock the test moves."""
-    monkeypatch.chdir(tmp_path)
-    jobs = [SimpleNamespace(rule=SimpleNamespace(name=name)) for name in ("train",) * 5 + ("all",)]
-    workflow = SimpleNamespace(
-        dryrun=False, touch=False, local_exec=True, resource_settings=SimpleNamespace(cores=2),
-        dag=SimpleNamespace(needrun_jobs=lambda: jobs),
-    )  # fmt: skip
-    lines, time = [], SimpleNamespace(now=0.0)
-    shown = Progress(workflow, lines.append, lambda: time.now)
+def run(monkeypatch, capsys):
+    """A run of five jobs, whose clock the test moves."""
+    time = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(plugin.time, "time", lambda: time.now)
+    handler = plugin.LogHandler(MockOutputSettings(), None)
 
-    def say(event, message="", **fields):
-        record = logging.makeLogRecord({"event": event, "msg": message, "levelno": logging.INFO, **fields})
-        return shown.filter(record)
+    def emit(event, message="", level=logging.INFO, **fields):
+        handler.emit(logging.makeLogRecord({"event": event, "msg": message, "levelno": level, **fields}))
+        return capsys.readouterr().err
 
-    def job(number, seconds, method="a\x1b[2J"):
-        say("job_info", jobid=number, rule_name="train", wildcards={"method": method, "dataset": "wine"}, log=["x.log"])
+    def start(number, method="svm", **fields):
+        wildcards = {"method": method, "dataset": "wine"}
+        return emit("job_info", jobid=number, rule_name="train", rule_msg=None, wildcards=wildcards, **fields)
+
+    def finish(number, seconds):
         time.now += seconds
-        say("job_finished", job_id=number)
+        return emit("job_finished", job_id=number)
 
-    return SimpleNamespace(say=say, job=job, lines=lines, time=time, workflow=workflow, shown=shown)
+    emit("run_info", stats={"train": 5, "total": 5})
+    return SimpleNamespace(emit=emit, start=start, finish=finish, time=time, handler=handler)
 
 
-def test_a_job_is_one_line_with_an_estimate(run):
-    for number in range(4):
-        run.job(number, 10.0)
-    assert run.lines[0].startswith("6 jobs on 2 cores")
-    assert len(run.lines) == 5
-    assert "3/6  train" in run.lines[3]
-    assert "on wine" in run.lines[3]
+def read_status():
+    """Return the lines of stages/status.py."""
+    spec = importlib.util.spec_from_file_location("status", REPOSITORY / "stages/status.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.status_lines()
+
+
+class TestPluginContract(TestLogHandlerBase):
+    """The interface's own tests of a plugin."""
+
+    __test__ = True
+
+    def get_log_handler_cls(self):
+        return plugin.LogHandler
+
+    def get_log_handler_settings(self):
+        return None
+
+
+def test_snakemake_finds_the_plugin():
+    assert LoggerPluginRegistry().is_installed("privsvm")
+
+
+def test_finished_job_is_one_line_with_estimate(run):
+    for number in range(3):
+        assert run.start(number) == ""
+        line = run.finish(number, 10.0)
     # Two of five jobs of ten seconds are left, one after the other.
-    assert run.lines[3].endswith("0:30 so far, about 0:20 left")
-    # What a name holds does not reach the terminal.
-    assert "\x1b" not in "".join(run.lines)
+    assert line == "3/5  train svm wine".ljust(51) + "    10.0 s   0:30 so far, about 0:20 left\n"
 
 
-def test_lists_are_hidden_and_errors_and_dry_runs_are_not(run):
-    assert not run.say("shellcmd", "x")
-    assert not run.say(None, "Select jobs to execute...")
-    assert run.say(None, "Nothing to be done")
-    assert run.say("job_error", "x", levelno=logging.ERROR)
-    run.workflow.dryrun = True
-    assert run.say("shellcmd", "x")
+def test_text_without_event_is_hidden_between_jobs_alone(run):
+    assert run.emit(None, "Select jobs to execute...") == ""
+    assert run.emit("shellcmd", "x") == ""
+    for number in range(5):
+        run.start(number)
+        run.finish(number, 1.0)
+    assert run.emit(None, "Done.") == "Done.\n"
 
 
-def test_a_long_job_is_named_after_a_silence(run):
-    run.say("job_info", jobid=1, rule_name="train", wildcards={"method": "slow", "dataset": "wine"}, log=["x.log"])
-    run.time.now = 20.0
-    run.shown.heartbeat()
-    assert len(run.lines) == 1
-    run.time.now = 75.0
-    run.shown.heartbeat()
-    assert run.lines[1].strip() == "... train      slow on wine: 1:15"
+def test_errors_and_dry_runs_are_shown_in_full(run):
+    assert run.emit("job_error", "Error in rule train", logging.ERROR, jobid=1) == "Error in rule train\n"
+    run.handler.common_settings.verbose = True
+    assert run.emit("shellcmd", "x") == "x\n"
+    run.handler.common_settings.verbose = False
+    run.handler.common_settings.dryrun = True
+    assert run.emit("shellcmd", "x") == "x\n"
 
 
-def test_the_status_of_a_run_and_of_none(run, tmp_path):
-    assert "no run has been started" in status_lines()[0]
-    (tmp_path / "x.log").write_text("first\nstep 7 of 9\n")
-    run.say("job_info", jobid=1, rule_name="train", wildcards={"method": "slow", "dataset": "wine"}, log=["x.log"])
-    lines = status_lines()
-    assert lines[0].startswith("0 of 6 jobs done")
-    assert "slow on wine" in lines[1]
-    assert lines[2].strip() == "x.log: step 7 of 9"
-    status = json.loads(progress.STATUS_FILE.read_text())
+def test_quiet_rules_hides_starts_and_lines(run):
+    assert run.finish(1, 1.0) == ""
+
+
+def test_status_of_a_run_of_a_killed_one_and_of_none(run):
+    assert read_status() == ["no run has been started here; run `make run`"]
+    run.start(1, "slow")
+    run.time.now += 75
+    assert read_status() == ["0 of 5 jobs done", "  train slow wine: 1:15"]
+    status = json.loads(plugin.STATUS_FILE.read_text())
     assert status["pid"] == os.getpid()
-    # No process has the largest number.
-    progress.STATUS_FILE.write_text(json.dumps(status | {"pid": 2**22 + 1}))
-    assert status_lines() == [
-        "no run is under way; the last one ended with 0 of 6 jobs done; start it again: it goes on where it stopped"
+    plugin.STATUS_FILE.write_text(json.dumps(status | {"pid": NO_PROCESS}))
+    assert read_status() == [
+        "no run is under way; the last one ended with 0 of 5 jobs done; run `make run` again to continue it"
     ]
-    progress.STATUS_FILE.write_text("{")
-    assert "not readable" in status_lines()[0]
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(-1, "0:00"), (59.6, "1:00"), (3723, "1:02:03")])
-def test_durations(seconds, words):
-    assert clock(seconds) == words
+@pytest.mark.parametrize(("seconds", "text"), [(-1, "0:00"), (59.6, "1:00"), (3723, "1:02:03")])
+def test_durations(seconds, text):
+    assert plugin.clock(seconds) == text

@@ -86,7 +86,7 @@ class Workspace:
             "PYTHONPATH": os.pathsep.join(
                 [str(self.folder / "packages"), *filter(None, [os.environ.get("PYTHONPATH")])]
             ),
-            "DVC_NO_ANALYTICS": "true", "PRIVSVM_OUTPUT": "snakemake",
+            "DVC_NO_ANALYTICS": "true",
             "GIT_AUTHOR_NAME": "test", "GIT_AUTHOR_EMAIL": "test@example.org",
             "GIT_COMMITTER_NAME": "test", "GIT_COMMITTER_EMAIL": "test@example.org",
             **changes,

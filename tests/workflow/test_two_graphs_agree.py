@@ -41,7 +41,7 @@ BOOKKEEPING = {"inputs", "jobs"}
 NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/forget.py", "stages/record.py", "stages/dvc_stage.py",
             "stages/status.py", "stages/plots.py", "stages/share.py", "stages/captions/",
             "stages/release.py", "stages/release.smk",
-            "lib/privsvm/pipeline/progress.py", "lib/privsvm/tracking/comparison.py", "lib/privsvm/pipeline/slurm.py",
+            "lib/privsvm/tracking/comparison.py", "lib/privsvm/pipeline/slurm.py",
             "stages/compile.py",
             "lib/privsvm/pipeline/start.py", "lib/privsvm/pipeline/dry_run.py", "lib/privsvm/pipeline/workflow.py",
             "lib/privsvm/pipeline/versions.py", "lib/privsvm/pipeline/graph.py",

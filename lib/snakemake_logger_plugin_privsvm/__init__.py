@@ -1,0 +1,136 @@
+"""A Snakemake logger plugin: one line for each finished job, and the state of the run for ``make status``.
+
+profiles/default selects it. Dry runs and ``snakemake --verbose`` print Snakemake's own text; .snakemake/log keeps it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from statistics import fmean
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+__all__ = ["STATUS_FILE", "LogHandler", "clock"]
+
+STATUS_FILE = Path("logs/status.json")
+# The first jobs wait for the compiler, so they say little about the others.
+MIN_SHARE_FOR_ESTIMATE = 0.25
+
+
+def clock(seconds: float) -> str:
+    """Write a duration: ``0:07``, ``12:30``, ``1:02:03``."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class LogHandler(LogHandlerBase):
+    """Print one line for each finished job, and Snakemake's own text of warnings, errors and dry runs."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    # Snakemake adds its own filter, which knows --quiet, and its own formatter.
+    has_filter = False
+    has_formatter = False
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        self.total = self.done = 0
+        self.started = time.time()
+        self.waiting: Counter[str] = Counter()
+        self.running: dict[int, tuple[str, str, float]] = {}
+        self.seconds: defaultdict[str, list[float]] = defaultdict(list)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print what a record says, if anything."""
+        try:
+            text = self.describe(record)
+            if text:
+                stream = sys.stdout if self.common_settings.stdout else sys.stderr
+                is_red = record.levelno >= logging.ERROR and stream.isatty() and not self.common_settings.nocolor
+                print(f"\033[31m{text}\033[0m" if is_red else text, file=stream, flush=True)
+        except BrokenPipeError:
+            # Whoever read the output has left, as `head` does.
+            pass
+        except Exception:
+            self.handleError(record)
+
+    def describe(self, record: logging.LogRecord) -> str:
+        """Return the text of a record; empty for what is not shown."""
+        if self.common_settings.dryrun:
+            return self.snakemake_text(record)
+        event, fields, text = getattr(record, "event", None), vars(record), ""
+        match event:
+            case LogEvent.RUN_INFO:
+                self.waiting = Counter(fields["stats"])
+                self.total, self.started = self.waiting.pop("total"), time.time()
+                text = f"jobs to run: {self.total}; each has a log in logs/"
+            case LogEvent.JOB_INFO:
+                title = " ".join([fields["rule_name"], *(fields["wildcards"] or {}).values()])
+                self.running[fields["jobid"]] = fields["rule_name"], title, time.time()
+                text = fields["rule_msg"] or ""
+            case LogEvent.JOB_FINISHED:
+                text = self.finish(fields["job_id"])
+            case LogEvent.JOB_ERROR:
+                self.running.pop(fields["jobid"], None)
+            case None if self.done == self.total:
+                # Before the first job and after the last one.
+                text = self.snakemake_text(record)
+        if event in (LogEvent.JOB_INFO, LogEvent.JOB_FINISHED, LogEvent.JOB_ERROR):
+            self.write_status()
+        return self.snakemake_text(record) if self.common_settings.verbose or record.levelno > logging.INFO else text
+
+    def snakemake_text(self, record: logging.LogRecord) -> str:
+        """Return Snakemake's own text; empty for a record that has none."""
+        text = self.format(record)
+        return "" if text == "None" else text
+
+    def finish(self, number: int) -> str:
+        """Count a finished job and return its line."""
+        self.done += 1
+        if number not in self.running:
+            # `--quiet rules` hides the start of jobs.
+            return ""
+        rule, title, since = self.running.pop(number)
+        self.waiting[rule] -= 1
+        self.seconds[rule].append(time.time() - since)
+        width, left = len(str(self.total)), self.time_left()
+        times = f"{self.seconds[rule][-1]:7.1f} s   {clock(time.time() - self.started)} so far"
+        return f"{self.done:{width}}/{self.total}  {title:<46} {times}" + (
+            f", about {clock(left)} left" if left else ""
+        )
+
+    def time_left(self) -> float | None:
+        """Estimate the seconds until the end from each rule's mean and how many jobs have run at a time."""
+        finished = [second for seconds in self.seconds.values() for second in seconds]
+        elapsed = time.time() - self.started
+        if len(finished) < max(3, MIN_SHARE_FOR_ESTIMATE * self.total) or not elapsed:
+            return None
+        mean = {rule: fmean(self.seconds[rule] or finished) for rule in self.waiting}
+        work = sum(count * mean[rule] for rule, count in self.waiting.items())
+        return work / max(1.0, sum(finished) / elapsed)
+
+    def write_status(self) -> None:
+        """Write the state of the run for stages/status.py."""
+        running = [{"title": title, "since": since} for _, title, since in self.running.values()]
+        status = {
+            "pid": os.getpid(),
+            "done": self.done,
+            "total": self.total,
+            "left": self.time_left(),
+            "running": running,
+        }
+        # A full disk is reported by the jobs.
+        with contextlib.suppress(OSError):
+            STATUS_FILE.parent.mkdir(exist_ok=True)
+            temporary = STATUS_FILE.with_suffix(".part")
+            temporary.write_text(json.dumps(status), encoding="utf-8")
+            temporary.replace(STATUS_FILE)
