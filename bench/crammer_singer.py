@@ -86,7 +86,7 @@ def paper_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     for part, files in entry.parts.items():
         for file in files.files:
             if not (RAW / name / file).exists():
-                download_raw(name, file, RAW / name / file, progress=False)
+                download_raw(name, file, RAW / name / file)
         parts.append(read_part(entry, part, RAW / name))
     X = np.concatenate([X.toarray() if scipy.sparse.issparse(X) else X for X, _ in parts])
     y = np.unique(np.concatenate([labels for _, labels in parts]), return_inverse=True)[1]

@@ -84,7 +84,7 @@ def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
     part = "train" if "train" in entry.parts else next(iter(entry.parts))
     for name in entry.parts[part].files:
         if not (RAW / dataset / name).exists():
-            download_raw(dataset, name, RAW / dataset / name, progress=False)
+            download_raw(dataset, name, RAW / dataset / name)
     X, y = read_part(entry, part, RAW / dataset)
     if scipy.sparse.issparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
         X = X.toarray()

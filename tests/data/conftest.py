@@ -39,14 +39,11 @@ class Server:
     """A web server on this machine whose answers a test chooses."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    requests: list[tuple[str, str | None]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     # Answer with this status so many times first.
     failures: list[int] = field(default_factory=list)
     # Break off after so many bytes, once for each number.
     cuts: list[int] = field(default_factory=list)
-    ranges: bool = True
-    # Send these bytes as a part, whatever is asked for.
-    unsolicited: tuple[int, int] | None = None
     address: str = ""
 
     def url(self, name: str) -> str:
@@ -61,44 +58,20 @@ def server() -> Iterator[Server]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range")
-            state.requests.append((self.path, wanted))
-            if state.failures:
-                self.send_response(state.failures.pop(0))
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
+            state.requests.append(self.path)
             body = state.files.get(self.path.lstrip("/"))
-            if body is None:
-                self.send_response(404)
+            if state.failures or body is None:
+                self.send_response(state.failures.pop(0) if state.failures else 404)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-            start = 0
-            if state.unsolicited is not None:
-                start, stop = state.unsolicited
-                self.send_response(206)
-                self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(body)}")
-                body = body[:stop]
-            elif wanted and state.ranges:
-                start = int(wanted.removeprefix("bytes=").rstrip("-"))
-                if start >= len(body):
-                    self.send_response(416)
-                    self.send_header("Content-Range", f"bytes */{len(body)}")
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                    return
-                self.send_response(206)
-                self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-            else:
-                self.send_response(200)
-            self.send_header("Content-Length", str(len(body) - start))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if state.cuts:
-                self.wfile.write(body[start : start + state.cuts.pop(0)])
+                body = body[: state.cuts.pop(0)]
                 self.close_connection = True
-                return
-            self.wfile.write(body[start:])
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
             pass

@@ -145,8 +145,8 @@ def small_disk(folder: Path, size: int) -> Iterator[bool]:
 class BadServer:
     """A server on this machine with one bad habit.
 
-    Habits: ``error`` (500 for ever), ``hang`` (no answer), ``drip`` (a byte at a time), ``cut`` (never to the end),
-    ``page`` (a page of HTML instead), ``wrong`` (other bytes), ``empty``, ``endless``, ``loop`` (redirects to itself).
+    Habits: ``error`` (500 for ever), ``missing`` (404), ``hang`` (no answer), ``cut`` (never to the end), ``page`` (a
+    page of HTML instead), ``wrong`` (other bytes), ``empty``, ``endless``, ``loop`` (redirects to itself).
     """
 
     def __init__(self, habit: str, content: bytes) -> None:
@@ -170,14 +170,11 @@ class BadServer:
             def error(self) -> None:
                 self.head(500, 0)
 
+            def missing(self) -> None:
+                self.head(404, 0)
+
             def hang(self) -> None:
                 time.sleep(3.0)
-
-            def drip(self) -> None:
-                self.head(200, len(content))
-                for byte in content[:400]:
-                    self.wfile.write(bytes([byte]))
-                    time.sleep(0.05)
 
             def cut(self) -> None:
                 self.head(200, len(content))

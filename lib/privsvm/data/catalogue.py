@@ -83,6 +83,8 @@ class DataFile:
         Path below the mirror folder.
     path : str or None
         Own data: the file on this machine.
+    own : bool
+        Whether it is the user's own, so that no copy stays in the cache of downloads.
     canonical_url : str or None
         The original public address.
     canonical_differs : bool
@@ -98,6 +100,7 @@ class DataFile:
     max_bytes: int = MOST_BYTES
     mirror_path: str | None = None
     path: str | None = None
+    own: bool = False
     canonical_url: str | None = None
     canonical_differs: bool = False
 
@@ -382,6 +385,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         urls=() if settings.url is None else (where,),
         sha256=settings.sha256,
         path=settings.path,
+        own=True,
         max_bytes=settings.max_bytes or MOST_BYTES,
         canonical_url=settings.url,
     )

@@ -172,7 +172,7 @@ def _read_raw(dataset: str, part: str, folder: str) -> tuple[Any, np.ndarray]:
         for name in entry.parts[part].files:
             target = Path(folder) / name
             if not target.exists():
-                download_raw(dataset, name, target, progress=False)
+                download_raw(dataset, name, target)
         X: Any
         X, labels = read_part(entry, part, folder)
     except PrivSVMError as error:
