@@ -60,10 +60,10 @@ def find(folder: Path, victim: str) -> list[int]:
     return [pid for pid, line in processes_in(folder).items() if any(part in line for part in VICTIMS[victim])]
 
 
-def wait_for_job(process: subprocess.Popen, number: int) -> None:
-    """Read what a run prints until its n-th job starts, or to the end of a shorter run."""
-    started = (line for line in process.stdout if re.match(r"(local)?rule \w+:", line))
-    next(itertools.islice(started, number - 1, None), None)
+def wait_for_jobs(process: subprocess.Popen, number: int) -> None:
+    """Read what a run prints until so many of its jobs have ended, or to the end of a shorter run."""
+    lines = (line for line in process.stdout if re.match(r" *\d+/\d+  |jobs to run: ", line))
+    next(itertools.islice(lines, number, None), None)
 
 
 def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, most: int, rng: random.Random) -> int:
@@ -103,7 +103,7 @@ def test_killed_runs_recover(fresh, finished_once, tmp_path):
         copied = "programs" if victim == "job" else "servers"
         process = fresh.start(*command, copied=copied, TMPDIR=str(temporary))
         # DVC starts Snakemake once a stage.
-        wait_for_job(process, rng.randint(1, 3 if victim == "dvc" else 6))
+        wait_for_jobs(process, rng.randint(0, 2 if victim == "dvc" else 5))
         # The run goes on without a job that is killed, and others follow.
         killed[victim] += kill_in_turn(process, folder, victim, 4 if victim == "job" else 1, rng)
         process.communicate()
@@ -171,7 +171,7 @@ def test_files_that_a_killed_dvc_left_half_written(finished):
 def test_a_second_snakemake_does_not_take_a_living_ones_locks(finished):
     finished.change("report.reference_epsilon", 4.0)
     first = finished.start("snakemake", "--cores", "1")
-    wait_for_job(first, 1)
+    wait_for_jobs(first, 0)
     # Held where it is, it cannot be done too early.
     os.killpg(first.pid, signal.SIGSTOP)
     try:
