@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import filelock
 import pytest
 
 
@@ -18,8 +18,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callabl
     # The workers of one run have folders of their own below a common one.
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     shared.mkdir(exist_ok=True)
-    with open(shared / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with filelock.FileLock(shared / "lock"):
         if not (shared / "done").exists():
             make(shared / "finished")
             (shared / "done").touch()

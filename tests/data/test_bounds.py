@@ -75,6 +75,9 @@ def test_the_old_format_of_unix():
     assert unpack(packed, "x", 1000) == LARGE[:1000]
     with pytest.raises(PrivSVMError, match="more than 999 bytes"):
         unpack(packed, "x", 999)
+    for damaged in (packed[:2], packed[:4], packed[:40] + b"\xff" * 9):
+        with pytest.raises(PrivSVMError, match=r"^x: compressed file is truncated or corrupt \(Invalid .*; delete it"):
+            unpack(damaged, "x", 1000)
 
 
 def test_a_zip_in_a_zip():

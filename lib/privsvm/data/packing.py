@@ -36,58 +36,6 @@ def is_html(head: bytes) -> bool:
     return start.startswith((b"<!doctype", b"<html"))
 
 
-def _decode_lzw(data: bytes, most: int) -> bytes:
-    """Unpack the format of the Unix tool ``compress`` (.Z), which the standard library does not know."""
-    if len(data) < 3:
-        raise EOFError("cut short")
-    longest, block_mode = data[2] & 0x1F, bool(data[2] & 0x80)
-    if not 9 <= longest <= 16:
-        raise ValueError(f"codes of {longest} bits")
-    clear = 256
-    # Code 256 means "start again" in block mode; otherwise it is an ordinary entry.
-    first_free = 257 if block_mode else 256
-    table: list[bytes] = [bytes([value]) for value in range(256)] + [b""] * (first_free - 256)
-    output: list[bytes] = []
-    width, position, group_start = 9, 24, 24
-    end = len(data) * 8
-    previous, size = b"", 0
-
-    def next_group(position: int) -> int:
-        # Codes come in groups of eight; when the width changes the rest of a group is padding.
-        group = width * 8
-        used = (position - group_start) % group
-        return position if used == 0 else position + group - used
-
-    while position + width <= end:
-        byte = position >> 3
-        window = int.from_bytes(data[byte : byte + 4], "little")
-        code = (window >> (position & 7)) & ((1 << width) - 1)
-        position += width
-        if code == clear and block_mode:
-            position = group_start = next_group(position)
-            del table[first_free:]
-            width, previous = 9, b""
-            continue
-        if code < len(table) and (code < 256 or code >= first_free):
-            entry = table[code]
-        elif code == len(table) and previous:
-            entry = previous + previous[:1]
-        else:
-            raise ValueError(f"code {code} before it was defined")
-        output.append(entry)
-        size += len(entry)
-        if size > most:
-            break
-        if previous and len(table) < 1 << longest:
-            table.append(previous + entry[:1])
-        previous = entry
-        # The writer widens its codes one entry before the reader's table is full.
-        if len(table) + 1 > (1 << width) and width < longest:
-            position = group_start = next_group(position)
-            width += 1
-    return b"".join(output)
-
-
 def _too_large(name: str, most: int) -> PrivSVMError:
     return PrivSVMError(
         f"{name}: more than {most} bytes when unpacked; if it is to be as large, declare `max_bytes` for the dataset"
@@ -127,7 +75,9 @@ def unpack(data: bytes, name: str, most: int = MOST_BYTES) -> bytes:
     """
     try:
         if data.startswith(_COMPRESS):
-            content = _decode_lzw(data, most)
+            from unlzw3 import unlzw
+
+            content = unlzw(data)
         elif data.startswith((_XZ, _BZ2, _GZIP)):
             opener = lzma.open if data.startswith(_XZ) else bz2.open if data.startswith(_BZ2) else gzip.open
             with opener(io.BytesIO(data)) as stream:

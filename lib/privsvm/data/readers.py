@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import io
+import multiprocessing
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from privsvm.data.catalogue import DataPart, DatasetEntry, normalise_label
-from privsvm.data.children import arrays_of_child
 from privsvm.data.delimited import check_arff_fields, check_fields, check_libsvm_numbers, decode_text, shown
 from privsvm.data.packing import BAD_ZIP, is_html, is_zip, read_member, unpack
-from privsvm.data.prepared import Features, arrays_of_rows, rows_of_arrays
+from privsvm.data.prepared import Features
 from privsvm.data.schema import parse_schema
 from privsvm.data.tables import labelled_table
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.well_formed import check_sparse
-
-if TYPE_CHECKING:
-    pass
-
 
 __all__ = ["content_hash", "read_part"]
 
@@ -535,26 +535,36 @@ def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
             f"{name}: MATLAB 7.3 (HDF5) file; save it with `save(file, vars, '-v7')` or convert it to .npz"
         )
 
-    def parse() -> dict[str, np.ndarray]:
-        from scipy.io import loadmat
+    # Some damaged files crash SciPy's compiled reader (docs/upstream.md), which ends its process.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    try:
+        with ProcessPoolExecutor(1, context, initializer=_end_silently) as pool:
+            return pool.submit(_parse_mat, data, name, recipe).result()
+    except BrokenProcessPool:
+        raise PrivSVMError(
+            f"{name}: not readable as a MATLAB file (its reader crashed); delete it and get it again"
+        ) from None
 
-        try:
-            stored = loadmat(io.BytesIO(data))
-        except Exception as error:
-            # A damaged file makes SciPy fail in every way that Python knows.
-            reason = str(error).split("\n")[0] or type(error).__name__
-            raise PrivSVMError(
-                f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again"
-            ) from None
+
+def _end_silently() -> None:
+    """Print no trace where this process crashes."""
+    faulthandler.disable()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def _parse_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    from scipy.io import loadmat
+
+    try:
+        stored = loadmat(io.BytesIO(data))
         variables = {key: value for key, value in stored.items() if not key.startswith("__")}
-        X, labels, _ = _from_variables(variables, name, recipe)
-        return {**arrays_of_rows("X", X), "labels": labels}
-
-    # Some damaged files make SciPy's compiled reader write beside its memory, which ends its process.
-    arrays = arrays_of_child(parse)
-    if arrays is None:
-        raise PrivSVMError(f"{name}: not readable as a MATLAB file (its reader crashed); delete it and get it again")
-    return rows_of_arrays("X", arrays), arrays["labels"], []
+        return _from_variables(variables, name, recipe)
+    except PrivSVMError:
+        raise
+    except Exception as error:
+        # A damaged file makes SciPy fail in every way that Python knows.
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise PrivSVMError(f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again") from None
 
 
 def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
