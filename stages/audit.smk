@@ -22,4 +22,4 @@ rule audit:
 
 
 # What the report reads of it.
-AUDITS = [f"data/audits/{method}.json" for method in audited_methods(PARAMS)]
+AUDITS = [f"data/audits/{method}.json" for method in PARAMS.audited_methods()]

@@ -14,7 +14,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import read_json
 from privsvm.metrics import METRICS
 from privsvm.pipeline.model_files import check_arrays
-from privsvm.pipeline.params import read_params, train_jobs
+from privsvm.pipeline.params import read_params
 from privsvm.pipeline.recorded import check_outputs
 from privsvm.pipeline.stage import run
 from privsvm.records import ModelRecord, Result, read, read_tracked
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--files", action="store_true", help="only the files: do not ask DVC whether all is current")
     options = parser.parse_args(arguments)
     params = read_params()
-    jobs = train_jobs(params)
+    jobs = params.train_jobs()
     for name in ("index.html", "metrics.json", "curves.csv", "tracking.json"):
         require((Path("reports") / name).is_file(), f"reports/{name}: file not found; run `make run`")
     tracked = read_tracked("reports/tracking.json")
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
         check_arrays(f"{models}.npz", result, source)
         require(method in tracked.get(dataset, {}), f"reports/tracking.json: {method} on {dataset} is missing")
         require((method, dataset) in drawn, f"reports/curves.csv: {method} on {dataset} is missing")
-    for dataset in params["datasets"]:
+    for dataset in params.datasets:
         digest = load_prepared(f"data/prepared/{dataset}.npz").description["digest"]
         for result in results:
             where = f"data/results/{result.method}/{dataset}.json"
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
                 result.dataset != dataset or result.dataset_digest == digest,
                 f"{where}: not of the prepared data that is here; run `make run`",
             )
-    reference = params["report"]["reference_epsilon"]
+    reference = params.report.reference_epsilon
     metrics = canonical_json(metrics_record(results, reference))
     require(
         canonical_json(read_json("reports/metrics.json")) == metrics,

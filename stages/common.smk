@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from snakemake.logging import logger
-from snakemake.utils import update_config
 
 # Thousands of jobs are no garbage; to look for some among them took a tenth of the time of a dry run, which ends soon.
 if workflow.output_settings.dryrun:
@@ -32,7 +31,6 @@ from privsvm.pipeline.graph import (
     download_parameters,
     file_digest,
     one_method_code,
-    own_file,
     prepare_parameters,
     report_parameters,
     rule_code,
@@ -40,14 +38,7 @@ from privsvm.pipeline.graph import (
     train_parameters,
 )
 from privsvm.pipeline.own_files import close_folders, released_file, take_release
-from privsvm.pipeline.params import (
-    audited_methods,
-    check_params,
-    method_parameters,
-    protocol_methods,
-    train_jobs,
-)
-from privsvm.plain_yaml import read_yaml
+from privsvm.pipeline.params import protocol_methods, read_params
 from privsvm.pipeline.slurm import be_patient
 from privsvm.pipeline.stage import die_with_parent
 from privsvm.pipeline.start import start_server, start_server_of_job
@@ -84,9 +75,7 @@ try:
     STAGES = start_of_commands(HOME)
     be_patient(workflow)
     # Not Snakemake's own reading, which is that of YAML 1.1 and runs the code that a file may hold.
-    PARAMS, PLACES = read_yaml("params.yaml")
-    update_config(PARAMS, CHANGES)
-    PARAMS = check_params(PARAMS, places=PLACES)
+    PARAMS = read_params("params.yaml", CHANGES)
     check_writable("data", "logs", "reports")
 except PrivSVMError as error:
     # One line, without a traceback.
@@ -100,13 +89,11 @@ if IS_JOB:
 elif IS_MODULE and not (workflow.output_settings.dryrun or workflow.subprocess_exec):
     # `onstart` is the other workflow's.
     start_server()
-METHODS = list(PARAMS["methods"])
-DATASETS = list(PARAMS["datasets"])
-JOBS = train_jobs(PARAMS)
-IMPLEMENTATION = {
-    name: entry["implementation"] for name, entry in PARAMS["methods"].items()
-}
-CONDENSE = PARAMS["condense"]
+METHODS = list(PARAMS.methods)
+DATASETS = list(PARAMS.datasets)
+JOBS = PARAMS.train_jobs()
+IMPLEMENTATION = {name: entry.implementation for name, entry in PARAMS.methods.items()}
+CONDENSE = PARAMS.condense
 
 
 def one_of(names):
@@ -122,7 +109,7 @@ PLAIN_PATTERN = f"(?!(?:{one_of(PROTOCOL_METHODS)})/)[A-Za-z0-9][A-Za-z0-9_-]*"
 
 def own_content(dataset):
     """Return the digest of a dataset's own file; empty text for a dataset without one."""
-    path = own_file(PARAMS, dataset)
+    path = PARAMS.own_file(dataset)
     return "" if path is None else file_digest(path)
 
 

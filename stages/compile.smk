@@ -6,13 +6,13 @@ rule compile:
         f".cache/numba/{NUMBA_KEY}/warm",
     log:
         "logs/compile.log",
-    message:
-        "compiling the solvers: once, about a minute; a change of their sources repeats it"
     priority: 100
     conda:
         "../environment.yml"
     threads: 1
     resources:
         mem_mb=500,
+    message:
+        "compiling the solvers: once, about a minute; a change of their sources repeats it"
     shell:
         f"exec python -IS {STAGES}compile.py" " > {log:q} 2>&1"

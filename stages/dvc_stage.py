@@ -10,9 +10,8 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 # The library of this working copy, wherever the environment's own copy lies: its digests are compared.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
@@ -21,11 +20,9 @@ from privsvm.data.catalogue import raw_files
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.graph import PROTOCOL_RULES
 from privsvm.pipeline.own_files import close_folders, has_own_data, is_pushed
-from privsvm.pipeline.params import audited_methods, protocol_methods, read_params, train_jobs
+from privsvm.pipeline.params import Params, protocol_methods, read_params
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
-
-Params = Mapping[str, Any]
 
 
 def snakemake(rules: list[str] | tuple[str, ...], files: list[str]) -> None:
@@ -44,7 +41,7 @@ def make_inputs(params: Params) -> None:
 
 def download(params: Params, dataset: str) -> None:
     """Get the raw files of one dataset."""
-    files = raw_files(dataset, params["datasets"][dataset] or {})
+    files = raw_files(dataset, params.dataset_settings(dataset))
     snakemake(["download"], [f"data/raw/{dataset}/{name}" for name in files])
 
 
@@ -55,13 +52,13 @@ def prepare(params: Params, dataset: str) -> None:
 
 def condense(params: Params, dataset: str) -> None:
     """Condense the training rows of one dataset."""
-    snakemake(["condense"], [f"data/condensed/{params['condense']}/{dataset}.npz"])
+    snakemake(["condense"], [f"data/condensed/{params.condense}/{dataset}.npz"])
 
 
 def train(params: Params, method: str) -> None:
     """Run all jobs of one method."""
     protocol = method in protocol_methods(params)
-    results = [f"data/results/{method}/{dataset}" for name, dataset in train_jobs(params) if name == method]
+    results = [f"data/results/{method}/{dataset}" for name, dataset in params.train_jobs() if name == method]
     kinds = [".json", ".attacks.json"] if protocol else [".json"]
     rules = PROTOCOL_RULES if protocol else ("train", "evaluate")
     snakemake(rules, [f"{name}{kind}" for name in results for kind in kinds])
@@ -71,7 +68,7 @@ def audit(params: Params) -> None:
     """Audit every private method."""
     # DVC wants the folder also where there is nothing to audit.
     Path("data/audits").mkdir(parents=True, exist_ok=True)
-    files = [f"data/audits/{method}.json" for method in audited_methods(params)]
+    files = [f"data/audits/{method}.json" for method in params.audited_methods()]
     if files:
         snakemake(["audit"], files)
 
@@ -116,7 +113,7 @@ def main(arguments: list[str] | None = None) -> None:
     group, _, name = os.environ.get("DVC_STAGE", "").rpartition(":")[2].partition("@")
     if group in STAGES and not name:
         STAGES[group](params)
-    elif group in STAGES_OF_ONE and name in params[STAGES_OF_ONE[group][0]]:
+    elif group in STAGES_OF_ONE and name in getattr(params, STAGES_OF_ONE[group][0]):
         STAGES_OF_ONE[group][1](params, name)
     else:
         raise PrivSVMError(f"DVC_STAGE: {os.environ.get('DVC_STAGE')!r} is no stage of dvc.yaml; run `dvc repro`")

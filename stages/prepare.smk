@@ -4,7 +4,7 @@ rule prepare:
         raw=lambda wildcards: [
             f"data/raw/{wildcards.dataset}/{name}"
             for name in raw_files(
-                wildcards.dataset, PARAMS["datasets"][wildcards.dataset] or {}
+                wildcards.dataset, PARAMS.dataset_settings(wildcards.dataset)
             )
         ],
     output:

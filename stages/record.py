@@ -15,7 +15,7 @@ from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm.pipeline.own_files import has_own_data, set_push
-from privsvm.pipeline.params import audited_methods, read_params
+from privsvm.pipeline.params import read_params
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
 from privsvm.plain_yaml import load_lock
@@ -126,7 +126,7 @@ def main(arguments: list[str] | None = None) -> None:
     params = read_params()
     # DVC wants the folder also where there is nothing to audit.
     Path("data/audits").mkdir(parents=True, exist_ok=True)
-    for name in remove_other_outputs(list(params["datasets"]), params["condense"], audited_methods(params)):
+    for name in remove_other_outputs(list(params.datasets), params.condense, params.audited_methods()):
         print(f"record: removed {name}: nothing in params.yaml uses it")
     link_outside(params)
     write_inputs(params)

@@ -271,10 +271,11 @@ class TestReadme:
         page = (REPOSITORY / "docs/change.md").read_text()
         block = re.search(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
         params["datasets"] |= yaml.safe_load(block)["datasets"]
-        (tmp_path / "patients.csv").write_text("age,diagnosis\n30,no\n60,yes\n")
+        (tmp_path / "data/own").mkdir(parents=True)
+        (tmp_path / "data/own/patients.csv").write_text("age,diagnosis\n30,no\n60,yes\n")
         monkeypatch.chdir(tmp_path)
         checked = check_params(params)
-        assert checked["datasets"]["my_patients"]["classes"] == ["no", "yes"]
+        assert checked.datasets["my_patients"]["classes"] == ["no", "yes"]
 
     def test_its_commands_exist(self):
         commands = "".join(re.findall(r"^```sh\n(.*?)^```", self.TEXT, re.DOTALL | re.MULTILINE))

@@ -109,6 +109,7 @@ def _wish(error: Mapping[str, Any]) -> str:
         "dict_type": "must be a mapping",
         "model_type": "must be a mapping",
         "list_type": "must be a list",
+        "tuple_type": "must be a list",
         "too_short": "must not be empty",
         "too_long": f"must hold at most {error.get('ctx', {}).get('max_length')}",
     }

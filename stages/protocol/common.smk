@@ -28,9 +28,9 @@ def of_all_entities(pattern):
 
 
 def protocol_parameters(wildcards):
-    return method_parameters(PARAMS, wildcards.method, wildcards.dataset)
+    return PARAMS.method_parameters(wildcards.method, wildcards.dataset)
 
 
 def seed_of(*purpose):
     """A job's own seed, so that none is handed the one that all derive from."""
-    return job_seed(PARAMS["seed"], PARAMS["experiment"], *purpose)
+    return job_seed(PARAMS.seed, PARAMS.experiment, *purpose)

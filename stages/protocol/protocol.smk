@@ -162,10 +162,9 @@ rule train_on_blocks:
         parameters=lambda wildcards: canonical_json(
             {
                 "condense": CONDENSE,
-                "experiment": PARAMS["experiment"],
+                "experiment": PARAMS.experiment,
                 "implementation": IMPLEMENTATION[wildcards.method],
                 "parameters": protocol_parameters(wildcards),
-                "privacy": PARAMS["privacy"],
                 # Not the experiment's seed, from which the random matrices could be drawn again.
                 "trainer_seed": seed_of(
                     "trainer", wildcards.dataset, wildcards.method

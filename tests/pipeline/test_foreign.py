@@ -149,7 +149,7 @@ def test_mistakes_are_one_line(package, name, parameters, part):
 def test_params(package):
     params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
     params["methods"]["mine"] = {"implementation": f"{package}:Centroids", "states_epsilon": "budget", "scale": 2.0}
-    assert check_params(params)["methods"]["mine"]["scale"] == 2.0
+    assert check_params(params).method_parameters("mine", "wine")["scale"] == 2.0
     for changes, part in (
         ({"implementation": "no_such_package_anywhere.models:Centroids"}, "methods.mine.implementation: .*install it"),
         ({"states_epsilon": 1.0}, "methods.mine.states_epsilon: 1.0 is not valid"),

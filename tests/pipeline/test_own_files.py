@@ -13,8 +13,14 @@ import yaml
 
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.own_files import FOLDERS, close_folders, dataset_of, forget, is_pushed, set_push, shared_datasets
+from privsvm.pipeline.params import Params
 
-OWN = {"datasets": {"wine": None, "clinic": {"path": "private/clinic.csv"}}}
+
+def benchmark(**datasets):
+    return Params.model_construct(datasets=datasets)
+
+
+OWN = benchmark(wine={}, clinic={"path": "clinic.csv"})
 
 
 def test_folders_are_closed_with_own_data_alone(tmp_path):
@@ -23,8 +29,8 @@ def test_folders_are_closed_with_own_data_alone(tmp_path):
     (tmp_path / "mlflow.db").chmod(0o644)
     before = os.umask(0o022)
     try:
-        close_folders({"datasets": {"wine": None}}, tmp_path)
-        close_folders({"datasets": {"clinic": {"path": "x", "share": True}}}, tmp_path)
+        close_folders(benchmark(wine={}), tmp_path)
+        close_folders(benchmark(clinic={"path": "x", "share": True}), tmp_path)
         assert not (tmp_path / "data").exists()
         assert os.umask(0o022) == 0o022
         close_folders(OWN, tmp_path)
@@ -56,7 +62,7 @@ def test_outputs_are_pushed_unless_they_are_made_from_own_data(tmp_path):
     assert is_pushed(tmp_path)
     before = os.umask(0o022)
     try:
-        close_folders({"datasets": {"wine": None, "clinic": {"path": "x", "share": True}}}, tmp_path)
+        close_folders(benchmark(wine={}, clinic={"path": "x", "share": True}), tmp_path)
         assert is_pushed(tmp_path)
         close_folders(OWN, tmp_path)
     finally:
@@ -99,9 +105,9 @@ def test_where_a_file_lies_tells_whose_it_is(path, dataset):
 
 
 def test_data_of_the_catalogue_and_those_said_to_be_are_shared():
-    entries = {"wine": None, "iris": {"scaling": "bounds"}, "mine": {"path": "x"}, "ours": {"path": "x", "share": True}}
+    entries = {"wine": {}, "iris": {"scaling": "bounds"}, "mine": {"path": "x"}, "ours": {"path": "x", "share": True}}
     entries["no"] = {"path": "x", "share": False}
-    assert shared_datasets({"datasets": entries}) == {"wine", "iris", "ours"}
+    assert shared_datasets(benchmark(**entries)) == {"wine", "iris", "ours"}
 
 
 def cached(root, content):
@@ -128,6 +134,8 @@ def test_forgetting_leaves_no_copy_and_nothing_of_others_is_lost(tmp_path):
             (tmp_path / name).write_bytes(content)
             if "models" not in name:
                 outs.append({"path": name, "md5": cached(tmp_path, content)})
+    (tmp_path / "data/own").mkdir()
+    (tmp_path / "data/own/clinic.npz").write_bytes(b"the file itself")
     listing = [
         {"md5": cached(tmp_path, b"a model of secret rows"), "relpath": "clinic.npz"},
         {"md5": cached(tmp_path, b"a model of wine rows"), "relpath": "wine.npz"},
@@ -148,6 +156,7 @@ def test_forgetting_leaves_no_copy_and_nothing_of_others_is_lost(tmp_path):
     assert all((tmp_path / name).exists() for name in names["wine"])
     assert sum(b"wine rows" in content for content in left) == 6
     assert len(removed) >= 8
+    assert (tmp_path / "data/own/clinic.npz").exists()
     assert forget("clinic", tmp_path) == []
     with pytest.raises(PrivSVMError, match="must be the name of a data set"):
         forget("../x", tmp_path)

@@ -1,47 +1,66 @@
-import inspect
+"""params.yaml as a typed model: what it holds, which jobs follow, how mistakes are told."""
+
 import json
+import math
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.steps import steps
 
-import privsvm
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.generate import generated_files
-from privsvm.pipeline.methods import estimator_class, implementations
-from privsvm.pipeline.params import (
-    check_params,
-    coerce_numbers,
-    entity_names,
-    implementation_parameters,
-    method_parameters,
-    protocol_methods,
-    train_jobs,
-)
+from privsvm.pipeline.graph import train_parameters
+from privsvm.pipeline.params import Params, check_params, entity_names, protocol_methods, read_params
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-# Handed to every method by the workflow, not by its entry.
-COMMON = {"allow_composition", "n_jobs", "n_rows", "epsilon", "delta", "neighbours", "classes", "random_state",
-          "break_ties", "decision_function_shape", "probability", "verbose"}  # fmt: skip
+TEXT = (REPOSITORY / "params.yaml").read_text()
 
 
 def default():
-    return yaml.safe_load((REPOSITORY / "params.yaml").read_text())
+    return yaml.safe_load(TEXT)
 
 
-def test_the_default_benchmark_is_valid():
-    checked = check_params(default())
-    assert len(train_jobs(checked)) == sum(
-        len(entry.get("datasets", checked["datasets"])) for entry in checked["methods"].values()
-    )
+def refusal(values):
+    with pytest.raises(PrivSVMError) as caught:
+        check_params(values)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith("params.yaml: ")
+    return message
+
+
+def with_value(key, value):
+    """Return the default with another value of one key."""
+    params = default()
+    section, _, last = key.partition(".")
+    if last:
+        params[section][last] = value
+    else:
+        params[section] = value
+    return params
+
+
+def test_the_default_benchmark():
+    params = read_params(REPOSITORY / "params.yaml")
+    assert params.privacy.epsilons == (0.1, 0.25, 0.5, 1, 2, 4, 8, 16)
+    assert params.privacy.delta == 1e-5
+    assert params.dataset_settings("wine") == {"scaling": "bounds"}
+    assert params.train_jobs()[:5] == [
+        *(("svm", name) for name in ("breast_cancer", "digits", "digit_eight", "wine")),
+        ("crammer_singer", "breast_cancer"),
+    ]
+    assert "pmsvm_wp" in params.audited_methods()
+    assert "svm" not in params.audited_methods()
+
+
+def test_the_model_is_frozen():
+    params = read_params(REPOSITORY / "params.yaml")
+    for target, name in ((params, "seed"), (params.privacy, "delta"), (params.methods["svm"], "implementation")):
+        with pytest.raises(ValueError, match="frozen"):
+            setattr(target, name, 1)
 
 
 @pytest.mark.parametrize("path", generated_files(), ids=lambda path: path.name)
@@ -49,55 +68,84 @@ def test_generated_files_are_current(path):
     assert path.read_text() == generated_files()[path], "run python -m privsvm.pipeline.generate"
 
 
-def test_the_stub_has_the_public_names():
-    stub = (REPOSITORY / "lib/privsvm/__init__.pyi").read_text()
-    assert re.findall(r"import (\w+) as \1$", stub, re.MULTILINE) != []
-    assert set(re.findall(r"import (\w+) as \1$", stub, re.MULTILINE)) == set(privsvm.__all__)
-
-
-@pytest.mark.parametrize("implementation", implementations())
-def test_schema_and_constructor_have_the_same_parameters(implementation):
-    method = estimator_class(implementation)
-    assert set(implementation_parameters(implementation)) == set(inspect.signature(method).parameters) - COMMON
-
-
-def test_the_schema_is_a_json_schema():
-    schema = json.loads((REPOSITORY / "lib/privsvm/pipeline/params.schema.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(coerce_numbers(default()))
-    for entry in default()["methods"].values():
-        own = {name: value for name, value in entry.items() if name not in ("implementation", "datasets")}
-        jsonschema.Draft202012Validator(schema["$implementations"][entry["implementation"]]).validate(own)
-
-
 def test_every_key_is_documented():
     page = (REPOSITORY / "docs/parameters.md").read_text()
-    schema = json.loads((REPOSITORY / "lib/privsvm/pipeline/params.schema.json").read_text())
-    for name, section in schema["properties"].items():
-        model = schema["$defs"].get(section.get("$ref", "").rpartition("/")[2], {})
-        for key in model.get("properties", {}) or [name]:
+    for name, field in Params.model_fields.items():
+        for key in getattr(field.annotation, "model_fields", {}) or [name]:
             assert key in page, f"{name}.{key}"
 
 
-@pytest.mark.parametrize(("text", "value"), [("1e-5", 1e-5), ("1E+3", 1e3), (".5e1", 5.0), ("-2.e-3", -2e-3)])
-def test_exponents_are_numbers(text, value):
-    assert coerce_numbers({"a": [text, {"b": text}]}) == {"a": [value, {"b": value}]}
+def test_changes_are_merged_before_validation():
+    """As `snakemake --config` gives them: Snakemake takes 1e-6 for text."""
+    changes = {"seed": 7, "privacy": {"delta": "1e-06", "epsilons": ["1e-2", 1]}, "methods": {"svm": {"C": 2.0}}}
+    params = read_params(REPOSITORY / "params.yaml", changes)
+    assert (params.seed, params.privacy.delta, params.privacy.repeats) == (7, 1e-6, 10)
+    assert params.privacy.epsilons == (0.01, 1)
+    assert params.entry_parameters("svm") == {"kernel": "linear", "C": 2.0}
+    with pytest.raises(PrivSVMError, match=r"privacy\.delta: 2 is not valid.*\(line \d+, column 3\)$"):
+        read_params(REPOSITORY / "params.yaml", {"privacy": {"delta": 2}})
 
 
-@given(st.text(alphabet="abcdef-_./ ", max_size=12))
-def test_words_stay_words(text):
-    assert coerce_numbers(text) == text
-
-
-def test_per_dataset_changes_and_restrictions():
+def test_parameters_of_one_dataset():
     params = default()
     params["methods"]["pmsvm_wp"]["per_dataset"] = {"wine": {"C": 0.5}}
     params["methods"]["majority"]["datasets"] = ["digits"]
     checked = check_params(params)
-    assert method_parameters(checked, "pmsvm_wp", "wine")["C"] == 0.5
-    assert method_parameters(checked, "pmsvm_wp", "digits")["C"] == params["methods"]["pmsvm_wp"]["C"]
-    assert "implementation" not in method_parameters(checked, "pmsvm_wp", "wine")
-    assert [job for job in train_jobs(checked) if job[0] == "majority"] == [("majority", "digits")]
+    assert checked.method_parameters("pmsvm_wp", "wine") == {"C": 0.5, "data_norm": 1.0}
+    assert checked.method_parameters("pmsvm_wp", "digits") == {"C": 0.05, "data_norm": 1.0}
+    assert [job for job in checked.train_jobs() if job[0] == "majority"] == [("majority", "digits")]
+
+
+@pytest.mark.parametrize(
+    "implementation",
+    ["svm", "crammer_singer", "majority", "one_norm_svm", "rsvm", "ci_svm", "fcm_svm", "ppsvm", "sklearn.svm:SVC"],
+)
+def test_methods_without_epsilon_depend_on_no_privacy(implementation):
+    entries = {"plain": {"implementation": implementation}, "private": {"implementation": "pmsvm_wp"}}
+    if implementation == "ppsvm":
+        entries["plain"]["entities"] = 2
+    before = check_params({**default(), "methods": entries})
+    changes = {"epsilons": [3.0], "delta": 1e-6, "neighbours": "add_remove", "repeats": 3}
+    for key, value in changes.items():
+        privacy = {**default()["privacy"], key: value}
+        after = check_params({**default(), "methods": entries, "privacy": privacy})
+        same = {
+            name: train_parameters(before, name, "wine") == train_parameters(after, name, "wine") for name in entries
+        }
+        assert same == {"plain": True, "private": False}, key
+
+
+def test_a_class_of_another_package_reads_privacy_where_it_states_an_epsilon():
+    entry = {"implementation": "sklearn.svm:SVC", "per_dataset": {"wine": {"states_epsilon": "C"}}}
+    params = check_params({**default(), "methods": {"other": entry}})
+    assert params.reads_privacy("other", "wine")
+    assert not params.reads_privacy("other", "digits")
+    assert "privacy" in json.loads(train_parameters(params, "other", "wine"))
+
+
+def test_own_files_lie_in_their_folder(tmp_path, monkeypatch):
+    """The remedy for one that lies elsewhere works as it is printed."""
+    own = {"label": "y", "classes": [0, 1], "bounds": [0, 1]}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data/own").mkdir(parents=True)
+    for name in ("here.csv", "two words.csv"):
+        (tmp_path / name).write_text("x,y\n0,1\n")
+        assert "no such file" in refusal(with_value("datasets.mine", {**own, "path": name}))
+        for path in (f"../{tmp_path.name}/{name}", str(tmp_path / name)):
+            message = refusal(with_value("datasets.mine", {**own, "path": path}))
+            assert message.startswith(
+                f"params.yaml: datasets.mine.path: {path!r} is outside of data/own; move it there"
+            )
+        remedy = re.search(r"\((ln -s .*/)\), and write `path: (.*)`", message)
+        subprocess.run(remedy[1], shell=True, check=True)
+        params = check_params(with_value("datasets.mine", {**own, "path": remedy[2]}))
+        assert params.own_file("mine") == params.dataset_settings("mine")["path"] == f"data/own/{name}"
+        assert Path(params.own_file("mine")).read_text() == "x,y\n0,1\n"
+    assert params.own_file("wine") is None
+    assert not params.is_private("wine")
+    assert params.is_private("mine")
+    shared = check_params(with_value("datasets.mine", {**own, "path": "here.csv", "share": True}))
+    assert not shared.is_private("mine")
 
 
 def test_protocols_and_their_entities():
@@ -111,101 +159,77 @@ def test_protocols_and_their_entities():
     assert entity_names(checked, "shared", "digits") == [f"entity-{number}" for number in range(1, 6)]
     assert entity_names(checked, "shared", "wine") == ["entity-1", "entity-2"]
     # A condensed row would mix what the entities hold.
-    with pytest.raises(PrivSVMError, match=r"condense: 'fcm' cannot go with methods\.shared") as caught:
-        protocol_methods({**checked, "condense": "fcm"})
-    assert "\n" not in str(caught.value)
-    del params["methods"]["shared"]
-    assert protocol_methods({**params, "condense": "fcm"}) == []
+    assert "condense: 'fcm' cannot go with methods.shared" in refusal({**params, "condense": "fcm"})
 
 
 @pytest.mark.parametrize(
-    ("entities", "part"),
-    [(None, "the key 'entities' is missing"), (0, "entities: 0"), ([[0], []], "none empty"), (2.5, "2.5")],
-)
-def test_entities_that_mean_nothing(entities, part):
-    params = default()
-    entry = {"implementation": "ppsvm", **({} if entities is None else {"entities": entities})}
-    params["methods"] = {"shared": entry}
-    with pytest.raises(PrivSVMError, match=re.escape(part)):
-        check_params(params)
-
-
-def test_the_first_mistake_is_one_line():
-    params = default()
-    params["privacy"]["delta"] = 0
-    params["seed"] = -1
-    with pytest.raises(PrivSVMError) as caught:
-        check_params(params, "mine.yaml")
-    assert str(caught.value).startswith("mine.yaml: ")
-    assert "\n" not in str(caught.value)
-
-
-def many(count: int) -> dict:
-    """The benchmark with so many methods, and a tenth as many data sets more."""
-    params = default()
-    entries = list(params["methods"].values())
-    params["methods"] = {f"m{number}": entries[number % len(entries)] for number in range(count)}
-    own = {"path": "params.yaml", "format": "csv", "label": "y", "bounds": [0, 1], "classes": [0, 1]}
-    params["datasets"] |= {f"d{number}": own for number in range(count // 10)}
-    return params
-
-
-def test_thousands_of_methods_are_checked_in_proportion(monkeypatch):
-    monkeypatch.chdir(REPOSITORY)
-    check_params(many(20))
-    few, more = (steps(lambda count=count: check_params(many(count))) for count in (200, 400))
-    assert more < 2.2 * few
-    # A second is enough for two thousand.
-    assert few < 200 * 2000
-    assert len(check_params(many(2000))["methods"]) == 2000
-
-
-def test_methods_are_checked_without_importing_them():
-    """In a process of its own: neither scikit-learn nor a method is imported."""
-    code = (
-        "import sys, yaml\n"
-        "from privsvm.pipeline.params import check_params\n"
-        "check_params(yaml.safe_load(open('params.yaml')))\n"
-        "print(*sorted(name for name in sys.modules if name.startswith('privsvm.methods.') or name == 'sklearn'))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "part"),
+    ("key", "value", "words"),
     [
         ("methods.$(touch x)", {"implementation": "svm"}, "becomes a folder"),
-        ("methods.a;b", {"implementation": "svm"}, "becomes a folder"),
         ("methods.a\n", {"implementation": "svm"}, "becomes a folder"),
-        ("datasets.`x`", {}, "becomes a folder"),
+        ("methods.123", {"implementation": "svm"}, "among them a letter"),
+        ("methods." + "a" * 65, {"implementation": "svm"}, "at most 64"),
         ("datasets.../up", {}, "becomes a folder"),
+        ("datasets.x.attacks", {}, "not .attacks"),
+        ("datasets.mine", {"path": "x.csv", "bounds": [0, 10**399]}, "not a finite number"),
         ("experiment", "a b", "letters, digits"),
-        ("experiment", "a\n", "letters, digits"),
-        ("methods.new", {"implementation": "no_such"}, "is unknown"),
+        ("methods.new", {"implementation": "no_such"}, "methods.new.implementation: 'no_such' is unknown"),
         ("methods.new", {"implementation": 3}, "must be a file of"),
         ("methods.new", 3, "must be a mapping"),
         ("methods.new", {"implementation": "svm", "datasets": ["wine", "wine"]}, "different datasets"),
         ("methods.new", {"implementation": "svm", "C": "1.0"}, "must be a positive number"),
         ("methods.new", {"implementation": "svm", "epsilon": 1.0}, "not a known key"),
+        ("methods.new", {"implementation": "sklearn.svm:SVC", "C": [1.0, {"x": -math.inf}]}, "new.C.1.x: -inf"),
+        ("methods.new", {"implementation": "ppsvm"}, "the key 'entities' is missing"),
+        ("methods.new", {"implementation": "ppsvm", "entities": [[0], []]}, "none empty"),
+        ("methods.new", {"implementation": "ppsvm", "entities": 10**9}, "1000"),
         ("privacy.epsilons", [1, 1.0], "different epsilons"),
         ("privacy.epsilons", 1, "must be a list"),
+        ("privacy.epsilons", [1 + step / 1e4 for step in range(1001)], "at most 1000"),
+        ("privacy.repeats", 10**9, "at least 1 and at most 100000"),
+        pytest.param("privacy.delta", 10**399, "privacy.delta", id="a delta of 400 digits"),
         ("protocol.folds", 1, "at least 2"),
         ("seed", True, "whole number"),
-        pytest.param("seed", 10**399, "whole number", id="a seed of 400 digits"),
-        pytest.param("privacy.delta", 10**399, "privacy.delta", id="a delta of 400 digits"),
-        ("datasets.mine", {"path": "x.csv", "bounds": [0, 10**399]}, "not a finite number"),
+        ("seed", 2**64, "at least 0 and at most"),
+        ("report.reference_epsilon", math.inf, "finite"),
         ("data", None, "must be a mapping"),
     ],
 )
-def test_what_is_wrong_is_one_line(key, value, part):
-    params = default()
-    place, _, last = key.partition(".")
-    if last:
-        params[place][last] = value
-    else:
-        params[place] = value
-    with pytest.raises(PrivSVMError, match=part) as caught:
-        check_params(params)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(f"params.yaml: {place}")
+def test_what_is_wrong_is_one_line(key, value, words):
+    message = refusal(with_value(key, value))
+    assert message.startswith(f"params.yaml: {key.split('.')[0]}")
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "column"),
+    [
+        ("delta: 1.0e-5", "delta: 2", 3),
+        ("scaling: bounds\n  digits", "scalign: bounds\n  digits", 5),
+        ("  svm:\n", "  s;vm:\n", 3),
+        ("epsilons: [0.1, 0.25", "epsilons: [0.1, 0", 19),
+        ("implementation: one_norm_svm", "implementation: two_norm_svm", 5),
+    ],
+)
+def test_mistakes_have_their_place(tmp_path, old, new, column):
+    assert TEXT.count(old) == 1
+    (tmp_path / "mine.yaml").write_text(TEXT.replace(old, new))
+    with pytest.raises(PrivSVMError) as caught:
+        read_params(tmp_path / "mine.yaml")
+    line = TEXT[: TEXT.index(old)].count("\n") + 1
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.yaml'}: ")
+    assert str(caught.value).endswith(f"(line {line}, column {column})")
+
+
+def test_a_file_runs_no_code(tmp_path):
+    """Snakemake's own reader evaluates such expressions."""
+    text = "__use_yte__: true\n__definitions__:\n  - import os; open('pwned', 'w')\n" + TEXT
+    (tmp_path / "params.yaml").write_text(text)
+    for name in ("lib", "stages", "Snakefile", "profiles"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--dry-run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "error: params.yaml: __definitions__ is not a known key" in done.stderr
+    assert "(line 2, column 1)" in done.stderr
+    assert not (tmp_path / "pwned").exists()

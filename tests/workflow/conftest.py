@@ -263,7 +263,7 @@ def finished(finished_once, tmp_path) -> Workspace:
 
 def run_with_own_data(folder: Path) -> None:
     workspace = new_workspace(folder, OWN)
-    (folder / "patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
+    (folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
     (folder / "packages/house_brand").mkdir(parents=True)
     (folder / "packages/house_brand/__init__.py").touch()
     (folder / "packages/house_brand/models.py").write_text(OWN_PACKAGE)

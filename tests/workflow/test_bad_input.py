@@ -73,7 +73,7 @@ def test_snakemake_shows_the_line_and_fails(finished):
 
 def own_data(workspace, rows, **settings):
     """Put a CSV of one's own beside wine; returns what Snakemake printed."""
-    (workspace.folder / "own.csv").write_text("\n".join(rows) + "\n")
+    (workspace.folder / "data/own/own.csv").write_text("\n".join(rows) + "\n")
     params = workspace.params()
     params["datasets"] = {"own": {"path": "own.csv", "label": "label", "classes": ["a", "b"], **settings}}
     workspace.write_params(params)

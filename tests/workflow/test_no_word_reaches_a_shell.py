@@ -40,7 +40,7 @@ def with_entries(params: dict, section: str, names: list[str]) -> dict:
 def refused(workspace, params, *commands) -> None:
     """Every command says in one line what is wrong, runs nothing and removes nothing."""
     before, text = kept(workspace), (workspace.folder / "params.yaml").read_text()
-    (workspace.folder / "patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
+    (workspace.folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
     workspace.write_params(params)
     try:
         for command in commands:
@@ -130,7 +130,7 @@ def test_free_text_is_handed_over_as_it_is(finished):
     """A mirror, the name of a file of one's own, a database: what may be any text, in every command."""
     text = 'it\'s "$(touch pwned)" `touch pwned`; touch pwned | touch pwned & {wildcards.dataset}'
     file = "my $(touch pwned); `touch pwned` & 'data'.csv"
-    (finished.folder / file).write_text("\n".join(OWN_ROWS) + "\n")
+    (finished.folder / "data/own" / file).write_text("\n".join(OWN_ROWS) + "\n")
     params = finished.params()
     params["data"] = {"mirror": f"/nowhere/{text}"}
     params["datasets"] = {"own": {"path": file, "label": "label", "classes": ["a", "b"], "bounds": [0, 7]}}

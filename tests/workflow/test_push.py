@@ -61,7 +61,9 @@ def test_what_is_shared_is_sent_beside_data_that_are_not(own_data, tmp_path):
     remote, share = tmp_path / "remote", (sys.executable, "stages/share.py")
     own_data.call("dvc", "remote", "add", "--default", "shelf", str(remote))
     params = own_data.params()
-    (own_data.folder / "colleagues.csv").write_text((own_data.folder / "patients.csv").read_text().replace("3,", "4,"))
+    (own_data.folder / "data/own/colleagues.csv").write_text(
+        (own_data.folder / "data/own/patients.csv").read_text().replace("3,", "4,")
+    )
     params["datasets"]["colleagues"] = {**params["datasets"]["patients"], "path": "colleagues.csv", "share": True}
     own_data.write_params(params)
     # Nothing goes before the outputs are those of params.yaml: a data set may have been another one under its name.

@@ -14,7 +14,7 @@ def test_one_release(tmp_path):
     schema = {**table, "columns": {name: {"bounds": [0, 7]} for name in "xy"}}
     params = {**SMALL, "datasets": {"wine": None, "patients": {"path": "patients.csv", "schema": schema}}}
     workspace = new_workspace(tmp_path / "own", params)
-    (workspace.folder / "patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
+    (workspace.folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
 
     def release(*config):
         return workspace.snakemake(

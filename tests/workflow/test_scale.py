@@ -47,7 +47,7 @@ def large(tmp_path_factory):
     params = workspace.params()
     rows = "\n".join(OWN_ROWS)
     for number in range(50):
-        (workspace.folder / f"own{number}.csv").write_text(f"{rows}\n{number},1,a\n")
+        (workspace.folder / f"data/own/own{number}.csv").write_text(f"{rows}\n{number},1,a\n")
         own = {"path": f"own{number}.csv", "label": "label", "classes": ["a", "b"], "bounds": [0, 100]}
         params["datasets"][f"own{number}"] = own
     kinds = (SMALL["methods"]["svm"], SMALL["methods"]["majority"])

@@ -243,7 +243,7 @@ OF_PATIENTS = {
 
 @pytest.mark.parametrize("change", ["one value", "one row removed", "an older file in its place", "touched"])
 def test_changed_file_of_ones_own(own_data, change):
-    file = own_data.folder / "patients.csv"
+    file = own_data.folder / "data/own/patients.csv"
     before = file.stat().st_mtime_ns
     text = file.read_text()
     if change == "one value":
@@ -278,7 +278,7 @@ def test_changed_file_of_ones_own(own_data, change):
 
 
 def test_dvc_repro_runs_exactly_what_depends_on_the_file(own_data):
-    file = own_data.folder / "patients.csv"
+    file = own_data.folder / "data/own/patients.csv"
     before = own_data.times("data")
     file.write_text("\n".join(file.read_text().splitlines()[:-1]) + "\n")
     output = own_data.call("dvc", "repro")
@@ -294,7 +294,7 @@ def test_dvc_repro_runs_exactly_what_depends_on_the_file(own_data):
     assert own_data.call("dvc", "status", "--json").strip() == "{}"
     assert "in order" in own_data.call(sys.executable, "stages/check.py")
     # Gone: one line, and nothing of it is taken for current.
-    file.rename(own_data.folder / "elsewhere.csv")
+    file.rename(own_data.folder / "data/own/elsewhere.csv")
     for command in (["snakemake", "--cores", "1", "--dry-run"], ["dvc", "repro"], ["dvc", "status", "--quiet"]):
         output = own_data.call(*command, check=False)
         assert own_data.code != 0

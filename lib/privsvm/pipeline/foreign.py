@@ -42,7 +42,7 @@ class ForeignMethod:
     parameters : mapping
         Of the entry: those of the class, and ``states_epsilon``.
     privacy : mapping
-        ``delta`` and ``neighbours`` of the benchmark.
+        ``delta`` and ``neighbours`` of the benchmark; None for a class that states no epsilon.
     n_classes : int
         Labels are 0 to ``n_classes - 1``.
     X_test : ndarray or CSR matrix (m, d)
@@ -122,6 +122,8 @@ class ForeignMethod:
             "classes": list(range(self.n_classes)),
             "random_state": int(stream.integers(2**31)),
         }
+        if self.states_epsilon is None:
+            del common["delta"]
         given = {name: value for name, value in common.items() if name in self.known} | self.parameters
         if self.states_epsilon is not None:
             given[self.states_epsilon] = epsilon

@@ -9,12 +9,11 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from privsvm.base.parameters import Parameter
 from privsvm.pipeline.methods import estimator_class, implementations, module_name
 
-__all__ = ["generated_files", "method_schemas"]
+__all__ = ["generated_files"]
 
 _PACKAGE = Path(__file__).parents[1]
 _REPOSITORY = _PACKAGE.parents[1]
@@ -25,28 +24,6 @@ def _settable(implementation: str) -> dict[str, Parameter]:
     """Parameters that an entry of params.yaml may set."""
     declared: Mapping[str, Parameter] = estimator_class(implementation).declared  # type: ignore[attr-defined]
     return {name: item for name, item in declared.items() if not item.common}
-
-
-def method_schemas() -> dict[str, Any]:
-    """JSON schema of every implementation's parameters."""
-    return {
-        implementation: {
-            "type": "object",
-            "private": "epsilon" in estimator_class(implementation).declared,  # type: ignore[attr-defined]
-            "properties": {
-                name: {**item.constraint.to_schema(), "default": item.default}
-                for name, item in _settable(implementation).items()
-            },
-        }
-        for implementation in implementations()
-    }
-
-
-def _schema() -> str:
-    from privsvm.pipeline.params import params_schema
-
-    whole = {"$comment": _NOTE, **params_schema(), "$implementations": method_schemas()}
-    return json.dumps(whole, indent=1) + "\n"
 
 
 def _page() -> str:
@@ -125,7 +102,6 @@ def _utility() -> str:
 def generated_files() -> dict[Path, str]:
     """Return every generated file's content."""
     return {
-        _PACKAGE / "pipeline" / "params.schema.json": _schema(),
         _PACKAGE / "__init__.pyi": _stub(),
         _PACKAGE / "release" / "utility.json": _utility(),
         _REPOSITORY / "docs" / "method-parameters.md": _page(),

@@ -10,7 +10,6 @@ import functools
 import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import without_passwords
 from privsvm.files import write_json
 from privsvm.pipeline.methods import ForeignSource, foreign_source, is_foreign, module_name
-from privsvm.pipeline.params import entry_parameters, method_parameters
+from privsvm.pipeline.params import Params
 from privsvm.pipeline.sources import closure_digest
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "file_digest",
     "foreign_code",
     "one_method_code",
-    "own_file",
     "prepare_parameters",
     "report_parameters",
     "rule_code",
@@ -91,12 +89,6 @@ def audit_code(implementation: str) -> str:
     return closure_digest(SCRIPTS["audit"], module_name(implementation))
 
 
-def own_file(params: Mapping[str, Any], dataset: str) -> str | None:
-    """Return the path of a dataset's own file on this machine; None for a dataset without one."""
-    path = (params["datasets"][dataset] or {}).get("path")
-    return None if path is None else str(path)
-
-
 @functools.cache
 def _known_digests() -> dict[str, list]:
     # Deep nesting in a damaged file ends in a RecursionError.
@@ -140,58 +132,70 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     return known[name][-1]
 
 
-def download_parameters(params: Mapping[str, Any], dataset: str) -> str:
+def download_parameters(params: Params, dataset: str) -> str:
     """Parameters of the jobs that get a dataset's files, as canonical JSON."""
-    return canonical_json({"settings": params["datasets"][dataset] or {}})
+    return canonical_json({"settings": params.dataset_settings(dataset)})
 
 
-def prepare_parameters(params: Mapping[str, Any], dataset: str) -> str:
+def prepare_parameters(params: Params, dataset: str) -> str:
     """Parameters of the job that prepares a dataset, as canonical JSON."""
-    common = {key: params[key] for key in ("experiment", "protocol", "seed")}
-    return canonical_json({**common, "settings": params["datasets"][dataset] or {}})
-
-
-def condense_parameters(params: Mapping[str, Any]) -> str:
-    """Parameters of the jobs that condense training rows, as canonical JSON."""
-    return canonical_json({key: params[key] for key in ("condense", "experiment", "seed")})
-
-
-def train_parameters(params: Mapping[str, Any], method: str, dataset: str) -> str:
-    """Parameters of the job that trains a method on a dataset, as canonical JSON."""
-    common = {key: params[key] for key in ("condense", "experiment", "privacy", "seed")}
     return canonical_json(
         {
-            **common,
-            "implementation": params["methods"][method]["implementation"],
-            "parameters": method_parameters(params, method, dataset),
+            "experiment": params.experiment,
+            "protocol": params.protocol.model_dump(exclude_unset=True),
+            "seed": params.seed,
+            "settings": params.dataset_settings(dataset),
         }
     )
 
 
-def audit_parameters(params: Mapping[str, Any], method: str) -> str:
+def condense_parameters(params: Params) -> str:
+    """Parameters of the jobs that condense training rows, as canonical JSON."""
+    return canonical_json({key: getattr(params, key) for key in ("condense", "experiment", "seed")})
+
+
+def train_parameters(params: Params, method: str, dataset: str) -> str:
+    """Parameters of the job that trains a method on a dataset, as canonical JSON.
+
+    A method that states no epsilon has no ``privacy``, so that its jobs do not depend on it.
+    """
+    return canonical_json(
+        {
+            **{key: getattr(params, key) for key in ("condense", "experiment", "seed")},
+            **({"privacy": params.privacy.model_dump()} if params.reads_privacy(method, dataset) else {}),
+            "implementation": params.methods[method].implementation,
+            "parameters": params.method_parameters(method, dataset),
+        }
+    )
+
+
+def audit_parameters(params: Params, method: str) -> str:
     """Parameters of the job that audits a method, as canonical JSON."""
     return canonical_json(
         {
-            **params["audit"],
-            **{key: params["privacy"][key] for key in ("delta", "neighbours")},
-            "implementation": params["methods"][method]["implementation"],
-            "parameters": entry_parameters(params, method),
-            "seed": params["seed"],
+            **params.audit.model_dump(),
+            "delta": params.privacy.delta,
+            "implementation": params.methods[method].implementation,
+            "neighbours": params.privacy.neighbours,
+            "parameters": params.entry_parameters(method),
+            "seed": params.seed,
         }
     )
 
 
-def report_parameters(params: Mapping[str, Any]) -> str:
+def report_parameters(params: Params) -> str:
     """Parameters of the job that writes the report, as canonical JSON."""
     # Data sets that their owner brought: the report then speaks to that owner.
-    own = sorted(name for name, entry in params["datasets"].items() if (entry or {}).get("path"))
-    return canonical_json({"experiment": params["experiment"], **params["report"], **({"own": own} if own else {})})
+    own = sorted(name for name in params.datasets if params.own_file(name))
+    return canonical_json(
+        {"experiment": params.experiment, **params.report.model_dump(), **({"own": own} if own else {})}
+    )
 
 
-def track_parameters(params: Mapping[str, Any]) -> str:
+def track_parameters(params: Params) -> str:
     """Parameters of the job that logs to MLflow, as canonical JSON.
 
     Snakemake stores and shows them, so a password in the address is left out; the job finds it in its environment, see
     `privsvm.pipeline.workflow.set_environment`.
     """
-    return canonical_json({"tracking_uri": without_passwords(params["mlflow"]["tracking_uri"])})
+    return canonical_json({"tracking_uri": without_passwords(params.mlflow.tracking_uri)})

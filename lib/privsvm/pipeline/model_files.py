@@ -67,14 +67,16 @@ def model_record(
     -------
     ModelRecord
     """
+    privacy = job.get("privacy", {})
     return ModelRecord(
         experiment=job["experiment"],
         method=method,
         implementation=job["implementation"],
         parameters=job["parameters"],
         condense=job["condense"],
-        delta=job["privacy"]["delta"],
-        neighbours=job["privacy"]["neighbours"],
+        # A method that states no epsilon has none.
+        delta=privacy.get("delta"),
+        neighbours=privacy.get("neighbours"),
         dataset=description["dataset"],
         dataset_digest=description["digest"],
         protocol=description["protocol"],

@@ -18,6 +18,7 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
+from privsvm.pipeline.params import OWN_FOLDER, Params
 from privsvm.plain_yaml import load_lock
 
 __all__ = [
@@ -66,16 +67,14 @@ _ENDINGS = (".evaluate.json", ".attacks.json", ".train.json", ".json", ".npz")
 _PUSH = re.compile(r"^(  - push: &push )(true|false)$", re.MULTILINE)
 
 
-def has_own_data(params: Mapping[str, Any]) -> bool:
+def has_own_data(params: Params) -> bool:
     """Whether a benchmark has data sets of the user's own, and does not say `share: true` of all of them."""
-    own = [entry for entry in params["datasets"].values() if entry and "path" in entry]
-    return any(not entry.get("share") for entry in own)
+    return any(map(params.is_private, params.datasets))
 
 
-def shared_datasets(params: Mapping[str, Any]) -> frozenset[str]:
+def shared_datasets(params: Params) -> frozenset[str]:
     """Names of the data sets that others may have: those of the catalogue, and one's own with `share: true`."""
-    entries = params["datasets"].items()
-    return frozenset(name for name, entry in entries if not entry or "path" not in entry or entry.get("share"))
+    return frozenset(name for name in params.datasets if not params.is_private(name))
 
 
 def dataset_of(path: PurePosixPath) -> str | None:
@@ -107,13 +106,13 @@ def dataset_of(path: PurePosixPath) -> str | None:
     return None
 
 
-def close_folders(params: Mapping[str, Any], root: str | os.PathLike[str] = ".", is_versioned: bool = True) -> None:
+def close_folders(params: Params, root: str | os.PathLike[str] = ".", is_versioned: bool = True) -> None:
     """Keep others out of what this process and those that it starts make from own data, and `dvc push` away from it.
 
     Parameters
     ----------
-    params : mapping
-        Checked params.yaml.
+    params : Params
+        The benchmark's.
     root : path-like, default="."
         The working folder.
     is_versioned : bool, default=True
@@ -188,13 +187,13 @@ def take_release(config: dict[str, Any]) -> dict[str, Any]:
     return {name: config.pop(name) for name in _RELEASE if name in config}
 
 
-def released_file(params: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def released_file(params: Params, settings: Mapping[str, Any]) -> str:
     """Return the path of the data set that is to be released.
 
     Parameters
     ----------
-    params : mapping
-        Checked params.yaml.
+    params : Params
+        The benchmark's.
     settings : mapping
         As `take_release` returns them.
 
@@ -213,12 +212,11 @@ def released_file(params: Mapping[str, Any], settings: Mapping[str, Any]) -> str
             f"release: --config lacks {', '.join(missing)}; write `snakemake release --cores 1 --config dataset=name "
             "epsilon=1 out=private/model`"
         )
-    entry = params["datasets"].get(settings["dataset"]) or {}
-    if "path" not in entry:
-        raise PrivSVMError(
-            f"release: dataset={settings['dataset']} is no data set of your own with `path` in params.yaml"
-        )
-    return str(entry["path"])
+    dataset = str(settings["dataset"])
+    path = params.own_file(dataset) if dataset in params.datasets else None
+    if path is None:
+        raise PrivSVMError(f"release: dataset={dataset} is no data set of your own with `path` in params.yaml")
+    return path
 
 
 def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
@@ -256,6 +254,8 @@ def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
             removed.append(path.relative_to(root).as_posix())
     for folder in ("data", "logs"):
         for path in sorted((root / folder).rglob("*"), reverse=True) if (root / folder).exists() else []:
+            if path.is_relative_to(root / OWN_FOLDER):
+                continue
             if _is_of(path.relative_to(root / folder), dataset) and path.exists() | path.is_symlink():
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 removed.append(path.relative_to(root).as_posix())

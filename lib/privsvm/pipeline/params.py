@@ -1,12 +1,14 @@
-"""params.yaml: coerced, validated, and turned into jobs."""
+"""params.yaml as a typed model, which is what the workflow passes on."""
 
 from __future__ import annotations
 
 import functools
 import math
+import os
 import re
+import shlex
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 import pydantic
@@ -14,24 +16,22 @@ from pydantic_core import PydanticCustomError
 
 from privsvm.constraints import FLAG, FOLDS, POSITIVE, REPEATS, SHARE, Constraint, one_of, optional, real, text, whole
 from privsvm.errors import PrivSVMError, nearest_name, without_passwords
-from privsvm.files import read_json
 from privsvm.models import Model, Obeys, check_model, shown_value
-from privsvm.pipeline.methods import check_installed, estimator_class, implementations, is_foreign
+from privsvm.pipeline.methods import check_installed, estimator_class, is_foreign
 from privsvm.plain_yaml import Places, read_yaml, with_place
 
 __all__ = [
-    "audited_methods",
+    "OWN_FOLDER",
+    "MethodEntry",
+    "Params",
     "check_params",
-    "coerce_numbers",
     "entity_names",
-    "entry_parameters",
-    "implementation_parameters",
-    "method_parameters",
-    "params_schema",
     "protocol_methods",
     "read_params",
-    "train_jobs",
+    "states_epsilon",
 ]
+
+OWN_FOLDER = "data/own"
 
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
@@ -62,13 +62,37 @@ _DATABASE = text(
 )
 
 
-class Data(Model):
+def _distinct(wish: str) -> pydantic.AfterValidator:
+    """Refuse equal values in a list."""
+
+    def check(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        if values is not None and len(set(values)) != len(values):
+            raise PydanticCustomError("constraint", "{wish}", {"wish": wish})
+        return values
+
+    return pydantic.AfterValidator(check)
+
+
+_Epsilons = Annotated[
+    tuple[Annotated[float, Obeys(_EPSILON)], ...],
+    pydantic.Field(min_length=1, max_length=1000),
+    _distinct("must be a list of different epsilons"),
+]
+
+
+class _Section(Model):
+    """A section of params.yaml, read only; a base."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Data(_Section):
     """Where raw files come from."""
 
     mirror: Annotated[str | None, Obeys(_FOLDER)]
 
 
-class Protocol(Model):
+class Protocol(_Section):
     """How rows are split; which keys go with which kind, `normalise_protocol` says."""
 
     kind: Annotated[str, Obeys(one_of("holdout", "k_fold", "given", "resubstitution"))]
@@ -78,72 +102,63 @@ class Protocol(Model):
     folds: Annotated[int | None, Obeys(FOLDS)] = None
 
 
-class Privacy(Model):
+class Privacy(_Section):
     """What all private methods are asked for."""
 
-    epsilons: Annotated[list[Annotated[float, Obeys(_EPSILON)]], pydantic.Field(min_length=1, max_length=1000)]
+    epsilons: _Epsilons
     delta: Annotated[float, Obeys(SHARE)]
     neighbours: Annotated[str, Obeys(one_of("replace_one", "add_remove"))]
     repeats: Annotated[int, Obeys(REPEATS)]
 
-    @pydantic.field_validator("epsilons")
-    @classmethod
-    def _different(cls, values: list[float]) -> list[float]:
-        return _all_different(values, "must be a list of different epsilons")
 
-
-class MethodEntry(pydantic.BaseModel):
-    """A method: what it is, where it is used, and the parameters of its estimator."""
+class MethodEntry(_Section):
+    """A method: what it is, where it is used, and the parameters of its estimator, which are its other keys."""
 
     model_config = pydantic.ConfigDict(extra="allow")
 
     implementation: Annotated[str, Obeys(text("must be a file of lib/privsvm/methods, or package.module:Class"))]
-    datasets: Annotated[list[str] | None, pydantic.Field(min_length=1)] = None
+    datasets: Annotated[
+        tuple[str, ...] | None,
+        pydantic.Field(min_length=1),
+        _distinct("must be a list of different datasets of the benchmark; leave it out for all"),
+    ] = None
     per_dataset: dict[str, dict[str, Any]] | None = None
-
-    @pydantic.field_validator("datasets")
-    @classmethod
-    def _different(cls, values: list[str] | None) -> list[str] | None:
-        wish = "must be a list of different datasets of the benchmark; leave it out for all"
-        return None if values is None else _all_different(values, wish)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the estimator."""
-        return self.model_extra or {}
+        """Parameters of the estimator for all datasets."""
+        return dict(self.model_extra or {})
 
 
-class Audit(Model):
+class Audit(_Section):
     """How the released models of private methods are audited."""
 
     draws: Annotated[int, Obeys(whole(400))]
-    epsilons: Annotated[list[Annotated[float, Obeys(_EPSILON)]], pydantic.Field(min_length=1)]
-
-    @pydantic.field_validator("epsilons")
-    @classmethod
-    def _different(cls, values: list[float]) -> list[float]:
-        return _all_different(values, "must be a list of different epsilons")
+    epsilons: _Epsilons
 
 
-class Report(Model):
+class Report(_Section):
     """What the report shows."""
 
     reference_epsilon: Annotated[float, Obeys(POSITIVE)]
 
 
-class MLflow(Model):
+class MLflow(_Section):
     """Where runs are logged."""
 
     tracking_uri: Annotated[str, Obeys(_DATABASE)]
 
 
-class Params(Model):
-    """The whole of params.yaml."""
+_Dataset = Annotated[dict[str, Any], pydantic.BeforeValidator(lambda value: {} if value is None else value)]
+
+
+class Params(_Section):
+    """The whole of params.yaml; `read_params` reads and checks it."""
 
     experiment: Annotated[str, Obeys(_EXPERIMENT)]
     seed: Annotated[int, Obeys(whole(0, 2**63 - 1))]
     data: Data
-    datasets: Annotated[dict[Annotated[str, Obeys(_DATASET_NAME)], dict[str, Any] | None], pydantic.Field(min_length=1)]
+    datasets: Annotated[dict[Annotated[str, Obeys(_DATASET_NAME)], _Dataset], pydantic.Field(min_length=1)]
     protocol: Protocol
     condense: Annotated[str, Obeys(one_of("none", "ci", "fcm"))]
     privacy: Privacy
@@ -152,71 +167,132 @@ class Params(Model):
     report: Report
     mlflow: MLflow
 
+    def dataset_settings(self, dataset: str) -> dict[str, Any]:
+        """Return what `privsvm.data.catalogue.resolve` reads of a dataset, with the path of its own file."""
+        settings, path = self.datasets[dataset], self.own_file(dataset)
+        return settings if path is None else {**settings, "path": path}
 
-def _all_different(values: list[Any], wish: str) -> list[Any]:
-    if len(set(values)) != len(values):
-        raise PydanticCustomError("constraint", "{wish}", {"wish": wish})
-    return values
+    def own_file(self, dataset: str) -> str | None:
+        """Return the path of a dataset's own file, which lies in `OWN_FOLDER`; None for a dataset without one."""
+        path = self.datasets[dataset].get("path")
+        return None if path is None else f"{OWN_FOLDER}/{str(path).removeprefix(f'{OWN_FOLDER}/')}"
+
+    def is_private(self, dataset: str) -> bool:
+        """Whether a dataset is a file of the user's own, and does not say ``share: true``."""
+        return self.own_file(dataset) is not None and not self.datasets[dataset].get("share")
+
+    def train_jobs(self) -> list[tuple[str, str]]:
+        """List all (method, dataset) pairs of the benchmark, in the order of params.yaml."""
+        return [(name, dataset) for name, entry in self.methods.items() for dataset in entry.datasets or self.datasets]
+
+    def audited_methods(self) -> list[str]:
+        """List the entries whose implementation states an epsilon and is a file of `privsvm.methods`."""
+        return [name for name, entry in self.methods.items() if states_epsilon(entry.implementation)]
+
+    def entry_parameters(self, method: str) -> dict[str, Any]:
+        """Parameters of one method that its entry gives for all datasets."""
+        return self.methods[method].parameters
+
+    def method_parameters(self, method: str, dataset: str) -> dict[str, Any]:
+        """Parameters of one method on one dataset: those of its entry, with `per_dataset` over them."""
+        entry = self.methods[method]
+        return {**entry.parameters, **(entry.per_dataset or {}).get(dataset, {})}
+
+    def reads_privacy(self, method: str, dataset: str) -> bool:
+        """Whether a method states an epsilon, so that its jobs depend on `privacy`."""
+        implementation = self.methods[method].implementation
+        return states_epsilon(implementation) or "states_epsilon" in self.method_parameters(method, dataset)
 
 
-# Keys of a method's entry that are not parameters of its estimator.
-_ENTRY_KEYS = tuple(MethodEntry.model_fields)
+def states_epsilon(implementation: str) -> bool:
+    """Whether a method of this package has a parameter epsilon; of a class of another package, nothing is known."""
+    return not is_foreign(implementation) and "epsilon" in _declared(implementation)
 
 
-def coerce_numbers(value: Any) -> Any:
-    """Read ``1e-5`` as a number wherever it stands.
+@functools.cache
+def _declared(implementation: str) -> Mapping[str, Any]:
+    """Import the class of a method, for the parameters that it declares."""
+    try:
+        declared: Mapping[str, Any] = estimator_class(implementation).declared  # type: ignore[attr-defined]
+    except PrivSVMError:
+        raise
+    except Exception as error:
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PrivSVMError(
+            f"implementation: {implementation!r} cannot be imported ({problem}); correct it in lib/privsvm/methods"
+        ) from error
+    return declared
+
+
+def _merged(values: Any, changes: Any) -> Any:
+    """Put the changes of ``snakemake --config`` over values, mapping by mapping."""
+    if isinstance(changes, Mapping):
+        base = values if isinstance(values, Mapping) else {}
+        return {**base, **{key: _merged(base.get(key), value) for key, value in changes.items()}}
+    if isinstance(changes, list):
+        return [_merged(None, value) for value in changes]
+    # Snakemake's YAML 1.1 takes 1e-5 for text.
+    return float(changes) if isinstance(changes, str) and _EXPONENT.fullmatch(changes) else changes
+
+
+def read_params(path: str | Path = "params.yaml", changes: Mapping[str, Any] | None = None) -> Params:
+    """Read and check params.yaml.
 
     Parameters
     ----------
-    value : object
-        Parsed YAML. YAML 1.1 (Snakemake) takes ``1e-5`` for text and YAML 1.2 (DVC) for a number.
+    path : path-like
+        The file.
+    changes : mapping, optional
+        What ``snakemake --config`` puts over it, mapping by mapping.
 
     Returns
     -------
-    object
-        The same with such texts as floats.
+    Params
+
+    Raises
+    ------
+    PrivSVMError
+        One line with the file, the key, the value, the remedy and the place, for the first problem found.
     """
-    if isinstance(value, Mapping):
-        return {key: coerce_numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [coerce_numbers(item) for item in value]
-    if isinstance(value, str) and len(value) < 400 and _EXPONENT.fullmatch(value):
-        return float(value)
-    return value
+    values, places = read_yaml(path)
+    return check_params(_merged(values, changes or {}), str(path), places)
 
 
-def read_params(path: str | Path = "params.yaml") -> dict[str, Any]:
-    """Read params.yaml, coerce and validate it; see `read_yaml` and `check_params`."""
-    params, places = read_yaml(path)
-    return check_params(params, str(path), places)
+def check_params(values: Mapping[str, Any], source: str = "params.yaml", places: Places | None = None) -> Params:
+    """Check what was read of params.yaml.
 
+    Parameters
+    ----------
+    values : mapping
+        As parsed from YAML.
+    source : str, default="params.yaml"
+        Name of the file, for messages.
+    places : mapping, optional
+        Where its keys are, for messages; see `read_yaml`.
 
-def params_schema() -> dict[str, Any]:
-    """JSON schema of params.yaml, but for the parameters of the methods."""
-    return Params.model_json_schema()
+    Returns
+    -------
+    Params
 
-
-@functools.cache
-def _generated() -> dict[str, Any]:
-    return read_json(Path(__file__).with_name("params.schema.json"))["$implementations"]
-
-
-@functools.cache
-def implementation_parameters(implementation: str) -> Mapping[str, Constraint]:
-    """Constraints of one implementation's parameters, by name.
-
-    They are read from the generated schema, so that the workflow starts without importing any method; of a file that
-    the schema does not know yet, from its class.
+    Raises
+    ------
+    PrivSVMError
+        As `read_params`.
     """
-    if implementation in _generated():
-        properties = _generated()[implementation]["properties"]
-        return {name: Constraint.from_schema(schema) for name, schema in properties.items()}
-    return _imported_parameters(implementation)
+    from privsvm.data.catalogue import resolve
 
-
-def _imported_parameters(implementation: str) -> Mapping[str, Constraint]:
-    declared = estimator_class(implementation).declared  # type: ignore[attr-defined]
-    return {name: item.constraint for name, item in declared.items() if not item.common}
+    try:
+        _check_finite(values)
+        params = check_model(Params, values)
+        for name in params.datasets:
+            _check_own_file(params, name)
+            resolve(name, params.dataset_settings(name))
+        for method in params.methods:
+            _check_entry(params, method)
+        protocol_methods(params)
+    except PrivSVMError as error:
+        raise PrivSVMError(f"{source}: {without_passwords(with_place(str(error), places or {}))}") from None
+    return params
 
 
 def _check_finite(value: Any, key: str = "") -> None:
@@ -231,65 +307,33 @@ def _check_finite(value: Any, key: str = "") -> None:
         raise PrivSVMError(f"{key}: {value!r} is not valid; must be a finite number")
 
 
-def check_params(
-    params: Mapping[str, Any], source: str = "params.yaml", places: Places | None = None
-) -> dict[str, Any]:
-    """Coerce and validate the whole of params.yaml.
-
-    Parameters
-    ----------
-    params : mapping
-        As parsed from YAML.
-    source : str, default="params.yaml"
-        Name of the file, for messages.
-    places : mapping, optional
-        Where its keys are, for messages; see `read_yaml`.
-
-    Returns
-    -------
-    dict
-        The coerced parameters.
-
-    Raises
-    ------
-    PrivSVMError
-        One line with the file, the key, the value and the remedy, for the first problem found.
-    """
-    from privsvm.data.catalogue import resolve
-
-    checked = coerce_numbers(dict(params))
-    try:
-        _check_finite(checked)
-        model = check_model(Params, checked)
-        for name, settings in checked["datasets"].items():
-            resolve(name, settings or {})
-        for method, entry in model.methods.items():
-            _check_entry(method, entry, checked["datasets"])
-        protocol_methods(checked)
-    except PrivSVMError as error:
-        raise PrivSVMError(f"{source}: {without_passwords(with_place(str(error), places or {}))}") from None
-    return checked
+def _check_own_file(params: Params, dataset: str) -> None:
+    """Refuse a file of the user's own that lies outside `OWN_FOLDER`."""
+    path = PurePosixPath(str(params.datasets[dataset].get("path", "")))
+    if path.is_absolute() or ".." in path.parts:
+        file = shlex.quote(os.path.abspath(path))
+        raise PrivSVMError(
+            f"datasets.{dataset}.path: {str(path)!r} is outside of {OWN_FOLDER}; move it there (mv {file} "
+            f"{OWN_FOLDER}/) or link it (ln -s {file} {OWN_FOLDER}/), and write `path: {path.name}`"
+        )
 
 
-def _check_entry(method: str, entry: MethodEntry, datasets: Mapping[str, Any]) -> None:
+def _check_entry(params: Params, method: str) -> None:
     """Check what one method's entry says of its implementation and of datasets."""
-    where, name = f"methods.{method}", entry.implementation
-    if not is_foreign(name) and name not in _generated() and name not in implementations():
-        raise PrivSVMError(f"{where}.implementation: {name!r} is unknown; {nearest_name(name, implementations())}")
-    for required in _PROTOCOLS.get(name, ()):
+    where, entry = f"methods.{method}", params.methods[method]
+    try:
+        check_installed(entry.implementation) if is_foreign(entry.implementation) else _declared(entry.implementation)
+    except PrivSVMError as error:
+        raise PrivSVMError(f"{where}.{error}") from None
+    for required in _PROTOCOLS.get(entry.implementation, ()):
         if required not in entry.parameters:
             raise PrivSVMError(f"{where}: the key {required!r} is missing; add it (see docs/parameters.md)")
-    if is_foreign(name):
-        try:
-            check_installed(name)
-        except PrivSVMError as error:
-            raise PrivSVMError(f"{where}.{error}") from None
-    _check_parameters(where, name, entry.parameters)
+    _check_parameters(where, entry.implementation, entry.parameters)
     for dataset, changes in (entry.per_dataset or {}).items():
-        _known_dataset(dataset, datasets, f"{where}.per_dataset")
-        _check_parameters(f"{where}.per_dataset.{dataset}", name, changes)
+        _check_dataset(dataset, params, f"{where}.per_dataset")
+        _check_parameters(f"{where}.per_dataset.{dataset}", entry.implementation, changes)
     for dataset in entry.datasets or ():
-        _known_dataset(dataset, datasets, f"{where}.datasets")
+        _check_dataset(dataset, params, f"{where}.datasets")
 
 
 def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
@@ -300,115 +344,44 @@ def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]
         if name is not None and (not isinstance(name, str) or not name.isidentifier()):
             raise PrivSVMError(f"{where}.states_epsilon: {name!r} is not valid; must name a parameter of the class")
         return
-    known = implementation_parameters(implementation)
-    if not all(name in known and known[name].accepts(value) for name, value in values.items()):
-        # The class has the last word: its file may be newer than the generated schema.
-        known = _imported_parameters(implementation)
+    known: dict[str, Constraint] = {
+        name: item.constraint for name, item in _declared(implementation).items() if not item.common
+    }
     for name, value in values.items():
         if name not in known:
-            raise PrivSVMError(f"{where}.{name} is not a known key; {nearest_name(name, (*_ENTRY_KEYS, *known))}")
+            raise PrivSVMError(
+                f"{where}.{name} is not a known key; {nearest_name(name, (*MethodEntry.model_fields, *known))}"
+            )
         if not known[name].accepts(value):
             wish = known[name].problem(value).replace("None", "null")
             raise PrivSVMError(f"{where}.{name}: {shown_value(value)} is not valid; {wish}")
 
 
-def _known_dataset(dataset: str, known: Mapping[str, Any], where: str) -> None:
-    if dataset not in known:
-        hint = nearest_name(dataset, known)
+def _check_dataset(dataset: str, params: Params, where: str) -> None:
+    if dataset not in params.datasets:
+        hint = nearest_name(dataset, params.datasets)
         raise PrivSVMError(f"{where}: {dataset!r} is not one of the benchmark's datasets; {hint}")
 
 
-def method_parameters(params: Mapping[str, Any], method: str, dataset: str) -> dict[str, Any]:
-    """Parameters of one method on one dataset.
-
-    Parameters
-    ----------
-    params : mapping
-        Checked params.yaml.
-    method, dataset : str
-        Keys of ``methods`` and ``datasets``.
-
-    Returns
-    -------
-    dict
-        The entry's parameters with those of ``per_dataset`` over them.
-    """
-    entry = params["methods"][method]
-    return {**entry_parameters(params, method), **((entry.get("per_dataset") or {}).get(dataset) or {})}
-
-
-def entry_parameters(params: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """Parameters of one method that its entry gives for all datasets."""
-    return {key: value for key, value in params["methods"][method].items() if key not in _ENTRY_KEYS}
-
-
-def audited_methods(params: Mapping[str, Any]) -> list[str]:
-    """Names of the entries whose implementation states an epsilon and is a file of `privsvm.methods`.
-
-    They are read from the generated schema, as parameters are.
-    """
-    return [name for name, entry in params["methods"].items() if _states_epsilon(entry["implementation"])]
-
-
-@functools.cache
-def _states_epsilon(implementation: str) -> bool:
-    if is_foreign(implementation):
-        return False
-    if implementation in _generated():
-        return bool(_generated()[implementation]["private"])
-    return "epsilon" in estimator_class(implementation).declared  # type: ignore[attr-defined]
-
-
-def train_jobs(params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """All (method, dataset) pairs of the benchmark, in the order of params.yaml."""
-    return [
-        (method, dataset)
-        for method, entry in params["methods"].items()
-        for dataset in (entry.get("datasets") or params["datasets"])
-    ]
-
-
-def protocol_methods(params: Mapping[str, Any]) -> list[str]:
+def protocol_methods(params: Params) -> list[str]:
     """Names of the methods that run as a protocol between entities, each with columns of its own.
-
-    Parameters
-    ----------
-    params : mapping
-        params.yaml.
-
-    Returns
-    -------
-    list of str
 
     Raises
     ------
     PrivSVMError
         If there is one and the rows are condensed: a condensed row mixes the columns of all entities.
     """
-    names = [name for name, entry in params["methods"].items() if entry["implementation"] in _PROTOCOLS]
-    if names and params["condense"] != "none":
+    names = [name for name, entry in params.methods.items() if entry.implementation in _PROTOCOLS]
+    if names and params.condense != "none":
         raise PrivSVMError(
-            f"condense: {params['condense']!r} cannot go with {' and '.join(f'methods.{name}' for name in names)}: a "
+            f"condense: {params.condense!r} cannot go with {' and '.join(f'methods.{name}' for name in names)}: a "
             "condensed row needs the columns of all entities in one place; set it to none, or take out what is named"
         )
     return names
 
 
-def entity_names(params: Mapping[str, Any], method: str, dataset: str) -> list[str]:
-    """Names of the entities of a method that runs as a protocol.
-
-    Parameters
-    ----------
-    params : mapping
-        Checked params.yaml.
-    method, dataset : str
-        Keys of ``methods`` and ``datasets``.
-
-    Returns
-    -------
-    list of str
-        ``entity-1`` and so on.
-    """
-    entities = method_parameters(params, method, dataset)["entities"]
+def entity_names(params: Params, method: str, dataset: str) -> list[str]:
+    """Names of the entities of a method that runs as a protocol: ``entity-1`` and so on."""
+    entities = params.method_parameters(method, dataset)["entities"]
     count = entities if isinstance(entities, int) else len(entities)
     return [f"entity-{number}" for number in range(1, count + 1)]

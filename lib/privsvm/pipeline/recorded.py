@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.errors import PrivSVMError
+from privsvm.pipeline.params import Params
 from privsvm.plain_yaml import load_lock
 
 __all__ = ["check_outputs"]
@@ -43,14 +44,14 @@ def _outputs(lock: Mapping[str, Any], names: Mapping[str, set[str]]) -> Iterator
 
 
 def check_outputs(
-    params: Mapping[str, Any], lock_file: str | os.PathLike[str] = "dvc.lock", top: str | os.PathLike[str] = "."
+    params: Params, lock_file: str | os.PathLike[str] = "dvc.lock", top: str | os.PathLike[str] = "."
 ) -> int:
     """Compare every output with its digest in dvc.lock.
 
     Parameters
     ----------
-    params : mapping
-        Checked params.yaml.
+    params : Params
+        The benchmark's.
     lock_file : path-like
         dvc.lock.
     top : path-like
@@ -68,7 +69,7 @@ def check_outputs(
     """
     try:
         lock = load_lock(Path(lock_file).read_text(encoding="utf-8"), str(lock_file))
-        datasets, methods = set(params["datasets"]), set(params["methods"])
+        datasets, methods = set(params.datasets), set(params.methods)
         names = dict.fromkeys(("download", "prepare", "condense"), datasets)
         names |= {"train": methods} | {key: {""} for key in ("inputs", "jobs", "report")}
         outputs = list(_outputs(lock, names))

@@ -22,7 +22,10 @@ from privsvm.privacy.gate import restated
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import CondensedRowsAttack, CondensedSplit
 
-__all__ = ["data_facts", "train_paths", "training_sizes"]
+__all__ = ["WITHOUT_PRIVACY", "data_facts", "train_paths", "training_sizes"]
+
+# What a method that states no epsilon is handed: it releases one model.
+WITHOUT_PRIVACY: Mapping[str, Any] = {"epsilons": (math.inf,), "delta": None, "neighbours": None, "repeats": 1}
 
 
 def _preparation(description: Mapping[str, Any]) -> str:
@@ -75,14 +78,14 @@ def training_sizes(prepared: PreparedData, job: Mapping[str, Any]) -> int | None
 
     Under ``add_remove`` their number is private: it is what was declared, or None.
     """
-    if job["privacy"]["neighbours"] == "add_remove":
+    if job.get("privacy", WITHOUT_PRIVACY)["neighbours"] == "add_remove":
         return max(prepared.description["declared_training_rows"] or (), default=None)
     return max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
 
 
 def _estimator(job: Mapping[str, Any], n_classes: int, n_rows: int | None, X_test: Any) -> Any:
     """Build the estimator of a method file, handing it those common parameters it knows; or another package's."""
-    implementation, parameters, privacy = job["implementation"], job["parameters"], job["privacy"]
+    implementation, parameters, privacy = job["implementation"], job["parameters"], job.get("privacy", WITHOUT_PRIVACY)
     if is_foreign(implementation):
         from privsvm.pipeline.foreign import ForeignMethod
 
@@ -125,8 +128,8 @@ def train_paths(
     method : str
         Name of the method's entry; part of the key of its noise streams.
     job : mapping
-        ``experiment, seed, implementation, parameters, privacy`` (epsilons, delta, neighbours, repeats)
-        and ``condense``.
+        ``experiment, seed, implementation, parameters, condense``, and ``privacy`` (epsilons, delta, neighbours,
+        repeats) of a method that states an epsilon.
 
     Returns
     -------
@@ -139,7 +142,7 @@ def train_paths(
     PrivSVMError
         One line, for parameters the method refuses.
     """
-    privacy = job["privacy"]
+    privacy = job.get("privacy", WITHOUT_PRIVACY)
     dataset = prepared.description["dataset"]
     whole = str(condensed["condense"]) == "none"
     n_classes = len(prepared.description["classes"])

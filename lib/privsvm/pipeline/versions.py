@@ -25,7 +25,6 @@ from privsvm.pipeline.graph import (
     download_parameters,
     file_digest,
     one_method_code,
-    own_file,
     prepare_parameters,
     report_parameters,
     rule_code,
@@ -33,7 +32,7 @@ from privsvm.pipeline.graph import (
     train_parameters,
 )
 from privsvm.pipeline.methods import foreign_files, is_foreign
-from privsvm.pipeline.params import audited_methods, protocol_methods, train_jobs
+from privsvm.pipeline.params import Params, protocol_methods
 from privsvm.pipeline.sources import closure_digest
 
 __all__ = ["link_outside", "write_inputs", "write_jobs"]
@@ -67,13 +66,13 @@ def _write_exactly(folder: Path, contents: Mapping[str, Any]) -> None:
             write_json(path, content)
 
 
-def write_inputs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data/inputs") -> None:
+def write_inputs(params: Params, folder: str | os.PathLike[str] = "data/inputs") -> None:
     """Write what every DVC stage depends on besides the outputs of other stages.
 
     Parameters
     ----------
-    params : mapping
-        Checked params.yaml.
+    params : Params
+        The benchmark's.
     folder : path-like
         Folder to write to. All other files in it are removed.
     """
@@ -82,23 +81,23 @@ def write_inputs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "da
         "report.json": {
             "code": _code("report", "track"),
             "parameters": [report_parameters(params), track_parameters(params)],
-            "jobs": train_jobs(params),
-            "audits": audited_methods(params),
+            "jobs": params.train_jobs(),
+            "audits": params.audited_methods(),
         },
     }
     contents["audit.json"] = {
         "rules": closure_digest("stages/audit.smk"),
         "methods": {
             method: {
-                "code": audit_code(params["methods"][method]["implementation"]),
+                "code": audit_code(params.methods[method].implementation),
                 "parameters": audit_parameters(params, method),
             }
-            for method in audited_methods(params)
+            for method in params.audited_methods()
         },
     }
     download, prepare = _code("download"), _code("prepare")
-    for dataset in params["datasets"]:
-        path = own_file(params, dataset)
+    for dataset in params.datasets:
+        path = params.own_file(dataset)
         contents[f"download/{dataset}.json"] = {
             "code": download,
             "own": None if path is None else file_digest(path),
@@ -107,34 +106,34 @@ def write_inputs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "da
         contents[f"prepare/{dataset}.json"] = {"code": prepare, "parameters": prepare_parameters(params, dataset)}
     protocols = set(protocol_methods(params))
     plain, protocol = _code("train", "evaluate"), _code(*PROTOCOL_RULES)
-    for method, entry in params["methods"].items():
+    for method, entry in params.methods.items():
         contents[f"train/{method}.json"] = {
-            "code": protocol if method in protocols else {**plain, "train": one_method_code(entry["implementation"])},
+            "code": protocol if method in protocols else {**plain, "train": one_method_code(entry.implementation)},
             "jobs": {},
         }
-    for method, dataset in train_jobs(params):
+    for method, dataset in params.train_jobs():
         contents[f"train/{method}.json"]["jobs"][dataset] = train_parameters(params, method, dataset)
     _write_exactly(Path(folder), contents)
 
 
-def write_jobs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data/jobs") -> None:
+def write_jobs(params: Params, folder: str | os.PathLike[str] = "data/jobs") -> None:
     """Write, for each method, what its jobs depend on: its own inputs, and the data of its datasets.
 
     Parameters
     ----------
-    params : mapping
-        Checked params.yaml. The data must be prepared and condensed.
+    params : Params
+        The benchmark's. The data must be prepared and condensed.
     folder : path-like
         Folder to write to. All other files in it are removed.
     """
     contents: dict[str, Any] = {
         f"{method}.json": {"inputs": file_digest(f"data/inputs/train/{method}.json"), "data": {}}
-        for method in params["methods"]
+        for method in params.methods
     }
     protocols = set(protocol_methods(params))
-    for method, dataset in train_jobs(params):
+    for method, dataset in params.train_jobs():
         # A protocol between entities reads no condensed rows.
-        condensed = [] if method in protocols else [f"data/condensed/{params['condense']}"]
+        condensed = [] if method in protocols else [f"data/condensed/{params.condense}"]
         contents[f"{method}.json"]["data"][dataset] = {
             name: file_digest(name)
             for folder_name in ("data/prepared", *condensed)
@@ -143,26 +142,26 @@ def write_jobs(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data
     _write_exactly(Path(folder), contents)
 
 
-def _outside(params: Mapping[str, Any]) -> Iterable[tuple[str, Path]]:
+def _outside(params: Params) -> Iterable[tuple[str, Path]]:
     """List name and path of every file outside the repository, or of the user's own, that jobs depend on."""
-    for dataset in params["datasets"]:
-        path = own_file(params, dataset)
+    for dataset in params.datasets:
+        path = params.own_file(dataset)
         if path is not None:
             yield f"datasets/{dataset}/{Path(path).name}", Path(path)
-    for implementation in sorted({entry["implementation"] for entry in params["methods"].values()}):
+    for implementation in sorted({entry.implementation for entry in params.methods.values()}):
         if is_foreign(implementation):
             package = implementation.split(":")[0].split(".")[0]
             for name, source in foreign_files(implementation):
                 yield f"packages/{package}/{name.as_posix()}", source
 
 
-def link_outside(params: Mapping[str, Any], folder: str | os.PathLike[str] = "data/outside") -> None:
+def link_outside(params: Params, folder: str | os.PathLike[str] = "data/outside") -> None:
     """Renew the links through which DVC watches the user's own data files and the packages of outside methods.
 
     Parameters
     ----------
-    params : mapping
-        Checked params.yaml.
+    params : Params
+        The benchmark's.
     folder : path-like
         Folder to write to. All other links in it are removed.
     """

@@ -9,14 +9,14 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from privsvm.data.catalogue import raw_files
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.pipeline.params import train_jobs
+from privsvm.pipeline.params import Params
 from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import pin_threads
 
@@ -73,15 +73,15 @@ def start_of_commands(home: str | os.PathLike[str]) -> str:
     return " ".join(shlex.quote(f"{os.path.abspath(home)}/{name}") for name in (start, stages))
 
 
-def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any]) -> str:
+def set_environment(repository: str | os.PathLike[str], params: Params) -> str:
     """Set the environment that all jobs inherit.
 
     Parameters
     ----------
     repository : path-like
         Folder of the Snakefile.
-    params : mapping
-        Checked params.yaml.
+    params : Params
+        The benchmark's.
 
     Returns
     -------
@@ -99,9 +99,9 @@ def set_environment(repository: str | os.PathLike[str], params: Mapping[str, Any
     put_first("PATH", str(Path(sys.executable).parent))
     put_first("PYTHONPATH", str(library))
     # Where the bytes come from is no parameter of a job: they are checked against their hash.
-    if params["data"]["mirror"]:
-        environment.setdefault("PRIVSVM_MIRROR", params["data"]["mirror"])
-    environment["PRIVSVM_TRACKING_URI"] = params["mlflow"]["tracking_uri"]
+    if params.data.mirror:
+        environment.setdefault("PRIVSVM_MIRROR", params.data.mirror)
+    environment["PRIVSVM_TRACKING_URI"] = params.mlflow.tracking_uri
     environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
@@ -130,7 +130,7 @@ def stop_needless_looks_for_jobs(workflow: Any) -> None:
         workflow.scheduler.job_rate_limiter = None
 
 
-def missing_sources(params: Mapping[str, Any]) -> list[str]:
+def missing_sources(params: Params) -> list[str]:
     """List files of the workflow that are gone although what was made from them is there.
 
     DVC removes a stage's outputs before it runs the stage; one that is killed then leaves them away. Snakemake makes a
@@ -138,8 +138,8 @@ def missing_sources(params: Mapping[str, Any]) -> list[str]:
 
     Parameters
     ----------
-    params : mapping
-        Checked params.yaml.
+    params : Params
+        The benchmark's.
 
     Returns
     -------
@@ -155,19 +155,19 @@ def missing_sources(params: Mapping[str, Any]) -> list[str]:
             return set()
 
     missing: list[str] = []
-    for dataset, settings in params["datasets"].items():
+    for dataset in params.datasets:
         data = f"{dataset}.npz"
         if data in held_by("data/prepared"):
             missing += [
                 f"data/raw/{dataset}/{file}"
-                for file in raw_files(dataset, settings or {})
+                for file in raw_files(dataset, params.dataset_settings(dataset))
                 if file not in held_by(f"data/raw/{dataset}")
             ]
-        elif data in held_by(f"data/condensed/{params['condense']}"):
+        elif data in held_by(f"data/condensed/{params.condense}"):
             missing.append(f"data/prepared/{data}")
     missing += [
         f"data/models/{method}/{dataset}.{ending}"
-        for method, dataset in train_jobs(params)
+        for method, dataset in params.train_jobs()
         if f"{dataset}.json" in held_by(f"data/results/{method}")
         for ending in ("npz", "json")
         if f"{dataset}.{ending}" not in held_by(f"data/models/{method}")
