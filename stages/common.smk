@@ -1,6 +1,5 @@
 # What all rules share: checked parameters, the jobs' environment, recovery from kills.
 import gc
-import re
 import sys
 from pathlib import Path
 
@@ -38,7 +37,7 @@ from privsvm.pipeline.graph import (
     train_parameters,
 )
 from privsvm.pipeline.own_files import close_folders, released_file, take_release
-from privsvm.pipeline.params import protocol_methods, read_params
+from privsvm.pipeline.params import read_params
 from privsvm.pipeline.slurm import be_patient
 from privsvm.pipeline.stage import die_with_parent
 from privsvm.pipeline.start import start_server, start_server_of_job
@@ -94,17 +93,6 @@ DATASETS = list(PARAMS.datasets)
 JOBS = PARAMS.train_jobs()
 IMPLEMENTATION = {name: entry.implementation for name, entry in PARAMS.methods.items()}
 CONDENSE = PARAMS.condense
-
-
-def one_of(names):
-    """A pattern that matches these names alone; none of them, nothing."""
-    return "|".join(re.escape(name) for name in names) or "(?!)"
-
-
-# Some methods run as a protocol between several parties, by rules of their own. The pattern for all other methods
-# excludes these few by name, and stays short with thousands of methods.
-PROTOCOL_METHODS = protocol_methods(PARAMS)
-PLAIN_PATTERN = f"(?!(?:{one_of(PROTOCOL_METHODS)})/)[A-Za-z0-9][A-Za-z0-9_-]*"
 
 
 def own_content(dataset):

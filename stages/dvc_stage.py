@@ -18,9 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 from privsvm.data.catalogue import raw_files
 from privsvm.errors import PrivSVMError
-from privsvm.pipeline.graph import PROTOCOL_RULES
 from privsvm.pipeline.own_files import close_folders, has_own_data, is_pushed
-from privsvm.pipeline.params import Params, protocol_methods, read_params
+from privsvm.pipeline.params import Params, read_params
 from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.pipeline.versions import link_outside, write_inputs, write_jobs
 
@@ -57,11 +56,8 @@ def condense(params: Params, dataset: str) -> None:
 
 def train(params: Params, method: str) -> None:
     """Run all jobs of one method."""
-    protocol = method in protocol_methods(params)
-    results = [f"data/results/{method}/{dataset}" for name, dataset in params.train_jobs() if name == method]
-    kinds = [".json", ".attacks.json"] if protocol else [".json"]
-    rules = PROTOCOL_RULES if protocol else ("train", "evaluate")
-    snakemake(rules, [f"{name}{kind}" for name in results for kind in kinds])
+    results = [f"data/results/{method}/{dataset}.json" for name, dataset in params.train_jobs() if name == method]
+    snakemake(["train", "evaluate"], results)
 
 
 def audit(params: Params) -> None:

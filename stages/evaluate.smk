@@ -10,8 +10,6 @@ rule evaluate:
         timings="data/timings/{method}/{dataset}.evaluate.json",
     log:
         "logs/evaluate/{method}/{dataset}.log",
-    wildcard_constraints:
-        method=PLAIN_PATTERN,
     conda:
         "../environment.yml"
     threads: 1

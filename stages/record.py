@@ -83,11 +83,6 @@ def remove_other_outputs(
     return sorted(entry.as_posix() for entry in removed)
 
 
-def remove_private_files(data: Path = Path("data")) -> None:
-    """Remove private files of entities that a killed run may have left; no job needs them any more."""
-    shutil.rmtree(data / "entities", ignore_errors=True)
-
-
 def reason_of(done: subprocess.CompletedProcess[str]) -> str:
     """Return in one line why a command of DVC failed: its message, or how it ended."""
     lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
@@ -122,7 +117,6 @@ def main(arguments: list[str] | None = None) -> None:
 
     set_broken_lock_file_aside()
     remove_broken_registry()
-    remove_private_files()
     params = read_params()
     # DVC wants the folder also where there is nothing to audit.
     Path("data/audits").mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ rule record:
     input:
         # Not the pages, which come from the same job as metrics.json: DVC renews the times of files in its cache.
         [name for name in FINAL_FILES if name.endswith((".json", ".csv"))],
-        # Of every dataset, also where only a protocol uses it, which reads none: DVC's stage `condense` makes them all.
+        # Of every dataset, also where no method uses it: DVC's stage `condense` makes them all.
         [
             f"data/condensed/{CONDENSE}/{dataset}.{ending}"
             for dataset in DATASETS

@@ -17,7 +17,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--timings", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--condensing", nargs="*", default=[], metavar="FILE", help="timings of the stage condense")
-    parser.add_argument("--attacks", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--audits", nargs="*", default=[], metavar="FILE", help="records of the stage audit")
     parser.add_argument("--prepared", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--output-html", required=True, metavar="FILE")
@@ -41,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
         results,
         timings=records.read_timings(options.timings),
         condensing=records.read_condensing(options.condensing),
-        attacks=records.read_attacks(options.attacks, results),
+        attacks=records.attacks_of(results),
         audits=records.read_audits(options.audits),
         prepared=records.read_prepared(options.prepared),
         origin=reporting.provenance(),

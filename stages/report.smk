@@ -3,7 +3,6 @@ rule report:
     input:
         results=RESULTS,
         timings=TIMINGS,
-        attacks=ATTACKS,
         audits=AUDITS,
         condensing=CONDENSING,
         prepared=PREPARED,
@@ -32,7 +31,7 @@ rule report:
         code=rule_code("report"),
         files=argument_file(
             "report",
-            *("--results", *RESULTS, "--timings", *TIMINGS, "--attacks", *ATTACKS),
+            *("--results", *RESULTS, "--timings", *TIMINGS),
             *("--audits", *AUDITS),
             *("--condensing", *CONDENSING, "--prepared", *PREPARED),
         ),

@@ -11,8 +11,6 @@ rule train:
         timings="data/timings/{method}/{dataset}.train.json",
     log:
         "logs/train/{method}/{dataset}.log",
-    wildcard_constraints:
-        method=PLAIN_PATTERN,
     conda:
         "../environment.yml"
     threads: 1

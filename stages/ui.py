@@ -68,8 +68,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     PrivSVMError
         If there are none.
     """
-    # Records of attacks are beside the results, but they are not runs.
-    found = sorted(path for path in (data / "results").glob("*/*.json") if not path.name.endswith(".attacks.json"))
+    found = sorted((data / "results").glob("*/*.json"))
     if tracked.exists():
         keys = read_tracked(tracked)
         written = tracked.stat().st_mtime

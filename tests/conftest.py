@@ -82,7 +82,6 @@ LONG = {
     "auditing/test_audits_of_methods.py": 30,
     "solvers/test_condense.py": 30,
     "base/test_rows_by_workers.py": 25,
-    "workflow/test_protocol.py": 25,
     "tracking/test_ui_browser.py": 25,
     "numerics/test_rounded_normals.py": 23,
     "privacy/test_replay.py": 20,

@@ -49,9 +49,9 @@ __all__ = [
     "Summary",
     "Timing",
     "TrainTimings",
+    "attacks_of",
     "parse",
     "read",
-    "read_attacks",
     "read_audits",
     "read_condensing",
     "read_prepared",
@@ -216,7 +216,16 @@ class KnownSampleAttack(_Record):
     entities: tuple[Entity, ...]
 
 
-Attack = KnownSampleAttack | CondensedRowsAttack
+class _ByName:
+    """Tells pydantic that the key `attack` names the type of a record, without importing it here."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic import Field
+
+        return handler.generate_schema(Annotated[source, Field(discriminator="attack")])
+
+
+Attack = Annotated[KnownSampleAttack | CondensedRowsAttack, _ByName()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,8 +403,8 @@ class _Job(_Record):
         Training rows, of the largest split; under ``add_remove`` those declared, or None.
     n_features : int
         Number of features.
-    attacks : tuple of CondensedRowsAttack
-        On the rows that were condensed for this method or by it.
+    attacks : tuple of Attack
+        On the rows that were condensed for this method or by it, and on the blocks that its entities published.
     """
 
     experiment: Name
@@ -409,7 +418,7 @@ class _Job(_Record):
     neighbours: Neighbours | None
     n_train: Positive | None
     n_features: Positive
-    attacks: tuple[CondensedRowsAttack, ...]
+    attacks: tuple[Attack, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -608,6 +617,8 @@ _RULES = {
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
     "tuple_type": "must be a list",
+    "union_tag_invalid": "must have a known 'attack'",
+    "union_tag_not_found": "must have a key 'attack'",
 }
 
 
@@ -819,23 +830,13 @@ def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Prepared]:
     return sorted((read(Prepared, path) for path in paths), key=lambda record: record.dataset)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _AttackName:
-    """The key that says which attack a record is of; the other keys are left to its own type."""
-
-    attack: Literal["known_sample", "condensed_rows"]
-
-
-def read_attacks(paths: Iterable[str | os.PathLike[str]], results: Iterable[Result] = ()) -> list[Attack]:
-    """Read what attacks on methods without a guarantee recovered, ordered by dataset and method.
+def attacks_of(results: Iterable[Result]) -> list[Attack]:
+    """Collect what attacks on methods without a guarantee recovered, ordered by dataset and method.
 
     Parameters
     ----------
-    paths : iterable of path-like
-        ``<dataset>.attacks.json``.
     results : iterable of Result
-        Results, which may hold attacks too. Those on rows that were condensed for all methods are in the results of
-        every one of them, and are taken once.
+        Those on rows that were condensed for all methods are in the results of every one of them, and are taken once.
 
     Returns
     -------
@@ -844,24 +845,18 @@ def read_attacks(paths: Iterable[str | os.PathLike[str]], results: Iterable[Resu
     Raises
     ------
     PrivSVMError
-        If a file is not such a record, or two records of the same attack differ.
+        If two records of the same attack differ, or one is of rows that were not condensed.
     """
-    forms: dict[str, type[Attack]] = {"known_sample": KnownSampleAttack, "condensed_rows": CondensedRowsAttack}
-    sources: list[tuple[str, Attack]] = []
-    for path in paths:
-        form = forms[read(_AttackName, path).attack]
-        sources.append((os.fspath(path), read(form, path)))
-    for result in results:
-        own = f"results of {result.method} on {result.dataset}"
-        sources += [(f"{own}: attacks[{position}]", attack) for position, attack in enumerate(result.attacks)]
     found: dict[tuple[str, str, str], tuple[str, Attack]] = {}
-    for source, attack in sources:
-        if isinstance(attack, CondensedRowsAttack):
-            _require_condensed(source, attack.condense)
-        # The stage, which has no name of a method, comes first.
-        first, same = found.setdefault((attack.dataset, attack.method or "", attack.attack), (source, attack))
-        if same != attack:
-            raise PrivSVMError(f"{source}: differs from {first}, the same attack; run both again")
+    for result in results:
+        for position, attack in enumerate(result.attacks):
+            source = f"results of {result.method} on {result.dataset}: attacks[{position}]"
+            if isinstance(attack, CondensedRowsAttack):
+                _require_condensed(source, attack.condense)
+            # The stage, which has no name of a method, comes first.
+            first, same = found.setdefault((attack.dataset, attack.method or "", attack.attack), (source, attack))
+            if same != attack:
+                raise PrivSVMError(f"{source}: differs from {first}, the same attack; run both again")
     return [attack for _key, (_source, attack) in sorted(found.items(), key=lambda item: item[0])]
 
 

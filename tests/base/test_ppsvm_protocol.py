@@ -5,9 +5,10 @@ import os
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from privsvm.base.ppsvm_protocol import (
-    AnsweredRows,
     Entity,
     combine_blocks,
     combine_messages,
@@ -22,7 +23,7 @@ from privsvm.base.ppsvm_protocol import (
 )
 from privsvm.base.ppsvm_training import train_on_blocks
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.streams import job_seed, seeded_stream
+from privsvm.numerics.streams import seeded_stream
 
 ROWS, COUNTS = [30, 28], {"north": 3, "south": 2, "west": 1}
 CLASSES = [np.arange(rows) % 3 for rows in ROWS]
@@ -66,9 +67,7 @@ def test_messages_give_what_one_process_computes(kernel, gamma):
     agreement = agreement_of(kernel, gamma=gamma, C=C)
     assert agreement["gamma"] == (None if kernel == "linear" else gamma if gamma == 0.2 else 1 / 6)
     messages = messages_of(agreement)
-    paths = train_on_messages(
-        messages, CLASSES, agreement, C, gamma, 3, lambda split: seeded_stream(3, split), DIGESTS, seeded=True
-    )
+    paths = train_on_messages(messages, CLASSES, agreement, C, gamma, 3, lambda split: seeded_stream(3, split), DIGESTS)
     answers = combine_messages(messages_of(agreement, "test", None), agreement, "test")
     for split, path in enumerate(paths):
         entities = {
@@ -99,9 +98,35 @@ def test_messages_give_what_one_process_computes(kernel, gamma):
         assert path.objective == model.objective
         np.testing.assert_array_equal(answers[split], kernel_of("test"))
         assert path.guarantees[0].status == "none"
-        assert path.guarantees[0].randomness == "seeded"
     assert len(paths) == 2
     assert all(path.fit_seconds > 0 and path.release_seconds == 0 for path in paths)
+
+
+def standardised(numbers):
+    """Numbers in every unit at once: of mean 0 and spread 1."""
+    centred = numbers - numbers.mean(axis=0)
+    return centred / np.maximum(np.linalg.norm(centred, axis=0), 1e-300)
+
+
+@given(st.sampled_from(["linear", "gaussian"]), st.booleans(), st.integers(0, 2**32 - 1))
+def test_no_message_holds_a_column_or_a_secret(kernel, standardize, seed):
+    """What the trainer and whoever predicts get: neither a column in any unit, nor a number of the secrets."""
+    agreement = agreement_of(kernel, standardize=standardize)
+    for name in COUNTS:
+        columns = columns_of(name)
+        secrets = draw_secrets(columns, agreement, name, lambda split, name=name: seeded_stream(seed, name, split))
+        private = np.concatenate([array.ravel() for array in (*columns.values(), *secrets.values())])
+        private = private[(private != 0.0) & (private != 1.0)]
+        for part in ("train", "test"):
+            message = make_block(columns, secrets, agreement, name, part, DIGESTS)
+            assert set(message) == {"entity", *(f"{kind}_{split}" for kind in (part, "rows") for split in (0, 1))}
+            for split in (0, 1):
+                block = message[f"{part}_{split}"]
+                assert not np.isin(block, private).any()
+                if COUNTS[name] > 1 or kernel == "gaussian":
+                    # A single column is published up to a factor (docs/ppsvm.md).
+                    likeness = standardised(block).T @ standardised(columns[f"{part}_{split}"])
+                    assert np.abs(likeness).max() < 1 - 1e-9
 
 
 def test_agreement_holds_no_value_of_a_column():
@@ -217,9 +242,6 @@ def test_labels_must_fit_the_rows():
     short = [CLASSES[0], CLASSES[1][:5]]
     arguments = (messages_of(agreement), short, agreement, 1.0, "auto", 3, lambda split: seeded_stream(3, split))
     assert "5 labels and 28 rows" in refusal(train_on_messages, *arguments)
-    rows = AnsweredRows([np.zeros((4, 2))], [np.zeros(3, dtype=int)])
-    assert rows.n_splits == 1
-    assert "3 labels and 4 rows" in refusal(rows.split, 0)
 
 
 def test_digests_depend_on_every_word_and_their_order():
@@ -254,10 +276,3 @@ def test_secrets_are_stored_whole():
     entity = secret_of(secrets, 1)
     np.testing.assert_array_equal(entity.centre, 0)
     np.testing.assert_array_equal(entity.random_matrix, seeded_stream(2, "north", 1).standard_normal((4, 3)))
-
-
-def test_seeds_of_jobs_differ_and_stay():
-    seeds = [job_seed(seed, *purpose) for seed in (1, 2) for purpose in (("a",), ("b",), ("a", "b"), ("ab",))]
-    assert len(set(seeds)) == 8
-    assert all(0 <= seed < 2**63 for seed in seeds)
-    assert seeds[0] == job_seed(1, "a")

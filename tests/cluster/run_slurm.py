@@ -36,7 +36,6 @@ SMALL = {
         "majority": {"implementation": "majority"},
         "pmsvm_wp": {"implementation": "pmsvm_wp", "C": 0.05, "data_norm": 1.0},
         "one_norm_svm": {"implementation": "one_norm_svm", "C": 1.0},
-        "ppsvm_linear": {"implementation": "ppsvm", "entities": 2, "C": 1.0},
     },
 }
 

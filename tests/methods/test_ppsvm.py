@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
-from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier
+from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier, load
 from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
 from privsvm.base.ppsvm_training import train_on_blocks
+from privsvm.base.released import BlockPath
 from privsvm.numerics.rows import squared_distances
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -99,6 +100,19 @@ def test_tuned_gaussian_uses_the_power_of_what_was_published():
     values = model.public_kernel(X) ** power @ model.coef_[0] + model.intercept_[0]
     assert np.allclose(model.decision_function(X), values)
     assert model.score(X, Y) > 0.93
+
+
+@pytest.mark.parametrize("chosen", [{}, {"kernel": "gaussian", "C": "tune", "gamma": "tune", "standardize": False}])
+def test_a_saved_model_predicts_as_all_entities_together(chosen, tmp_path):
+    rows, labels = load_wine(return_X_y=True)
+    rows = scale(rows) + 1.0
+    model = PPSVMClassifier(entities=4, mbar=20, random_state=0, **chosen).fit(rows, labels)
+    kernel = model.public_kernel(rows)
+    expected = BlockPath.scores(model._path, kernel, 0)[0]
+    assert np.allclose(model.decision_function(rows), expected)
+    assert np.allclose(model.decision_function(scipy.sparse.csr_array(rows)), expected)
+    model.save(tmp_path)
+    assert np.array_equal(load(tmp_path).predict(rows), model.predict(rows))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])

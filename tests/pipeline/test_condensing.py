@@ -175,3 +175,23 @@ def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(imple
     assert (attack.splits[0].n_rows, attack.splits[0].n_condensed) == (47, 16)
     # Test rows are not like rows that were condensed before.
     assert attack.splits[0].membership_auc is None
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_a_method_whose_entities_publish_blocks_is_attacked_on_them(kernel):
+    prepared = prepared_wine()
+    method = job("ppsvm", kernel=kernel, entities=[[0, 2, 4], [1, 3], list(range(5, 13))], mbar=20)
+    paths, (attack,) = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "mine", method)
+    assert (attack.method, attack.dataset, attack.attack) == ("mine", "wine", "known_sample")
+    assert (attack.kernel, attack.n_rows, attack.mbar) == (kernel, 140, 20)
+    assert attack.gamma == (None if kernel == "linear" else 1 / 13)
+    assert [(entity.entity, entity.features) for entity in attack.entities] == [
+        ("entity-1", 3), ("entity-2", 2), ("entity-3", 8)
+    ]  # fmt: skip
+    for entity in attack.entities:
+        assert entity.rows_needed == entity.features + (kernel == "gaussian")
+        assert entity.possible
+        assert entity.error_at_rows_needed < 1e-8
+    for split, path in enumerate(paths):
+        rows = prepared.split(split)
+        assert (path.codes(path.scores(rows.X_test, 0))[0] == rows.y_test).mean() > 0.9

@@ -122,15 +122,6 @@ def test_the_report_and_the_log_train_nothing(prepared, tmp_path):
     ) <= {"mlflow", "pandas", "scipy"}  # fmt: skip
 
 
-def test_an_entity_of_the_protocol_needs_numpy():
-    code = (
-        "import sys\nfrom privsvm.base import ppsvm_protocol\nfrom privsvm.data.prepared import load_prepared\n"
-        "print(*{name.split('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert not HEAVY & set(done.stdout.split())
-
-
 def test_a_trainer_imports_its_own_solver():
     """scikit-learn's base classes bring SciPy and pandas along; no more than that."""
     code = (

@@ -87,10 +87,8 @@ def test_outputs_are_pushed_unless_they_are_made_from_own_data(tmp_path):
         ("data/condensed/none/wine.json", "wine"),
         # A method may have the name of a data set.
         ("data/models/wine/patients.npz", "patients"),
-        ("data/models/svm/patients.public/labels.npz", "patients"),
-        ("data/models/svm/patients.public", None),
         ("data/models/svm/wine/patients.npz", None),
-        ("data/results/svm/wine.attacks.json", "wine"),
+        ("data/results/svm/wine.json", "wine"),
         ("data/timings/svm/wine.train.json", "wine"),
         ("data/timings/_condense/wine.json", "wine"),
         ("data/inputs/train/wine.json", None),

@@ -13,7 +13,7 @@ import yaml
 from privsvm.errors import PrivSVMError
 from privsvm.pipeline.generate import generated_files
 from privsvm.pipeline.graph import train_parameters
-from privsvm.pipeline.params import Params, check_params, entity_names, protocol_methods, read_params
+from privsvm.pipeline.params import Params, check_params, read_params
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = (REPOSITORY / "params.yaml").read_text()
@@ -102,8 +102,6 @@ def test_parameters_of_one_dataset():
 )
 def test_methods_without_epsilon_depend_on_no_privacy(implementation):
     entries = {"plain": {"implementation": implementation}, "private": {"implementation": "pmsvm_wp"}}
-    if implementation == "ppsvm":
-        entries["plain"]["entities"] = 2
     before = check_params({**default(), "methods": entries})
     changes = {"epsilons": [3.0], "delta": 1e-6, "neighbours": "add_remove", "repeats": 3}
     for key, value in changes.items():
@@ -148,18 +146,9 @@ def test_own_files_lie_in_their_folder(tmp_path, monkeypatch):
     assert not shared.is_private("mine")
 
 
-def test_protocols_and_their_entities():
-    params = default()
-    params["methods"] = {
-        "majority": {"implementation": "majority"},
-        "shared": {"implementation": "ppsvm", "entities": 5, "per_dataset": {"wine": {"entities": [[0], [1, 2]]}}},
-    }
-    checked = check_params(params)
-    assert protocol_methods(checked) == ["shared"]
-    assert entity_names(checked, "shared", "digits") == [f"entity-{number}" for number in range(1, 6)]
-    assert entity_names(checked, "shared", "wine") == ["entity-1", "entity-2"]
-    # A condensed row would mix what the entities hold.
-    assert "condense: 'fcm' cannot go with methods.shared" in refusal({**params, "condense": "fcm"})
+def test_ppsvm_does_not_train_on_condensed_rows():
+    params = {**default(), "condense": "fcm", "methods": {"shared": {"implementation": "ppsvm"}}}
+    assert "condense: 'fcm' cannot go with methods.shared" in refusal(params)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +159,7 @@ def test_protocols_and_their_entities():
         ("methods.123", {"implementation": "svm"}, "among them a letter"),
         ("methods." + "a" * 65, {"implementation": "svm"}, "at most 64"),
         ("datasets.../up", {}, "becomes a folder"),
-        ("datasets.x.attacks", {}, "not .attacks"),
+        ("datasets.x.train", {}, "not .train"),
         ("datasets.mine", {"path": "x.csv", "bounds": [0, 10**399]}, "not a finite number"),
         ("experiment", "a b", "letters, digits"),
         ("methods.new", {"implementation": "no_such"}, "methods.new.implementation: 'no_such' is unknown"),
@@ -180,7 +169,6 @@ def test_protocols_and_their_entities():
         ("methods.new", {"implementation": "svm", "C": "1.0"}, "must be a positive number"),
         ("methods.new", {"implementation": "svm", "epsilon": 1.0}, "not a known key"),
         ("methods.new", {"implementation": "sklearn.svm:SVC", "C": [1.0, {"x": -math.inf}]}, "new.C.1.x: -inf"),
-        ("methods.new", {"implementation": "ppsvm"}, "the key 'entities' is missing"),
         ("methods.new", {"implementation": "ppsvm", "entities": [[0], []]}, "none empty"),
         ("methods.new", {"implementation": "ppsvm", "entities": 10**9}, "1000"),
         ("privacy.epsilons", [1, 1.0], "different epsilons"),

@@ -34,7 +34,7 @@ from privsvm.records import (
     CondenseTimings,
     Result,
     Timing,
-    read_attacks,
+    attacks_of,
     read_condensing,
     read_prepared,
     read_timings,
@@ -278,18 +278,17 @@ def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
     assert "computes all its others" not in words
 
 
-def test_a_record_that_is_no_attack_is_refused(tmp_path: Any) -> None:
-    path = tmp_path / "wine.attacks.json"
+def test_a_record_that_is_no_attack_is_refused() -> None:
     record = {"method": "a", "dataset": "wine", "attack": "known_sample"}
-    path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(PrivSVMError, match=r"wine.attacks.json: key 'kernel' is missing"):
-        read_attacks([path])
-    path.write_text("[]", encoding="utf-8")
-    with pytest.raises(PrivSVMError, match=r"wine.attacks.json: the content is \[\]: must be an object;"):
-        read_attacks([path])
-    path.write_text(json.dumps(record | {"attack": "known"}), encoding="utf-8")
-    with pytest.raises(PrivSVMError, match=r"json: attack is 'known': must be 'known_sample' or 'condensed_rows';"):
-        read_attacks([path])
+    for attack, message in (
+        (record, r"r.json: attacks\[0\].known_sample: key 'kernel' is missing"),
+        ([], r"r.json: attacks\[0\] is \[\]: must be an object;"),
+        (record | {"attack": "known"}, r"r.json: attacks\[0\] is {.*: must have a known 'attack';"),
+        ({}, r"r.json: attacks\[0\] is {}: must have a key 'attack';"),
+    ):
+        with pytest.raises(PrivSVMError, match=message) as caught:
+            results_of(make_result("wine", "a", "none", attacks=[attack]))
+        assert "\n" not in str(caught.value)
 
 
 def cells_of(page: str, table: str = '<table class="condensed">') -> list[list[str]]:
@@ -544,52 +543,39 @@ def test_a_proof_for_condensed_rows_is_refused() -> None:
         ({"n_rows": 0}, r"splits\[2\].n_rows is 0: must be greater than or equal to 1;"),
     ],
 )
-def test_a_wrong_record_of_condensed_rows_is_one_line(tmp_path: Any, changes: dict[str, Any], message: str) -> None:
+def test_a_wrong_record_of_condensed_rows_is_one_line(changes: dict[str, Any], message: str) -> None:
     attack = make_condensed_attack("wine", "ci_svm")
     if set(changes) <= set(attack):
         attack |= changes
     else:
         attack = make_condensed_attack("wine", "ci_svm", **changes)
-    path = tmp_path / "wine.attacks.json"
-    path.write_text(json.dumps(attack), encoding="utf-8")
-    with pytest.raises(PrivSVMError, match=f"wine.attacks.json: {message}") as caught:
-        read_attacks([path])
+    with pytest.raises(PrivSVMError, match=f"a.json: {message}") as caught:
+        attack_of(attack)
     assert "\n" not in str(caught.value)
-
-
-def test_attacks_of_both_kinds_are_read_in_order(tmp_path: Any) -> None:
-    attacks = [
-        make_condensed_attack("wine", None),
-        make_condensed_attack("wine", "ci_svm"),
-        make_condensed_attack("wine", "fcm_svm", "fcm"),
-        make_attack("wine", "ppsvm_linear"),
-    ]
-    paths = [tmp_path / f"{number}.attacks.json" for number in range(len(attacks))]
-    for path, attack in zip(paths, attacks, strict=True):
-        path.write_text(json.dumps(attack), encoding="utf-8")
-    assert read_attacks(paths[::-1]) == [attack_of(attack) for attack in attacks]
 
 
 def test_attacks_in_the_results_are_taken_once() -> None:
     stage, own = make_condensed_attack("wine", None), make_condensed_attack("wine", "ci_svm")
-    carried = {"svm": [stage], "ci_svm": [stage, own], "majority": []}
+    blocks = make_attack("wine", "ppsvm_linear")
+    carried = {"ppsvm_linear": [blocks], "svm": [stage], "ci_svm": [stage, own], "majority": []}
     results = results_of(*(make_result("wine", method, "none", attacks=held) for method, held in carried.items()))
-    assert read_attacks([], results) == [attack_of(stage), attack_of(own)]
-    assert read_attacks([], whole()) == []
+    assert attacks_of(results) == [attack_of(stage), attack_of(own), attack_of(blocks)]
+    assert attacks_of(whole()) == []
 
 
-def test_attacks_in_the_results_are_checked_as_files_are() -> None:
+def test_attacks_in_the_results_are_checked() -> None:
     stage = make_condensed_attack("wine", None)
     for attacks, message in (
         ("many", r"^r.json: attacks is 'many': must be a list"),
-        ([stage | {"splits": None}], r"^r.json: attacks\[0\].splits is None: must be a list"),
+        ([stage | {"splits": None}], r"^r.json: attacks\[0\].condensed_rows.splits is None: must be a list"),
+        ([stage | {"condense": "none", "splits": []}], r"svm on wine: attacks\[0\]: condense is 'none': must be"),
         (
             [stage, make_condensed_attack("wine", None, linkage_rate=0.1)],
             r"svm on wine: attacks\[1\]: differs from results of svm on wine: attacks\[0\]",
         ),
     ):
         with pytest.raises(PrivSVMError, match=message):
-            read_attacks([], results_of(make_result("wine", "svm", "none", attacks=attacks)))
+            attacks_of(results_of(make_result("wine", "svm", "none", attacks=attacks)))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def run_stage(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         stage.main(
             [
                 *("--results", *files["results"], "--timings", *files["timings"], "--prepared", *files["prepared"]),
-                *("--attacks", *files.get("attacks", []), "--condensing", *files.get("condensing", [])),
+                *("--condensing", *files.get("condensing", [])),
                 *("--output-html", str(folder / "index.html"), "--output-metrics", str(folder / "metrics.json")),
                 *("--output-curves", str(folder / "curves.csv"), "--parameters", json.dumps(parameters)),
             ]

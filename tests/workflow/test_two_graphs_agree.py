@@ -22,7 +22,7 @@ import yaml
 from dvc.repo import Repo
 
 from privsvm.files import read_json
-from privsvm.pipeline.graph import PROTOCOL_RULES, SCRIPTS, file_digest
+from privsvm.pipeline.graph import SCRIPTS, file_digest
 from privsvm.pipeline.methods import implementations, module_name
 from privsvm.pipeline.sources import closure, compiled_modules
 
@@ -115,9 +115,6 @@ def texts_parsed_once():
 
 def owner(output: str, stages: dict) -> str | None:
     """The DVC stage whose outs hold a file, or whose command makes it."""
-    if output.startswith("data/entities/"):
-        # Private files of a protocol's entities: gone at its end, and by design in no out.
-        return f"train@{output.split('/')[2]}"
     owners = [
         name for name, outs in stages.items() if any(output == out or output.startswith(out + "/") for out in outs)
     ]
@@ -165,8 +162,7 @@ def state_of_dvc(workspace) -> tuple[set[str], dict[str, list[str]]]:
         if not jobs.exists() or read_json(jobs)["inputs"] != file_digest(inputs):
             direct.add(name)
         for dataset in read_json(inputs)["jobs"]:
-            phases = ("prepare",) if "draw" in read_json(inputs)["code"] else ("prepare", "condense")
-            graph.add_edges_from((stage, by_name[f"{phase}@{dataset}"]) for phase in phases)
+            graph.add_edges_from((stage, by_name[f"{phase}@{dataset}"]) for phase in ("prepare", "condense"))
     # Edges point from a stage to what it depends on.
     stale = {stage.name for name in direct for stage in {by_name[name], *networkx.ancestors(graph, by_name[name])}}
     return stale, outs
@@ -358,8 +354,7 @@ def test_dvc_compares_what_snakemake_compares(workspace):
 def test_every_source_is_read_by_a_job_or_known_not_to_be():
     read = set(closure(*SCRIPTS.values()))
     read |= {name for implementation in implementations() for name in closure(module_name(implementation))}
-    rules = {script.replace(".py", ".smk") for rule, script in SCRIPTS.items() if rule not in PROTOCOL_RULES}
-    rules |= {"stages/protocol/common.smk", "stages/protocol/protocol.smk"}
+    rules = {script.replace(".py", ".smk") for script in SCRIPTS.values()}
     # Rules that make no result, and what only hands over parameters.
     idle_rules = {"stages/common.smk", "stages/compile.smk", "stages/record.smk"}
     for folder in ("lib/privsvm", "stages"):

@@ -1,7 +1,7 @@
 """PPSVM as a protocol: the entities' steps, and the messages that every party reads, checks and writes.
 
-Messages are mappings of arrays, with one entry for each split, that are stored as ``.npz``; the jobs of the workflow
-and the parties of a deployment use the same functions. docs/ppsvm.md describes the files.
+Messages are mappings of arrays, with one entry for each split, that are stored as ``.npz``. docs/ppsvm.md describes the
+files, and `examples/ppsvm_three_entities` runs each party as a process.
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from privsvm.base.one_norm_training import check_tuning, count_kernel_rows
+from privsvm.base.parameters import check_values
+from privsvm.base.ppsvm_training import PPSVMParameters, ppsvm_guarantee, train_on_blocks
+from privsvm.base.released import BlockPath
 from privsvm.base.validation import check_choice, is_number
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz, write_npz
 from privsvm.numerics.rows import squared_distances
 
-# What the trainer alone needs is imported where it is used: an entity's job is short.
-if TYPE_CHECKING:
-    from privsvm.base.released import BlockPath
-
 __all__ = [
-    "AnsweredRows",
     "Entity",
     "combine_blocks",
     "combine_messages",
@@ -252,10 +251,6 @@ def kernel_agreement(
     PrivSVMError
         For a parameter out of range, more random rows than training rows, or an entity with no column.
     """
-    from privsvm.base.one_norm_training import check_tuning, count_kernel_rows
-    from privsvm.base.parameters import check_values
-    from privsvm.base.ppsvm_training import PPSVMParameters
-
     declared = PPSVMParameters.declared
     values = {name: parameters.get(name, item.default) for name, item in declared.items()}
     kernel, gamma, standardize = values["kernel"], values["gamma"], values["standardize"]
@@ -516,7 +511,6 @@ def train_on_messages(
     n_classes: int,
     stream: Callable[[int], np.random.Generator],
     digests: Sequence[str] | None = None,
-    seeded: bool = False,
 ) -> list[BlockPath]:
     """Train on the messages of all entities: blocks and labels are all that the trainer has.
 
@@ -536,8 +530,6 @@ def train_on_messages(
         Gives the stream of a split, for the rows that parameters are chosen on. Nothing private depends on it.
     digests : sequence of str (S) or None
         Of the labels, to compare with those of the messages.
-    seeded : bool, default=False
-        Whether the entities' random matrices came from seeded streams, as in a benchmark.
 
     Returns
     -------
@@ -548,12 +540,9 @@ def train_on_messages(
     PrivSVMError
         As `combine_messages`, and for labels that do not fit the blocks.
     """
-    from privsvm.base.ppsvm_training import ppsvm_guarantee, train_on_blocks
-    from privsvm.base.released import BlockPath
-
     kernel = agreement["kernel"]
     kernels = combine_messages(messages, agreement, "train", digests)
-    guarantee = dataclasses.replace(ppsvm_guarantee(kernel), randomness="seeded" if seeded else "system")
+    guarantee = dataclasses.replace(ppsvm_guarantee(kernel), randomness="system")
     paths = []
     for split, (columns, codes) in enumerate(zip(kernels, labels, strict=True)):
         if codes.shape != (len(columns),):
@@ -584,41 +573,6 @@ def train_on_messages(
         )
         paths.append(dataclasses.replace(path, fit_seconds=time.perf_counter() - started))
     return paths
-
-
-@dataclasses.dataclass(frozen=True)
-class _Answer:
-    X_test: np.ndarray
-    y_test: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True)
-class AnsweredRows:
-    """Test rows as who evaluates sees them: kernel values that the entities made together, and labels.
-
-    Attributes
-    ----------
-    kernels : sequence of ndarray (n, mbar)
-        From `combine_messages`, one for each split.
-    labels : sequence of ndarray of int (n,)
-        Class codes of each split.
-    """
-
-    kernels: Sequence[np.ndarray]
-    labels: Sequence[np.ndarray]
-
-    @property
-    def n_splits(self) -> int:
-        """Number of splits."""
-        return len(self.kernels)
-
-    def split(self, s: int) -> _Answer:
-        """Rows ``X_test`` and labels ``y_test`` of one split."""
-        if self.labels[s].shape != (len(self.kernels[s]),):
-            raise PrivSVMError(
-                f"split {s}: there are {self.labels[s].size} labels and {len(self.kernels[s])} rows in the answers"
-            )
-        return _Answer(self.kernels[s], self.labels[s])
 
 
 def write_private(path: str | os.PathLike[str], arrays: Arrays) -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "OneVsOneLinearPath",
     "OneVsRestKernelPath",
     "PredictionsPath",
+    "RandomKernelPath",
     "ReleasedPath",
     "ScaledLinearPath",
     "StandardizedLinearPath",
@@ -424,6 +425,41 @@ class BlockPath(LinearPath):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class RandomKernelPath(BlockPath):
+    """The models of a `BlockPath` with the secrets of all entities, which predict rows as they do together.
+
+    Attributes
+    ----------
+    coef, intercept, power
+        As of `BlockPath`.
+    random_matrix : ndarray (n, d)
+        Of the kernel, in the order of the features.
+    centre, spread : ndarray (d,)
+        The kernel reads features as ``(x - centre) / spread``.
+    gamma : ndarray (1,)
+        Of the Gaussian kernel; 0 for the linear one.
+    """
+
+    kind: ClassVar[str] = "random_kernel"
+    shapes: ClassVar[Mapping[str, str]] = {
+        **BlockPath.shapes, "random_matrix": "n d", "centre": "d", "spread": "d", "gamma": "1",
+    }  # fmt: skip
+
+    random_matrix: np.ndarray
+    centre: np.ndarray
+    spread: np.ndarray
+    gamma: np.ndarray
+
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
+        from privsvm.numerics.rows import squared_distances
+
+        rows = ((X if isinstance(X, np.ndarray) else X.toarray()) - self.centre) / self.spread
+        gamma = float(self.gamma[0])
+        kernel = np.exp(-gamma * squared_distances(rows, self.random_matrix)) if gamma else rows @ self.random_matrix.T
+        return super().scores(kernel, epsilon_index)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FourierPath(ReleasedPath):
     """Linear models on random Fourier features.
 
@@ -774,7 +810,7 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     """
     paths = (
         LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, OneVsOneLinearPath,
-        BlockPath,
+        BlockPath, RandomKernelPath,
         FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath,
     )  # fmt: skip
     kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}

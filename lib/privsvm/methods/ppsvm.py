@@ -4,8 +4,8 @@ Every entity draws a random matrix of its own and publishes the kernel of its co
 the product ("gaussian") of these blocks is the kernel of all columns with all matrices, on which anybody can train.
 The paper says that this completely protects the columns. It does not: see `privsvm.privacy.attacks.known_sample`.
 
-The entities' steps are in `privsvm.base.ppsvm_protocol`, the trainer's in `privsvm.base.ppsvm_training`: the workflow
-runs each of them in a job of its own, and `PPSVMClassifier` runs them all in one process.
+The entities' steps are in `privsvm.base.ppsvm_protocol`, the trainer's in `privsvm.base.ppsvm_training`.
+`PPSVMClassifier` takes them all in one process; `examples/ppsvm_three_entities` runs each party as a process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from privsvm.base.one_norm_training import OneNormModel, count_kernel_rows
 from privsvm.base.parameters import parameter
 from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
 from privsvm.base.ppsvm_training import PPSVMParameters, ppsvm_guarantee, train_on_blocks
-from privsvm.base.released import BlockPath, ReleasedPath
+from privsvm.base.released import RandomKernelPath, ReleasedPath
 from privsvm.constraints import Constraint
 from privsvm.privacy.guarantee import Guarantee
 
@@ -42,7 +42,8 @@ ENTITIES = Constraint(
 class PPSVMClassifier(PPSVMParameters):
     """Support vector machine on random kernels of vertically partitioned columns. No privacy is proved.
 
-    A simulation of all entities in one process. `docs/ppsvm.md` says how to run them apart.
+    A simulation of all entities in one process. A saved model holds the secrets of all of them, so that it predicts
+    rows. `docs/ppsvm.md` says how to run the entities apart.
 
     Attributes
     ----------
@@ -58,6 +59,8 @@ class PPSVMClassifier(PPSVMParameters):
         Offsets.
     C_, gamma_ : float
         Given or chosen.
+    published_gamma_ : float
+        Coefficient of the Gaussian kernel in the public blocks.
     objective_, gap_ : float
         Objective, summed over the programs, and what it exceeds the optimum by at most.
     n_iter_ : int
@@ -85,13 +88,16 @@ class PPSVMClassifier(PPSVMParameters):
         "Number of entities, to which columns are dealt at random, or a list with the columns of each.",
     )
 
+    def public_blocks(self, X) -> dict[str, np.ndarray]:
+        """Block (n, mbar) of rows X (n, d) that each entity publishes, by its name: ``entity-1`` and so on."""
+        return {
+            f"entity-{number}": entity.publish(X[:, columns], self.kernel, self.published_gamma_)
+            for number, (columns, entity) in enumerate(zip(self.columns_, self.entities_, strict=True), start=1)
+        }
+
     def public_kernel(self, X) -> np.ndarray:
         """Kernel (n, mbar) of rows X (n, d) with all random matrices, from the block that each entity publishes."""
-        blocks = {
-            f"entity {number}": entity.publish(X[:, columns], self.kernel, self._published_gamma)
-            for number, (columns, entity) in enumerate(zip(self.columns_, self.entities_, strict=True))
-        }
-        return combine_blocks(blocks, self.kernel)
+        return combine_blocks(self.public_blocks(X), self.kernel)
 
     def _model(
         self, X, codes: np.ndarray, rng: np.random.Generator
@@ -100,26 +106,30 @@ class PPSVMClassifier(PPSVMParameters):
         self.columns_ = deal_columns(X.shape[1], self.entities, rng)
         self.entities_ = [Entity.draw(X[:, columns], mbar, rng, self.standardize) for columns in self.columns_]
         start = self._start_gamma()
-        self._published_gamma = 1.0 / X.shape[1] if isinstance(start, str) else start
+        self.published_gamma_ = 1.0 / X.shape[1] if isinstance(start, str) else start
         model, arrays = train_on_blocks(
             self.public_kernel(X),
             codes,
             len(self.classes_),
             self.kernel,
-            self._published_gamma,
+            self.published_gamma_,
             self.C,
             isinstance(start, str),
             rng,
         )
         self.coef_, self.intercept_ = model.coef, model.intercept
-        return model, BlockPath, arrays
+        order = np.argsort(np.concatenate(self.columns_))
+
+        def joined(name: str) -> np.ndarray:
+            """Join one array of all entities, in the order of the features."""
+            return np.concatenate([getattr(entity, name) for entity in self.entities_], axis=-1)[..., order]
+
+        secrets = {name: joined(name) for name in ("random_matrix", "centre", "spread")}
+        gamma = np.array([self.published_gamma_ if self.kernel == "gaussian" else 0.0])
+        return model, RandomKernelPath, {**arrays, **secrets, "gamma": gamma}
 
     def _guarantee(self, rng: Any) -> Guarantee:
         return disclose_noise(ppsvm_guarantee(self.kernel), rng)
-
-    def _released_scores(self, X) -> np.ndarray:
-        X = self._checked_rows(X)
-        return self._path.scores(self.public_kernel(X), 0)[0]
 
 
 ESTIMATOR = PPSVMClassifier

@@ -1,4 +1,4 @@
-"""Norms of rows and distances between them, dense or sparse, by NumPy alone: a job of an entity imports no more."""
+"""Norms of rows and distances between them, dense or sparse, by NumPy alone."""
 
 from __future__ import annotations
 

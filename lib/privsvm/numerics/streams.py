@@ -12,26 +12,7 @@ import numpy as np
 
 from privsvm.digests import canonical_json
 
-__all__ = ["job_seed", "seeded_stream", "system_stream"]
-
-
-def job_seed(seed: int, *purpose: str) -> int:
-    """Derive a seed for one job, which does not tell the other jobs' seeds, unless the experiment's is guessed.
-
-    Parameters
-    ----------
-    seed : int
-        The experiment's seed.
-    *purpose : str
-        What the job is, for example ``"benchmark", "trainer", "wine", "ppsvm_linear"``.
-
-    Returns
-    -------
-    int
-        63 bits of a SHA-256 of the arguments.
-    """
-    digest = hashlib.sha256(canonical_json(["job", int(seed), *purpose]).encode()).digest()
-    return int.from_bytes(digest[:8], "little") >> 1
+__all__ = ["seeded_stream", "system_stream"]
 
 
 def seeded_stream(seed: int, *purpose: str | int | float) -> np.random.Generator:

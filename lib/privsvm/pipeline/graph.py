@@ -21,7 +21,6 @@ from privsvm.pipeline.params import Params
 from privsvm.pipeline.sources import closure_digest
 
 __all__ = [
-    "PROTOCOL_RULES",
     "SCRIPTS",
     "audit_code",
     "audit_parameters",
@@ -45,20 +44,9 @@ SCRIPTS = {
     "train": "stages/train.py",
     "evaluate": "stages/evaluate.py",
     "audit": "stages/audit.py",
-    "agree": "stages/protocol/agree.py",
-    "partition": "stages/protocol/partition.py",
-    "draw": "stages/protocol/draw.py",
-    "publish": "stages/protocol/publish.py",
-    "train_on_blocks": "stages/protocol/train_on_blocks.py",
-    "answer": "stages/protocol/publish.py",
-    "evaluate_blocks": "stages/protocol/evaluate_blocks.py",
-    "attack": "stages/protocol/attack.py",
     "track": "stages/track.py",
     "report": "stages/report.py",
 }
-
-# Rules that take the place of `train` and `evaluate` where a method runs as a protocol.
-PROTOCOL_RULES = ("agree", "partition", "draw", "publish", "train_on_blocks", "answer", "evaluate_blocks", "attack")
 
 _KNOWN_DIGESTS = Path(".cache/digests.json")
 

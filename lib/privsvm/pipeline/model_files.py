@@ -13,7 +13,7 @@ from privsvm.base.released import ReleasedPath, path_from_arrays
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import missing_file, read_npz, write_npz
-from privsvm.records import CondensedRowsAttack, ModelRecord, Result, SavedModels, TrainTimings, read, write
+from privsvm.records import Attack, ModelRecord, Result, SavedModels, TrainTimings, read, write
 
 __all__ = ["check_arrays", "load_paths", "model_record", "released", "save_paths", "train_timings"]
 
@@ -44,7 +44,7 @@ def model_record(
     description: Mapping[str, Any],
     n_train: int | None,
     paths: Sequence[ReleasedPath],
-    attacks: Sequence[CondensedRowsAttack] = (),
+    attacks: Sequence[Attack] = (),
 ) -> ModelRecord:
     """Say what the models of one job are.
 
@@ -60,8 +60,8 @@ def model_record(
         Training rows, of the largest split: see `privsvm.pipeline.training.training_sizes`.
     paths : sequence of ReleasedPath (S)
         The models of each split.
-    attacks : sequence of CondensedRowsAttack, default=()
-        What attacks on the condensed rows that they were trained on found.
+    attacks : sequence of Attack, default=()
+        What attacks found on the condensed rows or public blocks that they were trained on.
 
     Returns
     -------

@@ -63,7 +63,7 @@ _RELEASE = (
 )
 # Where the files of single data sets lie: how many folders below which of `data`. All else is made from several.
 _BY_DATASET = {"raw": 0, "prepared": 0, "condensed": 1, "models": 1, "results": 1, "timings": 1}
-_ENDINGS = (".evaluate.json", ".attacks.json", ".train.json", ".json", ".npz")
+_ENDINGS = (".evaluate.json", ".train.json", ".json", ".npz")
 _PUSH = re.compile(r"^(  - push: &push )(true|false)$", re.MULTILINE)
 
 
@@ -98,8 +98,7 @@ def dataset_of(path: PurePosixPath) -> str | None:
     if parts[1] == "raw":
         return name if inside else None
     if inside:
-        # The folder of what the entities of a protocol show each other.
-        return name.removesuffix(".public") if name.endswith(".public") else None
+        return None
     for ending in _ENDINGS:
         if name.endswith(ending):
             return name.removesuffix(ending)
@@ -269,7 +268,7 @@ def forget(dataset: str, root: str | os.PathLike[str] = ".") -> list[str]:
 
 def _is_of(path: Path, dataset: str) -> bool:
     """Whether a path is a data set's: one of its parts is the name, or the name with a suffix."""
-    known = (".json", ".npz", ".log", ".attacks.json", ".train.json", ".evaluate.json", ".public")
+    known = (".json", ".npz", ".log", ".train.json", ".evaluate.json")
     return any(part == dataset or part in {dataset + suffix for suffix in known} for part in path.parts)
 
 

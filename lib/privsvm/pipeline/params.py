@@ -25,8 +25,6 @@ __all__ = [
     "MethodEntry",
     "Params",
     "check_params",
-    "entity_names",
-    "protocol_methods",
     "read_params",
     "states_epsilon",
 ]
@@ -34,9 +32,6 @@ __all__ = [
 OWN_FOLDER = "data/own"
 
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
-
-# Implementations that run as a protocol between several parties, by rules of their own, and what these must be told.
-_PROTOCOLS: Mapping[str, tuple[str, ...]] = {"ppsvm": ("entities",)}
 
 
 # Names become folders and parts of the names of files, which hold 255 bytes at most. A name of digits alone is a number
@@ -47,9 +42,9 @@ _METHOD_NAME = text(
     rf"{_NAME}[A-Za-z0-9][A-Za-z0-9_-]*",
 )
 _DATASET_NAME = text(
-    "the name becomes a folder; use at most 64 letters, digits, _ . + and -, among them a letter, and not .attacks, "
-    ".train or .evaluate at the end",
-    rf"{_NAME}(?!.*\.(attacks|train|evaluate)\Z)[A-Za-z0-9][A-Za-z0-9._+-]*",
+    "the name becomes a folder; use at most 64 letters, digits, _ . + and -, among them a letter, and not .train or "
+    ".evaluate at the end",
+    rf"{_NAME}(?!.*\.(train|evaluate)\Z)[A-Za-z0-9][A-Za-z0-9._+-]*",
 )
 _EXPERIMENT = text(
     "must be a name of at most 64 letters, digits, _ . -, among them a letter", rf"{_NAME}[A-Za-z0-9][A-Za-z0-9_.-]*"
@@ -289,7 +284,6 @@ def check_params(values: Mapping[str, Any], source: str = "params.yaml", places:
             resolve(name, params.dataset_settings(name))
         for method in params.methods:
             _check_entry(params, method)
-        protocol_methods(params)
     except PrivSVMError as error:
         raise PrivSVMError(f"{source}: {without_passwords(with_place(str(error), places or {}))}") from None
     return params
@@ -325,9 +319,11 @@ def _check_entry(params: Params, method: str) -> None:
         check_installed(entry.implementation) if is_foreign(entry.implementation) else _declared(entry.implementation)
     except PrivSVMError as error:
         raise PrivSVMError(f"{where}.{error}") from None
-    for required in _PROTOCOLS.get(entry.implementation, ()):
-        if required not in entry.parameters:
-            raise PrivSVMError(f"{where}: the key {required!r} is missing; add it (see docs/parameters.md)")
+    if entry.implementation == "ppsvm" and params.condense != "none":
+        raise PrivSVMError(
+            f"condense: {params.condense!r} cannot go with {where}: a condensed row needs the columns of all entities "
+            "in one place; set it to none, or take the method out"
+        )
     _check_parameters(where, entry.implementation, entry.parameters)
     for dataset, changes in (entry.per_dataset or {}).items():
         _check_dataset(dataset, params, f"{where}.per_dataset")
@@ -361,27 +357,3 @@ def _check_dataset(dataset: str, params: Params, where: str) -> None:
     if dataset not in params.datasets:
         hint = nearest_name(dataset, params.datasets)
         raise PrivSVMError(f"{where}: {dataset!r} is not one of the benchmark's datasets; {hint}")
-
-
-def protocol_methods(params: Params) -> list[str]:
-    """Names of the methods that run as a protocol between entities, each with columns of its own.
-
-    Raises
-    ------
-    PrivSVMError
-        If there is one and the rows are condensed: a condensed row mixes the columns of all entities.
-    """
-    names = [name for name, entry in params.methods.items() if entry.implementation in _PROTOCOLS]
-    if names and params.condense != "none":
-        raise PrivSVMError(
-            f"condense: {params.condense!r} cannot go with {' and '.join(f'methods.{name}' for name in names)}: a "
-            "condensed row needs the columns of all entities in one place; set it to none, or take out what is named"
-        )
-    return names
-
-
-def entity_names(params: Params, method: str, dataset: str) -> list[str]:
-    """Names of the entities of a method that runs as a protocol: ``entity-1`` and so on."""
-    entities = params.method_parameters(method, dataset)["entities"]
-    count = entities if isinstance(entities, int) else len(entities)
-    return [f"entity-{number}" for number in range(1, count + 1)]

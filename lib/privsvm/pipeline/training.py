@@ -20,7 +20,7 @@ from privsvm.pipeline.methods import estimator_class, is_foreign
 from privsvm.privacy.facts import DROPPED, FACTS, Facts, failings
 from privsvm.privacy.gate import restated
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.records import CondensedRowsAttack, CondensedSplit
+from privsvm.records import Attack, CondensedRowsAttack, CondensedSplit, Entity, KnownSampleAttack
 
 __all__ = ["WITHOUT_PRIVACY", "data_facts", "train_paths", "training_sizes"]
 
@@ -116,7 +116,7 @@ def train_paths(
     condensed: Mapping[str, np.ndarray],
     method: str,
     job: Mapping[str, Any],
-) -> tuple[list[ReleasedPath], list[CondensedRowsAttack]]:
+) -> tuple[list[ReleasedPath], list[Attack]]:
     """Train one method on every split.
 
     Parameters
@@ -134,8 +134,8 @@ def train_paths(
     Returns
     -------
     paths : list of ReleasedPath (S)
-    attacks : list of CondensedRowsAttack
-        On the rows of a method that condenses them; else none.
+    attacks : list of Attack
+        On the rows of a method that condenses them, or on the blocks that entities publish; else none.
 
     Raises
     ------
@@ -147,6 +147,7 @@ def train_paths(
     whole = str(condensed["condense"]) == "none"
     n_classes = len(prepared.description["classes"])
     paths: list[ReleasedPath] = []
+    attacks: list[Attack] = []
     attacked: list[CondensedSplit] = []
     kind = None
     for split in range(prepared.n_splits):
@@ -174,6 +175,8 @@ def train_paths(
         if not hasattr(estimator, "n_rows"):
             facts.pop("n_rows", None)
         paths.append(dataclasses.replace(path, guarantees=tuple(_as_used(own, facts) for own in path.guarantees)))
+        if split == 0 and hasattr(estimator, "public_blocks"):
+            attacks.append(_attack_blocks(estimator, X, method, dataset, job))
         kind = getattr(estimator, "condense", None)
         if kind is not None:
             attacker = seeded_stream(job["seed"], "attack", job["experiment"], dataset, method, split)
@@ -182,6 +185,29 @@ def train_paths(
             others = others if whole else others[:0]
             published = estimator.condensed_rows_, estimator.condensed_codes_, estimator.group_of_
             attacked.append(attack_split(kind, X, y, published, others, attacker))
-    if kind is None:
-        return paths, []
-    return paths, [CondensedRowsAttack(method=method, dataset=dataset, condense=kind, splits=tuple(attacked))]
+    if kind is not None:
+        attacks.append(CondensedRowsAttack(method=method, dataset=dataset, condense=kind, splits=tuple(attacked)))
+    return paths, attacks
+
+
+def _attack_blocks(estimator: Any, X: Any, method: str, dataset: str, job: Mapping[str, Any]) -> KnownSampleAttack:
+    """Attack the block that each entity of a trained `PPSVMClassifier` published of its training rows."""
+    from privsvm.privacy.attacks.known_sample import audit_entity
+
+    gamma = estimator.published_gamma_ if estimator.kernel == "gaussian" else None
+    blocks = estimator.public_blocks(X)
+    audited = []
+    for (name, block), columns, entity in zip(blocks.items(), estimator.columns_, estimator.entities_, strict=True):
+        rng = seeded_stream(job["seed"], "attack", job["experiment"], dataset, method, name)
+        found = audit_entity(block, entity.standardized(X[:, columns]), estimator.kernel, gamma, rng)
+        audited.append(Entity.of_audit(name, found))
+    n_rows, mbar = block.shape
+    return KnownSampleAttack(
+        method=method,
+        dataset=dataset,
+        kernel=estimator.kernel,
+        gamma=gamma,
+        mbar=mbar,
+        n_rows=n_rows,
+        entities=tuple(audited),
+    )

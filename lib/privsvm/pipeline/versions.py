@@ -17,7 +17,6 @@ from typing import Any
 from privsvm.digests import canonical_json
 from privsvm.files import write_json, write_text
 from privsvm.pipeline.graph import (
-    PROTOCOL_RULES,
     SCRIPTS,
     audit_code,
     audit_parameters,
@@ -32,22 +31,16 @@ from privsvm.pipeline.graph import (
     train_parameters,
 )
 from privsvm.pipeline.methods import foreign_files, is_foreign
-from privsvm.pipeline.params import Params, protocol_methods
+from privsvm.pipeline.params import Params
 from privsvm.pipeline.sources import closure_digest
 
 __all__ = ["link_outside", "write_inputs", "write_jobs"]
-
-_PROTOCOL_TEXTS = ("stages/protocol/common.smk", "stages/protocol/protocol.smk")
 
 
 def _code(*rules: str) -> dict[str, str]:
     """Compute the digests of the code that the jobs of some rules run, and of the text of the rules."""
     found = {rule: rule_code(rule) for rule in rules}
-    texts = [
-        text
-        for rule in rules
-        for text in (_PROTOCOL_TEXTS if rule in PROTOCOL_RULES else (SCRIPTS[rule].replace(".py", ".smk"),))
-    ]
+    texts = [SCRIPTS[rule].replace(".py", ".smk") for rule in rules]
     return {**found, "rules": closure_digest(*texts)}
 
 
@@ -104,11 +97,10 @@ def write_inputs(params: Params, folder: str | os.PathLike[str] = "data/inputs")
             "parameters": download_parameters(params, dataset),
         }
         contents[f"prepare/{dataset}.json"] = {"code": prepare, "parameters": prepare_parameters(params, dataset)}
-    protocols = set(protocol_methods(params))
-    plain, protocol = _code("train", "evaluate"), _code(*PROTOCOL_RULES)
+    code = _code("train", "evaluate")
     for method, entry in params.methods.items():
         contents[f"train/{method}.json"] = {
-            "code": protocol if method in protocols else {**plain, "train": one_method_code(entry.implementation)},
+            "code": {**code, "train": one_method_code(entry.implementation)},
             "jobs": {},
         }
     for method, dataset in params.train_jobs():
@@ -130,13 +122,10 @@ def write_jobs(params: Params, folder: str | os.PathLike[str] = "data/jobs") -> 
         f"{method}.json": {"inputs": file_digest(f"data/inputs/train/{method}.json"), "data": {}}
         for method in params.methods
     }
-    protocols = set(protocol_methods(params))
     for method, dataset in params.train_jobs():
-        # A protocol between entities reads no condensed rows.
-        condensed = [] if method in protocols else [f"data/condensed/{params.condense}"]
         contents[f"{method}.json"]["data"][dataset] = {
             name: file_digest(name)
-            for folder_name in ("data/prepared", *condensed)
+            for folder_name in ("data/prepared", f"data/condensed/{params.condense}")
             for name in (f"{folder_name}/{dataset}.npz", f"{folder_name}/{dataset}.json")
         }
     _write_exactly(Path(folder), contents)

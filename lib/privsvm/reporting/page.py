@@ -203,7 +203,7 @@ def page_context(
     prepared : sequence of Prepared
         From `privsvm.records.read_prepared`.
     attacks : sequence of Attack
-        From `privsvm.records.read_attacks`.
+        From `privsvm.records.attacks_of`.
     audits : sequence of AuditRecord
         From `privsvm.records.read_audits`.
     origin : mapping or None

@@ -69,7 +69,6 @@ def result_files(name: str, folder: str | os.PathLike[str] = "data/results") -> 
         if path.is_file():
             return [path]
         found = sorted(path.glob("*.json")) if path.is_dir() else []
-        found = [file for file in found if not file.name.endswith(".attacks.json")]
         if found:
             return found
     raise PrivSVMError(f"{name}: no result file, folder of results, or method in {folder}; run `make run` first")

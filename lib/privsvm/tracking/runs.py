@@ -12,7 +12,7 @@ from typing import Any
 
 from privsvm.digests import canonical_json
 from privsvm.palette import looks_of
-from privsvm.records import Result, Timing, read_results, read_timings
+from privsvm.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
 
 __all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs"]
 
@@ -239,6 +239,8 @@ def _condensed(result: Result) -> dict[str, float | None]:
     """Means over the splits of what is known of condensed rows."""
     values = {}
     for attack in result.attacks:
+        if not isinstance(attack, CondensedRowsAttack):
+            continue
         # Those of the stage are not published by the methods that follow it.
         prefix, names = ("", (*_CONDENSED, *_ATTACKED)) if attack.method else ("condensed_", _CONDENSED)
         for name in names:
