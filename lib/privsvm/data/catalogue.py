@@ -71,8 +71,6 @@ class DataFile:
         Addresses to try, in order.
     sha256 : str or None
         Hash of the file as it is kept, that is unpacked; None where none is known.
-    sha256_packed : str or None
-        Hash of the packed copy in the mirror, where it is packed there.
     content_sha256 : str or None
         For sets bundled with scikit-learn: hash of the values and labels, whatever the packing of the ``.npz``.
     size : int or None
@@ -85,24 +83,17 @@ class DataFile:
         Own data: the file on this machine.
     own : bool
         Whether it is the user's own, so that no copy stays in the cache of downloads.
-    canonical_url : str or None
-        The original public address.
-    canonical_differs : bool
-        True where that address serves other bytes (another format or printing), so it is not tried.
     """
 
     name: str
     urls: tuple[str, ...] = ()
     sha256: str | None = None
-    sha256_packed: str | None = None
     content_sha256: str | None = None
     size: int | None = None
     max_bytes: int = MOST_BYTES
     mirror_path: str | None = None
     path: str | None = None
     own: bool = False
-    canonical_url: str | None = None
-    canonical_differs: bool = False
 
 
 @dataclass(frozen=True)
@@ -213,8 +204,6 @@ class DatasetEntry:
         Loader function of ``sklearn.datasets``.
     verified : bool
         False where no hash is known.
-    derived : bool
-        True where the files were rebuilt from others, so that only a mirror has them.
     own : bool
         True for data declared in params.yaml.
     schema : mapping or None
@@ -246,7 +235,6 @@ class DatasetEntry:
     protocol: Mapping[str, Any] | None = None
     bundled: str | None = None
     verified: bool = True
-    derived: bool = False
     own: bool = False
     schema: Mapping[str, Any] | None = None
     declared_rows: int | None = None
@@ -256,7 +244,7 @@ class DatasetEntry:
     papers: tuple[str, ...] = ()
 
 
-def _label_order(labels: Sequence[str]) -> tuple[str, ...]:
+def label_order(labels: Sequence[str]) -> tuple[str, ...]:
     """Order labels by number if all are whole numbers, else by text."""
     try:
         return tuple(sorted(labels, key=int))
@@ -271,20 +259,17 @@ def _github_raw(source: Mapping[str, str]) -> str:
 
 
 def _catalogue_file(name: str, record: Mapping[str, Any]) -> DataFile:
-    canonical, differs = record.get("canonical_url"), bool(record.get("canonical_differs", False))
-    urls = [canonical] if canonical and not differs else []
+    # An address that serves other bytes (another format or printing) is not tried.
+    urls = [record["canonical_url"]] if record.get("canonical_url") and not record.get("canonical_differs") else []
     if "source" in record:
         urls.append(_github_raw(record["source"]))
     return DataFile(
         name=name,
         urls=tuple(urls),
         sha256=record["sha256"],
-        sha256_packed=record.get("sha256_packed"),
         content_sha256=record.get("content_sha256"),
         size=record["bytes"],
         mirror_path=record.get("mirror"),
-        canonical_url=canonical,
-        canonical_differs=differs,
     )
 
 
@@ -323,9 +308,6 @@ def _catalogue_entry(name: str, record: Mapping[str, Any]) -> DatasetEntry:
         pool=tuple(record.get("pool", _default_pool(parts))),
         bundled=record.get("bundled"),
         verified=record.get("verified", True),
-        derived=any("source" not in file for file in record["files"].values())
-        and not record.get("bundled")
-        and record.get("verified", True),
         note=record.get("note", ""),
         bounds_note=record.get("bounds_note", ""),
         papers=tuple(record.get("papers", ())),
@@ -387,28 +369,8 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         path=settings.path,
         own=True,
         max_bytes=settings.max_bytes or MOST_BYTES,
-        canonical_url=settings.url,
     )
-    if schema is not None:
-        declared = schema.ordered_classes
-        return DatasetEntry(
-            name=name,
-            files={file_name: file},
-            parts={"all": part},
-            labels=declared,
-            classes=declared,
-            positive=schema.positive,
-            pool=("all",),
-            verified=settings.sha256 is not None,
-            own=True,
-            declared_rows=schema.rows,
-            prescaled=schema.prescaled,
-            scaling="bounds",
-            bounds=Bounds((-1.0,), (1.0,)),
-            bounds_origin="declared",
-            schema=schema.to_json(),
-        )
-    return DatasetEntry(
+    entry = DatasetEntry(
         name=name,
         files={file_name: file},
         parts={"all": part},
@@ -419,6 +381,19 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         own=True,
         declared_rows=settings.n_rows,
         prescaled=settings.prescaled,
+    )
+    if schema is None:
+        return entry
+    return dataclasses.replace(
+        entry,
+        labels=schema.ordered_classes,
+        classes=schema.ordered_classes,
+        positive=schema.positive,
+        prescaled=schema.prescaled,
+        scaling="bounds",
+        bounds=Bounds((-1.0,), (1.0,)),
+        bounds_origin="declared",
+        schema=schema.to_json(),
     )
 
 
@@ -562,7 +537,7 @@ def _apply_groups(entry: DatasetEntry, settings: Settings, changes: dict[str, An
     if unknown:
         hint = nearest_name(unknown[0], entry.labels or ())
         raise KeyedError("groups", f"no label {unknown[0]!r} in this set; {hint}")
-    changes["classes"] = _label_order(list(groups)) if groups else entry.labels
+    changes["classes"] = label_order(list(groups)) if groups else entry.labels
     # A default of the catalogue may name a class that the new groups do not have.
     if changes["classes"] is None or entry.positive not in changes["classes"] or len(changes["classes"]) != 2:
         changes["positive"] = None
@@ -580,11 +555,16 @@ def _apply_positive(entry: DatasetEntry, settings: Settings, changes: dict[str, 
     positive, classes = settings.positive, changes.get("classes", entry.classes)
     if positive is None:
         return
-    if classes is not None and positive not in classes:
-        raise KeyedError("positive", f"no class {positive!r}; {nearest_name(positive, classes)}")
-    if classes is not None and len(classes) != 2:
-        raise KeyedError("positive", f"the set has {len(classes)} classes; use `groups` to make it two first")
+    if classes is not None and (problem := positive_problem(positive, classes)):
+        raise KeyedError("positive", problem)
     changes["positive"] = positive
+
+
+def positive_problem(positive: str, classes: Sequence[str]) -> str | None:
+    """Say why a class cannot be the positive one of these, or None where it can."""
+    if positive not in classes:
+        return f"no class {positive!r}; {nearest_name(positive, classes)}"
+    return None if len(classes) == 2 else f"the set has {len(classes)} classes; use `groups` to make it two first"
 
 
 def _apply_scaling(entry: DatasetEntry, settings: Settings, changes: dict[str, Any]) -> None:

@@ -369,33 +369,19 @@ def catalogue_table(mirror: str | None = None) -> str:
     str
         One line per part: dataset, part, rows, features, classes, format, size of the download, papers, sources.
     """
-    rows = [("dataset", "part", "rows", "features", "classes", "format", "size", "papers", "available")]
-    for name, entry in load_catalogue().items():
-        where = availability(entry, mirror)
-        for index, (role, part) in enumerate(entry.parts.items()):
-            first = index == 0
-            rows.append(
-                (
-                    name,
-                    role,
-                    str(part.n_rows),
-                    str(part.n_features),
-                    str(len(entry.classes or ())),
-                    part.format,
-                    _size(entry) if first else "",
-                    " ".join(entry.papers) or "-",
-                    where,
-                )
-            )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    right = {2, 3, 4, 6}
-    lines = [
-        "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+    rows: list[tuple[str, ...]] = [
+        ("dataset", "part", "rows", "features", "classes", "format", "size", "papers", "available")
     ]
+    for name, entry in load_catalogue().items():
+        size, papers, where = _size(entry), " ".join(entry.papers) or "-", availability(entry, mirror)
+        for role, part in entry.parts.items():
+            counts = map(str, (part.n_rows, part.n_features, len(entry.classes or ())))
+            rows.append((name, role, *counts, part.format, size, papers, where))
+            # Of all parts together.
+            size = ""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = [f"{{:{'>' if column in (2, 3, 4, 6) else '<'}{width}}}" for column, width in enumerate(widths)]
+    lines = ["  ".join(cells).format(*row).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
     lines += ["", "papers: " + ", ".join(f"{letter} {paper}" for letter, paper in PAPERS.items())]
     lines += ["A mirror is a folder with the raw files: PRIVSVM_MIRROR=<folder>, or data.mirror in params.yaml."]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.data.catalogue import DatasetEntry, _label_order, normalise_protocol
+from privsvm.data.catalogue import DatasetEntry, label_order, normalise_protocol, positive_problem
 from privsvm.data.prepared import arrays_of_rows
-from privsvm.data.readers import _count_not_finite, _stack, read_part
+from privsvm.data.readers import count_not_finite, read_part, stack_rows
 from privsvm.digests import sha256_of_file
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.numerics.rows import is_sparse
 from privsvm.numerics.streams import seeded_stream
@@ -69,7 +69,7 @@ def prepare(
     widths = {role: block[0].shape[1] for role, block in zip(roles, blocks, strict=True)}
     if len(set(widths.values())) > 1:
         raise PrivSVMError(f"dataset {entry.name}: parts have different features {widths}; choose one with `parts`")
-    X = _stack([block[0] for block in blocks])
+    X = stack_rows([block[0] for block in blocks])
     labels = np.concatenate([block[1] for block in blocks])
     part_of_row = np.repeat(np.arange(len(roles)), [len(block[1]) for block in blocks])
 
@@ -171,7 +171,7 @@ def treat_missing(entry: DatasetEntry, X: Any) -> tuple[Any, np.ndarray, np.ndar
         If no row or no column is left.
     """
     rows, columns = np.ones(X.shape[0], dtype=bool), np.ones(X.shape[1], dtype=bool)
-    missing, _ = _count_not_finite(X)
+    missing, _ = count_not_finite(X)
     if not missing.any():
         return X, rows, columns
     if entry.missing == "zero":
@@ -207,7 +207,7 @@ def _code_labels(entry: DatasetEntry, labels: np.ndarray) -> tuple[np.ndarray, t
     origin = "declared"
     classes = entry.classes
     if classes is None:
-        classes, origin = _label_order(sorted(set(texts))), "data"
+        classes, origin = label_order(sorted(set(texts))), "data"
     for text in texts:
         if text not in classes:
             raise PrivSVMError(
@@ -220,13 +220,8 @@ def _code_labels(entry: DatasetEntry, labels: np.ndarray) -> tuple[np.ndarray, t
             f"dataset {entry.name}: one class only, {texts[0]!r}; correct `groups`, `label` or `missing`"
         )
     if entry.positive is not None:
-        if entry.positive not in classes:
-            hint = nearest_name(entry.positive, classes)
-            raise PrivSVMError(f"datasets.{entry.name}.positive: no class {entry.positive!r}; {hint}")
-        if len(classes) != 2:
-            raise PrivSVMError(
-                f"datasets.{entry.name}.positive: the set has {len(classes)} classes; use `groups` to make it two first"
-            )
+        if problem := positive_problem(entry.positive, classes):
+            raise PrivSVMError(f"datasets.{entry.name}.positive: {problem}")
         classes = (*(name for name in classes if name != entry.positive), entry.positive)
     code = {name: number for number, name in enumerate(classes)}
     codes = np.array([code[text] for text in texts], dtype=np.int64)

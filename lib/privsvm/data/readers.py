@@ -100,7 +100,7 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
     widths = {piece[0].shape[1] for piece in pieces}
     if len(widths) > 1:
         raise PrivSVMError(f"{where}: files have {sorted(widths)} features; delete them and run again")
-    X = _stack([piece[0] for piece in pieces])
+    X = stack_rows([piece[0] for piece in pieces])
     columns = pieces[0][2]
     labels = np.concatenate([piece[1] for piece in pieces])
     if recipe.rows is not None:
@@ -112,7 +112,7 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
     if X.shape[1] == 0:
         raise PrivSVMError(f"{where}: no features beside the label; check `label` and `delimiter`")
     _check_labels(where, labels)
-    missing, infinite = _count_not_finite(X)
+    missing, infinite = count_not_finite(X)
     if infinite:
         raise PrivSVMError(f"{where}: {infinite} infinite values among the features; replace them by numbers")
     _check_expected(entry, recipe, where, X, labels, int(missing.sum()))
@@ -168,7 +168,8 @@ def _content(path: Path, recipe: DataPart, member: str | None) -> bytes:
     return data
 
 
-def _stack(blocks: list[Any]) -> Features:
+def stack_rows(blocks: list[Any]) -> Features:
+    """Stack blocks of rows; sparse where any is."""
     if len(blocks) == 1:
         return blocks[0]
     if all(not is_sparse(block) for block in blocks):
@@ -227,7 +228,7 @@ def _check_labels(where: str, labels: np.ndarray) -> None:
         )
 
 
-def _count_not_finite(X: Any) -> tuple[np.ndarray, int]:
+def count_not_finite(X: Any) -> tuple[np.ndarray, int]:
     """Count the missing values of each column, and the infinite values."""
     if is_sparse(X):
         infinite = int(np.isinf(X.data).sum())
