@@ -14,6 +14,7 @@ import zipfile
 import numpy as np
 import pytest
 import scipy.io
+from tests.data.refusal import refused
 
 from privsvm.data.catalogue import DataFile, resolve
 from privsvm.data.download import fetch_file
@@ -46,15 +47,6 @@ def lzw(content):
                 count += -count % 72
                 group = 0
     return b"\x1f\x9d\x8c" + bits.to_bytes(-(-count // 8), "little")
-
-
-def refused(entry, folder, *words):
-    with pytest.raises(PrivSVMError) as caught:
-        read_part(entry, "all", folder)
-    message = str(caught.value)
-    assert "\n" not in message
-    for word in words:
-        assert word in message, message
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, zipped], ids=lambda pack: pack.__module__)

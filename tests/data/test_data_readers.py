@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import scipy.io
 from scipy.sparse import csr_array
+from tests.data.refusal import refused
 
 from privsvm.data import readers
 from privsvm.data.catalogue import resolve
@@ -25,15 +26,6 @@ from privsvm.errors import PrivSVMError
 X = np.array([[1.5, -2.0], [0.1, 3.0], [0.0, 4e-3]])
 Y = ["a", "b", "a"]
 CSV = "x,kind,z\n1.5,a,-2\n0.1,b,3\n0,a,4e-3\n"
-
-
-def fails(entry, folder, *words):
-    with pytest.raises(PrivSVMError) as caught:
-        read_part(entry, "all", folder)
-    message = str(caught.value)
-    assert "\n" not in message
-    for word in words:
-        assert word in message, message
 
 
 def check(entry, folder, labels=Y):
@@ -108,7 +100,7 @@ def test_arff(make_entry, tmp_path):
     features, labels = read_part(entry, "all", tmp_path)
     np.testing.assert_array_equal(features, [[1.5, 1], [0.1, 0], [np.nan, 1]])
     assert labels.tolist() == Y
-    fails(
+    refused(
         make_entry(
             text.replace("{0,1}", "{red,blue}").replace(",1,", ",red,").replace(",0,", ",blue,"),
             format="arff",
@@ -119,7 +111,7 @@ def test_arff(make_entry, tmp_path):
         "not numeric",
         "drop_columns",
     )
-    fails(make_entry("@relation r\nnonsense", format="arff", label="kind"), tmp_path, "ARFF")
+    refused(make_entry("@relation r\nnonsense", format="arff", label="kind"), tmp_path, "ARFF")
 
 
 def test_parquet(make_entry, tmp_path):
@@ -130,18 +122,18 @@ def test_parquet(make_entry, tmp_path):
     features, labels = read_part(entry, "all", tmp_path)
     np.testing.assert_array_equal(features, [[1.5, 1, 1], [0.1, 0, np.nan], [0, 1, 3]])
     assert labels.tolist() == Y
-    fails(make_entry(buffer.getvalue()[:100], format="parquet", label="kind"), tmp_path, "Parquet")
+    refused(make_entry(buffer.getvalue()[:100], format="parquet", label="kind"), tmp_path, "Parquet")
 
 
 def test_npz(make_entry, tmp_path):
     part = {"format": "npz", "features": "X", "label": "y"}
     check(make_entry(npz(X=X, y=np.array(Y)), **part), tmp_path)
     check(make_entry(npz(X=X.T, y=np.array(Y)), **part, transpose=True), tmp_path)
-    fails(make_entry(npz(X=X, z=np.array(Y)), **part), tmp_path, "'y'", "missing")
-    fails(make_entry(npz(X=X, y=np.array(Y)[:2]), **part), tmp_path, "3 rows", "2 labels")
-    fails(make_entry(npz(X=X, y=np.array(Y, dtype=object)), **part), tmp_path, "Python objects")
-    fails(make_entry(npz(X=np.array([Y, Y]).T, y=np.array(Y)), **part), tmp_path, "not numeric")
-    fails(make_entry(npz(X=X, y=np.array(Y))[:-30], **part), tmp_path, "npz")
+    refused(make_entry(npz(X=X, z=np.array(Y)), **part), tmp_path, "'y'", "missing")
+    refused(make_entry(npz(X=X, y=np.array(Y)[:2]), **part), tmp_path, "3 rows", "2 labels")
+    refused(make_entry(npz(X=X, y=np.array(Y, dtype=object)), **part), tmp_path, "Python objects")
+    refused(make_entry(npz(X=np.array([Y, Y]).T, y=np.array(Y)), **part), tmp_path, "not numeric")
+    refused(make_entry(npz(X=X, y=np.array(Y))[:-30], **part), tmp_path, "npz")
 
 
 @pytest.mark.parametrize("version", ["4", "5"])
@@ -151,8 +143,8 @@ def test_mat(make_entry, tmp_path, version):
     check(make_entry(content, **part), tmp_path, ["1", "2", "1"])
     table = mat(version, all=np.column_stack([[1, 2, 1], X]))
     check(make_entry(table, format="mat", table="all", label=0), tmp_path, ["1", "2", "1"])
-    fails(make_entry(content, format="mat", features="fae", label="gnd"), tmp_path, "did you mean 'fea'?")
-    fails(make_entry(content[: len(content) // 2], **part), tmp_path, "file")
+    refused(make_entry(content, format="mat", features="fae", label="gnd"), tmp_path, "did you mean 'fea'?")
+    refused(make_entry(content[: len(content) // 2], **part), tmp_path, "file")
 
 
 def test_mat_that_crashes_its_reader(make_entry, tmp_path, capfd, monkeypatch):
@@ -160,10 +152,10 @@ def test_mat_that_crashes_its_reader(make_entry, tmp_path, capfd, monkeypatch):
     content = bytearray(mat(X=np.eye(3), y=np.array([1, 2, 1])))
     content[177] = 255
     part = {"format": "mat", "features": "X", "label": "y"}
-    fails(make_entry(bytes(content), **part), tmp_path, "not readable as a MATLAB file")
+    refused(make_entry(bytes(content), **part), tmp_path, "not readable as a MATLAB file")
     content[177] = 0
     monkeypatch.setattr(readers, "_from_variables", lambda *_: os.abort())
-    fails(make_entry(bytes(content), **part), tmp_path, "its reader crashed")
+    refused(make_entry(bytes(content), **part), tmp_path, "its reader crashed")
     assert capfd.readouterr().err == ""
 
 
@@ -176,7 +168,7 @@ def test_mat_cells_sparse_and_hdf5(make_entry, tmp_path):
     assert isinstance(features, csr_array)
     assert features[1, 100] == 2.0
     hdf5 = b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n" + b"0" * 64
-    fails(make_entry(hdf5, **part), tmp_path, "7.3", "-v7")
+    refused(make_entry(hdf5, **part), tmp_path, "7.3", "-v7")
 
 
 def test_several_files_make_one_part(tmp_path):
@@ -190,7 +182,7 @@ def test_several_files_make_one_part(tmp_path):
     assert features.ravel().tolist() == [1, 2, 3]
     assert labels.tolist() == Y
     (tmp_path / "two").write_text("3,a,4\n")
-    fails(entry, tmp_path, "features")
+    refused(entry, tmp_path, "features")
 
 
 def test_row_range_and_label_map(make_entry, tmp_path):
@@ -208,7 +200,7 @@ def test_packed_files(make_entry, tmp_path, pack):
 @pytest.mark.parametrize("pack", [lzma.compress, bz2.compress, gzip.compress])
 def test_truncated_packed_file(make_entry, tmp_path, pack):
     content = pack(CSV.encode() * 50)
-    fails(
+    refused(
         make_entry(content[:-20], format="csv", label="kind", header_rows=1), tmp_path, "truncated", "download it again"
     )
 
@@ -226,10 +218,10 @@ def test_zip_members(make_entry, tmp_path):
     check(make_entry(zipped(only=CSV), **part), tmp_path)
     two = zipped(folder__first=CSV, second="x")
     check(make_entry(two, **part, member="folder/first"), tmp_path)
-    fails(make_entry(two, **part), tmp_path, "2 files", "member")
-    fails(make_entry(two, **part, member="folder/frist"), tmp_path, "did you mean 'folder/first'?")
-    fails(make_entry(two[:60], **part), tmp_path, "truncated")
-    fails(make_entry(CSV, **part, member="first"), tmp_path, "not a zip")
+    refused(make_entry(two, **part), tmp_path, "2 files", "member")
+    refused(make_entry(two, **part, member="folder/frist"), tmp_path, "did you mean 'folder/first'?")
+    refused(make_entry(two[:60], **part), tmp_path, "truncated")
+    refused(make_entry(CSV, **part, member="first"), tmp_path, "not a zip")
     nested = zipped(inner=zipped(deep__X="1 2\n3 4\n", deep__y="5\n6\n"))
     assert read_member(nested, "x", "inner/deep/y") == b"5\n6\n"
     entry = make_entry(nested, format="data", member="inner/deep/X", label_member="inner/deep/y")
@@ -296,11 +288,11 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
     ],
 )
 def test_bad_files(make_entry, tmp_path, content, part, words):
-    fails(make_entry(content, **part), tmp_path, str(tmp_path / "file"), *words)
+    refused(make_entry(content, **part), tmp_path, str(tmp_path / "file"), *words)
 
 
 def test_missing_file_and_part(make_entry, tmp_path):
     entry = make_entry("1,a\n2,b\n", format="csv", label=1)
-    fails(entry, tmp_path / "elsewhere", "file not found")
+    refused(entry, tmp_path / "elsewhere", "file not found")
     with pytest.raises(PrivSVMError, match="no part 'al'; did you mean 'all'"):
         read_part(entry, "al", tmp_path)

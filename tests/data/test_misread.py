@@ -11,24 +11,13 @@ import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse
+from tests.data.refusal import refused
 
 from privsvm.data.catalogue import resolve
 from privsvm.data.readers import read_part
 from privsvm.errors import PrivSVMError
 
 HEADER = {"format": "csv", "label": "kind", "header_rows": 1}
-
-
-def refused(entry, folder, *words):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(PrivSVMError) as caught:
-            read_part(entry, "all", folder)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert message.startswith(f"{folder}/file")
-    for word in words:
-        assert word in message, message
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from privsvm.constraints import COUNT, FLAG, Constraint, optional, text
-from privsvm.data.settings import normalise_label
+from privsvm.data.settings import normalise_label, parse_words
 from privsvm.errors import PrivSVMError
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
@@ -82,25 +82,7 @@ def with_point(value: Any) -> Any:
     return "" if "." in value else value.replace(",", ".")
 
 
-def _listed(value: Any) -> tuple[str, ...]:
-    """Read a list of words that YAML may have read as something else."""
-    if not isinstance(value, (list, tuple)) or not value:
-        raise ValueError(f"{value!r}; list every one that may occur")
-    if any(isinstance(item, bool) for item in value):
-        raise ValueError(
-            f"{list(value)!r}: YAML reads unquoted yes, no, on and off as true and false; write them in quotes"
-        )
-    words = tuple(normalise_label(item) for item in value)
-    if len(set(words)) != len(words):
-        twice = [str(item) for item, word in zip(value, words, strict=True) if words.count(word) > 1]
-        raise ValueError(
-            f"{list(words)!r} names one twice: {' and '.join(twice)} are read as the same; list each once, and where "
-            "they mean different things rename one in the file"
-        )
-    return words
-
-
-_Words = Annotated[tuple[str, ...], pydantic.PlainValidator(_listed)]
+_Words = Annotated[tuple[str, ...], pydantic.PlainValidator(parse_words)]
 
 
 class Column(Model):

@@ -27,6 +27,7 @@ __all__ = [
     "normalise_label",
     "normalise_protocol",
     "parse_bounds",
+    "parse_words",
 ]
 
 # Of a file, packed or not, unless its dataset declares another limit.
@@ -143,17 +144,28 @@ def _parse_groups(value: Any) -> dict[str, tuple[str, ...]]:
     return groups
 
 
-def _parse_classes(value: Any) -> tuple[str, ...]:
-    if not _is_list(value) or len(value) < 2:
-        raise ValueError(f"{value!r}; list every class that may occur, at least two")
+def parse_words(value: Any) -> tuple[str, ...]:
+    """Read a list of words that YAML may have read as something else; ValueError for what is none."""
+    if not _is_list(value) or not value:
+        raise ValueError(f"{value!r}; list every one that may occur")
     if any(isinstance(item, bool) for item in value):
         raise ValueError(
             f"{list(value)!r}: YAML reads unquoted yes, no, on and off as true and false; write them in quotes"
         )
-    classes = tuple(normalise_label(item) for item in value)
-    if len(set(classes)) != len(classes):
-        raise ValueError(f"{list(classes)!r} names a class twice; list each once")
-    return classes
+    words = tuple(normalise_label(item) for item in value)
+    if len(set(words)) != len(words):
+        twice = [str(item) for item, word in zip(value, words, strict=True) if words.count(word) > 1]
+        raise ValueError(
+            f"{list(words)!r} names one twice: {' and '.join(twice)} are read as the same; list each once, and where "
+            "they mean different things rename one in the file"
+        )
+    return words
+
+
+def _parse_classes(value: Any) -> tuple[str, ...]:
+    if not _is_list(value) or len(value) < 2:
+        raise ValueError(f"{value!r}; list every class that may occur, at least two")
+    return parse_words(value)
 
 
 def _parse_sha256(value: Any) -> str:
