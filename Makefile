@@ -90,7 +90,7 @@ ifeq ($(VERSION),)
 	python docs/draw_methods.py
 	python docs/write_glossary.py
 	python docs/write_reproductions.py
-	python -m privsvm.pipeline.generate
+	python docs/generate.py
 	python docs/build_site.py
 else
 	python docs/build_site.py --version "$(VERSION)"

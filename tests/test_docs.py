@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import privsvm
 from privsvm.base import released
 from privsvm.metrics import METRICS
 from privsvm.reporting.glossary import glossary, glossary_page
@@ -20,6 +21,16 @@ def script(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("path", script("generate").generated_files(), ids=lambda path: path.name)
+def test_generated_files_are_current(path):
+    assert path.read_text() == script("generate").generated_files()[path], "run python docs/generate.py"
+
+
+def test_the_stub_has_the_public_names():
+    stub = (REPOSITORY / "lib/privsvm/__init__.pyi").read_text()
+    assert set(re.findall(r"import (\w+) as \1$", stub, re.MULTILINE)) == set(privsvm.__all__)
 
 
 def test_the_picture_of_the_architecture_is_current():

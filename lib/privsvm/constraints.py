@@ -77,16 +77,6 @@ class Constraint:
             return f"{self.wish}; {hint}" if hint.startswith("did you mean") else self.wish
         return self.wish
 
-    def to_schema(self) -> dict[str, Any]:
-        """JSON schema with the wish as its description; `from_schema` reads it."""
-        return {**self.schema, "description": self.wish}
-
-    @classmethod
-    def from_schema(cls, schema: Mapping[str, Any]) -> Constraint:
-        """Read what `to_schema` wrote."""
-        own = {key: value for key, value in schema.items() if key not in ("description", "default")}
-        return cls(own, schema["description"])
-
 
 def _matches(schema: Mapping[str, Any], value: Any) -> bool:
     """Whether a value obeys a JSON schema of the kinds used here."""

@@ -42,10 +42,6 @@ class Obeys:
         """Return pydantic's validator."""
         return core_schema.no_info_plain_validator_function(self._check)
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
-        """Return the JSON schema."""
-        return self.constraint.to_schema()
-
 
 class Model(pydantic.BaseModel):
     """A mapping without unknown keys; a base."""

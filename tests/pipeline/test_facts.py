@@ -132,6 +132,27 @@ def test_the_record_of_models_counts_no_private_rows():
     assert [sizes["add_remove", True, n] for n in (140, 139)] == [None, None]
     assert [sizes["add_remove", False, n] for n in (140, 139)] == [140, 140]
     assert [sizes["replace_one", True, n] for n in (140, 139)] == [140, 139]
+    # Nothing is protected where no epsilon is stated.
+    assert training_sizes(prepared, {}) == 139
+
+
+@pytest.mark.parametrize("implementation", ["svm", "majority", "fcm_svm", "sklearn.naive_bayes:GaussianNB"])
+def test_a_method_without_epsilon_needs_no_privacy(implementation):
+    X, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(1).permutation(178)
+    arrays = {"scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13)), "train_0": order[:140],
+              "test_0": order[140:]}  # fmt: skip
+    prepared = PreparedData(minmax_scale(X), y.astype(np.int64), DESCRIPTION, arrays)
+    job = {"experiment": "demo", "seed": 5, "implementation": implementation, "parameters": {}, "condense": "none"}
+    privacy = {"epsilons": [0.5, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 3}
+    (plain,), (told,) = (
+        train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", changes)[0]
+        for changes in (job, {**job, "privacy": privacy})
+    )
+    assert plain.epsilons == (np.inf,)
+    assert plain.guarantees == told.guarantees
+    for name, array in plain.arrays().items():
+        assert np.array_equal(array, told.arrays()[name]), name
 
 
 def test_a_training_part_without_a_class_is_trained_on():

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from privsvm.errors import PrivSVMError
-from privsvm.pipeline.generate import generated_files
 from privsvm.pipeline.graph import train_parameters
 from privsvm.pipeline.params import Params, check_params, read_params
 
@@ -61,11 +60,6 @@ def test_the_model_is_frozen():
     for target, name in ((params, "seed"), (params.privacy, "delta"), (params.methods["svm"], "implementation")):
         with pytest.raises(ValueError, match="frozen"):
             setattr(target, name, 1)
-
-
-@pytest.mark.parametrize("path", generated_files(), ids=lambda path: path.name)
-def test_generated_files_are_current(path):
-    assert path.read_text() == generated_files()[path], "run python -m privsvm.pipeline.generate"
 
 
 def test_every_key_is_documented():

@@ -46,8 +46,8 @@ NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/forget.py", "stages/recor
             "lib/privsvm/pipeline/start.py", "lib/privsvm/pipeline/dry_run.py", "lib/privsvm/pipeline/workflow.py",
             "lib/privsvm/pipeline/versions.py", "lib/privsvm/pipeline/graph.py",
             "lib/privsvm/pipeline/sources.py", "lib/privsvm/pipeline/params.py",
-            "lib/privsvm/pipeline/params.schema.json", "lib/privsvm/pipeline/generate.py", "lib/privsvm/py.typed",
-            "lib/privsvm/__init__.pyi", "lib/privsvm/model_selection/", "lib/privsvm/numerics/stopping_draws.py",
+            "lib/privsvm/py.typed", "lib/privsvm/__init__.pyi",
+            "lib/privsvm/model_selection/", "lib/privsvm/numerics/stopping_draws.py",
             "lib/privsvm/pipeline/recorded.py",
             "lib/privsvm/pipeline/own_files.py", "lib/privsvm/reproduction/",
             # What people call: the command, releases, audits of estimators of others.
