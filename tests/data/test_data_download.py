@@ -66,17 +66,10 @@ def test_plain_download(server, tmp_path):
     assert len(server.requests) == 1, "a file that is there is not fetched again"
 
 
-def test_retry_after_a_cut(server, tmp_path):
+@pytest.mark.parametrize(("habit", "count"), [("cuts", 200_000), ("failures", 503)])
+def test_retry(server, tmp_path, habit, count):
     server.files["a"] = BODY
-    server.cuts = [200_000]
-    fetch_file(data_file(server.url("a")), tmp_path / "a.data")
-    assert (tmp_path / "a.data").read_bytes() == BODY
-    assert len(server.requests) == 2
-
-
-def test_retry_after_a_server_error(server, tmp_path):
-    server.files["a"] = BODY
-    server.failures = [503]
+    getattr(server, habit).append(count)
     fetch_file(data_file(server.url("a")), tmp_path / "a.data")
     assert (tmp_path / "a.data").read_bytes() == BODY
     assert len(server.requests) == 2

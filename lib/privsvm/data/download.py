@@ -18,7 +18,6 @@ from privsvm.data.catalogue import (
     DatasetEntry,
     load_catalogue,
     normalise_label,
-    raw_files,
     resolve,
 )
 from privsvm.data.packing import is_html, is_packed, unpack
@@ -29,7 +28,7 @@ from privsvm.files import atomic_path, remove_leftovers, write_npz
 if TYPE_CHECKING:
     import requests
 
-__all__ = ["availability", "catalogue_table", "download_raw", "fetch_file", "mirror_folder", "raw_files"]
+__all__ = ["availability", "catalogue_table", "download_raw", "fetch_file", "mirror_folder"]
 
 # Seconds to connect (several addresses of one host are tried one after the other), and without a byte.
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
@@ -39,7 +38,7 @@ _CHUNK = 1 << 16
 
 # Mark in the text of a failed request, what to call it, and whether another attempt may help.
 _FAILURES = (
-    ("resolve", "host name not found (no network?)", False),
+    ("NameResolutionError", "host name not found (no network?)", False),
     ("ProxyError", "the proxy refused the connection", False),
     ("refused", "connection refused", False),
     ("unreachable", "network unreachable", False),
@@ -296,7 +295,7 @@ def download_raw(
     name : str
         Name of the dataset.
     file_name : str
-        One of `raw_files`.
+        One of its files.
     target : path-like
         Where to put it.
     settings : mapping or None
