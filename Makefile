@@ -42,7 +42,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	fi
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING=1 python stages/compile.py --everything
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" python -m privsvm.warm_up
 
 run: $(VENV)/ready  ## Run the benchmark: reports/index.html, mlflow.db, dvc.lock
 	snakemake --cores $(CORES)
@@ -112,7 +112,6 @@ sync: $(VENV)/ready  ## Bring data and models to the present commit
 	@dvc checkout --quiet && dvc status --quiet \
 		|| { echo "error: dvc.lock: the outputs are not those of this commit; see dvc status, then run dvc pull or dvc repro" >&2; exit 1; }
 	@python stages/check.py --files
-	snakemake --cores 1 --quiet all -- compile
 	@mkdir -p logs && touch logs/recorded
 	@python stages/ui.py --only-log
 	snakemake --touch --forceall --cores 1 --quiet all

@@ -8,7 +8,6 @@ report: "stages/captions/workflow.rst"
 
 
 include: "stages/common.smk"
-include: "stages/compile.smk"
 include: "stages/download.smk"
 include: "stages/prepare.smk"
 include: "stages/condense.smk"
@@ -27,7 +26,6 @@ rule all:
     default_target: True
     input:
         FINAL_FILES,
-        [] if IN_DVC else rules.compile.output,
         "logs/recorded" if RECORD else [],
         # Looked for only where this rule is asked for, not by each of DVC's stages or a cluster's jobs.
         lambda wildcards: missing_sources(PARAMS),

@@ -268,10 +268,9 @@ class Worker:
 def serve(library: str, threads: int) -> None:
     """Measure the cases that come in, one a line; null asks for the objective of the last one."""
     if library == "PrivSVM":
-        from privsvm.solvers import warm_up
+        from privsvm.warm_up import MODULES, warm_up
 
-        warm_up("kernel_svm", sparse=True, precise=True)
-        warm_up("linear_pairs")
+        warm_up(*MODULES)
     print(json.dumps({"ready": True}), flush=True)
     value: Callable[[], float] | None = None
     for line in sys.stdin:

@@ -121,10 +121,9 @@ def measure(library: str, threads: int, case: str) -> dict[str, Any]:
     gamma = gamma_of({"gamma": 1.0}, X) if gamma is None else gamma
     parameters = {"kernel": kernel, "C": C, "gamma": gamma}
     if library == "PrivSVM":
-        from privsvm.solvers import JIT_GROUPS, warm_up
+        from privsvm.warm_up import MODULES, warm_up
 
-        for group in JIT_GROUPS:
-            warm_up(group)
+        warm_up(*MODULES)
     for classes in (2, 3):
         classifier(library, threads, **parameters).fit(X[:50], np.arange(50) % classes).predict(X[:50])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -8,8 +8,8 @@ import importlib
 import os
 from pathlib import Path
 
-from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import die_with_parent, pin_threads, run
+from privsvm.warm_up import cache_folder
 
 # The modules of each paper that say what to draw.
 MODULES = {
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     die_with_parent()
     pin_threads()
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(compiled_code_folder()))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
     from privsvm.reproduction.draws import Further, run_draws
 

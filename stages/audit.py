@@ -25,11 +25,11 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.pipeline.auditing import audit_entry
     from privsvm.pipeline.methods import estimator_class
     from privsvm.records import write
-    from privsvm.solvers import compile_once
+    from privsvm.warm_up import warm_up
 
-    # The jit functions of what the method imports.
+    # What the method imports is compiled by one job, for which others wait.
     estimator_class(options.parameters["implementation"])
-    compile_once(sparse=False)
+    warm_up()
     record = audit_entry(options.method, options.parameters)
     write(options.output, record)
     print(f"audit: {options.method}: {len(record.cells)} cells")

@@ -1,15 +1,8 @@
 # What all rules share: checked parameters, the jobs' environment, recovery from kills.
-import gc
 import sys
 from pathlib import Path
 
 from snakemake.logging import logger
-
-# Thousands of jobs are no garbage; to look for some among them took a tenth of the time of a dry run, which ends soon.
-if workflow.output_settings.dryrun:
-    gc.disable()
-else:
-    gc.set_threshold(100_000, 50, 1000)
 
 # The folder of this working copy. The files of a run lie in the working folder, which is the same one for a plain
 # `snakemake`, and that of another workflow which uses this one as a module (config/README.md).

@@ -27,9 +27,9 @@ def main(arguments: list[str] | None = None) -> None:
 
     job = options.parameters
     if job["condense"] != "none":
-        from privsvm.solvers import compile_once
+        from privsvm.warm_up import warm_up
 
-        compile_once("condense")
+        warm_up("solvers.condense")
     prepared = load_prepared(options.prepared)
     arrays, record, timings = condense_splits(prepared, job["condense"], job["experiment"], job["seed"])
     # For ``none`` the train stage reads the prepared rows themselves: no copy of them.

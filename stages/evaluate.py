@@ -26,9 +26,9 @@ def main(arguments: list[str] | None = None) -> None:
     prepared = load_prepared(options.prepared)
     paths, record = load_paths(options.models, options.record, ModelRecord)
     if paths[0].jit_module is not None:
-        from privsvm.solvers import compile_once
+        from privsvm.warm_up import warm_up
 
-        compile_once(paths[0].jit_module)
+        warm_up(paths[0].jit_module)
     result, timings = evaluate_paths(prepared, paths, record)
     write(options.results, result, indent=None)
     write(options.timings, timings)

@@ -33,13 +33,13 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.pipeline.model_files import model_record, save_paths, train_timings
     from privsvm.pipeline.training import train_paths, training_sizes
     from privsvm.records import CondensedRowsAttack, read, write
-    from privsvm.solvers import compile_once
+    from privsvm.warm_up import warm_up
 
     job = options.parameters
     prepared = load_prepared(options.prepared)
-    # The jit functions of what the method imports, before any time is taken.
+    # What the method imports is compiled before any time is taken.
     estimator_class(job["implementation"])
-    compile_once(sparse=prepared.description["sparse"])
+    warm_up()
     paths, attacks = train_paths(prepared, read_npz(options.condensed), options.method, job)
     description = prepared.description
     if job["condense"] != "none":

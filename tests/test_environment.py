@@ -200,20 +200,6 @@ def test_what_a_user_may_choose_of_a_target_has_no_other_meaning_in_the_makefile
     assert not choices & set(re.findall(r"^(?:export )?([A-Z_]+) *[:?+]?=", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize(
-    ("gigabytes", "chosen", "workers"), [(None, None, 4), (64, None, 4), (5, None, 2), (1, None, 1), (64, "2", None)]
-)
-def test_tests_run_in_as_many_workers_as_processors_where_there_is_memory(monkeypatch, gigabytes, chosen, workers):
-    from tests import conftest
-
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
-    monkeypatch.setattr(conftest, "available_memory", lambda: gigabytes and gigabytes * 2**30)
-    monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
-    if chosen:
-        monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", chosen)
-    assert conftest.pytest_xdist_auto_num_workers() == workers
-
-
 def test_links_between_the_pages_exist():
     pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
     for page in pages:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import itertools
 import os
 import sys
@@ -150,10 +149,6 @@ def _predict(options: argparse.Namespace) -> int:
     model = load(options.model)
     names = [*options.keep, "predicted", *(f"share_{name}" for name in model.classes_.tolist())]
     with contextlib.ExitStack() as stack:
-        # Lists of cells hold no cycles, and to search each block for some takes a sixth of the time.
-        if gc.isenabled():
-            gc.disable()
-            stack.callback(gc.enable)
         blocks = model.predict_table(options.table, tuple(options.keep))
         # The first block before anything is written: a table that cannot be read leaves no file.
         first = list(itertools.islice(blocks, 1))
@@ -260,14 +255,10 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _warm_up(options: argparse.Namespace) -> int:
-    from privsvm.release.planning import expected_accuracy
-    from privsvm.solvers import warm_up
+    from privsvm.warm_up import MODULES, warm_up
 
-    print("compiling once, which takes a while", file=sys.stderr)
-    for n_classes in (2, 3):
-        expected_accuracy(200, 3, n_classes, 0.3, [1.0], repeats=1)
-    warm_up("kernel_svm", sparse=True, precise=True)
-    warm_up("linear_pairs")
+    print("compiling once, which takes a minute or two", file=sys.stderr)
+    warm_up(*MODULES)
     return 0
 
 

@@ -21,7 +21,7 @@ if "distributed" not in sys.modules:
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'privsvm[dask]'")
 IMPORTED_BEFORE = [
     "distributed", "distributed.nanny", "pandas", "privsvm.base.centred_training", "privsvm.base.noisy_classifiers",
-    "privsvm.solvers.block_gradient", "privsvm.solvers.hinge", "tests.frozen",
+    "privsvm.solvers.block_gradient", "privsvm.solvers.hinge",
 ]  # fmt: skip
 
 N = 6000

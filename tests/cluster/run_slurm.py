@@ -172,7 +172,6 @@ def times(local: Workspace, remote: Workspace, default: bool) -> None:
     if not default:
         # Compilation takes longer than all jobs of the small benchmark.
         local.take_compiled(Workspace(REPOSITORY))
-        plainly(local, *HERE, "--", "compile")
         remote.take_compiled(local)
     begin = time.monotonic()
     plainly(local, *HERE)

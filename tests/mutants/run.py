@@ -83,9 +83,10 @@ def _share_compiled(origin: Path, cache: Path, tree: Path, changed: str | None) 
 
     Numba notices a changed source, but not that of a function which another module's functions call.
     """
-    from privsvm.pipeline.sources import closure, compiled_code_key, compiled_modules
+    from privsvm.pipeline.sources import closure, compiled_modules
+    from privsvm.warm_up import cache_key
 
-    target = tree / ".cache" / "numba" / compiled_code_key(tree)
+    target = tree / ".cache" / "numba" / cache_key(tree / "lib/privsvm")
     if target.exists() and changed is None:
         return
     for module in compiled_modules(tree):
@@ -319,9 +320,9 @@ def main() -> int:
 
 def _key(tree: Path) -> str:
     """Name of the copy's cache of compiled functions."""
-    from privsvm.pipeline.sources import compiled_code_key
+    from privsvm.warm_up import cache_key
 
-    return compiled_code_key(tree)
+    return cache_key(tree / "lib/privsvm")
 
 
 if __name__ == "__main__":

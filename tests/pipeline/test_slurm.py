@@ -202,7 +202,7 @@ def test_every_rule_travels_in_a_group_or_runs_where_snakemake_does():
     rules, local = set(bodies), {name for name, body in bodies.items() if "    localrule: True\n" in body}
     assert len(local) == 6
     profile = yaml.safe_load((REPOSITORY / "profiles/slurm/profile.yaml").read_text())
-    assert rules == local | set(profile["groups"]) | {"compile"}
+    assert rules == local | set(profile["groups"])
     assert set(profile["set-resources"]) <= rules
     assert set(profile["groups"].values()) == set(profile["group-components"])
 

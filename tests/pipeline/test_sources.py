@@ -182,10 +182,8 @@ def library_modules():
 # Of two modules one of which needs all that the other one does, the first is imported after the other: by then only the
 # rest is loaded, and what is there is at least what a new process would have loaded.
 IMPORTS = """
-import gc, importlib, json, sys
+import importlib, json, sys
 from numba.core.dispatcher import Dispatcher
-# What is deleted here is not worth to be looked for.
-gc.set_threshold(100_000, 50, 1000)
 after = json.loads(sys.argv[1])
 compiled, loaded = set(), {}
 

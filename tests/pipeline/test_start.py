@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from privsvm.pipeline import start
-from privsvm.solvers import JIT_MODULES, full_name
+from privsvm.warm_up import MODULES
 
 CALL = ["python", "-IS", start.__file__]
 # What a shell, not the caller, changes.
@@ -267,13 +267,13 @@ def test_a_library_that_cannot_be_imported_stops_no_server(folder, monkeypatch):
 
 
 def test_no_jit_function_is_imported_beforehand(folder, owner):
-    """A job has those compiled that it imports: `compile_once` asks which they are."""
+    """A job has those compiled that it imports: `privsvm.warm_up` asks which they are."""
     code = "import sys; print(*sys.modules)"
     known = set(start._PACKAGES) | {"evaluate.py"}
     for name in known:
         found = set(call(write(folder, code, name)).stdout.split())
         assert "privsvm.pipeline.evaluation" in found
-        assert not found & {full_name(module) for module in JIT_MODULES}
+        assert not found & {f"privsvm.{module}" for module in MODULES}
 
 
 def test_copies_draw_different_numbers(folder, owner):

@@ -286,7 +286,6 @@ KILLS = 14
 # With what MLflow imports once it opens a database, which takes as long as all else.
 MLFLOW = [
     "privsvm.tracking.mlflow_log", "mlflow.store.tracking.sqlalchemy_store", "alembic.command", "alembic.migration",
-    "tests.frozen",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from privsvm.solvers import JIT_GROUPS, JIT_MODULES, compile_once
+from privsvm.warm_up import MODULES, warm_up
 from tests.once import made_once, take_imports
 
 from . import programs
@@ -198,9 +198,6 @@ class Workspace:
             for source in (other.folder / ".cache/numba").glob(f"*/{theirs[package]}"):
                 target = self.folder / ".cache/numba" / source.parent.name
                 shutil.copytree(source, target / ours[package], copy_function=copy_function, dirs_exist_ok=True)
-                for group in JIT_GROUPS:
-                    if (source.parent / group).exists():
-                        (target / group).touch()
 
 
 def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = ()) -> None:
@@ -238,7 +235,7 @@ def new_workspace(folder: Path, params: dict | None = None, others: Sequence[str
     copy_repository(workspace, params or SMALL, others)
     take_imports(folder)
     # Compiled once for all tests and working copies.
-    compile_once(*JIT_MODULES)
+    warm_up(*MODULES)
     workspace.take_compiled(Workspace(REPOSITORY))
     return workspace
 

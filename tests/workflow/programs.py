@@ -14,7 +14,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
-import gc
 import importlib
 import importlib.machinery
 import json
@@ -235,10 +234,6 @@ def serve(number: int) -> None:
     sys.modules["numba"].njit(lambda number: number)(0)
     # Snakemake looks through all installed packages for its plugins, each time that it starts.
     sys.modules["snakemake.cli"].get_argument_parser()
-    # The garbage collector of a copy would write to, and so copy, the memory of all packages.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
     Server(socket.socket(fileno=number)).serve()
 
 

@@ -142,7 +142,7 @@ def test_free_text_is_handed_over_as_it_is(finished):
     assert re.findall(r"Running stage '(\w+)", output) == [
         "inputs", "download", "prepare", "condense", "jobs", "train", "audit", "report"
     ]  # fmt: skip
-    finished.snakemake("--forcerun", "compile", "record")
+    finished.snakemake("--forcerun", "record")
     assert finished.nothing_to_do()
     assert read_json(finished.folder / "data/results/majority/own.json")["dataset"] == "own"
     assert not list(finished.folder.rglob("pwned"))

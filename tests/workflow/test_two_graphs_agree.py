@@ -42,7 +42,7 @@ NOT_JOBS = ("stages/check.py", "stages/ui.py", "stages/forget.py", "stages/recor
             "stages/status.py", "stages/plots.py", "stages/share.py", "stages/captions/",
             "stages/release.py", "stages/release.smk",
             "lib/privsvm/tracking/comparison.py", "lib/privsvm/pipeline/slurm.py",
-            "stages/compile.py",
+            "lib/privsvm/warm_up.py",
             "lib/privsvm/pipeline/start.py", "lib/privsvm/pipeline/dry_run.py", "lib/privsvm/pipeline/workflow.py",
             "lib/privsvm/pipeline/versions.py", "lib/privsvm/pipeline/graph.py",
             "lib/privsvm/pipeline/sources.py", "lib/privsvm/pipeline/params.py",
@@ -356,7 +356,7 @@ def test_every_source_is_read_by_a_job_or_known_not_to_be():
     read |= {name for implementation in implementations() for name in closure(module_name(implementation))}
     rules = {script.replace(".py", ".smk") for script in SCRIPTS.values()}
     # Rules that make no result, and what only hands over parameters.
-    idle_rules = {"stages/common.smk", "stages/compile.smk", "stages/record.smk"}
+    idle_rules = {"stages/common.smk", "stages/record.smk"}
     for folder in ("lib/privsvm", "stages"):
         for path in (REPOSITORY / folder).rglob("*"):
             name = path.relative_to(REPOSITORY).as_posix()

@@ -87,7 +87,7 @@ class ReleasedPath(abc.ABC):
     # Sizes of the arrays by name: a letter is the same size everywhere, p the number of pairs of classes, k one or c.
     shapes: ClassVar[Mapping[str, str]]
     array_names: ClassVar[tuple[str, ...]]
-    # What predicting needs of `privsvm.solvers.JIT_MODULES`.
+    # Which of `privsvm.warm_up.MODULES` predicts.
     jit_module: ClassVar[str | None] = None
 
     epsilons: tuple[float, ...]
@@ -587,7 +587,7 @@ class KernelPath(ReleasedPath):
     """
 
     kind: ClassVar[str] = "kernel"
-    jit_module: ClassVar[str | None] = "kernel_rows"
+    jit_module: ClassVar[str | None] = "solvers.kernel_rows"
     shapes: ClassVar[Mapping[str, str]] = {
         "support_vectors": "m d", "pair_coef": "E R m p", "intercept": "E R p", "kernel_parameters": "4",
     }  # fmt: skip

@@ -2,67 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import functools
-import hashlib
-import io
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from numba import njit
-from numba.core.caching import IndexDataCacheFile
 from numba.extending import register_jitable
 
-__all__ = ["CheckedCacheFile", "jit", "jit_step"]
-
-_DIGEST_BYTES = 32
-
-
-class CheckedCacheFile(IndexDataCacheFile):
-    """Numba's files of compiled functions, each with a digest at its end.
-
-    A file that a full disk or a crash has damaged counts as none: its function is compiled again and the file replaced.
-    Numba itself would fail with it in every later run, or run damaged machine code.
-    """
-
-    @contextlib.contextmanager
-    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
-        content = io.BytesIO()
-        yield content
-        with super()._open_for_write(filepath) as file:
-            # Numba reads what stands before it and ignores the rest.
-            file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
-
-    def _load_index(self) -> Any:
-        try:
-            return super()._load_index() if _is_whole(Path(self._index_path)) else {}
-        except OSError as error:
-            # A link that leads back to itself is replaced as a damaged file is.
-            if error.errno in (errno.ENOENT, errno.ELOOP):
-                return {}
-            raise
-
-    def _load_data(self, name: str) -> Any:
-        if not _is_whole(Path(self._data_path(name))):
-            # As for a file that was removed.
-            raise OSError
-        return super()._load_data(name)
-
-
-def _is_whole(path: Path) -> bool:
-    content = path.read_bytes()
-    return hashlib.sha256(content[:-_DIGEST_BYTES]).digest() == content[-_DIGEST_BYTES:]
-
-
-def _compile(compile_signature: Callable[..., Any], *arguments: Any) -> Any:
-    # Imported late: whoever finds everything in the cache compiles nothing.
-    from privsvm.numerics.quick_compiler import steps_without_machine_code
-
-    with steps_without_machine_code():
-        return compile_signature(*arguments)
-
+__all__ = ["jit", "jit_step"]
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
@@ -81,17 +27,7 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         The decorator. The function is kept in Numba's cache, does not hold the interpreter lock, and divides by zero
         as NumPy does.
     """
-    compiler = njit(cache=True, **_OPTIONS, **options)
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        compiled: Any = compiler(function)
-        # With NUMBA_DISABLE_JIT it is the function.
-        if hasattr(compiled, "_cache"):
-            compiled._cache._cache_file.__class__ = CheckedCacheFile
-            compiled._compiler.compile = functools.partial(_compile, compiled._compiler.compile)
-        return compiled
-
-    return decorate
+    return njit(cache=True, **_OPTIONS, **options)
 
 
 def jit_step(**options: Any) -> Callable[[Callable[..., Any]], Any]:

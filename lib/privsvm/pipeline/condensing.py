@@ -102,11 +102,8 @@ def condense_splits(
     seconds: list[float] = []
     if kind != "none":
         from privsvm.base.condensation import KINDS, condense_rows
-        from privsvm.solvers.condense import warm_up
 
         check_choice("condense", kind, ("none", *KINDS))
-        # Loading the compiled code is no part of the first split's time.
-        warm_up()
     for number in range(prepared.n_splits if kind != "none" else 0):
         rows = prepared.split(number)
         draws = seeded_stream(seed, "condense", experiment, dataset, kind, number)

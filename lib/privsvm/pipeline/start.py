@@ -35,7 +35,7 @@ __all__ = ["SOCKET", "start_server", "start_server_of_job"]
 SOCKET = "PRIVSVM_START_SOCKET"
 
 # What the scripts import; those without a line of their own need the first two lines alone. No module with jit
-# functions is among it: a job has those compiled that it has imported itself (`privsvm.solvers.compile_once`).
+# functions is among it: a job has those compiled that it has imported itself (`privsvm.warm_up`).
 _PLAIN = ("argparse", "ctypes", "importlib.metadata", "numpy", "pydantic.type_adapter", "runpy", "tempfile")
 _ALWAYS = (*_PLAIN, "privsvm.data.prepared", "privsvm.pipeline.evaluation", "privsvm.pipeline.model_files")
 _TRAINING = (
@@ -49,7 +49,6 @@ _ACCOUNTING = (*_TRAINING, "attr", "scipy.signal")
 _PACKAGES = {
     "agree.py": _TRAINING,
     "audit.py": _ACCOUNTING,
-    "compile.py": (*_ALWAYS, "numba"),
     "condense.py": _TRAINING,
     "download.py": (*_TRAINING, "sklearn.datasets"),
     "prepare.py": (*_TRAINING, "sklearn.model_selection"),
@@ -212,7 +211,6 @@ class _Request:
 
     def import_packages(self) -> None:
         """Import what the script needs. What is not installed is the script's own concern."""
-        import gc
         import importlib
 
         known = "numba" in sys.modules
@@ -224,8 +222,6 @@ class _Request:
         # an import statement: this file would count as a source of compiled code.
         if not known and "numba" in sys.modules:
             sys.modules["numba"].njit(lambda number: number)(0)
-        # The garbage collector of a copy would write to, and so copy, the memory of all packages.
-        gc.freeze()
 
     def run(self) -> None:
         """Make this process, a copy of the server, what a new Python with these arguments would be."""

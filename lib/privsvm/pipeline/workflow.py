@@ -17,8 +17,8 @@ from privsvm.data.catalogue import raw_files
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm.pipeline.params import Params
-from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import pin_threads
+from privsvm.warm_up import cache_folder
 
 try:
     import fcntl
@@ -86,7 +86,7 @@ def set_environment(repository: str | os.PathLike[str], params: Params) -> str:
     Returns
     -------
     str
-        Name of the Numba cache folder, see `privsvm.pipeline.sources.compiled_code_key`.
+        Name of the Numba cache folder, see `privsvm.warm_up.cache_key`.
     """
     library = Path(repository) / "lib"
     environment = os.environ
@@ -106,11 +106,9 @@ def set_environment(repository: str | os.PathLike[str], params: Params) -> str:
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
     pin_threads()
-    compiled = compiled_code_folder(repository)
+    compiled = cache_folder(library / "privsvm")
     # Calibrated noise, which all jobs share.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
-    # What Numba's errors would say in colours it says mostly to itself, and it took a twentieth of compiling.
-    environment["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
     environment["NUMBA_CACHE_DIR"] = str(compiled)
     return compiled.name
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from privsvm.files import read_json, write_text
-from privsvm.pipeline.sources import compiled_code_folder
 from privsvm.pipeline.stage import die_with_parent, json_argument
 from privsvm.reproduction.comparison import Row, count_verdicts, merge_rows, read_rows, rows_csv
 from privsvm.reproduction.experiment import Experiment, Report, Result, Table, outcome
 from privsvm.reproduction.papers import choose
+from privsvm.warm_up import cache_folder
 
 __all__ = ["main"]
 
@@ -49,7 +49,7 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
     options = parser.parse_args(argv)
     die_with_parent()
     # Functions compiled from other sources must not be found.
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(compiled_code_folder()))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
     chosen = [experiment.with_settings(options.settings) for experiment in choose(experiments, options.experiments)]
 
     # Imported late, so that --help and errors in names appear at once.

@@ -636,10 +636,10 @@ def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser)
         solved, previous = level, sample
 
 
-def warm_up(precise: bool = False) -> None:
-    """Compile the inner level for the precision of the default tolerance, or for double, and the choice of sets."""
-    tol = 0.1 * _SINGLE_TOLERANCE if precise else 1e-3
-    solve_block_smo(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), np.ones(2), kernel="linear", tol=tol)
+def warm_up() -> None:
+    """Compile the inner level in single precision and in double, and the choice of sets."""
+    for tol in (1e-3, 0.1 * _SINGLE_TOLERANCE):
+        solve_block_smo(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), np.ones(2), kernel="linear", tol=tol)
     zeros, ones = np.zeros(2), np.ones(2)
     _candidates(zeros, zeros, zeros, ones, 0.0, 0.0)
     _in_play(zeros, zeros, zeros, ones, 0.0, 0.0)

@@ -431,11 +431,10 @@ def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.nd
     return centres, labels
 
 
-def warm_up(precise: bool = False) -> None:
-    """Compile what this module runs; also for rows of nearly one direction, which need double precision."""
+def warm_up() -> None:
+    """Compile what this module runs, also for rows of nearly one direction, which need double precision."""
     rows = weighted_unit_rows(np.eye(4) + 0.5, np.full(4, 0.25))
     for engine in ("auto", *ENGINES):
         greedy_triples(rows, engine)
-    if precise:
-        rows = weighted_unit_rows(1.0 + 1e-6 * np.random.default_rng(0).random((64, 4)), np.full(4, 0.25))
-        greedy_triples(rows, "blocks")
+    rows = weighted_unit_rows(1.0 + 1e-6 * np.random.default_rng(0).random((64, 4)), np.full(4, 0.25))
+    greedy_triples(rows, "blocks")

@@ -714,10 +714,10 @@ def _solve(
     return CrammerSingerSolution(coef, primal, primal - reached, reached, n_epochs, sure or exact, alpha, exact)
 
 
-def warm_up(sparse: bool = False) -> None:
-    """Compile the solver for dense rows, or for CSR rows and dense rows that become CSR rows."""
+def warm_up() -> None:
+    """Compile the solver for dense rows, CSR rows, and dense rows that become CSR rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     y = np.arange(30) % 3
-    for rows in (scipy.sparse.csr_array(X), np.eye(30, _SPARSE_FEATURES)) if sparse else (X,):
+    for rows in (X, scipy.sparse.csr_array(X), np.eye(30, _SPARSE_FEATURES)):
         solve_crammer_singer(rows, y, 3, 1.0, 1e-9)

@@ -305,9 +305,10 @@ def ascend_hinge(X: np.ndarray, y: np.ndarray, C: float, gap: float, fixed: np.n
         coef = fixed + sums_of_rows(X, alpha * y)
 
 
-def warm_up(sparse: bool = False) -> None:
-    """Compile the solver for dense rows, or for sparse ones."""
+def warm_up() -> None:
+    """Compile the solver for dense rows and for sparse ones."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     y = np.array([-1.0, 1.0, 1.0])
     X = grid_rows(X, 2.0)
-    solve_hinge(scipy.sparse.csr_array(X) if sparse else X, y, 1.0, 1e-3)
+    for rows in (X, scipy.sparse.csr_array(X)):
+        solve_hinge(rows, y, 1.0, 1e-3)

@@ -703,20 +703,19 @@ def _mostly_zeros(X: np.ndarray) -> bool:
     return bool(np.count_nonzero(sample) * _SPARSE_COST < sample.size)
 
 
-def warm_up(sparse: bool = False, precise: bool = False) -> None:
-    """Compile predictions, and kernel values of dense rows, or of sparse ones, in single precision, the default."""
+def warm_up() -> None:
+    """Compile predictions, and kernel values of dense rows and of sparse ones, in single precision and in double."""
     for n_sums in (1, 2):
         kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), "rbf")
-    if sparse:
-        wide = np.eye(_SPARSE_WIDTH)
-        kernel_expansion(scipy.sparse.csr_array(wide), wide, np.ones((_SPARSE_WIDTH, 1)), "rbf")
+    wide = np.eye(_SPARSE_WIDTH)
+    kernel_expansion(scipy.sparse.csr_array(wide), wide, np.ones((_SPARSE_WIDTH, 1)), "rbf")
     sum_pairs(np.zeros((3, 1, 2)), np.zeros(3), np.zeros((1, 3)))
     count_votes(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 3)))
     eye = np.eye(8)
-    rows = KernelRows(scipy.sparse.csr_array(eye) if sparse else np.ones((8, 8)) + eye, "poly")
-    rows = rows.in_double() if precise else rows
-    # Working sets have single precision even where the rows need double.
-    for kind in (np.float32, np.float64) if precise else (np.float32,):
-        rows.gram(np.empty(64, kind))
-        rows.fill(np.empty((2, 8), kind), np.arange(2), np.arange(2))
-    rows.subtract_expansion(np.zeros(8), rows, np.ones(8))
+    single = [KernelRows(X, "poly") for X in (np.ones((8, 8)) + eye, scipy.sparse.csr_array(eye))]
+    for rows in (*single, *(rows.in_double() for rows in single)):
+        # Working sets have single precision even where the rows need double.
+        for kind in (np.float32, np.float64):
+            rows.gram(np.empty(64, kind))
+            rows.fill(np.empty((2, 8), kind), np.arange(2), np.arange(2))
+        rows.subtract_expansion(np.zeros(8), rows, np.ones(8))

@@ -583,11 +583,10 @@ def solve_class_pairs(
     return columns[~done[columns]]
 
 
-def warm_up(precise: bool = False) -> None:
-    """Compile what this module runs, for kernel values in single precision or in double."""
-    for kernel in ("rbf", "linear"):
-        rows = KernelRows(np.array([[0.0], [1.0], [2.0], [3.0]]), kernel)
-        rows = rows.in_double() if precise else rows
+def warm_up() -> None:
+    """Compile what this module runs, for kernel values in single precision and in double."""
+    single = [KernelRows(np.array([[0.0], [1.0], [2.0], [3.0]]), kernel) for kernel in ("rbf", "linear")]
+    for rows in (*single, *(rows.in_double() for rows in single)):
         starts, zeros = np.array([0, 2, 4]), np.zeros(1)
         solutions = ClassSolutions(
             np.zeros((1, 4)), starts, zeros.copy(), zeros.copy(), np.zeros(1, np.int64), np.zeros(1, bool)

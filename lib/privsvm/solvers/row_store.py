@@ -172,14 +172,14 @@ class RowStore:
             self._rows.fill(self._stored, room, missing)
 
 
-def warm_up(precise: bool = False) -> None:
-    """Compile what this module runs, for rows in single precision or in double."""
-    rows = KernelRows(np.ones((8, 8)) + np.eye(8), "rbf")
-    rows = rows.in_double() if precise else rows
-    rows.product_cost = _STORED_COST
-    store = RowStore(rows, 1e3)
-    store.subtract_expansion(np.zeros(8), np.arange(6), np.ones(6))
-    for kind in (np.float32, np.float64) if precise else (np.float32,):
-        store.gram(np.arange(8), rows, np.empty(64, kind))
-    kept = np.arange(4)
-    store.narrowed(rows.take(kept), kept)
+def warm_up() -> None:
+    """Compile what this module runs, for rows in single precision and in double."""
+    single = KernelRows(np.ones((8, 8)) + np.eye(8), "rbf")
+    for rows in (single, single.in_double()):
+        rows.product_cost = _STORED_COST
+        store = RowStore(rows, 1e3)
+        store.subtract_expansion(np.zeros(8), np.arange(6), np.ones(6))
+        for kind in (np.float32, np.float64):
+            store.gram(np.arange(8), rows, np.empty(64, kind))
+        kept = np.arange(4)
+        store.narrowed(rows.take(kept), kept)

@@ -1,0 +1,82 @@
+"""Compile all jit functions ahead of their use: ``privsvm warm-up``, or ``python -m privsvm.warm_up`` in a clone."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.metadata
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["MODULES", "cache_folder", "cache_key", "warm_up"]
+
+# Modules with jit functions. Each has a function ``warm_up()`` that calls them on a tiny problem.
+MODULES = (
+    "numerics.exact_draws",
+    "numerics.rounded_normals",
+    "solvers.block_smo",
+    "solvers.condense",
+    "solvers.crammer_singer",
+    "solvers.gram_rows",
+    "solvers.hinge",
+    "solvers.huber_descent",
+    "solvers.interior_point",
+    "solvers.kernel_rows",
+    "solvers.kernels",
+    "solvers.noisy_gradient",
+    "solvers.pair_smo",
+    "solvers.row_features",
+    "solvers.row_store",
+    "solvers.smo",
+)
+
+
+def warm_up(*modules: str) -> None:
+    """Compile the functions of modules, or load them from Numba's cache.
+
+    Parameters
+    ----------
+    *modules : str
+        Names from `MODULES`. Without any, those that this process has imported.
+    """
+    names = [f"{__package__}.{module}" for module in modules or MODULES]
+    names = [name for name in names if modules or name in sys.modules]
+    with contextlib.ExitStack() as stack:
+        if names and (folder := os.environ.get("NUMBA_CACHE_DIR")):
+            # Processes that start together do not all compile the same functions. Imported late: evaluating a linear
+            # model compiles nothing.
+            import filelock
+
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            stack.enter_context(filelock.FileLock(Path(folder, "warm_up.lock")))
+        for name in names:
+            importlib.import_module(name).warm_up()
+
+
+def cache_key(package: str | os.PathLike[str] = Path(__file__).parent) -> str:
+    """Return a hash of the sources that are compiled, and of Numba's version.
+
+    Numba's cache does not notice a changed function of another file, so each state of the sources has its own folder.
+
+    Parameters
+    ----------
+    package : path-like, default=this package
+        Folder of ``privsvm``, possibly of another clone.
+    """
+    digest = hashlib.sha256(importlib.metadata.version("numba").encode())
+    for folder in ("numerics", "solvers"):
+        for path in sorted(Path(package, folder).rglob("*.py")):
+            digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_folder(package: str | os.PathLike[str] = Path(__file__).parent) -> Path:
+    """Return the Numba cache folder of a workflow in the working folder."""
+    return Path(".cache/numba").resolve() / cache_key(package)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+    warm_up(*MODULES)

@@ -1,0 +1,32 @@
+"""Compiling ahead: every module with jit functions, only what is imported, a cache keyed by the sources."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from privsvm.warm_up import MODULES, cache_key
+
+PACKAGE = Path(__file__).resolve().parents[1] / "lib/privsvm"
+
+
+def test_every_module_that_can_be_warmed_is_listed():
+    paths = [*PACKAGE.glob("numerics/*.py"), *PACKAGE.glob("solvers/*.py")]
+    found = {f"{path.parent.name}.{path.stem}" for path in paths if "\ndef warm_up(" in path.read_text()}
+    assert set(MODULES) == found
+
+
+def test_nothing_is_imported_by_default():
+    code = "import sys; from privsvm.warm_up import warm_up; warm_up(); print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_the_cache_is_keyed_by_compiled_sources(tmp_path):
+    for name in ("solvers/smo.py", "numerics/deep/jit.py", "base/one.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("a = 1\n")
+    before = cache_key(tmp_path)
+    (tmp_path / "base/one.py").write_text("a = 2\n")
+    assert cache_key(tmp_path) == before
+    (tmp_path / "numerics/deep/jit.py").write_text("a = 2\n")
+    assert cache_key(tmp_path) != before
