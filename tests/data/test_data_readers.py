@@ -277,7 +277,6 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
         ),
         (" \n<!DOCTYPE html><html>no</html>", {"format": "libsvm"}, ["HTML page"]),
         ("<HTML><body>", {"format": "csv", "label": 0}, ["HTML page"]),
-        ("1,2,a\n1,2,3,4,b\n", {"format": "csv", "label": 2}, ["line 2 has 5 fields and the first one 3", "delimiter"]),
         ("1 0:3\n2 1:2\n", {"format": "libsvm"}, ["LIBSVM text", "indices from 1"]),
         ("1 hello\n", {"format": "libsvm"}, ["LIBSVM text"]),
         ("1 3:1\n2 1:1\n", {"format": "libsvm", "n_features": 2}, ["LIBSVM text"]),

@@ -24,7 +24,7 @@ HEADER = {"format": "csv", "label": "kind", "header_rows": 1}
     ("text", "part", "words"),
     [
         # Once the surplus was cut off, or became an index, and a short row ended in missing values.
-        ("x,kind\n1,a,7\n2,b,8\n", HEADER, ["line 2 has 3 fields and the first one 2"]),
+        ("x,kind\n1,a,7\n2,b,8\n", HEADER, ["line 2 has 3 fields and the first one 2", "`delimiter`"]),
         ("x,kind\n1,a\n2,b,8\n", HEADER, ["line 3 has 3 fields"]),
         ("x,kind\n1,a,\n2,b,\n", HEADER, ["line 2 has 3 fields"]),
         ("x,kind\n\n1,a\n2\n", HEADER, ["line 4 has 1 fields"]),

@@ -166,20 +166,11 @@ def test_data_files(tmp_path: Path, kind: str) -> None:
     case()
 
 
-# The attack's own cases, and what this test has found since.
+# What this test has found; cases with a message of their own are in tests/data/test_misread.py.
 FOUND: list[tuple[str, bytes]] = [
-    ("csv", b"x,z,kind\n1,2,a,7\n3,4,b,8\n"),
-    ("csv", b"x,z,kind\n1,2,\xe4\n3,4,\xf6\n"),
-    ("csv", b"x,x,kind\n1,2,a\n3,4,b\n"),
-    ("csv", b'x,z,kind\n1,2,"a\n3,4,b\n'),
-    ("csv", b"\0" * 100),
     ("blanks", b"\n \nx z kind\n1 2 a\n"),
-    ("libsvm", b"1 1:1\n2 2000000000:1\n"),
     ("libsvm", b"1 2:1 1:1\n"),
-    ("arff", ARFF.replace("1.5,", "1.5,7,").encode()),
     ("arff", b"@data\n1,2\n"),
-    ("libsvm", b"1 1:1_0\n2 1_0:1\n"),
-    ("arff", ARFF.replace("1.5,", "1_5,").encode()),
     ("parquet", parquet().replace(b'"index_columns": [{', b'"index_columns": [7,')),
     ("npz", npz()[:-30]),
     ("mat", mat(NUMBERS)[:140]),
