@@ -57,11 +57,11 @@ _DATABASE = text(
 )
 
 
-def _distinct(wish: str) -> pydantic.AfterValidator:
-    """Refuse equal values in a list."""
+def _distinct(wish: str, most: int | None = None) -> pydantic.AfterValidator:
+    """Refuse a list that is empty or too long, or holds equal values."""
 
     def check(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-        if values is not None and len(set(values)) != len(values):
+        if values is not None and not 0 < len(set(values)) == len(values) <= (most or len(values)):
             raise PydanticCustomError("constraint", "{wish}", {"wish": wish})
         return values
 
@@ -70,8 +70,7 @@ def _distinct(wish: str) -> pydantic.AfterValidator:
 
 _Epsilons = Annotated[
     tuple[Annotated[float, Obeys(_EPSILON)], ...],
-    pydantic.Field(min_length=1, max_length=1000),
-    _distinct("must be a list of different epsilons"),
+    _distinct("must be a list of different epsilons, at most 1000", 1000),
 ]
 
 
@@ -114,7 +113,6 @@ class MethodEntry(_Section):
     implementation: Annotated[str, Obeys(text("must be a file of lib/privsvm/methods, or package.module:Class"))]
     datasets: Annotated[
         tuple[str, ...] | None,
-        pydantic.Field(min_length=1),
         _distinct("must be a list of different datasets of the benchmark; leave it out for all"),
     ] = None
     per_dataset: dict[str, dict[str, Any]] | None = None
