@@ -107,7 +107,6 @@ def _wish(error: Mapping[str, Any]) -> str:
         "list_type": "must be a list",
         "tuple_type": "must be a list",
         "too_short": "must not be empty",
-        "too_long": f"must hold at most {error.get('ctx', {}).get('max_length')}",
     }
     return wishes.get(str(error["type"]), str(error["msg"]))
 

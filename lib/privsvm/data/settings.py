@@ -86,7 +86,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _number(value: Any) -> float:
-    # YAML 1.1 reads 1e-5 as text, so text that is a number counts as one.
+    # Text that is a number counts as one.
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError, OverflowError):
