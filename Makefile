@@ -21,7 +21,7 @@ export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test test-slurm test-s3 mutants fuzz test-faults kills wheel audit audit-peers coverage docs status ui plots sync track bench bench-rows firstfit utility reproduce draws pages lint \
-	lock check forget push pull clean
+	lock check  clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,13 +108,10 @@ plots: $(VENV)/ready  ## Draw the curves by dvc plots: dvc_plots/index.html, whi
 # After `git checkout` or `dvc pull` the files are right and their times are not. Where DVC says that all is
 # current, Snakemake is told so too.
 sync: $(VENV)/ready  ## Bring data and models to the present commit
-	@python stages/dvc_stage.py --links
 	@dvc checkout --quiet && dvc status --quiet \
 		|| { echo "error: dvc.lock: the outputs are not those of this commit; see dvc status, then run dvc pull or dvc repro" >&2; exit 1; }
-	@python stages/check.py --files
-	@mkdir -p logs && touch logs/recorded
-	@python stages/ui.py --only-log
-	snakemake --touch --forceall --cores 1 --quiet all
+	snakemake --touch --forceall --cores 1 --quiet all -- versioned
+	snakemake --cores $(CORES)
 
 track: $(VENV)/ready  ## Log results that MLflow lacks, after its server failed
 	snakemake --cores 1 -- reports/tracking.json
@@ -190,14 +187,8 @@ lock: $(VENV)/ready  ## Resolve the newest allowed versions into requirements.lo
 check: $(VENV)/ready  ## Check that the outputs of `make run` are there, sane and recorded
 	python stages/check.py
 
-forget: $(VENV)/ready  ## Remove every copy of a data set of your own (DATASET=name), from DVC's cache too
-	python stages/forget.py "$(DATASET)"
 
-push: $(VENV)/ready  ## Send data and models to DVC's remote, but for data of your own that are not shared
-	@python stages/share.py push
 
-pull: $(VENV)/ready  ## Get data and models from DVC's remote, as far as they are shared
-	@python stages/share.py pull
 
 clean:  ## Remove outputs that can be made again (not .venv, not DVC's cache)
 	rm -rf .snakemake .cache logs dvc_plots site data/[!o]* reports/index.html reports/pages reports/assets reports/reproduce/*.html

@@ -10,6 +10,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 def main(arguments: list[str] | None = None) -> None:
     """Draw releases, bound epsilon from below, and write the record; end with an error where a proof is refuted."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--code", default="", help="digest of the code; with it, outputs of equal jobs are used again")
     parser.add_argument("--method", required=True, help="name of the method's entry in params.yaml")
     parser.add_argument("--output", required=True, metavar="JSON", help="record to write")
     parser.add_argument(
@@ -22,6 +23,14 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.pipeline.finished import FinishedJob
+
+    finished = FinishedJob(
+        options.code, {**options.parameters, "method": options.method}, inputs=[], outputs=[options.output]
+    )
+    if finished.restore():
+        return
+
     from privsvm.pipeline.auditing import audit_entry
     from privsvm.pipeline.methods import estimator_class
     from privsvm.records import write
@@ -32,6 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
     warm_up()
     record = audit_entry(options.method, options.parameters)
     write(options.output, record)
+    finished.keep()
     print(f"audit: {options.method}: {len(record.cells)} cells")
 
 

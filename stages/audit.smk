@@ -13,13 +13,20 @@ rule audit:
         mem_mb=2000,
     params:
         # As for `train`: the method's own file, and what it imports.
-        code=lambda wildcards: audit_code(IMPLEMENTATION[wildcards.method]),
+        code=lambda wildcards: method_code("audit", IMPLEMENTATION[wildcards.method]),
         parameters=lambda wildcards: audit_parameters(PARAMS, wildcards.method),
     shell:
-        f"exec python -IS {STAGES}audit.py"
-        " --method {wildcards.method:q}"
+        f"exec python {STAGES}audit.py"
+        " --code {params.code:q} --method {wildcards.method:q}"
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
 
-# What the report reads of it.
 AUDITS = [f"data/audits/{method}.json" for method in PARAMS.audited_methods()]
+
+
+# One stage of DVC, so that one Snakemake runs all jobs of all methods side by side.
+rule trained:
+    input:
+        RESULTS,
+        AUDITS,
+    localrule: True

@@ -15,7 +15,7 @@ from privsvm.files import read_json
 from privsvm.metrics import METRICS
 from privsvm.pipeline.model_files import check_arrays
 from privsvm.pipeline.params import read_params
-from privsvm.pipeline.recorded import check_outputs
+from privsvm.pipeline.private_files import private_folder
 from privsvm.pipeline.stage import run
 from privsvm.records import ModelRecord, Result, read, read_tracked
 from privsvm.reporting import curve_rows, curves_csv, metrics_record, read_results
@@ -41,30 +41,30 @@ def check_ranges(result: Result) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Check the reports, the results of every job, dvc.lock and the tracking record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", action="store_true", help="only the files: do not ask DVC whether all is current")
-    options = parser.parse_args(arguments)
+    argparse.ArgumentParser(description=__doc__).parse_args(arguments)
     params = read_params()
     jobs = params.train_jobs()
     for name in ("index.html", "metrics.json", "curves.csv", "tracking.json"):
         require((Path("reports") / name).is_file(), f"reports/{name}: file not found; run `make run`")
     tracked = read_tracked("reports/tracking.json")
     with open("reports/curves.csv", encoding="utf-8", newline="") as handle:
-        drawn = {(row["method"], row["dataset"]) for row in csv.DictReader(handle)}
+        curves = handle.read()
+    drawn = {(row["method"], row["dataset"]) for row in csv.DictReader(curves.splitlines())}
     # Reading refuses what was edited, and a guarantee that contradicts itself or that its own audit refutes.
-    results = read_results([f"data/results/{method}/{dataset}.json" for method, dataset in jobs])
+    folder = {dataset: f"data/{private_folder(params, dataset)}" for dataset in params.datasets}
+    results = read_results([f"{folder[dataset]}results/{method}/{dataset}.json" for method, dataset in jobs])
     for result in results:
         method, dataset = result.method, result.dataset
-        source, models = f"data/results/{method}/{dataset}.json", f"data/models/{method}/{dataset}"
+        source, models = (f"{folder[dataset]}{kind}/{method}/{dataset}" for kind in ("results", "models"))
         check_ranges(result)
         check_arrays(f"{models}.npz", read(ModelRecord, f"{models}.json"), f"{models}.json")
-        check_arrays(f"{models}.npz", result, source)
+        check_arrays(f"{models}.npz", result, f"{source}.json")
         require(method in tracked.get(dataset, {}), f"reports/tracking.json: {method} on {dataset} is missing")
         require((method, dataset) in drawn, f"reports/curves.csv: {method} on {dataset} is missing")
     for dataset in params.datasets:
-        digest = load_prepared(f"data/prepared/{dataset}.npz").description["digest"]
+        digest = load_prepared(f"{folder[dataset]}prepared/{dataset}.npz").description["digest"]
         for result in results:
-            where = f"data/results/{result.method}/{dataset}.json"
+            where = f"{folder[dataset]}results/{result.method}/{dataset}.json"
             require(
                 result.dataset != dataset or result.dataset_digest == digest,
                 f"{where}: not of the prepared data that is here; run `make run`",
@@ -75,18 +75,15 @@ def main(arguments: list[str] | None = None) -> None:
         canonical_json(read_json("reports/metrics.json")) == metrics,
         "reports/metrics.json: not the numbers of the results; delete it and run `make run`",
     )
-    with open("reports/curves.csv", encoding="utf-8", newline="") as handle:
-        same = handle.read() == curves_csv(curve_rows(results, reference))
-    require(same, "reports/curves.csv: not the numbers of the results; delete it and run `make run`")
-    outputs = check_outputs(params)
-    if options.files:
-        print(f"check: {outputs} outputs are those of dvc.lock")
-        return
+    require(
+        curves == curves_csv(curve_rows(results, reference)),
+        "reports/curves.csv: not the numbers of the results; delete it and run `make run`",
+    )
     status = subprocess.run(
         [sys.executable, "-m", "dvc", "status"], capture_output=True, text=True, check=False
     ).stdout.strip()
     require("up to date" in status, f"dvc.lock: not up to date: {' '.join(status.split())[:200]}; run `make run`")
-    print(f"check: {len(jobs)} jobs, reports, tracking and {outputs} outputs of dvc.lock are in order")
+    print(f"check: {len(jobs)} jobs, reports, tracking and dvc.lock are in order")
 
 
 if __name__ == "__main__":

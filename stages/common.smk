@@ -1,4 +1,5 @@
-# What all rules share: checked parameters, the jobs' environment, recovery from kills.
+# What all rules share: checked parameters, the folder of each dataset, the jobs' environment.
+import os
 import sys
 from pathlib import Path
 
@@ -7,103 +8,82 @@ from snakemake.logging import logger
 # The folder of this working copy. The files of a run lie in the working folder, which is the same one for a plain
 # `snakemake`, and that of another workflow which uses this one as a module (config/README.md).
 HOME = Path(str(workflow.current_basedir)).parent
-IS_HERE = HOME.is_dir() and HOME.samefile(Path.cwd())
-# Whether another workflow uses this one.
-IS_MODULE = not workflow.modifier.is_main_snakefile()
 # The library of this working copy, wherever the environment's own copy lies.
 sys.path.insert(0, str(HOME / "lib"))
 
-from privsvm.errors import PrivSVMError, printable
 from privsvm.digests import canonical_json
-from privsvm.pipeline.dry_run import hasten
+from privsvm.errors import PrivSVMError, printable
 from privsvm.pipeline.graph import (
-    audit_code,
     audit_parameters,
     condense_parameters,
     download_parameters,
-    file_digest,
-    one_method_code,
+    method_code,
+    own_content,
     prepare_parameters,
     report_parameters,
     rule_code,
     track_parameters,
     train_parameters,
 )
-from privsvm.pipeline.own_files import close_folders, released_file, take_release
 from privsvm.pipeline.params import read_params
-from privsvm.pipeline.slurm import be_patient
+from privsvm.pipeline.private_files import (
+    close_folders,
+    make_output_folders,
+    private_folder,
+    released_file,
+    take_release,
+)
 from privsvm.pipeline.stage import die_with_parent
-from privsvm.pipeline.start import start_server, start_server_of_job
 from privsvm.pipeline.workflow import (
     argument_file,
     check_writable,
-    clear_stale_locks,
     collect_errors,
-    missing_sources,
-    runs_inside_dvc,
+    lock_folder,
+    scripts_folder,
     set_environment,
-    start_of_commands,
-    stop_needless_looks_for_jobs,
 )
 
-hasten(workflow)
-IN_DVC = runs_inside_dvc()
+IN_DVC = "DVC_STAGE" in os.environ
 if IN_DVC:
     # A killed `dvc repro` must not leave behind a Snakemake that still writes into its folders.
     die_with_parent()
-# Snakemake runs a job on a cluster by reading this file again, there.
-IS_JOB = workflow.remote_exec
-# Locks and handlers are the other workflow's where there is one.
-if not IS_MODULE:
-    WORKFLOW_LOCK = clear_stale_locks(
-        is_job=IS_JOB, temporary=workflow.snakemake_tmp_dir
-    )
+    make_output_folders()
 
 # What `snakemake release` asks for is no choice of the benchmark.
 CHANGES = dict(config)
 RELEASE = take_release(CHANGES)
 
 try:
-    STAGES = start_of_commands(HOME)
-    be_patient(workflow)
-    # Not Snakemake's own reading, which is that of YAML 1.1 and runs the code that a file may hold.
+    STAGES = scripts_folder(HOME)
+    # Not Snakemake's own reading, which is that of YAML 1.1.
     PARAMS = read_params("params.yaml", CHANGES)
     check_writable("data", "logs", "reports")
 except PrivSVMError as error:
     # One line, without a traceback.
     sys.exit(f"error: {printable(str(error))}")
 
-# Before anything is written.
-close_folders(PARAMS, is_versioned=IS_HERE)
-NUMBA_KEY = set_environment(HOME, PARAMS)
-if IS_JOB:
-    start_server_of_job()
-elif IS_MODULE and not (workflow.output_settings.dryrun or workflow.subprocess_exec):
-    # `onstart` is the other workflow's.
-    start_server()
+close_folders(PARAMS)
+set_environment(HOME, PARAMS)
+
 METHODS = list(PARAMS.methods)
 DATASETS = list(PARAMS.datasets)
-JOBS = PARAMS.train_jobs()
+# "private/" for data of one's own, "" for all other data: the wildcard {folder} of all rules.
+FOLDER = {dataset: private_folder(PARAMS, dataset) for dataset in DATASETS}
 IMPLEMENTATION = {name: entry.implementation for name, entry in PARAMS.methods.items()}
 CONDENSE = PARAMS.condense
 
 
-def own_content(dataset):
-    """Return the digest of a dataset's own file; empty text for a dataset without one."""
-    path = PARAMS.own_file(dataset)
-    return "" if path is None else file_digest(path)
-
-
 wildcard_constraints:
+    folder="(private/)?",
     dataset="[A-Za-z0-9][A-Za-z0-9_.+-]*",
     method="[A-Za-z0-9][A-Za-z0-9_-]*",
 
 
 onstart:
-    stop_needless_looks_for_jobs(workflow)
-    # A job elsewhere has a server of its own; one here would start it outside of what the scheduler gave to it.
-    if workflow.local_exec:
-        start_server()
+    try:
+        RUN_LOCK = lock_folder()
+    except PrivSVMError as error:
+        sys.exit(f"error: {error}")
 
 
 onsuccess:

@@ -11,6 +11,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 def main(arguments: list[str] | None = None) -> None:
     """Write the condensed rows of every split, what they give away, and the time; for ``none`` only the word."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--code", default="", help="digest of the code; with it, outputs of equal jobs are used again")
     parser.add_argument("--prepared", required=True, metavar="NPZ", help="the prepared dataset")
     parser.add_argument("--rows", required=True, metavar="NPZ", help="condensed rows to write")
     parser.add_argument("--record", required=True, metavar="JSON", help="sizes, purity and attacks to write")
@@ -21,11 +22,18 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.pipeline.finished import FinishedJob
+
+    job = options.parameters
+    outputs = [options.rows, options.record, options.timings]
+    finished = FinishedJob(options.code, job, inputs=[options.prepared], outputs=outputs)
+    if finished.restore():
+        return
+
     from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.condensing import condense_splits
     from privsvm.records import write
 
-    job = options.parameters
     if job["condense"] != "none":
         from privsvm.warm_up import warm_up
 
@@ -36,6 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     write_npz(options.rows, arrays)
     write(options.record, record)
     write(options.timings, timings)
+    finished.keep()
     print(f"condense: {record.dataset}: {record.condense}")
 
 

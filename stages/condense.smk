@@ -1,15 +1,13 @@
 # One job per dataset: fewer training rows, or the same ones (`none`).
 rule condense:
     input:
-        data="data/prepared/{dataset}.npz",
-        description="data/prepared/{dataset}.json",
+        data="data/{folder}prepared/{dataset}.npz",
+        description="data/{folder}prepared/{dataset}.json",
     output:
-        rows=f"data/condensed/{CONDENSE}/{{dataset}}.npz",
-        record=f"data/condensed/{CONDENSE}/{{dataset}}.json",
-        # No method's name begins with this letter.
-        timings="data/timings/_condense/{dataset}.json",
+        rows=f"data/{{folder}}condensed/{CONDENSE}/{{dataset}}.npz",
+        record=f"data/{{folder}}condensed/{CONDENSE}/{{dataset}}.json",
     log:
-        "logs/condense/{dataset}.log",
+        "logs/{folder}condense/{dataset}.log",
     conda:
         "../environment.yml"
     threads: 1
@@ -17,17 +15,22 @@ rule condense:
         mem_mb=4000,
     params:
         code=rule_code("condense"),
+        # No output: it differs from run to run. No method's name begins with this letter.
+        timings="logs/timings/_condense/{dataset}.json",
         parameters=condense_parameters(PARAMS),
     shell:
-        f"exec python -IS {STAGES}condense.py"
-        " --prepared {input.data:q}"
-        " --rows {output.rows:q} --record {output.record:q} --timings {output.timings:q}"
+        f"exec python {STAGES}condense.py"
+        " --code {params.code:q} --prepared {input.data:q}"
+        " --rows {output.rows:q} --record {output.record:q} --timings {params.timings:q}"
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
 
-# What the report reads of it: how long it took.
-CONDENSING = (
-    [f"data/timings/_condense/{dataset}.json" for dataset in DATASETS]
-    if CONDENSE != "none"
-    else []
-)
+CONDENSED = [
+    f"data/{FOLDER[dataset]}condensed/{CONDENSE}/{dataset}.json" for dataset in DATASETS
+]
+
+
+rule condensed:
+    input:
+        CONDENSED,
+    localrule: True

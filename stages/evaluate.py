@@ -10,6 +10,7 @@ from privsvm.pipeline.stage import die_with_parent, run
 def main(arguments: list[str] | None = None) -> None:
     """Read prepared data and models, predict, write results and timings."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--code", default="", help="digest of the code; with it, outputs of equal jobs are used again")
     parser.add_argument("--prepared", required=True, metavar="NPZ")
     parser.add_argument("--models", required=True, metavar="NPZ")
     parser.add_argument("--record", required=True, metavar="JSON", help="the models' record")
@@ -17,6 +18,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
     options = parser.parse_args(arguments)
     die_with_parent()
+
+    from privsvm.pipeline.finished import FinishedJob
+
+    finished = FinishedJob(
+        options.code,
+        {},
+        inputs=[options.prepared, options.models, options.record],
+        outputs=[options.results, options.timings],
+    )
+    if finished.restore():
+        return
 
     from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.evaluation import evaluate_paths
@@ -32,6 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     result, timings = evaluate_paths(prepared, paths, record)
     write(options.results, result, indent=None)
     write(options.timings, timings)
+    finished.keep()
     print(f"evaluate: {result.method} on {result.dataset}")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from privsvm.data.catalogue import resolve
+from privsvm.data.catalogue import raw_files, resolve
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.pipeline.finished import FinishedJob
 from privsvm.pipeline.stage import die_with_parent, json_argument, run
 
 KEYS = ("settings", "protocol", "seed", "experiment")
@@ -14,6 +16,7 @@ KEYS = ("settings", "protocol", "seed", "experiment")
 def main(argv: list[str] | None = None) -> int | None:
     """Prepare the dataset."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--code", default="", help="digest of the code; with it, outputs of equal jobs are used again")
     parser.add_argument("--dataset", required=True, help="name of the dataset")
     parser.add_argument("--raw", required=True, help="folder with its raw files")
     parser.add_argument("--output", required=True, help="the .npz to write")
@@ -35,6 +38,16 @@ def main(argv: list[str] | None = None) -> int | None:
             raise PrivSVMError(f"--parameters: key {key!r} missing; add it")
     entry = resolve(arguments.dataset, parameters.get("settings"))
 
+    raw = [Path(arguments.raw) / name for name in raw_files(arguments.dataset, parameters.get("settings") or {})]
+    finished = FinishedJob(
+        arguments.code,
+        {**parameters, "dataset": arguments.dataset},
+        inputs=[path for path in raw if path.is_file()],
+        outputs=[arguments.output, arguments.description],
+    )
+    if finished.restore():
+        return None
+
     # Imported late, so that a wrong name is reported at once.
     from privsvm.data.prepare import prepare, write_prepared
 
@@ -42,6 +55,7 @@ def main(argv: list[str] | None = None) -> int | None:
         entry, arguments.raw, parameters["protocol"], int(parameters["seed"]), str(parameters["experiment"])
     )
     write_prepared(arguments.output, arguments.description, arrays, description)
+    finished.keep()
     return None
 
 

@@ -2,16 +2,16 @@
 rule prepare:
     input:
         raw=lambda wildcards: [
-            f"data/raw/{wildcards.dataset}/{name}"
+            f"data/{wildcards.folder}raw/{wildcards.dataset}/{name}"
             for name in raw_files(
                 wildcards.dataset, PARAMS.dataset_settings(wildcards.dataset)
             )
         ],
     output:
-        data="data/prepared/{dataset}.npz",
-        description="data/prepared/{dataset}.json",
+        data="data/{folder}prepared/{dataset}.npz",
+        description="data/{folder}prepared/{dataset}.json",
     log:
-        "logs/prepare/{dataset}.log",
+        "logs/{folder}prepare/{dataset}.log",
     conda:
         "../environment.yml"
     threads: 1
@@ -21,7 +21,16 @@ rule prepare:
         code=rule_code("prepare"),
         parameters=lambda wildcards: prepare_parameters(PARAMS, wildcards.dataset),
     shell:
-        f"exec python -IS {STAGES}prepare.py"
-        " --dataset {wildcards.dataset:q}"
-        " --raw data/raw/{wildcards.dataset:q} --output {output.data:q} --description {output.description:q}"
-        " --parameters {params.parameters:q} > {log:q} 2>&1"
+        f"exec python {STAGES}prepare.py"
+        " --code {params.code:q} --dataset {wildcards.dataset:q}"
+        " --raw data/{wildcards.folder:q}raw/{wildcards.dataset:q} --output {output.data:q}"
+        " --description {output.description:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+
+
+PREPARED = [f"data/{FOLDER[dataset]}prepared/{dataset}.json" for dataset in DATASETS]
+
+
+rule prepared:
+    input:
+        PREPARED,
+    localrule: True

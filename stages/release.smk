@@ -14,6 +14,6 @@ rule release:
         path=lambda wildcards: released_file(PARAMS, RELEASE),
         settings=canonical_json(RELEASE),
     shell:
-        f"python -IS {STAGES}release.py"
+        f"python {STAGES}release.py"
         " --data {params.path:q}"
         " --settings {params.settings:q} 2>&1 | tee {log:q}"

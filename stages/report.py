@@ -15,8 +15,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the results and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--results", nargs="+", required=True, metavar="FILE")
-    parser.add_argument("--timings", nargs="*", default=[], metavar="FILE")
-    parser.add_argument("--condensing", nargs="*", default=[], metavar="FILE", help="timings of the stage condense")
+    parser.add_argument("--timings", default="logs/timings", type=Path, metavar="FOLDER", help="of all jobs, if there")
     parser.add_argument("--audits", nargs="*", default=[], metavar="FILE", help="records of the stage audit")
     parser.add_argument("--prepared", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--output-html", required=True, metavar="FILE")
@@ -36,10 +35,15 @@ def main(arguments: list[str] | None = None) -> None:
     if not isinstance(reference_epsilon, (int, float)) or not 0 < reference_epsilon < float("inf"):
         raise PrivSVMError(f"--parameters: reference_epsilon is {reference_epsilon!r}; use a positive number")
     results = reporting.read_results(options.results)
+    condensing = [options.timings / "_condense" / f"{name}.json" for name in {result.dataset for result in results}]
     files = reporting.report_files(
         results,
-        timings=records.read_timings(options.timings),
-        condensing=records.read_condensing(options.condensing),
+        timings=records.read_timings(
+            path for name in options.results for path in records.timing_files(name, options.timings)
+        ),
+        condensing=records.read_condensing(
+            path for path in condensing if path.is_file() and results[0].condense != "none"
+        ),
         attacks=records.attacks_of(results),
         audits=records.read_audits(options.audits),
         prepared=records.read_prepared(options.prepared),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError, without_passwords
 from privsvm.pipeline.stage import die_with_parent, json_argument, run
-from privsvm.records import timing_subject, write
+from privsvm.records import timing_files, write
 
 
 def current_commit() -> str:
@@ -24,30 +24,11 @@ def current_commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def with_timings(results: list[Path], timings: list[Path]) -> list[tuple[Path, list[Path]]]:
-    """Pair each ``<method>/<dataset>.json`` with its ``<method>/<dataset>.train.json`` and ``.evaluate.json``.
-
-    Raises
-    ------
-    PrivSVMError
-        If a timing file belongs to none of the results.
-    """
-    timings_of: dict[tuple[str, str] | None, list[Path]] = {(path.parent.name, path.stem): [] for path in results}
-    for path in sorted(timings):
-        subject = timing_subject(path)
-        if subject not in timings_of:
-            raise PrivSVMError(
-                f"{path}: belongs to none of the given results; pass its result file too, or leave it out"
-            )
-        timings_of[subject].append(path)
-    return [(path, timings_of[path.parent.name, path.stem]) for path in sorted(results)]
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Log the results and write the record keys."""
     parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--results", nargs="+", type=Path, required=True, help="data/results/<method>/<dataset>.json")
-    parser.add_argument("--timings", nargs="*", type=Path, default=[], help="data/timings/<method>/<dataset>.*.json")
+    parser.add_argument("--timings", type=Path, default=Path("logs/timings"), help="folder of timings, if there")
     parser.add_argument("--audits", nargs="*", type=Path, default=[], help="data/audits/<method>.json")
     parser.add_argument("--output", type=Path, required=True, help="reports/tracking.json")
     parser.add_argument("--parameters", type=json_argument, required=True, help='JSON: {"tracking_uri": "..."}')
@@ -63,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     whole = os.environ.get("PRIVSVM_TRACKING_URI", "")
     if without_passwords(whole) == tracking_uri:
         tracking_uri = whole
-    files = with_timings(options.results, options.timings)
+    files = [(path, timing_files(path, options.timings)) for path in sorted(options.results)]
 
     from privsvm.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it
 

@@ -2,7 +2,6 @@
 rule track:
     input:
         results=RESULTS,
-        timings=TIMINGS,
         audits=AUDITS,
     output:
         "reports/tracking.json",
@@ -16,11 +15,9 @@ rule track:
         mem_mb=1000,
     params:
         code=rule_code("track"),
-        files=argument_file(
-            "track", "--results", *RESULTS, "--timings", *TIMINGS, "--audits", *AUDITS
-        ),
+        files=argument_file("track", "--results", *RESULTS, "--audits", *AUDITS),
         parameters=track_parameters(PARAMS),
     shell:
-        f"exec python -IS {STAGES}track.py"
+        f"exec python {STAGES}track.py"
         " {params.files:q}"
         " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"

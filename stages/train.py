@@ -11,6 +11,7 @@ from privsvm.pipeline.stage import die_with_parent, json_argument, run
 def main(arguments: list[str] | None = None) -> None:
     """Read the prepared data, train, write models, record and timings."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--code", default="", help="digest of the code; with it, outputs of equal jobs are used again")
     parser.add_argument("--method", required=True, help="name of the method's entry in params.yaml")
     parser.add_argument("--prepared", required=True, metavar="NPZ")
     parser.add_argument("--condensed", required=True, metavar="NPZ")
@@ -28,6 +29,18 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm.pipeline.finished import FinishedJob
+
+    job = options.parameters
+    finished = FinishedJob(
+        options.code,
+        {**job, "method": options.method},
+        inputs=[options.prepared, options.condensed, options.condensed_record],
+        outputs=[options.models, options.record, options.timings],
+    )
+    if finished.restore():
+        return
+
     from privsvm.data.prepared import load_prepared
     from privsvm.pipeline.methods import estimator_class
     from privsvm.pipeline.model_files import model_record, save_paths, train_timings
@@ -35,7 +48,6 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.records import CondensedRowsAttack, read, write
     from privsvm.warm_up import warm_up
 
-    job = options.parameters
     prepared = load_prepared(options.prepared)
     # What the method imports is compiled before any time is taken.
     estimator_class(job["implementation"])
@@ -47,6 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     record = model_record(options.method, job, description, training_sizes(prepared, job), paths, attacks)
     save_paths(paths, options.models, options.record, record)
     write(options.timings, train_timings(paths))
+    finished.keep()
     print(f"train: {options.method} on {description['dataset']}: {len(paths)} splits")
 
 

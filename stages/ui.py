@@ -14,11 +14,11 @@ from pathlib import Path
 from privsvm.errors import PrivSVMError, without_passwords
 from privsvm.pipeline.stage import run
 from privsvm.plain_yaml import read_yaml
-from privsvm.records import read_tracked
+from privsvm.records import read_tracked, timing_files
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from track import current_commit, with_timings
+from track import current_commit
 
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 50
@@ -44,7 +44,7 @@ def configured_tracking_uri(path: Path) -> str:
 
 def has_results(data: Path) -> bool:
     """Whether there is any result file below ``data``."""
-    return any((data / "results").glob("*/*.json"))
+    return any(True for folder in (data, data / "private") for _ in folder.glob("results/*/*.json"))
 
 
 def find_results(data: Path, tracked: Path) -> list[Path]:
@@ -53,7 +53,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     Parameters
     ----------
     data : pathlib.Path
-        The folder that holds ``results`` and ``timings``.
+        The folder that holds ``results`` and ``private/results``.
     tracked : pathlib.Path
         What the ``track`` stage wrote last. Result files older than it and not listed in it belong to methods
         or datasets that were since removed from ``params.yaml``; they stay on disk but are not shown.
@@ -68,7 +68,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     PrivSVMError
         If there are none.
     """
-    found = sorted((data / "results").glob("*/*.json"))
+    found = sorted(path for folder in (data, data / "private") for path in folder.glob("results/*/*.json"))
     if tracked.exists():
         keys = read_tracked(tracked)
         written = tracked.stat().st_mtime
@@ -108,7 +108,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=5000, help="port to serve on, or the next free one above it")
     parser.add_argument("--tracking-uri", help="use this in place of mlflow.tracking_uri in params.yaml")
     parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="the parameter file")
-    parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of results and timings")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of results")
+    parser.add_argument("--timings", type=Path, default=Path("logs/timings"), help="folder of timings, if there")
     parser.add_argument("--tracked", type=Path, default=Path("reports/tracking.json"), help="output of the track stage")
     parser.add_argument("--only-log", action="store_true", help="log the present results and stop; serve no page")
     options = parser.parse_args(arguments)
@@ -119,12 +120,6 @@ def main(arguments: list[str] | None = None) -> None:
         return
     tracking_uri = options.tracking_uri or configured_tracking_uri(options.params)
     results = find_results(options.data, options.tracked)
-    timings = [
-        path
-        for result in results
-        for kind in ("train", "evaluate")
-        if (path := options.data / "timings" / result.parent.name / f"{result.stem}.{kind}.json").exists()
-    ]
 
     from privsvm.tracking.audits import AUDITS
     from privsvm.tracking.mlflow_log import log_results
@@ -132,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm.tracking.store import file_folder, is_server
     from privsvm.tracking.views import view_links
 
-    files = with_timings(results, timings)
+    files = [(path, timing_files(path, options.timings)) for path in results]
     # Those of methods that are shown.
     methods = sorted({path.parent.name for path in results})
     audits = [path for name in methods if (path := options.data / "audits" / f"{name}.json").exists()]

@@ -10,12 +10,11 @@ import zipfile
 import numpy as np
 import pytest
 
-from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import atomic_path, read_json, read_npz, write_json, write_npz, write_text
-from privsvm.pipeline import graph
 from privsvm.pipeline.stage import json_argument
-from privsvm.pipeline.workflow import clear_stale_locks
+from privsvm.pipeline.workflow import lock_folder
 
 
 def test_failed_writes_leave_the_old_file(tmp_path):
@@ -116,42 +115,6 @@ def test_bad_json_arguments_are_refused():
         json_argument("{")
 
 
-def test_stale_locks_go_and_living_ones_stay(tmp_path):
-    folder = tmp_path / ".snakemake"
-    (folder / "locks").mkdir(parents=True)
-    code = (
-        "import sys, time; from privsvm.pipeline.workflow import clear_stale_locks\n"
-        "handle = clear_stale_locks(sys.argv[1]); print('held', flush=True); time.sleep(36000)"
-    )
-    (folder / "locks" / "0.input.lock").write_text("left over")
-    with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True) as process:
-        process.stdout.readline()
-        assert not list((folder / "locks").iterdir())
-        (folder / "locks" / "0.input.lock").write_text("of the living")
-        clear_stale_locks(folder).close()
-        assert list((folder / "locks").iterdir())
-        os.kill(process.pid, signal.SIGKILL)
-    clear_stale_locks(folder).close()
-    assert not list((folder / "locks").iterdir())
-
-
-def test_temporary_folders_of_killed_snakemakes_go_and_others_stay(tmp_path):
-    folder, temporary = tmp_path / ".snakemake", tmp_path / "tmp"
-    own, kept, used = (temporary / name for name in ("snakemake1", "of somebody else", "snakemake2"))
-    for path in (folder, own, kept, used):
-        path.mkdir(parents=True)
-    (used / "file").write_text("not empty")
-    clear_stale_locks(folder, temporary=own).close()
-    assert own.is_dir()
-    for number, path in enumerate((kept, used, tmp_path / "snakemake3", "snakemake4", "/", "", "\0")):
-        (folder / f"temporary.0{number}").write_text(str(path))
-    living = clear_stale_locks(folder, temporary=used)
-    assert [path.name for path in sorted(temporary.iterdir())] == ["of somebody else", "snakemake2"]
-    # The living one's note alone.
-    assert [path.read_text() for path in folder.glob("temporary.*")] == [str(used)]
-    living.close()
-
-
 DAMAGED = ["[" * 100_000, '{"a": ' + "9" * 5000 + "}", '{"a": [1, 2', "\0" * 20, ""]
 
 
@@ -165,29 +128,15 @@ def test_a_damaged_json_file_is_one_line(tmp_path, text):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *DAMAGED,
-        "[]",
-        "null",
-        '{"NAME": null}',
-        '{"NAME": []}',
-        '{"NAME": 5}',
-        '{"NAME": [0, 0, 0, 0, "short"]}',
-        '{"\\ud800": [0, 0, 0, 0, "' + "0" * 64 + '"]}',
-        '{"a\\u0000b": [0, 0, 0, 0, "' + "0" * 64 + '"]}',
-    ],
-)
-def test_a_damaged_list_of_digests_is_none(tmp_path, monkeypatch, text):
-    known, file = tmp_path / "digests.json", tmp_path / "data.csv"
-    file.write_text("1,2\n")
-    known.write_text(text.replace("NAME", str(file)))
-    monkeypatch.setattr(graph, "_KNOWN_DIGESTS", known)
-    graph._known_digests.cache_clear()
-    try:
-        assert graph.file_digest(file) == sha256_of_file(file)
-        graph._known_digests.cache_clear()
-        assert list(graph._known_digests()) == [str(file)]
-    finally:
-        graph._known_digests.cache_clear()
+def test_one_run_a_folder_and_a_killed_one_leaves_no_lock(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = (
+        "import time; from privsvm.pipeline.workflow import lock_folder\n"
+        "lock = lock_folder(); print('held', flush=True); time.sleep(36000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        with pytest.raises(PrivSVMError, match="another run is under way in this folder"):
+            lock_folder()
+        os.kill(process.pid, signal.SIGKILL)
+    lock_folder().release()

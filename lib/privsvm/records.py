@@ -59,7 +59,7 @@ __all__ = [
     "read_timings",
     "read_tracked",
     "sealed",
-    "timing_subject",
+    "timing_files",
     "write",
 ]
 
@@ -758,12 +758,23 @@ _TIMING_FORMS: dict[str, type[TrainTimings] | type[EvaluateTimings]] = {
 }
 
 
-def timing_subject(path: str | os.PathLike[str]) -> tuple[str, str] | None:
-    """Tell method and dataset of a timing file from its name; None for any other file."""
-    path = Path(path)
-    # A dataset's own name may hold dots.
-    stems = [path.name.removesuffix(suffix) for suffix in _TIMING_FORMS if path.name.endswith(suffix)]
-    return (path.parent.name, stems[0]) if stems else None
+def timing_files(result: str | os.PathLike[str], folder: str | os.PathLike[str] = "logs/timings") -> list[Path]:
+    """List the timing files of one result, as far as they are there: another machine's results come without.
+
+    Parameters
+    ----------
+    result : path-like
+        ``<method>/<dataset>.json``.
+    folder : path-like, default="logs/timings"
+        Holds ``<method>/<dataset>.train.json`` and ``<method>/<dataset>.evaluate.json``.
+
+    Returns
+    -------
+    list of Path
+    """
+    result = Path(result)
+    files = [Path(folder) / result.parent.name / f"{result.stem}{ending}" for ending in _TIMING_FORMS]
+    return [path for path in files if path.is_file()]
 
 
 def read_timings(paths: Iterable[str | os.PathLike[str]]) -> list[Timing]:
@@ -786,12 +797,11 @@ def read_timings(paths: Iterable[str | os.PathLike[str]]) -> list[Timing]:
     """
     joined: dict[tuple[str, str], dict[str, Any]] = {}
     for path in map(Path, paths):
-        subject = timing_subject(path)
-        if subject is None:
+        ending = next((ending for ending in _TIMING_FORMS if path.name.endswith(ending)), None)
+        if ending is None:
             raise PrivSVMError(f"{path}: not named as timings; use <method>/<dataset>{' or '.join(_TIMING_FORMS)}")
-        method, dataset = subject
-        timings: TrainTimings | EvaluateTimings = read(_TIMING_FORMS[path.name.removeprefix(dataset)], path)
-        joined.setdefault((dataset, method), {}).update(vars(timings))
+        timings: TrainTimings | EvaluateTimings = read(_TIMING_FORMS[ending], path)
+        joined.setdefault((path.name.removesuffix(ending), path.parent.name), {}).update(vars(timings))
     return [Timing(method, dataset, **seconds) for (dataset, method), seconds in sorted(joined.items())]
 
 

@@ -74,7 +74,7 @@ class LogHandler(LogHandlerBase):
                 self.total, self.started = self.waiting.pop("total"), time.time()
                 text = f"jobs to run: {self.total}; each has a log in logs/"
             case LogEvent.JOB_INFO:
-                title = " ".join([fields["rule_name"], *(fields["wildcards"] or {}).values()])
+                title = " ".join(filter(None, [fields["rule_name"], *(fields["wildcards"] or {}).values()]))
                 self.running[fields["jobid"]] = fields["rule_name"], title, time.time()
                 text = fields["rule_msg"] or ""
             case LogEvent.JOB_FINISHED:

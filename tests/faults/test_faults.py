@@ -21,9 +21,7 @@ from privsvm.data.catalogue import DataFile
 from privsvm.data.schema import parse_schema
 from privsvm.errors import PrivSVMError
 from privsvm.files import remove_leftovers, write_json, write_npz, write_text
-from privsvm.pipeline.graph import file_digest
 from privsvm.pipeline.model_files import load_paths, released, save_paths
-from privsvm.pipeline.own_files import set_push
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import SavedModels
 from privsvm.release.ledger import Ledger
@@ -63,25 +61,6 @@ def write_page(folder: Path) -> None:
     write_text(folder / "index.html", "<p>" + "rows " * 9000)
 
 
-def hold_back_pushes(folder: Path) -> None:
-    if not (folder / "dvc.yaml").exists():
-        # From before: the fault comes later.
-        raise PrivSVMError("no dvc.yaml")
-    set_push(False, folder)
-
-
-def know_digests(folder: Path) -> None:
-    """A cache: without it, the answer is the same."""
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        file_digest.__globals__["_known_digests"].cache_clear()
-        (digest,) = {file_digest(__file__) for _ in range(2)}
-        assert digest == hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    finally:
-        os.chdir(before)
-
-
 def release_model(folder: Path) -> None:
     table = "a,b,y\n" + "".join(f"{a},{b},{int(a > 0)}\n" for a, b in ROWS[:, :2])
     source = folder.parent / "table.csv"
@@ -111,8 +90,6 @@ WORKS = {
     "arrays": Work(write_arrays, ("arrays.npz",)),
     "models": Work(write_models, ("m.json", "m.npz")),
     "page": Work(write_page, ("index.html",)),
-    "pushes": Work(hold_back_pushes, ("dvc.yaml",)),
-    "digests": Work(know_digests, (".cache/digests.json",), same=False, optional=True),
     "release": Work(release_model, ("ledger.jsonl", "model"), same=False),
 }
 OLD = b"an earlier version, which is whole"

@@ -3,21 +3,14 @@
 import hashlib
 import json
 import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from privsvm.base.released import ConstantPath
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_npz
 from privsvm.pipeline.model_files import check_arrays, load_paths, released, save_paths
-from privsvm.pipeline.params import Params
-from privsvm.pipeline.recorded import check_outputs
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.records import SavedModels, read, sealed, write
 
@@ -99,87 +92,3 @@ def test_a_record_without_its_digest(models):
     # The order of keys and white space are no content.
     record.write_text(json.dumps(dict(reversed(sealed(content).items()))))
     assert read(SavedModels, record).implementation == "majority"
-
-
-def md5(content):
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
-
-
-PARAMS = Params.model_construct(datasets={"wine": {}}, methods={"svm": {}})
-
-
-@pytest.fixture
-def outputs(tmp_path):
-    """A file and a folder, and a dvc.lock as DVC writes it."""
-    (tmp_path / "data/raw/wine/deep").mkdir(parents=True)
-    files = {"b": b"2\n", "deep/a": b"1\n", "a-c": b"3\n"}
-    for name, content in files.items():
-        (tmp_path / "data/raw/wine" / name).write_bytes(content)
-    (tmp_path / "wine.npz").write_bytes(b"arrays")
-    (tmp_path / "old").write_bytes(b"of a stage that is no more")
-    out = subprocess.run(
-        [sys.executable, "-c", "from dvc_data.hashfile.build import build; from dvc_data.hashfile.db import HashFileDB;"
-         "from dvc_objects.fs.local import LocalFileSystem; from dvc_objects.fs.memory import MemoryFileSystem;"
-         "fs = LocalFileSystem(); import tempfile; odb = HashFileDB(fs, tempfile.mkdtemp());"
-         "print(build(odb, 'data/raw/wine', fs, 'md5')[2].hash_info.value)"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
-    lock = {
-        "schema": "2.0",
-        "stages": {
-            "download@wine": {"cmd": "c", "outs": [{"path": "data/raw/wine", "md5": out}]},
-            "prepare@wine": {"cmd": "c", "outs": [{"path": "wine.npz", "md5": md5(b"arrays")}]},
-            "train@gone": {"cmd": "c", "outs": [{"path": "old", "md5": "0" * 32}]},
-            "data": {"cmd": "c", "outs": [{"path": "old", "md5": "0" * 32}]},
-        },
-    }
-    (tmp_path / "dvc.lock").write_text(yaml.safe_dump(lock))
-    return tmp_path
-
-
-def test_outputs_are_compared_byte_by_byte(outputs):
-    """With the digests that DVC itself computes."""
-
-    def check():
-        return check_outputs(PARAMS, outputs / "dvc.lock", outputs)
-
-    assert check() == 2
-    for name, content in (("wine.npz", b"arrayz"), ("data/raw/wine/deep/a", b"4\n")):
-        before = (outputs / name).read_bytes()
-        keep_time(outputs / name, content)
-        with pytest.raises(PrivSVMError, match=r"not what .*dvc\.lock records") as caught:
-            check()
-        assert "\n" not in str(caught.value)
-        keep_time(outputs / name, before)
-    (outputs / "data/raw/wine/new").touch()
-    with pytest.raises(PrivSVMError, match=r"data/raw/wine: not what"):
-        check()
-    (outputs / "data/raw/wine/new").unlink()
-    assert check() == 2
-    shutil.rmtree(outputs / "data")
-    with pytest.raises(PrivSVMError, match=r"data/raw/wine: in .*dvc\.lock but not here"):
-        check()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "stages: 3\n",
-        "a: [",
-        "stages:\n  prepare@wine: {outs: [{path: x}]}\n",
-        "a: 2001-99-99\n",
-        "[" * 100_000,
-        "- " * 100_000,
-    ],
-)
-def test_a_lock_file_that_is_none(outputs, text):
-    (outputs / "dvc.lock").write_text(text)
-    with pytest.raises(PrivSVMError, match=r"dvc\.lock: "):
-        check_outputs(PARAMS, outputs / "dvc.lock", outputs)
-
-
-def test_sync_and_check_ask_for_it():
-    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text()
-    sync = makefile[makefile.index("\nsync:") : makefile.index("\nbench:")]
-    assert sync.index("stages/check.py --files") < sync.index("--touch")

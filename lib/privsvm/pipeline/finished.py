@@ -1,0 +1,83 @@
+"""Outputs of finished jobs, kept by what they were made from.
+
+`dvc repro` removes all outputs of a stage before it runs the stage. A job whose code, parameters and inputs are those
+of a finished one takes its outputs from ``.cache/jobs``, so one changed parameter retrains one method.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.files import atomic_path
+
+__all__ = ["FinishedJob"]
+
+_FOLDER = Path(".cache/jobs")
+# Packages whose version may change what a job computes.
+_PACKAGES = ("numba", "numpy", "scikit-learn", "scipy")
+
+
+class FinishedJob:
+    """The outputs of one job, if it has been run before.
+
+    Parameters
+    ----------
+    code : str
+        Digest of the code that the job runs. Empty: nothing is kept.
+    parameters : mapping
+        All that the job is told.
+    inputs, outputs : sequence of path-like
+        Files that it reads and writes.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        parameters: Mapping[str, Any],
+        inputs: Sequence[str | os.PathLike[str]],
+        outputs: Sequence[str | os.PathLike[str]],
+    ) -> None:
+        self.outputs = [Path(name) for name in outputs]
+        made_from = {
+            "code": code,
+            "parameters": parameters,
+            "inputs": [sha256_of_file(name) for name in inputs],
+            "outputs": [path.name for path in self.outputs],
+            "packages": [importlib.metadata.version(name) for name in _PACKAGES],
+        }
+        key = hashlib.sha256(canonical_json(made_from).encode()).hexdigest()
+        self.folder = _FOLDER / key if code else None
+
+    def restore(self) -> bool:
+        """Put the outputs in place; return whether there were any."""
+        if self.folder is None or not self.folder.is_dir():
+            return False
+        for number, path in enumerate(self.outputs):
+            with atomic_path(path) as part:
+                shutil.copyfile(self.folder / str(number), part)
+        print(f"taken from {self.folder}: a job of equal code, parameters and inputs has made them")
+        return True
+
+    def keep(self) -> None:
+        """Keep copies of the outputs."""
+        if self.folder is None:
+            return
+        _FOLDER.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".part.") as part:
+            for number, path in enumerate(self.outputs):
+                with atomic_path(Path(part) / "job" / str(number)) as copy:
+                    shutil.copyfile(path, copy)
+            try:
+                os.rename(Path(part) / "job", self.folder)
+            except OSError:
+                # Another process has kept the same outputs meanwhile.
+                if not self.folder.is_dir():
+                    raise
