@@ -39,7 +39,7 @@ WHAT = {
     "numerics": "compiled helpers",
 }
 # At the bottom, a bar in place of arrows.
-FOR_ALL = ("__main__", "files", "models", "plain_yaml", "constraints", "digests", "errors", "warm_up")
+FOR_ALL = ("__main__", "files", "models", "plain_yaml", "constraints", "digests", "errors", "warm_up", "arithmetic")
 # The pipeline finds methods by the name that params.yaml gives, which no import shows.
 BY_NAME = {("pipeline", "methods")}
 WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 80

@@ -8,7 +8,8 @@ import importlib
 import os
 from pathlib import Path
 
-from privsvm.pipeline.stage import die_with_parent, pin_threads, run
+from privsvm.arithmetic import pin_arithmetic
+from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.warm_up import cache_folder
 
 # The modules of each paper that say what to draw.
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     options = parser.parse_args(argv)
     die_with_parent()
-    pin_threads()
+    pin_arithmetic()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
     from privsvm.reproduction.draws import Further, run_draws

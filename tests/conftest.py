@@ -1,4 +1,4 @@
-"""Shared by all tests: one thread for each library, a Numba cache keyed by the sources, no telemetry."""
+"""Shared by all tests: equal arithmetic, a Numba cache keyed by the sources, no telemetry."""
 
 import os
 import subprocess
@@ -8,13 +8,13 @@ from pathlib import Path
 import hypothesis
 import xdist
 
-from privsvm.pipeline.stage import pin_threads
+from privsvm.arithmetic import pin_arithmetic
 from privsvm.warm_up import cache_key
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 # Before any test imports NumPy or Numba. Small matrix products on two threads are many times slower than on one.
-pin_threads()
+pin_arithmetic()
 os.environ["NUMBA_CACHE_DIR"] = str(REPOSITORY / ".cache/numba" / cache_key())
 os.environ["PRIVSVM_CACHE"] = str(REPOSITORY / ".cache")
 os.environ["DVC_NO_ANALYTICS"] = "true"

@@ -10,6 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+from privsvm.arithmetic import pin_arithmetic
+
 __all__ = ["MODULES", "cache_folder", "cache_key", "warm_up"]
 
 # Modules with jit functions. Each has a function ``warm_up()`` that calls them on a tiny problem.
@@ -78,5 +80,7 @@ def cache_folder(package: str | os.PathLike[str] = Path(__file__).parent) -> Pat
 
 
 if __name__ == "__main__":
+    # As the jobs that will load what is compiled.
+    pin_arithmetic()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
     warm_up(*MODULES)

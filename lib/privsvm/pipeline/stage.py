@@ -1,4 +1,4 @@
-"""What every stage script shares: parameters as canonical JSON, one-line errors, no orphans, one thread."""
+"""What every stage script shares: parameters as canonical JSON, one-line errors, no orphans."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import errno
 import json
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -15,12 +14,9 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError, printable
 
-__all__ = ["die_with_parent", "json_argument", "pin_threads", "run"]
+__all__ = ["die_with_parent", "json_argument", "run"]
 
 _PR_SET_PDEATHSIG = 1
-
-# Libraries that would take all cores for themselves.
-_THREAD_LIMITS = ("MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def die_with_parent() -> None:
@@ -39,14 +35,6 @@ def json_argument(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"not valid JSON: {error}") from None
-
-
-def pin_threads() -> None:
-    """Give BLAS, OpenMP and Numba one thread each, in this process and in those that it starts.
-
-    To be called before NumPy is imported. A rule that may have more threads sets these variables in its own command.
-    """
-    os.environ.update(dict.fromkeys(_THREAD_LIMITS, "1"))
 
 
 def run(main: Callable[[list[str] | None], int | None]) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import filelock
 
+from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm.pipeline.params import Params
-from privsvm.pipeline.stage import pin_threads
 from privsvm.warm_up import cache_folder
 
 __all__ = ["argument_file", "check_writable", "collect_errors", "lock_folder", "scripts_folder", "set_environment"]
@@ -73,7 +73,7 @@ def set_environment(repository: str | os.PathLike[str], params: Params) -> None:
     environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
-    pin_threads()
+    pin_arithmetic()
     # Calibrated noise, which all jobs share.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     environment["NUMBA_CACHE_DIR"] = str(cache_folder(Path(repository) / "lib/privsvm"))
