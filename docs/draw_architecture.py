@@ -26,6 +26,7 @@ WHAT = {
     "reporting": "page and figures",
     "tracking": "MLflow",
     "recommended": "the one to choose",
+    "charts": "style of pictures",
     "records": "results and models",
     "metrics": "one entry per metric",
     "palette": "colours of methods",

@@ -63,7 +63,6 @@ def main(arguments: list[str] | None = None) -> None:
     page = files.pop("index.html")
     for name, text in files.items():
         write_text(folder / name, text)
-    write_text(folder / "assets/plotly.min.js", reporting.chart_library().read_text(encoding="utf-8"))
     write_text(options.output_html, page)
 
 

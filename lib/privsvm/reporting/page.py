@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
-import importlib.util
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -14,8 +14,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from privsvm.errors import PrivSVMError
-from privsvm.palette import Look, looks_of
+from privsvm.charts import VARIABLES
+from privsvm.palette import COLOURS, Look, looks_of
 from privsvm.privacy.guarantee import STATUSES
 from privsvm.records import (
     Attack,
@@ -39,9 +39,10 @@ from privsvm.reporting.attacks import (
 from privsvm.reporting.audits import audit_rows, audit_traces, with_audits
 from privsvm.reporting.cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
 from privsvm.reporting.claims import broken_claims, claim_traces, contradictions
+from privsvm.reporting.figures import plotly_figures
 from privsvm.reporting.glossary import glossary
+from privsvm.reporting.pictures import curve_svg
 from privsvm.reporting.provenance import without_absolute_paths
-from privsvm.reporting.svg import CROSSED, MARKS, curve_svg
 from privsvm.reporting.tables import (
     curve_columns,
     curve_rows,
@@ -56,6 +57,11 @@ from privsvm.reporting.utility import best_proved, curve_figures, dataset_sectio
 __all__ = ["chart_library", "page_context", "render_page", "report_files"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
+# Plotly's bundle of scatter, bar and pie charts, a quarter of the one inside of plotly's package: CONTRIBUTING.md.
+_CHART_LIBRARY = Path(__file__).with_name("plotly-basic.min.js.gz")
+# Marks of methods in tables, filled for proofs, hollow for proofs with seeded noise.
+_GLYPHS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "triangle-down": "▼▽",
+           "pentagon": "⬟⬠", "star": "★☆"}  # fmt: skip
 
 # Up to this many epsilons the selector is a row of buttons, above it a list.
 _MOST_BUTTONS = 9
@@ -152,24 +158,22 @@ def _first_screen(
     chosen = nearest_epsilon(grid, reference_epsilon)
     found = answers([result for result in results if result.dataset == lead], grid)
     figure = next(figure for figure in figures if figure["name"] == lead)
-    best = [row["place"] for row in found[chosen]["rows"]["proved"][:1]]
+    best = [figure["curves"][row["place"]]["method"] for row in found[chosen]["rows"]["proved"][:1]]
     # Of the methods without privacy those two that everyone knows: the table has all.
-    shown = {
-        **figure,
-        "curves": [
-            {**curve, "place": place}
-            for place, curve in enumerate(figure["curves"])
-            if curve["status"] != "none" or methods[curve["method"]] in ("svm", "majority")
-        ],
-    }
-    drawing = functools.partial(curve_svg, shown, methods, looks, chosen=chosen, best=best)
+    shown = [
+        curve
+        for curve in figure["curves"]
+        if curve["status"] != "none" or methods[curve["method"]] in ("svm", "majority")
+    ]
+    # Drawn where the page is written.
+    chart = functools.partial(curve_svg, {**figure, "curves": shown}, methods, looks, chosen=chosen, best=best)
     return {
         "lead": lead,
         "chosen": chosen,
         "buttons": len(grid) <= _MOST_BUTTONS,
         "answers": found,
         "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
-        "chart": {"wide": drawing(), "narrow": drawing(narrow=True)},
+        "chart": chart,
         "look_of": dict(zip(methods, looks, strict=True)),
         "thick": found[chosen]["best"]["best"],
         "stem": figure_stem(lead, pages),
@@ -254,9 +258,7 @@ def page_context(
         "pages": pages,
         "detail": len(grids) == 1,
         "up": "" if data_set is None else "../",
-        "small_multiples": []
-        if len(grids) == 1
-        else [curve_svg(figure, methods, looks, narrow=True) for figure in figures],
+        "small_multiples": [functools.partial(curve_svg, figure, methods, looks, narrow=True) for figure in figures],
         "methods": methods,
         "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
         **_claims_context(results, traces, reference_epsilon),
@@ -324,17 +326,14 @@ def _environment() -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
     environment.globals["status_text"] = STATUS_TEXT
     environment.globals["infinity"] = math.inf
-    environment.globals["marks"] = MARKS
-    environment.globals["crossed"] = CROSSED
+    environment.globals["glyphs"] = _GLYPHS
+    environment.globals["colours"] = {VARIABLES[light]: (light, dark) for light, dark in COLOURS}
     return environment
 
 
-def chart_library() -> Path:
-    """Return where Plotly's script lies, without importing Plotly."""
-    found = importlib.util.find_spec("plotly")
-    if found is None or not found.submodule_search_locations:
-        raise PrivSVMError("plotly: the package is not installed; run `make run`, which installs it")
-    return Path(found.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
+def chart_library() -> str:
+    """Pack plotly's script as one that the page's own unpacks: pages opened as files may load scripts and no data."""
+    return f'window.packedPlotly = "{base64.b64encode(_CHART_LIBRARY.read_bytes()).decode()}";\n'
 
 
 @functools.cache
@@ -358,18 +357,23 @@ def render_page(results: Sequence[Result], **options: Any) -> str:
         One HTML document: style, data and first figures are inside. A content security policy forbids it to load
         anything but the chart library, which lies beside it in the folder ``assets``.
     """
-    environment = _environment()
-    return environment.get_template("report.html.jinja").render(
-        page_context(results, **options),
-        glossary=glossary(),
-        # Files of this package.
-        style=Markup(_text("style.css.jinja")),  # nosec B704
-        script=Markup(_text("figures.js.jinja")),  # nosec B704
+    context = page_context(results, **options)
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            context,
+            glossary=glossary(),
+            plotly_figures=plotly_figures(context["figures"]),
+            # Files of this package.
+            style=Markup(_text("style.css.jinja")),  # nosec B704
+            script=Markup(_text("report.js.jinja")),  # nosec B704
+        )
     )
 
 
 def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
-    """Write the whole report but for the chart library.
+    """Write the whole report.
 
     Parameters
     ----------
@@ -388,7 +392,8 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     for name, page in page_names(results).items():
         files[f"pages/{page}"] = render_page(results, data_set=name, **options)
     # Inside the overview, which shall be whole by itself, and once for all other pages.
-    files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("figures.js.jinja")}
+    files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("report.js.jinja")}
+    files["assets/plotly.js"] = chart_library()
     methods = _methods_in_order(results)
     implementations = {result.method: result.implementation for result in results}
     looks = looks_of([implementations[method] for method in methods])

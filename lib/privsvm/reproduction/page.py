@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from privsvm.reporting.page import chart_library, short_number
+from privsvm.reporting.text import short_number
 from privsvm.reproduction.comparison import VERDICTS, Row, count_verdicts, read_rows
 from privsvm.reproduction.experiment import Experiment, Report
 from privsvm.reproduction.judging import VERDICTS as MEANINGS
@@ -64,6 +64,8 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
     str
         HTML that makes no network request.
     """
+    from plotly.offline import get_plotlyjs
+
     tables, first = [], 0
     for table in report.tables:
         groups: dict[str, tuple[list[Row], list[str]]] = {}
@@ -99,7 +101,7 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
             settings=json.dumps(experiment.settings, indent=1, sort_keys=True),
             # "<" is escaped, so that no text can end the script.
             figures=json.dumps(figures).replace("<", "\\u003c"),
-            plotly=chart_library().read_text(encoding="utf-8").replace("</script", "<\\/script"),
+            plotly=get_plotlyjs().replace("</script", "<\\/script"),
         )
     )
 

@@ -7,7 +7,7 @@ import html
 import math
 from collections.abc import Sequence
 
-from privsvm.reporting.page import short_number
+from privsvm.reporting.text import short_number
 
 __all__ = ["Line", "Panel", "legend", "panel_svg"]
 

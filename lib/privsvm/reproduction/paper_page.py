@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from privsvm.reporting.page import short_number
+from privsvm.reporting.text import short_number
 from privsvm.reproduction.distributions import ONE_VALUE
 from privsvm.reproduction.judging import FALSE_DISCOVERIES, MOST_PASSES, VERDICTS, Judgement, TableCheck
 from privsvm.reproduction.panels import legend, panel_svg

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 
-from privsvm.reporting.page import short_number
+from privsvm.reporting.text import short_number
 
 __all__ = ["environment"]
 
