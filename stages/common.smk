@@ -11,6 +11,18 @@ HOME = Path(str(workflow.current_basedir)).parent
 # The library of this working copy, wherever the environment's own copy lies.
 sys.path.insert(0, str(HOME / "lib"))
 
+from privsvm.pipeline.workflow import (
+    argument_file,
+    check_writable,
+    collect_errors,
+    lock_folder,
+    scripts_folder,
+    set_addresses,
+    set_environment,
+)
+
+set_environment(HOME)
+
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError, printable
 from privsvm.pipeline.graph import (
@@ -34,14 +46,6 @@ from privsvm.pipeline.private_files import (
     take_release,
 )
 from privsvm.pipeline.stage import die_with_parent
-from privsvm.pipeline.workflow import (
-    argument_file,
-    check_writable,
-    collect_errors,
-    lock_folder,
-    scripts_folder,
-    set_environment,
-)
 
 IN_DVC = "DVC_STAGE" in os.environ
 if IN_DVC:
@@ -63,7 +67,7 @@ except PrivSVMError as error:
     sys.exit(f"error: {printable(str(error))}")
 
 close_folders(PARAMS)
-set_environment(HOME, PARAMS)
+set_addresses(PARAMS)
 
 METHODS = list(PARAMS.methods)
 DATASETS = list(PARAMS.datasets)

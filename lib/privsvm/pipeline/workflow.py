@@ -8,16 +8,27 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import filelock
 
 from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.pipeline.params import Params
 from privsvm.warm_up import cache_folder
 
-__all__ = ["argument_file", "check_writable", "collect_errors", "lock_folder", "scripts_folder", "set_environment"]
+if TYPE_CHECKING:
+    from privsvm.pipeline.params import Params
+
+__all__ = [
+    "argument_file",
+    "check_writable",
+    "collect_errors",
+    "lock_folder",
+    "scripts_folder",
+    "set_addresses",
+    "set_environment",
+]
 
 
 def scripts_folder(home: str | os.PathLike[str]) -> str:
@@ -47,15 +58,13 @@ def scripts_folder(home: str | os.PathLike[str]) -> str:
     return "stages/" if os.path.samefile(home, os.curdir) else shlex.quote(f"{os.path.abspath(folder)}/")
 
 
-def set_environment(repository: str | os.PathLike[str], params: Params) -> None:
-    """Set the environment that all jobs inherit.
+def set_environment(repository: str | os.PathLike[str]) -> None:
+    """Set the environment that all jobs inherit; before NumPy and Numba are imported, which read it then.
 
     Parameters
     ----------
     repository : path-like
         Folder of the Snakefile.
-    params : Params
-        The benchmark.
     """
     environment = os.environ
 
@@ -66,10 +75,6 @@ def set_environment(repository: str | os.PathLike[str], params: Params) -> None:
     # Jobs run with the Python that runs Snakemake, and with the library of this working copy.
     put_first("PATH", str(Path(sys.executable).parent))
     put_first("PYTHONPATH", str(Path(repository) / "lib"))
-    # The mirror is no parameter of a job: downloaded files are checked against their hash.
-    if params.data.mirror:
-        environment.setdefault("PRIVSVM_MIRROR", params.data.mirror)
-    environment["PRIVSVM_TRACKING_URI"] = params.mlflow.tracking_uri
     environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
@@ -77,6 +82,21 @@ def set_environment(repository: str | os.PathLike[str], params: Params) -> None:
     # Calibrated noise, which all jobs share.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     environment["NUMBA_CACHE_DIR"] = str(cache_folder(Path(repository) / "lib/privsvm"))
+
+
+def set_addresses(params: Params) -> None:
+    """Tell all jobs where files come from and results go to, which is no parameter of a job.
+
+    Downloaded files are checked against their hash, and an address may hold a password.
+
+    Parameters
+    ----------
+    params : Params
+        The benchmark.
+    """
+    if params.data.mirror:
+        os.environ.setdefault("PRIVSVM_MIRROR", params.data.mirror)
+    os.environ["PRIVSVM_TRACKING_URI"] = params.mlflow.tracking_uri
 
 
 def lock_folder() -> filelock.BaseFileLock:
