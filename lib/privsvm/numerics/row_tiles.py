@@ -21,8 +21,6 @@ __all__ = ["ROWS", "add_tiles", "score_tiles"]
 # Rows of a tile.
 ROWS = 8
 
-_FAST = ("contract", "reassoc")
-
 # Pairs of shuffles whose sum halves the length of the sums of two vectors.
 _FOLDS = (
     (lane_numbers(0, 8, 2, 10, 4, 12, 6, 14), lane_numbers(1, 9, 3, 11, 5, 13, 7, 15)),
@@ -56,7 +54,6 @@ class _Tile(VectorCode):
                 self.builder.fadd(
                     self.builder.shuffle_vector(first, second, even),
                     self.builder.shuffle_vector(first, second, odd),
-                    flags=_FAST,
                 )
                 for first, second in zip(vectors[::2], vectors[1::2], strict=True)
             ]

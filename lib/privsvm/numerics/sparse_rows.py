@@ -162,7 +162,7 @@ def count_numbers(X, step):
     return count
 
 
-@jit(fastmath={"reassoc", "contract"})
+@jit(fastmath={"contract"})
 def square_rows(data, indptr):
     """Squared norms of CSR rows."""
     squares = np.empty(indptr.shape[0] - 1)

@@ -128,7 +128,7 @@ class CrammerSingerSolution:
     exact: bool
 
 
-@jit_step(fastmath={"reassoc", "contract"})
+@jit_step(fastmath={"contract"})
 def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
     """Overwrite ``work[:count]`` with the best dual block of one row, given the scores ``w_m . x`` of its classes.
 

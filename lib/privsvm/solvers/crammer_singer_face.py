@@ -27,7 +27,7 @@ _RIDGE = 1e-9
 # Rows with a smaller squared norm are left to the passes: products of their features underflow.
 _SMALLEST_SQUARE = 1e-200
 
-_FAST = {"reassoc", "contract"}
+_FAST = {"contract"}
 
 
 class _Path(NamedTuple):

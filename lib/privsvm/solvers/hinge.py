@@ -82,7 +82,7 @@ def _choose_active(margins, previous, alpha, squared_norms, C, active):
     return count
 
 
-@jit_step(fastmath={"reassoc", "contract"})
+@jit_step(fastmath={"contract"})
 def _step(score, alpha, squared_norm, C):
     """Best dual variable of one row, and the row's share of the gap before the step."""
     missing = 1.0 - score
