@@ -1,5 +1,6 @@
-"""Compiling ahead: every module with jit functions, only what is imported, a cache keyed by the sources."""
+"""Compiling ahead: what is listed and imported, in a process of its own, into a folder keyed by the sources."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,17 @@ def test_nothing_is_imported_by_default():
     code = "import sys; from privsvm.warm_up import warm_up; warm_up(); print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_what_is_compiled_is_only_ever_loaded(tmp_path):
+    code = (
+        "from privsvm.solvers.kernels import _turn_into_values as f; from privsvm.warm_up import warm_up; warm_up()\n"
+        "print(len(f.stats.cache_hits), len(f.stats.cache_misses))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "1 0\n"
+    assert (tmp_path / "solvers.kernels").exists()
 
 
 def test_the_cache_is_keyed_by_compiled_sources(tmp_path):

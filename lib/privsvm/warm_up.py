@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib
 import importlib.metadata
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -36,25 +36,35 @@ MODULES = (
 
 
 def warm_up(*modules: str) -> None:
-    """Compile the functions of modules, or load them from Numba's cache.
+    """Compile the functions of modules unless that is done, and load them from Numba's cache.
 
     Parameters
     ----------
     *modules : str
         Names from `MODULES`. Without any, those that this process has imported.
     """
-    names = [f"{__package__}.{module}" for module in modules or MODULES]
-    names = [name for name in names if modules or name in sys.modules]
-    with contextlib.ExitStack() as stack:
-        if names and (folder := os.environ.get("NUMBA_CACHE_DIR")):
-            # Processes that start together do not all compile the same functions. Imported late: evaluating a linear
-            # model compiles nothing.
-            import filelock
+    names = [name for name in modules or MODULES if modules or f"{__package__}.{name}" in sys.modules]
+    if names and (folder := os.environ.get("NUMBA_CACHE_DIR")):
+        _compile(names, Path(folder))
+    for name in names:
+        importlib.import_module(f"{__package__}.{name}").warm_up()
 
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            stack.enter_context(filelock.FileLock(Path(folder, "warm_up.lock")))
-        for name in names:
-            importlib.import_module(name).warm_up()
+
+def _compile(names: list[str], folder: Path) -> None:
+    """Compile modules into the cache, in a process of its own.
+
+    A process that compiles a function runs other copies of the steps inside it than one that loads it, and a reordered
+    sum (``reassoc``) of such a copy may have other last bits. What is compiled here is therefore only ever loaded.
+    """
+    # Imported late: evaluating a linear model compiles nothing.
+    import filelock
+
+    folder.mkdir(parents=True, exist_ok=True)
+    # One process compiles while the others wait.
+    with filelock.FileLock(folder / "warm_up.lock"):
+        if missing := [name for name in names if not (folder / name).exists()]:
+            # Where this fails, so will the caller, who compiles then, and it says why.
+            subprocess.run([sys.executable, "-m", __name__, *missing], stderr=subprocess.DEVNULL, check=False)
 
 
 def cache_key(package: str | os.PathLike[str] = Path(__file__).parent) -> str:
@@ -80,7 +90,10 @@ def cache_folder(package: str | os.PathLike[str] = Path(__file__).parent) -> Pat
 
 
 if __name__ == "__main__":
-    # As the jobs that will load what is compiled.
-    pin_arithmetic()
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
-    warm_up(*MODULES)
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        # As in the jobs of a workflow.
+        pin_arithmetic()
+        os.environ["NUMBA_CACHE_DIR"] = str(cache_folder())
+    for module in sys.argv[1:] or MODULES:
+        importlib.import_module(f"{__package__}.{module}").warm_up()
+        Path(os.environ["NUMBA_CACHE_DIR"], module).touch()
