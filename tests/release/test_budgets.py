@@ -211,24 +211,38 @@ def test_other_fits_of_one_model_are_counted_or_refused(several):
     assert budget.spent.epsilon_proved <= 1.2
 
 
-def test_rows_drawn_twice_for_one_fit_are_refused_where_fits_are_counted():
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_rows_drawn_twice_for_one_fit_are_refused_where_fits_are_counted(n_jobs):
     # A row that is in a fit k times moves its weights k times as far as the budget would count.
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget, pytest.raises(ValueError, match="drawn several times"):
-        BaggingClassifier(MODEL, n_estimators=2, random_state=0).fit(X, Y)
+        BaggingClassifier(MODEL, n_estimators=2, n_jobs=n_jobs, random_state=0).fit(X, Y)
     assert budget.spent is None
 
 
-def test_worker_processes_count_for_the_budget_that_is_open_however_old_they_are():
-    def known():
-        return set(joblib.Parallel(n_jobs=2)(joblib.delayed(os.getenv)("PRIVSVM_BUDGET") for _ in range(4)))
+def test_joblibs_workers_count_for_the_budget_that_is_open_however_old_they_are():
+    def in_workers(task, *arguments):
+        return joblib.Parallel(n_jobs=2)(joblib.delayed(task)(*arguments) for _ in range(4))
 
-    with multiprocessing.get_context("fork").Pool(1) as older, Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
-        # Its environment knows of no budget.
-        assert older.apply(os.getenv, ("PRIVSVM_BUDGET",)) is None
-        older.map(_fit, range(2))
-        assert known() == {os.environ["PRIVSVM_BUDGET"]}
-    assert budget.spent.epsilon_proved == compose([clone(MODEL).fit(X, Y).guarantee_] * 2, 1e-5).epsilon_proved
-    assert known() == {None}
+    assert set(in_workers(os.getenv, "PRIVSVM_BUDGET")) == {None}
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
+        assert set(in_workers(os.getenv, "PRIVSVM_BUDGET")) == {os.environ["PRIVSVM_BUDGET"]}
+        in_workers(_fit, 0)
+    assert budget.spent.epsilon_proved == compose([clone(MODEL).fit(X, Y).guarantee_] * 4, 1e-5).epsilon_proved
+    assert set(in_workers(os.getenv, "PRIVSVM_BUDGET")) == {None}
+
+
+def _search(place):
+    GridSearchCV(MODEL, {"C": [0.01, 0.1]}, cv=2, error_score="raise").fit(X, Y)
+
+
+def test_a_search_in_a_worker_older_than_the_budget_is_refused():
+    with (
+        multiprocessing.get_context("fork").Pool(1) as older,
+        Budget(epsilon=9, delta=1e-5, verbose=False) as budget,
+        pytest.raises(ValueError, match="allow_composition=False"),
+    ):
+        older.map(_search, [0])
+    assert budget.spent is None
 
 
 def test_a_fit_that_begins_inside_is_paid_for_or_refused_however_it_ends(monkeypatch):

@@ -1,17 +1,15 @@
 """A budget for several fits on the same rows: composed by one accountant, refused where it would be exceeded.
 
-A fit tells its guarantee to the budget that is open where it begins: a folder named by the process that opened it, with
-a file that processes share under a lock. Who fits looks for the folders of its own process and of all those that it
-descends from, so that workers count which are older than the budget, and in an environment variable, for processes that
-outlive their parents. A search of scikit-learn fits many models on the same rows without a word: outside a budget it is
-refused.
+A fit adds its guarantee to the file of the budget that is open where it begins. The environment variable PRIVSVM_BUDGET
+names that file, so that processes started inside the block inherit it. A search of scikit-learn fits many models on the
+same rows without a word: outside a budget it is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
-import multiprocessing
 import os
 import shutil
 import sys
@@ -21,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, NoReturn, Self
+
+from sklearn.base import BaseEstimator
 
 from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Stored, compose
@@ -33,6 +33,8 @@ _LONGEST_WAIT = 60.0
 
 # Of each thread: the budget that was open when its fit began.
 _fit = threading.local()
+# Of two threads that open a budget, one is refused.
+_opening = threading.Lock()
 
 
 class BudgetExceededError(ValueError):
@@ -42,8 +44,9 @@ class BudgetExceededError(ValueError):
 class Budget:
     """What all fits of private models inside a ``with`` block may cost together.
 
-    Clones and the fits of scikit-learn's searches count, and so do fits in other threads and in processes that descend
-    from this one, whenever they were started. A budget may be entered again: what was spent stays spent.
+    Clones and the fits of scikit-learn's searches count, and so do fits in other threads, in joblib's workers and in
+    processes started inside the block. Start pools of processes of your own inside it: an older worker knows of no
+    budget, and a search in it is refused. A budget may be entered again: what was spent stays spent.
 
     Parameters
     ----------
@@ -79,34 +82,31 @@ class Budget:
         self.epsilon, self.delta, self.verbose = float(epsilon), float(delta), verbose
         self.spent: Guarantee | None = None
         self._fits: tuple[Guarantee, ...] = ()
+        self._process = 0
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Budget cannot be copied or pickled: each copy could be spent")
 
     def __enter__(self) -> Self:
-        folder = _own_folder()
-        # One that processes above this one have opened counts, too.
-        if _open_file() is not None:
-            raise ValueError("a Budget is open already: fits cannot count for two; leave it first")
-        # Readable for its owner alone; of two threads one makes it.
-        try:
-            folder.mkdir(mode=0o700)
-        except FileExistsError:
-            raise ValueError("a Budget is open already: fits cannot count for two; leave it first") from None
-        file, draft = folder / "fits.jsonl", folder / "draft"
-        limit = canonical_json({"epsilon": self.epsilon, "delta": self.delta})
-        draft.write_text("\n".join([limit, *map(canonical_json, self._fits)]) + "\n", encoding="utf-8")
-        draft.rename(file)
-        os.environ[_VARIABLE] = str(file)
+        with _opening:
+            if _open_file() is not None:
+                raise ValueError("a Budget is open already: fits cannot count for two; leave it first")
+            # A folder that its owner alone can read.
+            file = Path(tempfile.mkdtemp(prefix="privsvm-budget-"), "fits.jsonl")
+            limit = canonical_json({"epsilon": self.epsilon, "delta": self.delta})
+            file.write_text("\n".join([limit, *map(canonical_json, self._fits)]) + "\n", encoding="utf-8")
+            self._process = os.getpid()
+            os.environ[_VARIABLE] = str(file)
+        _restart_workers()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        file = Path(os.environ.pop(_VARIABLE, str(_own_folder() / "fits.jsonl")))
-        if file.parent != _own_folder():
+        if os.getpid() != self._process:
             # A copy of the process that opened it, by fork; there it is still open.
             return
+        file = Path(os.environ.pop(_VARIABLE))
         with _locked(file):
             _, fits = _read(file)
             file.unlink()
@@ -119,77 +119,18 @@ class Budget:
             print(f"{len(fits)} fits: epsilon {total:.4g} of {self.epsilon:g} at delta {self.delta:g}")
 
 
-def _stat(pid: int) -> tuple[int, str]:
-    """Parent of a process, and when it started, so that no other one with its number is taken for it."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return int(fields[1]), fields[19]
-    except (OSError, IndexError, ValueError):
-        return 0, ""
-
-
-def _user() -> int:
-    # Not every system has numbers of users, or of processes in /proc: there, the environment alone tells of budgets.
-    return os.getuid() if hasattr(os, "getuid") else 0
-
-
-def _folder(pid: int, start: str) -> str:
-    """Folder of the budget that a process opens."""
-    return os.path.join(tempfile.gettempdir(), f"privsvm-budget-{_user()}-{pid}-{start}")
-
-
-def _own_folder() -> Path:
-    return Path(_folder(os.getpid(), _stat(os.getpid())[1]))
-
-
-def _processes() -> tuple[tuple[int, str], ...]:
-    """List this process and those that it descends from, and when each started.
-
-    A fork server's children descend from who asked for them. To ask the system takes as long as a small fit, so it is
-    asked once: what a process descends from stays the same, but for those that end, which still count here.
-    """
-    parent = multiprocessing.parent_process()
-    own = os.getpid(), 0 if parent is None or parent.pid is None else parent.pid
-    if own not in _known:
-        found = []
-        for first in own:
-            pid = first
-            while pid > 0:
-                above, start = _stat(pid)
-                found.append((pid, start))
-                pid = above
-        if not all(start for _, start in found):
-            # One that could not be read, now: the next call may find more.
-            return tuple(found)
-        _known[own] = tuple(found)
-    return _known[own]
-
-
-# By numbers of this process and of the one that asked a fork server for it. A copy of this process knows nothing yet.
-_known: dict[tuple[int, int], tuple[tuple[int, str], ...]] = {}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_known.clear)
-
-
 def _open_file() -> Path | None:
-    """Find the file of the budget that is open for this process."""
-    if _VARIABLE in os.environ:
-        return Path(os.environ[_VARIABLE])
-    user = _user()
-    for pid, start in _processes():
-        # Every release asks for all of them: paths as objects take ten times as long.
-        file = os.path.join(_folder(pid, start), "fits.jsonl")
-        with contextlib.suppress(OSError):
-            if os.stat(file).st_uid == user:
-                return Path(file)
-    return None
+    """Return the file of the budget that is open for this process."""
+    file = os.environ.get(_VARIABLE)
+    return Path(file) if file else None
 
 
 def _restart_workers() -> None:
-    """Stop joblib's idle processes: those that were started inside have an environment that names the budget."""
-    loky = sys.modules.get("joblib.externals.loky")
-    if loky is not None and getattr(loky.reusable_executor, "_executor", None) is not None:
-        loky.get_reusable_executor().shutdown(wait=True)
+    """Stop joblib's idle workers: those that it starts next inherit the environment as it is now."""
+    if "joblib.externals.loky" in sys.modules:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor(reuse=True).shutdown(wait=True)
 
 
 def _locked(file: Path) -> contextlib.AbstractContextManager[Any]:
@@ -299,10 +240,11 @@ def check_search(allow_composition: bool) -> None:
     inside = _open_file() is not None
     if allow_composition and not inside:
         return
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         module = f"{frame.f_globals.get('__name__', '')}."
-        if inside and module == "sklearn.ensemble._bagging." and frame.f_locals.get("bootstrap", False):
+        # An ensemble is among the variables of scikit-learn's functions that fit its members.
+        if inside and module.startswith("sklearn.ensemble.") and any(map(_draws_rows_twice, frame.f_locals.values())):
             raise ValueError(
                 "bootstrap=True: a row may be drawn several times for one fit, which costs more than a budget counts "
                 "for it; use bootstrap=False"
@@ -313,4 +255,8 @@ def check_search(allow_composition: bool) -> None:
                 "rows, and their budgets add up; put it into `with privsvm.Budget(epsilon=..., delta=...)`, which "
                 "counts them, or set allow_composition=True"
             )
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
+
+
+def _draws_rows_twice(value: Any) -> bool:
+    return isinstance(value, BaseEstimator) and getattr(value, "bootstrap", False)

@@ -22,9 +22,9 @@ _LEAST_SECONDS = 4e-4
 
 
 @functools.cache
-def _blas_libraries() -> list[Any]:
+def _blas() -> ThreadpoolController:
     """Find the BLAS libraries once: searching takes longer than a small fit."""
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+    return ThreadpoolController().select(user_api="blas")
 
 
 class _OneThread:
@@ -32,8 +32,7 @@ class _OneThread:
 
     lock = threading.Lock()
     users = 0
-    # Libraries that had more threads, and how many.
-    limited: tuple[tuple[Any, int], ...] = ()
+    limit: Any = None
 
 
 @contextlib.contextmanager
@@ -45,10 +44,7 @@ def one_blas_thread() -> Iterator[None]:
     """
     with _OneThread.lock:
         if _OneThread.users == 0:
-            before = [(library, library.num_threads) for library in _blas_libraries()]
-            _OneThread.limited = tuple((library, count) for library, count in before if count != 1)
-            for library, _ in _OneThread.limited:
-                library.set_num_threads(1)
+            _OneThread.limit = _blas().limit(limits=1)
         _OneThread.users += 1
     try:
         yield
@@ -56,8 +52,7 @@ def one_blas_thread() -> Iterator[None]:
         with _OneThread.lock:
             _OneThread.users -= 1
             if _OneThread.users == 0:
-                for library, count in _OneThread.limited:
-                    library.set_num_threads(count)
+                _OneThread.limit.restore_original_limits()
 
 
 def threads_worth(n_threads: int, seconds: float) -> int:

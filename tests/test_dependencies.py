@@ -1,0 +1,106 @@
+"""Dependencies are used by their public interfaces: nothing of theirs is replaced, and no private name is used."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+# Its examples are texts that this very test would find.
+OWN = Path(__file__).relative_to(REPOSITORY).as_posix()
+SOURCES = sorted(
+    path.relative_to(REPOSITORY).as_posix()
+    for pattern in ("lib/**/*.py", "stages/**/*.py", "tests/**/*.py", "reproduce/**/*.py", "bench/**/*.py", "docs/*.py",
+                    "examples/**/*.py")
+    for path in REPOSITORY.glob(pattern)
+)  # fmt: skip
+PACKAGES = re.compile(
+    r"(?:snakemake|snakemake_(?:interface|executor)\w+|numba|llvmlite|dvc\w*|mlflow|sklearn|joblib|_?pytest|xdist)(?=\.|$)"
+)
+DOTTED = re.compile(r"[\w.]+")
+PRIVATE = re.compile(r"\b_(?!_\w+__\b)\w+")
+# Those that replace an attribute: the object, or its dotted name, is their first argument.
+REPLACING = {"setattr", "delattr", "setitem", "delitem", "patch", "object"}
+# What there is no public way for, each explained in docs/upstream.md. At most five.
+ALLOWED = {("tests/methods/test_svc.py", "sklearn.svm")}
+
+
+def imported_names(tree):
+    """Map each name that an import binds to the dotted name of what it stands for."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.split(".")[0]
+                names[alias.asname or first] = alias.name if alias.asname else first
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def dotted_name(node, names):
+    """Return the dotted name of an expression in a dependency, or of one that a text holds; otherwise None."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value if PACKAGES.match(node.value) else None
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in names:
+        return None
+    name = ".".join([names[node.id], *reversed(parts)])
+    return name if PACKAGES.match(name) else None
+
+
+def internals(source):
+    """List what a source replaces in dependencies, and their private names that it uses."""
+    tree = ast.parse(source)
+    names = imported_names(tree)
+    used = {name for name in names.values() if PACKAGES.match(name)}
+    used |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    replaced = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            replaced.add(dotted_name(node, names))
+        elif isinstance(node, ast.Attribute) or (isinstance(node, ast.Constant) and DOTTED.fullmatch(str(node.value))):
+            used.add(dotted_name(node, names))
+        elif isinstance(node, ast.Call) and node.args:
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if function in REPLACING:
+                replaced.add(dotted_name(node.args[0], names))
+    private = {name for name in used if name and PACKAGES.match(name) and PRIVATE.search(name)}
+    return (replaced | private) - {None}
+
+
+def test_dependencies_are_used_by_public_names():
+    sources = {path: (REPOSITORY / path).read_text(encoding="utf-8") for path in SOURCES if path != OWN}
+    found = {(path, name) for path, source in sources.items() for name in internals(source)}
+    assert found == ALLOWED
+    assert len(ALLOWED) <= 5
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("import snakemake.io as io\nio.check = None", "snakemake.io.check"),
+        ("from numba import njit\ndel njit.x", "numba.njit.x"),
+        ("import sklearn.base\nsklearn.base.count += 1", "sklearn.base.count"),
+        ("from dvc.repo import Repo\nsetattr(Repo, 'x', 1)", "dvc.repo.Repo"),
+        ("def test(monkeypatch):\n import mlflow\n monkeypatch.setattr(mlflow, 'x', 1)", "mlflow"),
+        ("def test(monkeypatch): monkeypatch.setattr('joblib.parallel.x', 1)", "joblib.parallel.x"),
+        ("from sklearn.ensemble import _bagging", "sklearn.ensemble._bagging"),
+        ("from _pytest.config import Config", "_pytest.config"),
+        ("import numba\nnumba.core._x", "numba.core._x"),
+        ("module == 'sklearn.ensemble._bagging'", "sklearn.ensemble._bagging"),
+    ],
+)
+def test_internals_are_found(source, name):
+    assert name in internals(source)
+
+
+@pytest.mark.parametrize(
+    "source", ["import numba\nnumba.__version__", "import numpy\nnumpy._x", "self._dvc = 'dvc repro'"]
+)
+def test_public_names_are_not_internals(source):
+    assert not internals(source)
