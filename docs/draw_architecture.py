@@ -1,18 +1,14 @@
-"""Draw docs/images/architecture.svg from the imports of the library and the rows of .importlinter.
+"""Draw docs/images/architecture.svg from the layers of .importlinter: a package may import those below it.
 
-An arrow from A to B: some module of A imports one of B. Arrows that follow from others (A to C where A goes to B and
-B to C) are left out, as are those to the packages at the bottom, which all may import. Run
-`python docs/draw_architecture.py` to renew the picture; a test compares the two.
+Run `python docs/draw_architecture.py` to renew the picture; a test compares the two.
 """
 
-import ast
 import configparser
-import itertools
-import math
-from html import escape
 from pathlib import Path
 
-import grimp
+from matplotlib.patches import FancyBboxPatch
+
+from privsvm.charts import INK, SOFT, new_figure, style, svg_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PICTURE = REPOSITORY / "docs" / "images" / "architecture.svg"
@@ -39,13 +35,9 @@ WHAT = {
     "privacy": "no solvers",
     "numerics": "compiled helpers",
 }
-# At the bottom, a bar in place of arrows.
+# At the bottom, in one bar.
 FOR_ALL = ("__main__", "files", "models", "plain_yaml", "constraints", "digests", "errors", "warm_up", "arithmetic")
-# The pipeline finds methods by the name that params.yaml gives, which no import shows.
-BY_NAME = {("pipeline", "methods")}
-WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 80
-
-Edges = dict[str, set[str]]
+WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 60
 
 
 def rows() -> list[list[str]]:
@@ -57,156 +49,31 @@ def rows() -> list[list[str]]:
     return [list(PROGRAMS), *(row for row in found if not set(row) <= set(FOR_ALL))]
 
 
-def imports() -> Edges:
-    """Find which package imports which further down, directly."""
-    graph = grimp.build_graph("privsvm", cache_dir=None)
-    place = {name: number for number, row in enumerate(rows()) for name in row}
-    edges: Edges = {name: set() for name in place}
-
-    def add(importer: str, imported: str) -> None:
-        target = imported.split(".")[1]
-        if place.get(importer, math.inf) < place.get(target, 0):
-            edges[importer].add(target)
-
-    for module in sorted(graph.modules - {"privsvm"}):
-        for imported in graph.find_modules_directly_imported_by(module) - {"privsvm"}:
-            add(module.split(".")[1], imported)
-    for program in PROGRAMS:
-        for path in sorted((REPOSITORY / program).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text())):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    names = [f"{node.module}.{alias.name}" for alias in node.names]
-                for name in names:
-                    if name.startswith("privsvm.") and f"privsvm.{name.split('.')[1]}" in graph.modules:
-                        add(program, name)
-    return edges
-
-
-def without_detours(edges: Edges) -> Edges:
-    """Leave out every arrow that a longer path implies."""
-
-    def reach(node: str, skip: str | None = None) -> set[str]:
-        found: set[str] = set()
-        for target in edges[node] - {skip}:
-            found |= {target} | reach(target)
-        return found
-
-    return {
-        node: {target for target in targets if target not in reach(node, target)} for node, targets in edges.items()
-    }
-
-
-def crossings(above: list[str], below: list[str], pieces: set[tuple[str, str]]) -> int:
-    """Count the pairs of arrows between two rows that cross."""
-    ends = [(above.index(a), below.index(b)) for a, b in pieces if a in above and b in below]
-    return sum((a - c) * (b - d) < 0 for (a, b), (c, d) in itertools.combinations(ends, 2))
-
-
-def arrange(edges: Edges) -> tuple[list[list[str]], dict[tuple[str, str], list[str]]]:
-    """Order every row so that few arrows cross.
-
-    Returns
-    -------
-    order : list of list of str
-        The boxes of each row from left to right, and bends (``A>B@row``), where an arrow passes a row.
-    paths : dict of (str, str) to list of str
-        What each arrow passes, from its first box to its last.
-    """
-    order = rows()
-    place = {name: number for number, row in enumerate(order) for name in row}
-    paths, pieces = {}, set()
-    for start, targets in sorted(edges.items()):
-        for end in sorted(targets):
-            bends = [f"{start}>{end}@{number}" for number in range(place[start] + 1, place[end])]
-            for number, bend in enumerate(bends, place[start] + 1):
-                order[number].append(bend)
-            paths[start, end] = [start, *bends, end]
-            pieces |= set(itertools.pairwise(paths[start, end]))
-
-    def cost() -> tuple[int, int]:
-        length = sum(
-            abs(2 * above.index(a) - len(above) - 2 * below.index(b) + len(below))
-            for above, below in itertools.pairwise(order)
-            for a, b in pieces
-            if a in above and b in below
-        )
-        return sum(crossings(above, below, pieces) for above, below in itertools.pairwise(order)), length
-
-    best = cost()
-    improved = True
-    while improved:
-        improved = False
-        for row in order:
-            for i, j in itertools.combinations(range(len(row)), 2):
-                row[i], row[j] = row[j], row[i]
-                if cost() < best:
-                    best, improved = cost(), True
-                else:
-                    row[i], row[j] = row[j], row[i]
-    return order, paths
-
-
 def draw() -> str:
     """Make the picture's text."""
-    edges = without_detours(imports())
-    for start, end in BY_NAME:
-        edges[start].add(end)
-    order, paths = arrange(edges)
-    middle: dict[str, tuple[float, float]] = {}
-    for number, row in enumerate(order):
-        widths = [16 if ">" in name else BOX for name in row]
-        gap = min((WIDTH - sum(widths)) / (len(row) + 1), 60)
-        x = (WIDTH - sum(widths) - gap * (len(row) - 1)) / 2
-        for name, width in zip(row, widths, strict=True):
-            middle[name] = (x + width / 2, 20 + number * STEP + HEIGHT / 2)
-            x += width + gap
+    order = rows()
+    height = 20 + STEP * (len(order) + 1)
+    with style():
+        figure, (axes,) = new_figure(WIDTH, height)
+        axes.set(position=(0, 0, 1, 1), xlim=(0, WIDTH), ylim=(height, 0))
+        axes.axis("off")
 
-    height = 20 + (len(order) + 1) * STEP - 24
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        'font-family="system-ui, sans-serif" role="img" aria-label="Packages of PrivSVM and what they import">',
-        "<!-- Generated by docs/draw_architecture.py from the imports. -->",
-        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0 0L8 4L0 8z" fill="#5b6472"/></marker></defs>',
-        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-    ]
-    for (start, end), path in paths.items():
-        x, y = middle[start]
-        line = f"M{x:.0f} {y + HEIGHT / 2:.0f}"
-        y += HEIGHT / 2
-        for name in path[1:]:
-            to_x, to_y = middle[name]
-            top = to_y - HEIGHT / 2 - (2 if name == end else 0)
-            bend = (top - y) / 2
-            line += f"C{x:.0f} {y + bend:.0f} {to_x:.0f} {top - bend:.0f} {to_x:.0f} {top:.0f}"
-            x, y = to_x, top
-            if name != end:
-                y += HEIGHT
-                line += f"L{x:.0f} {y:.0f}"
-        dashes = ' stroke-dasharray="5 4"' if (start, end) in BY_NAME else ""
-        lines.append(
-            f'<path d="{line}" fill="none" stroke="#5b6472" stroke-width="1.3"{dashes} marker-end="url(#head)"/>'
-        )
-    for name in itertools.chain.from_iterable(order):
-        if ">" in name:
-            continue
-        x, y = middle[name]
-        fill = "#fdf3e1" if name in PROGRAMS else "#eaf1fc"
-        lines += [
-            f'<rect x="{x - BOX / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{BOX}" height="{HEIGHT}" rx="6" '
-            f'fill="{fill}" stroke="#5b6472"/>',
-            f'<text x="{x:.0f}" y="{y - 3:.0f}" text-anchor="middle" font-size="14" font-weight="600">{name}</text>',
-            f'<text x="{x:.0f}" y="{y + 14:.0f}" text-anchor="middle" font-size="11" fill="#3d4552">'
-            f"{escape((PROGRAMS | WHAT)[name])}</text>",
-        ]
-    y = 20 + len(order) * STEP
-    lines += [
-        f'<rect x="60" y="{y - 8}" width="{WIDTH - 120}" height="32" rx="6" fill="#f2f3f5" stroke="#5b6472"/>',
-        f'<text x="{WIDTH / 2:.0f}" y="{y + 13}" text-anchor="middle" font-size="12" fill="#3d4552">'
-        f"below all: {', '.join(FOR_ALL)}</text>",
-    ]
-    return "\n".join([*lines, "</svg>", ""])
+        def box(x: float, y: float, width: float, fill: str) -> None:
+            look = {"boxstyle": "round,pad=0,rounding_size=6", "facecolor": fill, "edgecolor": SOFT}
+            axes.add_patch(FancyBboxPatch((x, y), width, HEIGHT, **look))
+
+        for number, row in enumerate(order):
+            gap = min((WIDTH - BOX * len(row)) / (len(row) + 1), 60)
+            x, y = (WIDTH - BOX * len(row) - gap * (len(row) - 1)) / 2, 20 + number * STEP
+            for name in row:
+                box(x, y, BOX, "#fdf3e1" if name in PROGRAMS else "#eaf1fc")
+                axes.text(x + BOX / 2, y + 19, name, ha="center", size=14, weight="bold", color=INK)
+                axes.text(x + BOX / 2, y + 36, (PROGRAMS | WHAT)[name], ha="center", size=10.5, color=SOFT)
+                x += BOX + gap
+        box(60, 20 + len(order) * STEP, WIDTH - 120, "#f2f3f5")
+        words = f"below all: {', '.join(FOR_ALL)}"
+        axes.text(WIDTH / 2, 46 + len(order) * STEP, words, ha="center", color=SOFT)
+        return svg_text(figure, "Packages of PrivSVM: each may import those below it")
 
 
 if __name__ == "__main__":

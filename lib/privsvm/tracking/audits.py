@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import math
 from collections.abc import Iterator, Sequence
 
 from privsvm.digests import canonical_json
 from privsvm.palette import looks_of
-from privsvm.records import AuditCell, AuditRecord
+from privsvm.records import AuditRecord
 from privsvm.tracking.runs import LAYOUT, CurveRun, MetricPoint
 
 __all__ = ["AUDITS", "CONFIDENCE", "audit_runs", "chart"]
@@ -126,12 +125,6 @@ def _card(record: AuditRecord, curve: str) -> str:
     return "\n".join([*lines, "A low bound proves nothing; one above the proof would mean that it is wrong.", ""])
 
 
-def _reach(cells: Sequence[AuditCell]) -> tuple[int, int]:
-    """Smallest and largest power of ten that hold all numbers to be drawn."""
-    shown = [value for cell in cells for value in (cell.epsilon, cell.best.epsilon) if 0.0 < value < math.inf]
-    return math.floor(math.log10(min(shown, default=0.1))), math.ceil(math.log10(max(shown, default=10.0)))
-
-
 def chart(records: Sequence[AuditRecord]) -> str:
     """Draw claimed against audited epsilon of all methods, with the diagonal and what the draws can show.
 
@@ -146,44 +139,30 @@ def chart(records: Sequence[AuditRecord]) -> str:
         An SVG picture that needs nothing else. Filled marks are proved, hollow ones claimed; the bar above a mark ends
         at the ceiling of its bound.
     """
-    cells = [cell for record in records for cell in record.cells]
-    low, high = _reach(cells)
-    high = max(high, low + 1)
-    whole = _SIDE + 2 * _MARGIN
+    from privsvm.charts import GREY, MARKERS, PANEL, named, new_figure, style, svg_text
 
-    def place(value: float) -> float:
-        inside = min(max(math.log10(value) if value > 0 else low, low), high)
-        return round(_SIDE * (inside - low) / (high - low), 1)
-
-    def x(value: float) -> float:
-        return _MARGIN + place(value)
-
-    def y(value: float) -> float:
-        return _MARGIN + _SIDE - place(value)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {whole}" font-family="sans-serif"'
-        ' font-size="12">',
-        f'<rect width="{whole}" height="{whole}" fill="white"/>',
-        f'<text x="{_MARGIN}" y="24">Audited epsilon (at least, {CONFIDENCE:.0%}) against the stated one</text>',
-        f'<path d="M{x(10**low)} {y(10**low)}L{x(10**high)} {y(10**high)}" stroke="#8a8f98" stroke-dasharray="4"/>',
-    ]
-    for power in range(low, high + 1):
-        value = 10.0**power
-        parts.append(f'<text x="{x(value)}" y="{whole - _MARGIN + 18}" text-anchor="middle">{value:g}</text>')
-        parts.append(f'<text x="{_MARGIN - 8}" y="{y(value) + 4}" text-anchor="end">{value:g}</text>')
-    parts.append(f'<text x="{_MARGIN + _SIDE}" y="{whole - 14}" text-anchor="end">stated epsilon</text>')
-    for record, look in zip(records, looks_of([record.implementation for record in records]), strict=True):
-        for cell in record.cells:
-            at, found = x(cell.epsilon), y(cell.best.epsilon)
-            title = html.escape(
-                f"{record.method}, {cell.relation}: stated {cell.epsilon:g} ({cell.status}), at least "
-                f"{cell.best.epsilon:.4g}{', refuted' if cell.refuted else ''}"
-            )
-            fill = look.light if cell.status == "proved" else "white"
-            parts.append(f'<path d="M{at} {found}V{y(cell.best.ceiling)}" stroke="{look.light}"/>')
-            parts.append(
-                f'<circle cx="{at}" cy="{found}" r="5" fill="{fill}" stroke="{look.light}" stroke-width="2">'
-                f"<title>{title}</title></circle>"
-            )
-    return "\n".join([*parts, "</svg>", ""])
+    values = [value for record in records for cell in record.cells for value in (cell.epsilon, cell.best.epsilon)]
+    shown = [value for value in values if 0.0 < value < math.inf] or [0.1, 10.0]
+    low, high = min(shown) / 1.5, max(shown) * 1.5
+    title = f"Audited epsilon (at least, {CONFIDENCE:.0%}) against the stated one"
+    with style():
+        figure, (axes,) = new_figure(480, 480)
+        axes.set_position((0.15, 0.125, 0.8, 0.8))
+        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=title, xlabel="stated epsilon")
+        axes.plot([low, high], [low, high], color=GREY, linestyle="--")
+        for record, look in zip(records, looks_of([record.implementation for record in records]), strict=True):
+            for cell in record.cells:
+                # Nothing and certainty lie on the edges.
+                found, ceiling = (min(max(one, low), high) for one in (cell.best.epsilon, cell.best.ceiling))
+                axes.plot([cell.epsilon] * 2, [found, ceiling], color=look.light, linewidth=1)
+                inside = look.light if cell.status == "proved" else PANEL
+                (mark,) = axes.plot(
+                    cell.epsilon, found, MARKERS[look.symbol], color=look.light, markerfacecolor=inside, markersize=9,
+                    clip_on=False,
+                )  # fmt: skip
+                named(
+                    mark,
+                    f"{record.method}, {cell.relation}: stated {cell.epsilon:g} ({cell.status}), at least "
+                    f"{cell.best.epsilon:.4g}{', refuted' if cell.refuted else ''}",
+                )
+        return svg_text(figure, title)

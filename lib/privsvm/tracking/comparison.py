@@ -215,32 +215,18 @@ def comparison_latex(names: tuple[str, str], differences: Sequence[Difference], 
 
 def comparison_svg(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
     """Draw the differences with their intervals, one line each."""
-    from html import escape
+    from privsvm.charts import BLUE, SOFT, named, new_figure, style, svg_text
 
-    finite = [100 * value for one in differences for value in (one.low, one.mean, one.high) if math.isfinite(value)]
-    low, high = min([*finite, -1.0]), max([*finite, 1.0])
-    left, right, row = 190, 620, 22
-    height = 60 + row * len(differences)
-
-    def x(points: float) -> str:
-        return f"{left + (points - low) / (high - low) * (right - left):.1f}"
-
-    parts = [f'<path d="M{x(0)} 30V{height - 30}" stroke="#525a68" stroke-dasharray="3 3"/>']
-    for number, one in enumerate(differences):
-        y = 42 + row * number
-        ends = [100 * end if math.isfinite(end) else 100 * one.mean for end in (one.low, one.high)]
-        parts.append(
-            f'<text x="8" y="{y + 4}">{escape(one.dataset)}, ε {_epsilon(one.epsilon)}</text>'
-            f'<path d="M{x(ends[0])} {y}H{x(ends[1])}" stroke="#1852cc" stroke-width="2"/>'
-            f'<circle cx="{x(100 * one.mean)}" cy="{y}" r="4" fill="#1852cc"/>'
-        )
     title = f"{metric}: {names[1]} less {names[0]}, points, {_LEVEL:.0%} interval"
-    ticks = "".join(
-        f'<text x="{x(value)}" y="{height - 10}" text-anchor="middle">{value:+.1f}</text>' for value in (low, high)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 660 {height}" width="660" height="{height}">'
-        "<style>text{font:12.5px system-ui,sans-serif;fill:#1b1f27}</style>"
-        f'<rect width="100%" height="100%" fill="#fff"/><text x="8" y="18">{escape(title)}</text>'
-        f'{"".join(parts)}<text x="{x(0)}" y="{height - 10}" text-anchor="middle">0</text>{ticks}</svg>\n'
-    )
+    height = 80 + 22 * len(differences)
+    with style():
+        figure, (axes,) = new_figure(660, height)
+        axes.set_position((190 / 660, 36 / height, 430 / 660, 1 - 70 / height))
+        axes.set_yticks(range(len(differences)), [f"{one.dataset}, ε {_epsilon(one.epsilon)}" for one in differences])
+        axes.set(title=title, ylim=(len(differences) - 0.4, -0.6))
+        axes.axvline(0, color=SOFT, linestyle="--", linewidth=1)
+        for row, one in enumerate(differences):
+            ends = [100 * (end if math.isfinite(end) else one.mean) for end in (one.low, one.high)]
+            axes.plot(ends, [row, row], color=BLUE)
+            named(axes.plot(100 * one.mean, row, "o", color=BLUE)[0], f"{100 * one.mean:+.1f}")
+        return svg_text(figure, title)
