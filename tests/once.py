@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,12 +21,3 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callabl
             make(shared / "finished")
             (shared / "done").touch()
     return shared / "finished"
-
-
-def take_imports(root: Path) -> None:
-    """Let a copy of the sources know what each file imports, by the file's digest: only changed files are parsed."""
-    kept = Path(__file__).resolve().parents[1] / ".cache" / "imports"
-    (root / ".cache").mkdir(exist_ok=True)
-    # Not there before somebody has asked; it is written again all the time.
-    with contextlib.suppress(FileNotFoundError):
-        shutil.copy(kept, root / ".cache")

@@ -62,9 +62,14 @@ def _compile(names: list[str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # One process compiles while the others wait.
     with filelock.FileLock(folder / "warm_up.lock"):
-        if missing := [name for name in names if not (folder / name).exists()]:
+        if missing := [name for name in names if not _marker(folder, name).exists()]:
             # Where this fails, so will the caller, who compiles then, and it says why.
             subprocess.run([sys.executable, "-m", __name__, *missing], stderr=subprocess.DEVNULL, check=False)
+
+
+def _marker(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the path of the file that says that a module is compiled; Numba files functions by their source's path."""
+    return Path(folder, f"{name}-{hashlib.sha256(os.fsencode(Path(__file__).resolve())).hexdigest()[:8]}")
 
 
 def cache_key(package: str | os.PathLike[str] = Path(__file__).parent) -> str:
@@ -96,4 +101,4 @@ if __name__ == "__main__":
         os.environ["NUMBA_CACHE_DIR"] = str(cache_folder())
     for module in sys.argv[1:] or MODULES:
         importlib.import_module(f"{__package__}.{module}").warm_up()
-        Path(os.environ["NUMBA_CACHE_DIR"], module).touch()
+        _marker(os.environ["NUMBA_CACHE_DIR"], module).touch()

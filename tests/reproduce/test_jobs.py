@@ -16,7 +16,6 @@ from privsvm.reproduction.experiment import Report, Table
 from privsvm.reproduction.page import index_page
 from privsvm.reproduction.papers import find_experiments
 from reproduce.dpwss import runs as dpwss_runs
-from tests.once import take_imports
 
 from .conftest import DPSVMDVP, DPWSS, REPOSITORY
 
@@ -191,7 +190,6 @@ def sources(tmp_path):
     """A copy of all sources; a folder of its own for each state, as a process reads a file once."""
     for folder in ("lib", "reproduce"):
         shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    take_imports(tmp_path)
     return tmp_path
 
 

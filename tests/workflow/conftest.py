@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from privsvm.warm_up import MODULES, warm_up
-from tests.once import made_once, take_imports
+from tests.once import made_once
 
 from . import programs
 
@@ -233,7 +233,6 @@ def new_workspace(folder: Path, params: dict | None = None, others: Sequence[str
     """Copy the repository and set a small benchmark, with what is compiled already and what each file imports."""
     workspace = Workspace(folder)
     copy_repository(workspace, params or SMALL, others)
-    take_imports(folder)
     # Compiled once for all tests and working copies.
     warm_up(*MODULES)
     workspace.take_compiled(Workspace(REPOSITORY))
