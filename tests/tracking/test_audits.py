@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from mlflow.entities import ViewType
+from mlflow.tracking import MlflowClient
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json
@@ -17,7 +18,6 @@ from privsvm.privacy import lower_bounds
 from privsvm.records import AuditBound, AuditCell, AuditRecord, parse, read_audits, write
 from privsvm.tracking.audits import AUDITS, CONFIDENCE, audit_runs, chart
 from privsvm.tracking.mlflow_log import log_results
-from privsvm.tracking.store import open_client
 from privsvm.tracking.views import view_links, view_state
 
 EXPERIMENT = f"demo/{AUDITS}"
@@ -49,7 +49,7 @@ def audits(tmp_path: Path) -> list[Path]:
 
 
 def runs_of(uri: str) -> dict[str, Any]:
-    client = open_client(uri)
+    client = MlflowClient(uri)
     found = client.get_experiment_by_name(EXPERIMENT)
     runs = client.search_runs([found.experiment_id], run_view_type=ViewType.ACTIVE_ONLY)
     return {f"{run.data.params['method']} {run.data.tags['current']}": run for run in runs}
@@ -69,7 +69,7 @@ def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
     assert proved.data.params["confidence"] == "0.95"
     assert proved.data.params["neighbours"] == "replace_one"
     assert "CLAIMED" in claimed.info.run_name
-    client = open_client(uri)
+    client = MlflowClient(uri)
     expected = {
         "epsilon": [1.0, 4.0], "epsilon_proved": [1.0, 4.0], "audited_epsilon": [0.9, 3.8], "confidence": [0.95, 0.95],
         "audited_counts": [0.45, 1.9], "audited_ceiling": [0.95, 3.8], "refuted": [0.0, 0.0], "draws": [2000.0, 2000.0],

@@ -12,16 +12,15 @@ import shutil
 import signal
 import sqlite3
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import sqlalchemy
 from mlflow.entities import ViewType
+from mlflow.tracking import MlflowClient
 from servers import free_port, running_server
 
 from privsvm.errors import PrivSVMError
@@ -29,21 +28,19 @@ from privsvm.files import read_json, write_json
 from privsvm.metrics import METRICS
 from privsvm.palette import looks_of
 from privsvm.records import sealed
-from privsvm.tracking import store
 from privsvm.tracking.mlflow_log import log_results
 from privsvm.tracking.runs import collect_runs
-from privsvm.tracking.store import open_client
 from privsvm.tracking.views import VIEW_KEY, view_links
 
 
 def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
-    client = open_client(uri)
+    client = MlflowClient(uri)
     found = client.get_experiment_by_name(experiment)
     return list(client.search_runs([found.experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=1000))
 
 
 def history(uri: str, run: Any, metric: str) -> list[tuple[int, float]]:
-    points = open_client(uri).get_metric_history(run.info.run_id, metric)
+    points = MlflowClient(uri).get_metric_history(run.info.run_id, metric)
     return sorted((point.step, point.value) for point in points)
 
 
@@ -231,7 +228,7 @@ def test_changed_parameters_keep_the_older_run_but_not_as_current(
 def test_unfinished_runs_of_a_killed_attempt_are_replaced(uri: str, wine_results: Any, status: str) -> None:
     log_results(wine_results, uri, "abc")
     broken = only(runs_of(uri), "svm").info.run_id
-    open_client(uri).update_run(broken, status=status)
+    MlflowClient(uri).update_run(broken, status=status)
     log_results(wine_results, uri, "abc")
     assert only(runs_of(uri), "svm").info.run_id != broken
     assert {run.info.status for run in runs_of(uri)} == {"FINISHED"}
@@ -239,7 +236,7 @@ def test_unfinished_runs_of_a_killed_attempt_are_replaced(uri: str, wine_results
 
 def test_runs_of_other_people_are_left_alone_and_a_deleted_experiment_comes_back(uri: str, wine_results: Any) -> None:
     log_results(wine_results, uri, "abc")
-    client = open_client(uri)
+    client = MlflowClient(uri)
     experiment_id = client.get_experiment_by_name("demo/wine").experiment_id
     foreign = client.create_run(experiment_id).info.run_id
     client.delete_experiment(experiment_id)
@@ -358,36 +355,40 @@ def one_line(error: pytest.ExceptionInfo[PrivSVMError]) -> str:
     return text
 
 
-def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, new_uri: str, wine_results: Any) -> None:
-    (tmp_path / "mlflow.db").write_bytes(b"this is not a database, but long enough to be looked at " * 100)
-    with pytest.raises(PrivSVMError, match=r"mlflow\.db: .*move the file away") as error:
-        log_results(wine_results, new_uri, "abc")
-    one_line(error)
-    (tmp_path / "mlflow.db").rename(tmp_path / "away")
-    assert len(log_results(wine_results, new_uri, "abc")) == 4
-    # The middle of a sound database overwritten, and one that somebody's half-done migration left behind.
-    database = tmp_path / "mlflow.db"
+def overwrite(database: Path) -> None:
+    """Damage the middle of a sound database."""
     content = bytearray(database.read_bytes())
     content[4096 * 3 : 4096 * 60] = b"\xff" * (4096 * 57)
     database.write_bytes(content)
-    with pytest.raises(PrivSVMError, match="move the file away") as error:
-        log_results(wine_results, new_uri, "abc")
-    one_line(error)
+
+
+def half_migrate(database: Path) -> None:
+    """Leave what a half-done migration leaves."""
     database.unlink()
     with contextlib.closing(sqlite3.connect(database)) as connection:
         connection.execute("CREATE TABLE _alembic_tmp_tags (key TEXT)")
         connection.execute("CREATE TABLE experiments (name TEXT)")
         connection.commit()
-    with pytest.raises(PrivSVMError, match="move the file away") as error:
-        log_results(wine_results, f"sqlite:///{tmp_path}/./mlflow.db", "abc")
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda database: database.write_bytes(b"this is not a database " * 200), overwrite, half_migrate]
+)
+def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, uri: str, wine_results: Any, damage: Any) -> None:
+    damage(tmp_path / "mlflow.db")
+    with pytest.raises(PrivSVMError, match=r"mlflow\.db: .*move the file away") as error:
+        log_results(wine_results, uri, "abc")
     one_line(error)
+    (tmp_path / "mlflow.db").rename(tmp_path / "away")
+    # Another address of the same file: MLflow keeps the connection to the first one open.
+    assert len(log_results(wine_results, f"sqlite:///{tmp_path}/./mlflow.db", "abc")) == 4
 
 
 def test_an_empty_file_and_the_journal_of_a_deleted_database_do_no_harm(
     tmp_path: Path, new_uri: str, wine_results: Any
 ) -> None:
     (tmp_path / "mlflow.db").touch()
-    for suffix in ("-journal", "-wal", "-shm", ".new", ".new-journal"):
+    for suffix in ("-journal", ".new", ".new-journal"):
         (tmp_path / f"mlflow.db{suffix}").write_bytes(os.urandom(5000))
     log_results(wine_results, new_uri, "abc")
     assert len(runs_of(new_uri)) == 4
@@ -399,25 +400,6 @@ def test_a_uri_that_cannot_hold_runs_is_refused(bad: str, wine_results: Any) -> 
     with pytest.raises(PrivSVMError, match=r"mlflow\.tracking_uri.*sqlite:///mlflow\.db") as error:
         log_results(wine_results, bad, "abc")
     one_line(error)
-
-
-def test_a_server_that_does_not_answer_is_named_at_once_and_without_its_password(
-    wine_results: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limits = []
-    send = requests.Session.send
-
-    def spy(session: requests.Session, request: Any, **options: Any) -> Any:
-        limits.append(options["timeout"])
-        return send(session, request, **options)
-
-    monkeypatch.setattr(requests.Session, "send", spy)
-    with pytest.raises(PrivSVMError, match=r"no server answers.*start it") as error:
-        log_results(wine_results, f"http://me:secret@127.0.0.1:{free_port()}", "abc")
-    assert "secret" not in one_line(error)
-    # Asked once, with a short limit: MLflow by itself would try for minutes.
-    assert len(limits) == 1
-    assert limits[0] < 20
 
 
 @contextlib.contextmanager
@@ -443,37 +425,18 @@ def test_guarantees_and_cards_are_files_of_their_runs(uri: str, wine_results: An
         assert len(rows) == (0 if run.data.params["status"] == "none" else len(content["epsilons"]))
 
 
-def test_a_server_works_like_a_file(
-    tmp_path: Path, wine_results: Any, write_result: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:
     with mlflow_server(tmp_path) as address:
-        with monkeypatch.context() as slow:
-            # Every answer comes in time, and there are too many of them.
-            limit, ended, send = 3, threading.Event(), requests.Session.send
-
-            def slowly(session: requests.Session, request: Any, **options: Any) -> Any:
-                nonlocal limit
-                limit -= 1
-                if limit < 0:
-                    ended.wait()
-                    raise requests.ConnectionError
-                return send(session, request, **options)
-
-            slow.setattr(requests.Session, "send", slowly)
-            slow.setattr(store, "_STANDSTILL_SECONDS", 1.0)
-            with pytest.raises(PrivSVMError, match=r"too slow.*make track"):
-                log_results(wine_results, address, "abc")
-            ended.set()
         keys = log_results(wine_results, address, "abc")
         broken = only(runs_of(address), "svm").info.run_id
-        open_client(address).update_run(broken, status="FAILED")
+        MlflowClient(address).update_run(broken, status="FAILED")
         assert log_results(wine_results, address, "abc") == keys
         write_result("pmsvm_wp", level=0.93, parameters={"C": 2.0})
         log_results(wine_results, address, "abc")
         runs = runs_of(address)
         assert len(runs) == 5
         for run in runs:
-            names = [file.path for file in open_client(address).list_artifacts(run.info.run_id)]
+            names = [file.path for file in MlflowClient(address).list_artifacts(run.info.run_id)]
             assert names == ["card.md", "guarantees.json"]
         assert sorted(run.data.tags["current"] for run in runs) == ["no", "yes", "yes", "yes", "yes"]
         link = view_links(address, address + "/")["demo/wine"]
@@ -486,7 +449,7 @@ def test_one_experiment_and_one_link_for_each_data_set(uri: str, write_result: A
     log_results(results, uri, "abc")
     assert list(view_links(uri, "http://127.0.0.1:5000")) == ["demo/iris", "demo/old", "demo/wine"]
     assert list(view_links(uri, "http://127.0.0.1:5000", {"demo/wine"})) == ["demo/wine"]
-    tags = open_client(uri).get_experiment_by_name("demo/wine").tags
+    tags = MlflowClient(uri).get_experiment_by_name("demo/wine").tags
     assert tags["mlflow.experimentKind"] == "custom_model_development"
     assert all(f"`{status}`" in tags["mlflow.note.content"] for status in ("proved", "claimed", "none"))
 

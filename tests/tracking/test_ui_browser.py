@@ -67,11 +67,11 @@ def visible_lines(card: Any) -> list[list[float]]:
 def test_link_opens_on_accuracy_against_epsilon(
     tmp_path: Path, uri: str, write_result: Any, wine_results: Any, browser: Any
 ) -> None:
+    from mlflow.tracking import MlflowClient
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
 
     from privsvm.tracking.mlflow_log import log_results
-    from privsvm.tracking.store import open_client
 
     # An older run of other parameters must not be drawn.
     log_results([write_result("pmsvm_wp", level=0.6, parameters={"C": 50.0})], uri, "older")
@@ -82,7 +82,7 @@ def test_link_opens_on_accuracy_against_epsilon(
         printed = (tmp_path / "ui.log").read_text()
         assert printed.index("http") < printed.index("clear the filter `tags.current = 'yes'`")
         # It serves the files of the runs, too.
-        client = open_client(links["demo/wine"].partition("/#")[0])
+        client = MlflowClient(links["demo/wine"].partition("/#")[0])
         experiment = client.get_experiment_by_name("demo/wine").experiment_id
         for run in client.search_runs([experiment]):
             assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["card.md", "guarantees.json"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, ViewType
@@ -14,14 +14,7 @@ from privsvm.files import write_text
 from privsvm.records import read_audits
 from privsvm.tracking.audits import AUDITS, audit_runs
 from privsvm.tracking.runs import CurveRun, MetricPoint, ResultFiles, collect_runs
-from privsvm.tracking.store import (
-    file_folder,
-    is_server,
-    one_line_errors,
-    only_one_process,
-    open_client,
-    without_standstill,
-)
+from privsvm.tracking.store import file_folder, is_server, open_store
 from privsvm.tracking.views import experiment_tags
 
 __all__ = ["log_results"]
@@ -76,15 +69,10 @@ def log_results(
     for curve in curves:
         by_experiment[curve.experiment_name].append(curve)
 
-    def log(done: Callable[[], None]) -> None:
-        client = open_client(tracking_uri)
-        with one_line_errors(tracking_uri):
-            for name, members in sorted(by_experiment.items()):
-                experiment_id = _experiment(client, name, tracking_uri)
-                _log_experiment(client, experiment_id, members, git_commit, done, file_folder(tracking_uri))
-
-    with only_one_process(tracking_uri):
-        without_standstill(tracking_uri, log)
+    with open_store(tracking_uri) as client:
+        for name, members in sorted(by_experiment.items()):
+            experiment_id = _experiment(client, name, tracking_uri)
+            _log_experiment(client, experiment_id, members, git_commit, file_folder(tracking_uri))
     return [curve.key for curve in curves[: len(results)]]
 
 
@@ -111,10 +99,9 @@ def _log_experiment(
     experiment_id: str,
     curves: Iterable[CurveRun],
     git_commit: str,
-    done: Callable[[], None],
     folder: Path | None,
 ) -> None:
-    """Update the runs of one MLflow experiment to the curves; call `done` after each."""
+    """Update the runs of one MLflow experiment to the curves."""
     finished: dict[str, Run] = {}
     # Oldest first, so that of two equal runs (two machines logging at once) the first is kept.
     for run in sorted(_runs(client, experiment_id), key=lambda run: (run.info.start_time, run.info.run_id)):
@@ -126,7 +113,6 @@ def _log_experiment(
             client.delete_run(run.info.run_id)
     current = set()
     for curve in curves:
-        done()
         known = finished.get(curve.key)
         if known is None:
             current.add(_log_run(client, experiment_id, curve, git_commit, folder))
@@ -139,11 +125,9 @@ def _log_experiment(
     # averages two parameter values.
     for run in finished.values():
         if run.info.run_id not in current and run.data.tags.get(_CURRENT_TAG) != "no":
-            done()
             client.set_tag(run.info.run_id, _CURRENT_TAG, "no")
     unmarked = current - {run.info.run_id for run in finished.values() if run.data.tags.get(_CURRENT_TAG) == "yes"}
     for run_id in sorted(unmarked):
-        done()
         client.set_tag(run_id, _CURRENT_TAG, "yes")
 
 

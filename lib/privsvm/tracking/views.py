@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from privsvm.digests import canonical_json
 from privsvm.metrics import METRICS
-from privsvm.tracking.store import one_line_errors, only_one_process, open_client, without_standstill
+from privsvm.tracking.store import open_store
 
 __all__ = ["VIEW_KEY", "experiment_tags", "view_links", "view_state"]
 
@@ -199,24 +199,17 @@ def view_links(tracking_uri: str, base_url: str, names: Collection[str] | None =
     PrivSVMError
         If the store cannot be used.
     """
-
-    def find(done: Callable[[], None]) -> dict[str, str]:
-        links = {}
-        with only_one_process(tracking_uri):
-            client = open_client(tracking_uri)
-        done()
-        with one_line_errors(tracking_uri):
-            token = None
-            while True:
-                page = client.search_experiments(max_results=1000, page_token=token)
-                for experiment in page:
-                    if _VIEW_TAG in experiment.tags and (names is None or experiment.name in names):
-                        links[experiment.name] = (
-                            f"{base_url.rstrip('/')}/#/experiments/{experiment.experiment_id}/runs"
-                            f"?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={VIEW_KEY}"
-                        )
-                token = page.token
-                if not token:
-                    return dict(sorted(links.items()))
-
-    return without_standstill(tracking_uri, find)
+    links: dict[str, str] = {}
+    with open_store(tracking_uri) as client:
+        token = None
+        while True:
+            page = client.search_experiments(max_results=1000, page_token=token)
+            for experiment in page:
+                if _VIEW_TAG in experiment.tags and (names is None or experiment.name in names):
+                    links[experiment.name] = (
+                        f"{base_url.rstrip('/')}/#/experiments/{experiment.experiment_id}/runs"
+                        f"?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={VIEW_KEY}"
+                    )
+            token = page.token
+            if not token:
+                return dict(sorted(links.items()))
