@@ -33,6 +33,8 @@ _HOVER = "%{text}<extra></extra>"
 _AXES_ROOM, _ENTRY, _HEADING = 88, 20, 26
 # With more entities a legend would be taller than the chart.
 _MOST_ENTITIES = 15
+# More names of lines would cover the chart.
+_MOST_LABELS = 8
 # Where exact recovery and none are drawn on a logarithmic axis.
 _EXACT = 1e-16
 _RECOVERED = 1e-8
@@ -105,7 +107,7 @@ def _axis(title: str = "", **more: Any) -> dict[str, Any]:
 def _log_axis(title: str, low: float, high: float, ticks: Sequence[float], **more: Any) -> dict[str, Any]:
     return _axis(
         title, type="log", range=[math.log10(low), math.log10(high)], tickvals=list(ticks),
-        ticktext=[short_number(tick) for tick in ticks], **more,
+        ticktext=[short_number(tick) for tick in ticks], tickangle=0, **more,
     )  # fmt: skip
 
 
@@ -147,25 +149,28 @@ def _finished(
 
 
 def _claim_figure(report: _Report, claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Stated against known epsilon; rails above and below hold claims that no epsilon holds for, and unaudited ones."""
-    points = [point for trace in claims for segment in trace["segments"] for point in segment["points"]]
-    stated = [point["x"] for point in points]
-    known = [*(point["y"] for point in points if point["y"] is not None),
-             *(audit["y"] for trace in claims for audit in trace["audits"])]  # fmt: skip
-    x_low, x_high = min(stated) / 1.5, max(stated) * 4
-    y_low, y_high = min(stated + known) / 1.7, max(stated + known) * 1.9
-    # Methods that share a rail would hide each other: each gets a height of its own.
-    rails: dict[str, list[int]] = {
-        place: [
-            trace["method"]
-            for trace in claims
-            if any(point["place"] == place for segment in trace["segments"] for point in segment["points"])
-        ]
-        for place in ("unbounded", "unaudited")
-    }
-    bottom, top = 0.13 if rails["unaudited"] else 0, 0.89 if rails["unbounded"] else 1
+    """Stated against known epsilon; claims that no epsilon holds for lie above, unaudited ones below."""
+    points = [(trace["method"], point) for trace in claims for part in trace["segments"] for point in part["points"]]
+    stated = sorted({point["x"] for _, point in points})
+    known = [*(point["y"] for _, point in points if point["place"] == "audited"),
+             *(audit["y"] for trace in claims for audit in trace["audits"]), *stated]  # fmt: skip
+    x_low, x_high = stated[0] / 1.5, stated[-1] * 7
+    y_low, y_high = min(known) / 1.7, max(known) * 1.9
+    powers = range(math.ceil(math.log10(y_low)), math.floor(math.log10(y_high)) + 1)
+    ticks = {10.0**power: short_number(10.0**power) for power in powers}
+    # Methods on one rail would hide each other: each gets a height of its own.
+    heights: dict[tuple[str, int], float] = {}
+    step = (y_high / y_low) ** 0.045
+    for place, words in (("unbounded", "no ε<br>holds (∞)"), ("unaudited", "not<br>audited")):
+        methods = list(dict.fromkeys(method for method, point in points if point["place"] == place))
+        for number, method in enumerate(methods, 1):
+            heights[place, method] = y_high * step**number if place == "unbounded" else y_low / step**number
+        if methods:
+            middle = heights[place, methods[len(methods) // 2]]
+            ticks[middle] = words
+    top, bottom = max([y_high, *heights.values()]) * step, min([y_low, *heights.values()]) / step
     traces = [
-        _background([x_low, x_low, x_high, x_high], [x_low, y_high, y_high, min(x_high, y_high)], fill="toself",
+        _background([x_low, x_low, x_high, x_high], [x_low, top, top, x_high], fill="toself",
                     fillcolor="var(--broken-tint)"),
         _background([x_low, x_high], [x_low, x_high], line={"color": "var(--broken)", "width": 1.4}),
     ]  # fmt: skip
@@ -177,85 +182,58 @@ def _claim_figure(report: _Report, claims: Sequence[Mapping[str, Any]]) -> dict[
         if status == "proved":
             # Proved points of several methods coincide on the diagonal: rings of decreasing size keep each in sight.
             look["marker"]["size"] = 7.5 + 9 * (len(proved) - 1 - proved.index(method)) / max(3, len(proved) - 1)
-        parts: dict[str, list[tuple[Any, Any, str]]] = {"audited": [], "unbounded": [], "unaudited": []}
+        line: list[tuple[Any, Any, str]] = []
         for segment in trace["segments"]:
             for point in segment["points"]:
                 lines = [report.head(method, status, trace["seeded"]), f"states ε = {short_number(point['x'])}",
                          *map(_wrapped, (*point["text"], segment["datasets"]))]  # fmt: skip
                 if point["others"]:
                     lines.append(f"<i>also proved at this point:</i> {_wrapped(point['others'])}")
-                place = point["place"]
-                y = point["y"] if place == "audited" else rails[place].index(method) + 1
-                parts[place].append((point["x"], y, "<br>".join(lines)))
-            parts["audited"].append((None, None, ""))
-            audited = [point for point in segment["points"] if point["place"] == "audited"]
-            if segment["label"] and audited:
-                labels.append((audited[-1]["x"], audited[-1]["y"], segment["label"]))
-        first = True
-        for place, part in parts.items():
-            if any(text for _, _, text in part):
-                x, y, text = zip(*part, strict=True)
-                traces.append(go.Scatter(
-                    x=x, y=y, text=text, mode="lines+markers" if place == "audited" else "markers", showlegend=first,
-                    meta=place, yaxis={"audited": "y", "unbounded": "y2", "unaudited": "y3"}[place], **look,
-                ))  # fmt: skip
-                first = False
+                audited = point["place"] == "audited"
+                if not audited:
+                    line.append((None, None, ""))
+                y = point["y"] if audited else heights[point["place"], method]
+                line.append((point["x"], y, "<br>".join(lines)))
+            line.append((None, None, ""))
+            audited_points = [point for point in segment["points"] if point["place"] == "audited"]
+            if segment["label"] and audited_points:
+                labels.append((audited_points[-1]["x"], audited_points[-1]["y"], segment["label"]))
+        x, y, text = zip(*line, strict=True)
+        traces.append(go.Scatter(x=x, y=y, text=text, mode="lines+markers", meta="claim", **look))
         if trace["audits"]:
             colour = look["line"]["color"]
-            texts = [
-                [f"<b>Audit of {report.name(method)}</b>, stated ε = {short_number(audit['x'])}",
-                 *map(_wrapped, audit["text"])]
-                for audit in trace["audits"]
-            ]  # fmt: skip
-            name = f"audit of {report.name(method)} (lower bound, must stay below)"
+            head = f"<b>Audit of {report.name(method)}</b>, stated ε = "
+            look |= {
+                "name": f"audit of {report.name(method)} (lower bound, must stay below)",
+                "legendrank": look["legendrank"] + 0.5,
+                "marker": {"color": colour, "size": 8, "symbol": "triangle-down-open",
+                           "line": {"color": colour, "width": 1.4}},
+            }  # fmt: skip
             traces.append(go.Scatter(
                 x=[audit["x"] for audit in trace["audits"]], y=[audit["y"] for audit in trace["audits"]],
-                text=["<br>".join(lines) for lines in texts], mode="markers", meta="audit", showlegend=True,
-                **{**look, "name": name, "legendrank": look["legendrank"] + 0.5, "marker": {
-                    "color": colour, "size": 8, "symbol": "triangle-down-open", "line": {"color": colour, "width": 1.4},
-                }},
+                text=["<br>".join([f"{head}{short_number(audit['x'])}", *map(_wrapped, audit["text"])])
+                      for audit in trace["audits"]], mode="markers", meta="audit", **look,
             ))  # fmt: skip
     notes = [
-        _note("<b>CLAIM BROKEN</b>: loses more than it states", 0.015, top - 0.012, "var(--broken)", xanchor="left",
-              yanchor="top"),
-        _note("on or below: no more than stated", 0.985, bottom + 0.02, xanchor="right", yanchor="bottom"),
-        *_line_labels(labels, math.log10(y_high / y_low)),
+        _note("<b>CLAIM BROKEN</b>: loses more than it states", 0.015, math.log10(y_high), "var(--broken)", yref="y",
+              xanchor="left", yanchor="top"),
+        _note("on or below: no more than stated", 0.985, math.log10(y_low), yref="y", xanchor="right",
+              yanchor="bottom"),
     ]  # fmt: skip
-    layout: dict[str, Any] = {"annotations": notes}
-    anchor = "y3" if rails["unaudited"] else "y"
-    decades = [10.0**power for power in range(math.ceil(math.log10(y_low)), math.floor(math.log10(y_high)) + 1)]
-    gap = math.log10(x_high / x_low) / 9
-    ticks = thinned(sorted(set(stated)), gap)
-    layout["xaxis"] = _log_axis("epsilon the method states", x_low, x_high, ticks, anchor=anchor)
-    layout["yaxis"] = _log_axis(
-        "known epsilon (proved, or refuted below)", y_low, y_high, decades, domain=[bottom, top]
-    )
-    if rails["unbounded"]:
-        layout["yaxis2"] = _rail("no ε<br>holds (∞)", len(rails["unbounded"]), 0.91, 1)
-        layout["shapes"] = [{"type": "rect", "xref": "paper", "yref": "paper", "x0": 0, "x1": 1, "y0": 0.91, "y1": 1,
-                             "fillcolor": "var(--broken-tint)", "line": {"width": 0}, "layer": "below"}]  # fmt: skip
-    if rails["unaudited"]:
-        layout["yaxis3"] = _rail("not<br>audited", len(rails["unaudited"]), 0, 0.1)
-    return _finished(traces, layout, 580, 500)
-
-
-def _rail(title: str, count: int, low: float, high: float) -> dict[str, Any]:
-    return {"domain": [low, high], "range": [0.2, count + 0.8], "fixedrange": True, "showgrid": False,
-            "zeroline": False, "tickvals": [(count + 1) / 2], "ticktext": [title], "ticks": "", "showline": False,
-            "automargin": True}  # fmt: skip
-
-
-def _line_labels(labels: Sequence[tuple[float, float, str]], decades: float) -> list[dict[str, Any]]:
-    """Name lines at their right ends, from the highest down, each below the one before where they would touch."""
-    if len(labels) > 8:
-        return []
-    above, notes = math.inf, []
-    for x, y, text in sorted(labels, key=lambda label: -label[1]):
-        above = min(math.log10(y), above - 16 * decades / 400)
-        notes.append({"x": math.log10(x), "y": above, "xanchor": "left", "yanchor": "middle", "xshift": 9,
-                      "showarrow": False, "text": escape(text, quote=False),
+    above = math.inf
+    # Names of lines at their right ends, from the highest down, each below the one before where they would touch.
+    for at, height, words in sorted(labels, key=lambda label: -label[1]) if len(labels) <= _MOST_LABELS else ():
+        above = min(math.log10(height), above - 0.04 * math.log10(top / bottom))
+        notes.append({"x": math.log10(at), "y": above, "xanchor": "left", "yanchor": "middle", "xshift": 9,
+                      "showarrow": False, "text": escape(words, quote=False),
                       "font": {"size": 11, "color": "var(--claimed)"}})  # fmt: skip
-    return notes
+    layout = {
+        "annotations": notes,
+        "xaxis": _log_axis("epsilon the method states", x_low, x_high, thinned(stated, math.log10(x_high / x_low) / 9)),
+        "yaxis": {**_log_axis("known epsilon (proved, or refuted below)", bottom, top, list(ticks)),
+                  "ticktext": list(ticks.values())},
+    }  # fmt: skip
+    return _finished(traces, layout, 580, 500)
 
 
 def _audit_figure(report: _Report, audits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
