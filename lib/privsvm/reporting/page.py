@@ -14,7 +14,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from privsvm.charts import VARIABLES
 from privsvm.palette import COLOURS, Look, looks_of
 from privsvm.privacy.guarantee import STATUSES
 from privsvm.records import (
@@ -39,9 +38,7 @@ from privsvm.reporting.attacks import (
 from privsvm.reporting.audits import audit_rows, audit_traces, with_audits
 from privsvm.reporting.cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
 from privsvm.reporting.claims import broken_claims, claim_traces, contradictions
-from privsvm.reporting.figures import plotly_figures
 from privsvm.reporting.glossary import glossary
-from privsvm.reporting.pictures import curve_svg
 from privsvm.reporting.provenance import without_absolute_paths
 from privsvm.reporting.tables import (
     curve_columns,
@@ -141,6 +138,13 @@ def figure_stem(data_set: str, pages: Mapping[str, str]) -> str:
     return pages[data_set].removesuffix(".html") if pages else "accuracy"
 
 
+def _curve_svg(*arguments: Any, **options: Any) -> str:
+    """Draw by matplotlib, which only the job that writes a report loads."""
+    from privsvm.reporting.pictures import curve_svg
+
+    return curve_svg(*arguments, **options)
+
+
 def _first_screen(
     results: Sequence[Result],
     figures: Sequence[Mapping[str, Any]],
@@ -166,7 +170,7 @@ def _first_screen(
         if curve["status"] != "none" or methods[curve["method"]] in ("svm", "majority")
     ]
     # Drawn where the page is written.
-    chart = functools.partial(curve_svg, {**figure, "curves": shown}, methods, looks, chosen=chosen, best=best)
+    chart = functools.partial(_curve_svg, {**figure, "curves": shown}, methods, looks, chosen=chosen, best=best)
     return {
         "lead": lead,
         "chosen": chosen,
@@ -258,7 +262,7 @@ def page_context(
         "pages": pages,
         "detail": len(grids) == 1,
         "up": "" if data_set is None else "../",
-        "small_multiples": [functools.partial(curve_svg, figure, methods, looks, narrow=True) for figure in figures],
+        "small_multiples": [functools.partial(_curve_svg, figure, methods, looks, narrow=True) for figure in figures],
         "methods": methods,
         "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
         **_claims_context(results, traces, reference_epsilon),
@@ -327,7 +331,7 @@ def _environment() -> jinja2.Environment:
     environment.globals["status_text"] = STATUS_TEXT
     environment.globals["infinity"] = math.inf
     environment.globals["glyphs"] = _GLYPHS
-    environment.globals["colours"] = {VARIABLES[light]: (light, dark) for light, dark in COLOURS}
+    environment.globals["colours"] = {f"--c{light[1:]}": (light, dark) for light, dark in COLOURS}
     return environment
 
 
@@ -357,6 +361,8 @@ def render_page(results: Sequence[Result], **options: Any) -> str:
         One HTML document: style, data and first figures are inside. A content security policy forbids it to load
         anything but the chart library, which lies beside it in the folder ``assets``.
     """
+    from privsvm.reporting.figures import plotly_figures
+
     context = page_context(results, **options)
     return (
         _environment()
@@ -402,7 +408,7 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     rows = curve_rows(results, options.get("reference_epsilon", 1.0))
     for figure in curve_figures(results, grids, places):
         stem = figure_stem(figure["name"], page_names(results))
-        files[f"pages/{stem}.svg"] = curve_svg(figure, methods, looks, alone=True)
+        files[f"pages/{stem}.svg"] = _curve_svg(figure, methods, looks, alone=True)
         drawn = (row for row in rows if row["dataset"] == figure["name"])
         files[f"pages/{stem}.csv"] = curves_csv(drawn, [*curve_columns(()), *metric_columns("accuracy")])
     return files
