@@ -211,7 +211,7 @@ def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) 
         "classes) of six datasets. Cornell's rows say which words occur, and 98 % of their numbers are 0; Opacus "
         f"has no sparse rows. Times are medians of {REPETITIONS} alternating processes. The last column is not a step: "
         "for comparison, it is the time of NumPy's BLAS, on one and on two threads, for the two float64 products"
-        " of every step with dense rows, rows by weights and slopes by rows. `make bench OPACUS=yes` installs Opacus "
+        " of every step with dense rows, rows by weights and slopes by rows. `bench/run.py --opacus` installs Opacus "
         "and torch, some gigabytes, in an environment of their own.",
         "",
         "| data | shape | Opacus, ms | PrivSVM, one thread, ms | ratio | two threads, ms | ratio | products, ms |",

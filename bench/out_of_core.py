@@ -226,7 +226,7 @@ def bits(path: Path, case: str, way: str, threads: int, epochs: int) -> dict[str
 
 PAGE_TEXT = """# Rows beyond memory
 
-Made by `make bench-rows`, that is `python bench/out_of_core.py`, which measures what it is asked for (`--help`), keeps
+Made by `python bench/out_of_core.py`, which measures what it is asked for (`--help`), keeps
 the figures in `bench/out_of_core.json`, and writes this page from them.
 
 Made-up rows of {features} features on disk, float32: 20 GB are 100 million rows. Two blocks at a time are read ahead;

@@ -1,4 +1,4 @@
-"""Ask pip-audit for published advisories on the versions of requirements.lock; a part of ``make lint``.
+"""Ask pip-audit for published advisories on the versions of the two locks; a part of ``make lint``.
 
 Ends with code 1 where there is one, and with 0, saying so, where no source of advisories can be reached.
 """
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-LOCK = "requirements.lock"
+LOCKS = ["requirements.lock", "requirements-dev.lock"]
 SECONDS = 300
 
 
@@ -19,7 +19,7 @@ def report(answer: Mapping[str, Any]) -> tuple[int, list[str]]:
     """Turn what pip-audit found into an exit code and lines."""
     packages = answer["dependencies"]
     lines = [
-        f"{LOCK}: {package['name']} {package['version']}: {found['id']}; "
+        f"{package['name']} {package['version']}: {found['id']}; "
         + (f"mended in {', '.join(found['fix_versions'])}: run `make lock`" if found["fix_versions"] else "not mended")
         for package in packages
         for found in package.get("vulns", ())
@@ -33,7 +33,14 @@ def report(answer: Mapping[str, Any]) -> tuple[int, list[str]]:
 
 def main() -> None:
     """Print what is known, and end with its code."""
-    command = [sys.executable, "-m", "pip_audit", "--requirement", LOCK, "--no-deps", "--disable-pip"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip_audit",
+        *(f"--requirement={lock}" for lock in LOCKS),
+        "--no-deps",
+        "--disable-pip",
+    ]
     command += ["--format", "json", "--progress-spinner", "off", "--timeout", "10"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)

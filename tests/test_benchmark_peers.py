@@ -1,6 +1,5 @@
 """Libraries that do not fit into our environment have environments of their own, where these are asked for."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,13 +15,6 @@ def environments(monkeypatch):
 
     yield peer_environments
     del sys.modules["peer_environments"]
-
-
-@pytest.mark.parametrize(("arguments", "is_asked_for"), [([], False), (["OPACUS=yes"], True)])
-def test_a_flag_asks_for_opacus(arguments, is_asked_for):
-    command = ["make", "--dry-run", "--assume-old=.venv/ready", "bench", *arguments]
-    printed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    assert ("bench/run.py --opacus" in printed) == is_asked_for
 
 
 def test_an_environment_is_made_once_from_the_hashes_of_its_lock(environments, monkeypatch, tmp_path):

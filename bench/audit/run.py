@@ -1,6 +1,6 @@
 """Audit every private method for all its relations.
 
-`make audit` writes reports/audits.csv and the table of docs/auditing.md.
+`python bench/audit/run.py` writes reports/audits.csv and the table of docs/auditing.md.
 Every row is one bound of one cell. Methods whose steps may draw rows are audited with batches too.
 A run that was stopped goes on where it was: what was found is kept as long as the method's sources are the same.
 """
@@ -41,7 +41,7 @@ PAGE = Path("docs/auditing.md")
 FOUND = Path(".cache/audits")
 HEAD = ("method", "variant", "status", "relation", "epsilon", "delta", "proved", "draws", "bound", "low", "sure",
         "estimate", "ceiling", "reachable", "looks_at", "refuted", "pair")  # fmt: skip
-BEGIN, END = "<!-- table: written by make audit -->", "<!-- end of table -->"
+BEGIN, END = "<!-- table: written by bench/audit/run.py -->", "<!-- end of table -->"
 
 # Counts are near their ceiling from such a share of it.
 NEAR = 0.9

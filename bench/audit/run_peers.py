@@ -1,4 +1,4 @@
-"""Audit private estimators of others, each in an environment of its own: ``make audit-peers``.
+"""Audit private estimators of others, each in an environment of its own: ``python bench/audit/run_peers.py``.
 
 `privsvm.audit` needs NumPy and SciPy alone, so it runs in the environment of what it audits. Writes
 reports/audit_peers.csv and its table in docs/auditing.md.
@@ -22,7 +22,7 @@ from peer_environments import peer_python
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CSV, PAGE = ROOT / "reports" / "audit_peers.csv", ROOT / "docs" / "auditing.md"
-BEGIN, END = "<!-- peers: written by make audit-peers -->", "<!-- end of peers -->"
+BEGIN, END = "<!-- peers: written by bench/audit/run_peers.py -->", "<!-- end of peers -->"
 PACKAGES = ("diffprivlib", "sacroml")
 FIELDS = ("package", "version", "case", "relation", "epsilon", "draws", "low", "sure", "ceiling", "refuted",
           "expected", "pair")  # fmt: skip

@@ -344,8 +344,8 @@ def page_text(
         f"`PrivateLinearClassifier` on {ours['set'].nunique()} real sets, beside our other methods, other libraries, "
         "an SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over "
         f"label-blind splits with a fifth of the rows for testing: {splits_of_sets(ours)} of ours{fewer_splits(ours)}, "
-        f"{int(peers.split.max()) + 1} of peers. Every method is told the same public bounds. `make utility` runs what "
-        "is missing.",
+        f"{int(peers.split.max()) + 1} of peers. Every method is told the same public bounds. The scripts of "
+        "bench/utility run what is missing.",
         "",
         "![Points below the SVM without privacy against epsilon](images/utility_gap.svg)",
         "",

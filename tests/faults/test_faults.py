@@ -1,6 +1,6 @@
 """Forty faults: what is on the disk is whole, old or new; the message is one line; the next attempt makes it right.
 
-Each has a few moments here; ``make test-faults`` has every moment.
+Each has a few moments here; ``PRIVSVM_FAULTS=all pytest tests/faults`` has every moment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Mutations of real small files: every reader gives what its type says, or one line.
 
-Each run has 15 cases a reader; ``make fuzz`` has 1,000 new ones. What was once found stays in ``FOUND``.
+Each run has 15 cases a reader; ``PRIVSVM_FUZZ_CASES=1000 pytest tests/fuzz`` has 1,000 new ones. What was once found
+stays in ``FOUND``.
 """
 
 from __future__ import annotations

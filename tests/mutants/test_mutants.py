@@ -38,14 +38,16 @@ def test_a_bug_fits_the_sources_and_names_its_test(mutant):
 def test_the_page_shows_every_bug_and_what_found_it():
     page = (REPOSITORY / "docs" / "mutants.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")][2:]
-    assert [row[0].removeprefix("| ") for row in rows] == [mutant.name for mutant in MUTANTS], "run make mutants"
+    assert [row[0].removeprefix("| ") for row in rows] == [mutant.name for mutant in MUTANTS], (
+        "run tests/mutants/run.py"
+    )
     for row, mutant in zip(rows, MUTANTS, strict=True):
         found = "tests/" + row[2].strip("`")
         assert any(found.startswith(test) for test in mutant.tests), mutant.name
 
 
 def test_planted_bugs_are_found():
-    """Three of them; `make mutants` plants all."""
+    """Three of them; `python tests/mutants/run.py` plants all."""
     command = [sys.executable, "tests/mutants/run.py", "--sample", "--keep", "--cores", "1"]
     # Their tests are no worker's of this run: a worker would compile the whole library for their copy.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}

@@ -260,7 +260,7 @@ def test_fresh_draws_of_the_committed_distributions(judged):
 def test_committed_rows_are_those_of_the_distributions(judged):
     for name, own in judged.items():
         place = REPOSITORY / "reports/reproduce/printed" / f"{name}.csv"
-        assert place.read_text(encoding="utf-8") == printed_csv(own), f"{place}: run `make pages`"
+        assert place.read_text(encoding="utf-8") == printed_csv(own), f"{place}: run python -m reproduce --tables-only"
 
 
 def test_distributions_are_compact():

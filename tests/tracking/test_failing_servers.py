@@ -76,7 +76,7 @@ def refusal(address: str, results: Any) -> str:
     message = str(caught.value)
     assert "\n" not in message
     assert "results and reports stand" in message
-    assert "make track" in message
+    assert "make run" in message
     assert "s3cret" not in message
     assert "user" not in message
     return message

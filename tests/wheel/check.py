@@ -1,4 +1,4 @@
-"""Build and check the packages, install the wheel into clean environments and release a model there: ``make wheel``.
+"""Build and check the packages, install the wheel into clean environments and release a model there.
 
 Each Python that is found, with the oldest versions that pyproject.toml allows and with the newest ones.
 """

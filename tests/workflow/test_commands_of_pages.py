@@ -16,18 +16,17 @@ pytestmark = pytest.mark.workflow
 (BLOCK,) = blocks_run_by(__file__)
 
 
-def shell(workspace, command):
+def shell(command):
     """Run a command of a page; `make` without its first step, which would build an environment."""
     program, *words = command.split()
     if program == "make":
-        nowhere = workspace.folder / "no-venv"
-        words += ["--old-file", ".venv/ready", f"VENV={nowhere}", "--assume-old", f"{nowhere}/ready"]
+        words.append("PREPARE=true")
     return program, *words
 
 
 def serve(workspace, command):
     """Run a command that serves a page until it is stopped; return what the page answers."""
-    process = workspace.start(*shell(workspace, command))
+    process = workspace.start(*shell(command))
     try:
         address = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+", line) for line in process.stdout)))[0]
         # It listens some time after it has said where.
@@ -52,7 +51,7 @@ def test_the_commands_of_the_page(finished):
         if command == "make ui":
             printed[command] = serve(finished, command)
         else:
-            printed[command] = finished.call(*shell(finished, command))
+            printed[command] = finished.call(*shell(command))
     assert "job-finished" not in printed["make sync"]
     # Snakemake ran what the change made stale, and DVC found that done.
     run, repro = (printed[name] for name in ("snakemake --cores 8", "dvc repro"))

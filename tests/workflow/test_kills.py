@@ -19,7 +19,7 @@ from privsvm.files import read_json
 
 pytestmark = pytest.mark.workflow
 
-# `make kills` has more.
+# `PRIVSVM_KILLS=100 pytest tests/workflow/test_kills.py` has more.
 KILLS = int(os.environ.get("PRIVSVM_KILLS", "21"))
 LEAST_OF_A_KIND = 4
 
@@ -111,7 +111,7 @@ def test_killed_runs_recover(fresh, finished_once, tmp_path):
         ended = time.monotonic()
         while (left := processes_in(folder)) and time.monotonic() < ended + 1200:
             time.sleep(0.1)
-        # `make kills` shows this.
+        # `PRIVSVM_KILLS=100 pytest tests/workflow/test_kills.py` shows this.
         print(f"{attempt + 1}: {dict(killed)} killed; the last process ended {time.monotonic() - ended:.1f} s later")
         assert not left
         if sum(killed.values()) >= KILLS and min(killed[victim] for victim in VICTIMS) >= LEAST_OF_A_KIND:

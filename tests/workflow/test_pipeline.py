@@ -137,8 +137,8 @@ def test_clone_pull_sync(finished, tmp_path):
     clone.call("dvc", "pull")
     clone.take_compiled(finished)
     # The Makefile's recipe without its first step, which would build an environment.
-    recipe = ["make", "sync", "--old-file", ".venv/ready", f"VENV={finished.folder / 'no-venv'}"]
-    clone.call(*recipe, "--assume-old", str(finished.folder / "no-venv" / "ready"))
+    recipe = ["make", "sync", "PREPARE=true"]
+    clone.call(*recipe)
     assert clone.nothing_to_do()
     assert clone.hashes() == finished.hashes()
     # Snakemake's knowledge is real: a change is noticed, and only that.
@@ -148,7 +148,7 @@ def test_clone_pull_sync(finished, tmp_path):
     # Outputs of another commit are refused.
     (clone.folder / "data/results/svm/wine.json").write_text("{}")
     clone.change("methods.svm.C", 2.0)
-    output = clone.call(*recipe, "--assume-old", str(finished.folder / "no-venv" / "ready"), check=False)
+    output = clone.call(*recipe, check=False)
     assert clone.code != 0
     assert "run dvc pull or dvc repro" in output
 
@@ -199,7 +199,7 @@ def test_curves_of_dvc_are_drawn_without_a_network(finished, tmp_path):
     # Without the copy of the chart library, and without a network, the page says what to do.
     (finished.folder / ".cache/vega.js").unlink()
     shown, marks, log = drawn()
-    assert "run make plots" in shown
+    assert "run python stages/plots.py" in shown
     assert (marks, len(log) > 0) == (0, True)
 
 

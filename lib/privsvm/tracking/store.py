@@ -139,7 +139,7 @@ def _describe(tracking_uri: str, error: Exception) -> str:
     """Write the line: which store, what is wrong with it, and what to do."""
     cause = without_passwords(" ".join(str(error).split("[SQL:")[0].split()))[:300] or type(error).__name__
     if is_server(tracking_uri):
-        remedy = "results and reports stand; look at the server and its log, then run `make track`"
+        remedy = "results and reports stand; look at the server and its log, then run `make run`"
     elif "out-of-date" in cause:
         remedy = f"run `mlflow db upgrade {without_passwords(tracking_uri)}` (keep a copy first) or move the file away"
     elif "locked" in cause:

@@ -1,0 +1,143 @@
+"""tools/prepare.py, on a tiny project whose `uv` is a script that notes its calls."""
+
+import hashlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+UV = """#!/bin/sh
+echo "$@" >> uv.log
+sleep 2
+"""
+METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
+PROJECT = """[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "tiny"
+dependencies = []
+[tool.setuptools]
+"""
+BACKEND = """import zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(f"{folder}/tiny-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tiny-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1\\n")
+        wheel.writestr("tiny-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("tiny-1.dist-info/RECORD", "")
+    return "tiny-1-py3-none-any.whl"
+"""
+
+
+class Clone:
+    """A folder with what `tools/prepare.py` reads."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        (folder / "tools").mkdir(parents=True)
+        shutil.copy(REPOSITORY / "tools/prepare.py", folder / "tools")
+        wheel = folder / "uv-1-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as file:
+            script = zipfile.ZipInfo("uv-1.data/scripts/uv")
+            script.external_attr = 0o100755 << 16
+            file.writestr(script, UV)
+            file.writestr("uv-1.dist-info/METADATA", METADATA.format(name="uv"))
+            file.writestr("uv-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            file.writestr("uv-1.dist-info/RECORD", "")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        (folder / "requirements.lock").write_text(f"a==1\nuv==1 \\\n    --hash=sha256:{digest}\nz==1\n")
+        (folder / "requirements-dev.lock").write_text("b==1\n")
+        (folder / "pyproject.toml").write_text(PROJECT)
+        (folder / "backend.py").write_text(BACKEND)
+        (folder / "privsvm").mkdir()
+        (folder / "privsvm/warm_up.py").write_text("")
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        environment = {
+            "PATH": "/usr/bin:/bin",
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": ".",
+            "PIP_CONFIG_FILE": "/dev/null",
+        }
+        command = [sys.executable, "tools/prepare.py", *arguments]
+        return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, text=True)
+
+    def prepare(self, *arguments: str) -> str:
+        process = self.start(*arguments)
+        output, _ = process.communicate()
+        assert process.returncode == 0, output
+        return output
+
+    def installs(self) -> int:
+        """How often uv has installed something."""
+        log = self.folder / "uv.log"
+        return len(log.read_text().splitlines()) if log.exists() else 0
+
+    def environment(self) -> Path:
+        assert (self.folder / ".venv").is_symlink()
+        subprocess.run([self.folder / ".venv/bin/python", "-c", "pass"], check=True)
+        return (self.folder / ".venv").resolve()
+
+
+@pytest.fixture
+def clone(tmp_path):
+    return Clone(tmp_path / "it's a clone")
+
+
+def test_contents_decide_and_a_running_workflow_keeps_its_environment(clone):
+    assert "Preparing" in clone.prepare()
+    first = clone.environment()
+    for name in ("pyproject.toml", "requirements.lock"):
+        (clone.folder / name).touch()
+    (clone.folder / "pyproject.toml").write_text(PROJECT + "[tool.ruff]\n")
+    assert clone.prepare() == ""
+    assert clone.environment() == first
+    (clone.folder / "pyproject.toml").write_text(PROJECT.replace("[]\n[tool", "['c']\n[tool"))
+    assert "Preparing" in clone.prepare()
+    assert clone.environment() != first
+    subprocess.run([first / "bin/python", "-c", "pass"], check=True)
+    assert clone.installs() == 2
+
+
+def test_tools_come_on_top_and_stay(clone):
+    clone.prepare("dev")
+    environment = clone.environment()
+    assert clone.installs() == 2
+    assert clone.prepare() == clone.prepare("dev") == ""
+    assert clone.environment() == environment
+    (clone.folder / "requirements-dev.lock").write_text("b==2\n")
+    assert clone.prepare() == ""
+    assert "Adding" in clone.prepare("dev")
+    assert clone.environment() == environment
+
+
+def test_two_at_once_prepare_once(clone):
+    processes = [clone.start(), clone.start()]
+    outputs = sorted(process.communicate()[0] for process in processes)
+    assert [process.returncode for process in processes] == [0, 0]
+    assert outputs[0] == ""
+    assert clone.installs() == 1
+    clone.environment()
+
+
+def test_a_killed_preparation_is_done_again_when_its_installer_has_ended(clone):
+    process = clone.start()
+    while not clone.installs():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    begin = time.monotonic()
+    clone.prepare()
+    assert time.monotonic() - begin > 2
+    assert clone.installs() == 2
+    clone.environment()

@@ -1,0 +1,116 @@
+"""Prepare `.venv` for `make run`; with the word `dev` for tests, checks and pages too, with `ui` for MLflow's page.
+
+An environment lies in `.cache/venvs`, named by a digest of what belongs there, and `.venv` links to the present one.
+The link moves when the new environment is complete, so a running workflow keeps its packages. `make clean` removes the
+old ones. Nothing is installed yet when this runs: it imports the standard library alone.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+if sys.version_info < (3, 11) or importlib.util.find_spec("ensurepip") is None:
+    sys.exit(
+        "error: " + sys.executable + " is not Python 3.11 or newer with venv; run make PYTHON=<path of such a one>"
+    )
+
+import tomllib
+import venv
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER, LINK = ROOT / ".cache/venvs", ROOT / ".venv"
+LOCK, DEV_LOCK = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
+ALL = ["--require-hashes", "-r", LOCK, "-r", DEV_LOCK]
+# What each group adds; uv takes versions and hashes of constraints too.
+GROUPS = {"run": [], "ui": ["mlflow", "--constraints", LOCK, "--constraints", DEV_LOCK], "dev": ALL}
+
+
+def digest(*texts):
+    """Return a short name for texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def call(*command):
+    """Run a command. It inherits the lock, which so lasts as long as the command even if this process is killed."""
+    variables = {**os.environ, "UV_COMPILE_BYTECODE": "1"}
+    # Jobs start three times slower without bytecode.
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run(command, cwd=ROOT, check=True, close_fds=False, env=variables)
+
+
+def build(environment, lock, group):
+    """Install the run's packages where they are missing, then the group's; mark what is complete."""
+    python = environment / "bin/python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    uv = [environment / "bin/uv", "pip", "install", "--quiet", "--python", python]
+
+    def install(requirements, by_pip):
+        try:
+            call(*uv, *requirements)
+        except (OSError, subprocess.CalledProcessError):
+            call(*pip, *by_pip)
+
+    if not (environment / "ready").exists():
+        print(f"Preparing .venv with {sys.executable} (one to three minutes, once)", flush=True)
+        # A killed preparation may have left a part of it.
+        shutil.rmtree(environment, ignore_errors=True)
+        venv.create(environment, with_pip=True)
+        (environment / "uv.lock").write_text(re.search(r"^uv==(.*\\\n)*.*", lock, re.MULTILINE)[0], encoding="utf-8")
+        call(*pip, "--require-hashes", "--no-deps", "-r", environment / "uv.lock")
+        install(ALL[:3], ALL[:3])
+        call(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
+        (environment / "ready").touch()
+    if GROUPS[group]:
+        print(f"Adding to .venv what `make {group}` needs" if group == "ui" else "Adding tools to .venv", flush=True)
+        install(GROUPS[group], ALL)
+
+
+def main(group="run"):
+    """Make and link what is missing, one process at a time."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = json.dumps([project["build-system"], project["project"], project["tool"]["setuptools"]])
+    lock = LOCK.read_text(encoding="utf-8")
+    environment = FOLDER / digest(lock, declared, sys.version, sys.base_prefix, str(ROOT))
+    added, content = (
+        environment / f"ready-{group}",
+        digest(DEV_LOCK.read_text(encoding="utf-8") if GROUPS[group] else ""),
+    )
+
+    def is_complete():
+        return added.exists() and added.read_text() == content
+
+    def is_linked():
+        return LINK.exists() and LINK.samefile(environment)
+
+    if is_complete() and is_linked():
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with open(FOLDER / "lock", "w") as file:
+        os.set_inheritable(file.fileno(), True)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if not is_complete():
+            build(environment, lock, group)
+            added.write_text(content)
+        if not is_linked():
+            if LINK.is_dir() and not LINK.is_symlink():
+                LINK.rename(FOLDER / f"former-{os.getpid()}")
+            (FOLDER / "link").unlink(missing_ok=True)
+            (FOLDER / "link").symlink_to(os.path.relpath(environment, ROOT))
+            (FOLDER / "link").replace(LINK)
+            call(LINK / "bin/python", "-m", "privsvm.warm_up")
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"error: {Path(error.cmd[0]).name} ended with {error.returncode}: read what it said, then start again")
