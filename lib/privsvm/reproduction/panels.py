@@ -74,7 +74,7 @@ def panel_svg(panel: Panel) -> str:
         An ``svg`` element with a title and no reference to anything outside.
     """
     # Matplotlib is there for pages alone.
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     from privsvm.charts import INK, named, new_figure, style, svg_text
 
@@ -93,7 +93,10 @@ def panel_svg(panel: Panel) -> str:
             named(axes.axvline(value, color=INK, ls=(0, (1, 3)), lw=1), f"{name}: {value:g}")
         for x, y in panel.points:
             named(axes.plot(x, y, "D", mfc="none", mec=INK, ms=6)[0], f"printed {y:g} at {x:g}")
-        for axis in (axes.xaxis, axes.yaxis):
+        for axis, log in ((axes.xaxis, panel.log_x), (axes.yaxis, panel.log_y)):
+            if log:
+                low, high = axis.get_view_interval()
+                axis.set_major_locator(LogLocator(subs=(1,) if high >= 100 * low else (1, 2, 5)))
             axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value, digits=3)))
             axis.set_minor_locator(NullLocator())
         return svg_text(figure, panel.title, {})

@@ -149,6 +149,10 @@ def chart(records: Sequence[AuditRecord]) -> str:
         figure, (axes,) = new_figure(480, 480)
         axes.set_position((0.15, 0.125, 0.8, 0.8))
         axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=title, xlabel="stated epsilon")
+        stated = sorted({cell.epsilon for record in records for cell in record.cells})
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_ticks(stated, [f"{epsilon:g}" for epsilon in stated])
+        axes.minorticks_off()
         axes.plot([low, high], [low, high], color=GREY, linestyle="--")
         for record, look in zip(records, looks_of([record.implementation for record in records]), strict=True):
             for cell in record.cells:
