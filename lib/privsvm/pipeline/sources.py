@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PACKAGE_DATA = {
     "privsvm.data.catalogue": ("data/catalogue.json",),
     "privsvm.release.planning": ("release/utility.json",),
-    "privsvm.reporting.page": ("reporting/templates/*.jinja",),
+    "privsvm.reporting.page": ("reporting/templates/*.jinja", "reporting/*.js.gz"),
     "privsvm.reproduction.rendering": ("reporting/templates/*.jinja", "reproduction/templates/*.jinja"),
 }
 
