@@ -1,6 +1,6 @@
 """Count what first fits of `SVMClassifier` compile after `privsvm warm-up`, in a cold cache: nothing, or this fails.
 
-Takes about a minute and a half of processor time, nearly all of it in the warm-up.
+Takes about two minutes of processor time, nearly all of it in the warm-up.
 """
 
 from __future__ import annotations

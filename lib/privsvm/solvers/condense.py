@@ -433,7 +433,8 @@ def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.nd
 
 def warm_up() -> None:
     """Compile what this module runs, also for rows of nearly one direction, which need double precision."""
-    rows = weighted_unit_rows(np.eye(4) + 0.5, np.full(4, 0.25))
+    X = np.eye(4) + 0.5
+    rows = weighted_unit_rows(X, feature_weights(X))
     for engine in ("auto", *ENGINES):
         greedy_triples(rows, engine)
     rows = weighted_unit_rows(1.0 + 1e-6 * np.random.default_rng(0).random((64, 4)), np.full(4, 0.25))
