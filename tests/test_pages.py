@@ -14,7 +14,7 @@ NOT_RUN = {
     "docs/auditing.md": ["stands for an estimator of yours; tests/auditing runs the same call on others"],
     "docs/cluster.md": [
         "changes the environment of the tests",
-        "an environment for good; tests/cluster/run_s3.py has one of its own",
+        "an environment for good, in which tests/cluster/run_s3.py runs",
         "needs a Kubernetes cluster and a registry of images",
         "needs an account with AWS and a registry of images",
     ],
