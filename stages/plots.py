@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm.pipeline.stage import run
 
@@ -15,10 +16,13 @@ VEGA, VERSION = Path(".cache/vega.js"), "5.21"
 def main(arguments: list[str] | None = None) -> int:
     """Write the chart library, once, and the page."""
     from dvc.cli import main as dvc
-    from vl_convert import javascript_bundle
 
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
     if not VEGA.exists():
+        try:
+            from vl_convert import javascript_bundle
+        except ImportError:
+            raise PrivSVMError("the charts need vl-convert-python; run `make prepare-dev`") from None
         VEGA.parent.mkdir(exist_ok=True)
         write_text(VEGA, javascript_bundle(None, VERSION))
     return int(dvc(["plots", "show"]))

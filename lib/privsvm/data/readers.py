@@ -455,7 +455,12 @@ def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
 
 
 def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    from pyarrow import parquet, types
+    try:
+        from pyarrow import parquet, types
+    except ImportError:
+        raise PrivSVMError(
+            f"{name}: Parquet needs pyarrow; run `make prepare-dev`, or `pip install 'privsvm[rows]'`"
+        ) from None
 
     try:
         found = parquet.ParquetFile(io.BytesIO(data))
