@@ -85,7 +85,7 @@ wildcard_constraints:
 
 onstart:
     try:
-        RUN_LOCK = lock_folder()
+        lock_folder()
     except PrivSVMError as error:
         sys.exit(f"error: {error}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shlex
@@ -99,13 +100,14 @@ def set_addresses(params: Params) -> None:
     os.environ["PRIVSVM_TRACKING_URI"] = params.mlflow.tracking_uri
 
 
+@functools.cache
 def lock_folder() -> filelock.BaseFileLock:
-    """Lock the working folder for one run; the operating system frees it, also after ``kill -9``.
+    """Lock the working folder until this process ends; the operating system frees it, also after ``kill -9``.
 
     Returns
     -------
     filelock.BaseFileLock
-        Keep it as long as the run lasts.
+        The cache of this function keeps it alive.
 
     Raises
     ------
