@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, Silence, neighbours
 from tests.replay import Recorder, Replayer, check_given
@@ -23,6 +23,7 @@ from privsvm.base.second_moments import Moments, MomentsMechanism, share_beside
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import Gaussian, leaves
+from privsvm.solvers import huber_descent
 from privsvm.solvers.huber_descent import condition_of_product
 
 RECIPES = {
@@ -161,6 +162,73 @@ def test_some_rows_need_nearly_all_of_it(crowd):
     assert min(needed) < 0.6
 
 
+class OtherRows:
+    """Sums of rows that two datasets share, chosen so that rounding moves every number of both as far apart as it can.
+
+    Trainings take turns. The first two tell how far apart exact sums are; in those after them, other rows are there.
+    """
+
+    def __init__(self, monkeypatch):
+        self.seen, self.turn = [], -1
+        noisy, release = MomentsMechanism.noisy, huber_descent._StepNoise.release
+        monkeypatch.setattr(
+            MomentsMechanism,
+            "noisy",
+            lambda own, exact, source: noisy(own, self.among_others(exact, own.shift), source),
+        )
+        monkeypatch.setattr(
+            huber_descent._StepNoise,
+            "release",
+            lambda own, total, last: release(own, self.among_others(total, own.shift), last),
+        )
+
+    def train(self, rows, labels, recipe, own, source):
+        self.turn, self.place = self.turn + 1, 0
+        if self.turn < 2:
+            self.seen.append([])
+        train(
+            rows_to_train(rows), labels, 2, recipe=recipe, n_rows=40, budget=own, share=1.0,
+            class_weights=np.ones(2), source=source,
+        )  # fmt: skip
+
+    def among_others(self, exact, shift):
+        if self.turn < 2:
+            self.seen[self.turn].append(exact.copy())
+            return exact
+        first, second = (seen[self.place] for seen in self.seen)
+        self.place += 1
+        half, cell = (1 << shift) >> 1, 1 << shift
+        # The smaller of both is the largest number that is rounded down, and the other is above it.
+        return exact + (half - 1 - np.minimum(first, second)) % cell
+
+
+@given(st.floats(-6.0, 0.0), st.floats(-300.0, -2.0), st.sampled_from([2, 20, 100]), st.floats(-9.0, 0.19),
+       st.sampled_from([0.02, 0.25, 0.6, 0.95]), st.sampled_from([0.1, 1.0, 1e3]), st.booleans())  # fmt: skip
+@example(-6.0, -300.0, 400, -0.45, 0.25, 1e3, False)
+@settings(max_examples=40, deadline=None)
+def test_rounding_on_coarse_grids_is_a_part_of_what_is_stated(log_epsilon, log_delta, d, log_angle, share, lift, crowd):
+    """In fractions, at every budget that is taken; other rows have sums that are rounded as far apart as can be."""
+    rng, angle = np.random.default_rng(d), 10.0**log_angle
+    # All numbers of the Gram matrix are moved, and half of them equally far.
+    one, other = np.repeat(np.eye(2), d // 2, axis=1) / math.sqrt(d // 2)
+    others = rng.normal(size=(20 if crowd else 0, d)) * np.geomspace(1.0, 0.03, d)
+    sets = [
+        (np.vstack([[row], others]), np.append([label], np.arange(len(others)) % 2))
+        for label, row in enumerate((one, math.cos(angle) * one + math.sin(angle) * other))
+    ]
+    # Weights stay near zero, where every label pulls with all its length.
+    recipe = Recipe(mean_share=0.0, moment_share=share, lift=lift, n_steps=2, length=1e-9)
+    own = Budget(epsilon=10.0**log_epsilon, delta=10.0**log_delta, neighbours="replace_one")
+    with pytest.MonkeyPatch.context() as patch:
+        there = OtherRows(patch)
+        for _ in range(2):
+            recorder = Recorder(bytes(32))
+            there.train(*sets[0], recipe, own, recorder)
+            replayer = Replayer(recorder.calls)
+            there.train(*sets[1], recipe, own, replayer)
+        assert check_given(recorder.calls, replayer.calls, 0, "replace_one") <= 1
+
+
 def test_a_row_that_is_short_is_no_part_of_a_gradient():
     """What a matrix makes of rows is proved of those that are as long as truncation leaves them."""
     cells = np.array([[2.0**20, 0.0], [2.0**20 - 1, 0.0], [2.0**20 - 2, 0.0], [5.0, 5.0]])
@@ -203,7 +271,12 @@ def test_the_event_is_that_of_the_noise_and_costs_the_budget(name, relation):
     assert (joint is None) == (relation == "add_remove" or name == "plain")
     if joint is not None:
         # As much as the released moment leaves.
-        steps = share_beside(recipe.moment_share, joint, condition_of_product(script.matrix), len(script.matrix))
+        size = len(script.matrix)
+        mechanism = MomentsMechanism(
+            n_features=size, n_codes=0, neighbours=relation, multiplier=own.multiplier(0.5 * recipe.moment_share)
+        )
+        condition = condition_of_product(script.matrix)
+        steps = share_beside(recipe.moment_share, joint, condition, size, mechanism.rounding_share)
         assert joint - recipe.moment_share <= steps < joint
         stated[-1:] = [own.multiplier(0.5 * recipe.moment_share), *[own.multiplier(0.5 * steps / recipe.n_steps)] * 2]
     assert script.multipliers == pytest.approx([multiplier * math.sqrt(0.5) for multiplier in stated])

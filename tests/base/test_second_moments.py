@@ -204,40 +204,56 @@ def test_a_centre_without_noise_is_the_mean():
     assert share_of_centre(9, 1.0) == 0.25
 
 
-def needed_beside(rows, matrix, moment, steps):
+def needed_beside(rows, matrix, moment, steps, rounding):
     """Largest share that two of the unit rows need of a budget, with slopes that make their gradients opposite."""
     turned = rows @ matrix
     turned /= np.linalg.norm(turned, axis=1, keepdims=True)
-    return (moment * (1.0 - (rows @ rows.T) ** 2) + steps * (1.0 + np.abs(turned @ turned.T)) / 2.0).max()
+    sines = np.sqrt(np.maximum(1.0 - (rows @ rows.T) ** 2, 0.0))
+    moved = (1.0 - rounding) * sines + rounding
+    return (moment * moved**2 + steps * (1.0 + np.abs(turned @ turned.T)) / 2.0).max()
 
 
-@given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.0, 1.0), st.floats(0.01, 1.0), st.floats(0.0, 3.0))
+@given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.0, 1.0), st.floats(0.01, 1.0), st.floats(0.0, 3.0),
+       st.sampled_from([0.0, 1e-6, 0.1, 0.9, 1.0]))  # fmt: skip
 @settings(max_examples=200, deadline=None)
-def test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have(seed, d, part, whole, spread):
+def test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have(seed, d, part, whole, spread, rounding):
     """By brute force, over rows of all angles in the plane that the matrix turns most, and others."""
     rng = np.random.default_rng(seed)
     left, right = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
     sizes = np.exp(rng.uniform(-spread, spread, size=d))
     matrix, moment = (left * sizes) @ right, part * whole
-    steps = share_beside(moment, whole, sizes.max() / sizes.min(), d)
+    steps = share_beside(moment, whole, sizes.max() / sizes.min(), d, rounding)
     assert whole - moment <= steps <= whole
     angles = np.linspace(0.0, math.pi, 300)[:, None]
     plane = np.cos(angles) * left[:, sizes.argmax()] + np.sin(angles) * left[:, sizes.argmin()]
     rows = np.vstack([plane, rng.normal(size=(50, d))])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    needed = needed_beside(rows, matrix, moment, steps)
+    needed = needed_beside(rows, matrix, moment, steps, rounding)
     assert needed <= whole * (1.0 + 1e-9)
-    # Nor less, but for the angles that are not tried and what truncation may turn.
-    assert needed >= whole * (1.0 - 1e-3)
+    if rounding < 1e-3:
+        # Nor less, but for the angles that are not tried and what truncation may turn.
+        assert needed >= whole * (1.0 - 1e-3)
 
 
 def test_a_small_moment_beside_steps_is_free():
-    assert share_beside(0.25, 1.0, 1.0, 0) == pytest.approx(1.0, rel=1e-4)
-    assert share_beside(0.26, 1.0, 1.0, 0) < 0.9998
-    assert share_beside(0.1, 0.9, 1.4, 0) == pytest.approx(0.9, rel=1e-4)
-    assert share_beside(0.1, 0.9, 1.6, 0) < 0.8998
+    assert share_beside(0.25, 1.0, 1.0, 0, 0.0) == pytest.approx(1.0, rel=1e-4)
+    assert share_beside(0.26, 1.0, 1.0, 0, 0.0) < 0.9998
+    assert share_beside(0.1, 0.9, 1.4, 0, 0.0) == pytest.approx(0.9, rel=1e-4)
+    assert share_beside(0.1, 0.9, 1.6, 0, 0.0) < 0.8998
     # A matrix may turn two rows at a right angle as near to one line as it likes.
-    assert share_beside(0.1, 0.9, math.inf, 5) == pytest.approx(0.8)
-    assert share_beside(0.0, 0.9, math.inf, 5) == 0.9
+    assert share_beside(0.1, 0.9, math.inf, 5, 0.0) == pytest.approx(0.8)
+    assert share_beside(0.0, 0.9, math.inf, 5, 0.0) == 0.9
     # Truncation turns rows a little.
-    assert 0.9 - 1e-3 < share_beside(0.1, 0.9, 1.0, 5000) < 0.9 - 1e-4
+    assert 0.9 - 1e-3 < share_beside(0.1, 0.9, 1.0, 5000, 0.0) < 0.9 - 1e-4
+    # Rounding that is all of the Gram matrix's sensitivity moves it by as much at every angle.
+    assert share_beside(0.1, 0.9, 1.0, 0, 1.0) == pytest.approx(0.8, rel=1e-4)
+
+
+@pytest.mark.parametrize(("multiplier", "least", "most"), [(3.0, 1e-7, 1e-6), (2.0**27, 1e-3, 0.1), (2.0**40, 0.9, 1)])
+def test_rounding_is_a_share_of_the_sensitivity(multiplier, least, most):
+    """As fractions: on a coarse grid of the noise, nearly all of it."""
+    release = mechanism(50, 0, "replace_one", multiplier)
+    unit = Fraction(2) ** (release.shift - 40)
+    share = Fraction(release.rounding_share)
+    assert share * Fraction(release.sensitivity) >= 50 * unit
+    assert least < share <= most

@@ -559,16 +559,32 @@ MUTANTS = (
     ),
     _bug(
         "a second moment beside steps is free, however far rows are turned", _MOMENTS,
-        "    flat = condition**-2.0", "    flat = 1.0",
+        "    flat, least = condition**-2.0, whole - moment", "    flat, least = 1.0, whole - moment",
         "tests/base/test_second_moments.py::test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have",
         says="assert",
     ),
     _bug(
         "the recommended method's steps get all of what they share with a second moment", "base/scaled_descent.py",
-        "step_share = share_beside(recipe.moment_share, joint, condition, cells.shape[1]) / recipe.n_steps",
-        "step_share = joint / recipe.n_steps",
+        "step_share = steps / recipe.n_steps", "step_share = joint / recipe.n_steps",
         "tests/base/test_scaled_descent.py::test_the_second_moment_and_the_steps_together_need_no_more_than_is_stated",
         says="gaussian noise covers less",
+    ),
+    _bug(
+        "rounding moves a second moment beside steps no further than its rows do", _MOMENTS,
+        "    whole -= moment * (rounding + 2.0 * n_features / CELLS**2)\n    moment *= 1.0 - rounding\n", "",
+        "tests/base/test_scaled_descent.py::test_rounding_on_coarse_grids_is_a_part_of_what_is_stated",
+        says="gaussian noise covers less",
+    ),
+    _bug(
+        "steps beside a second moment are told of no rounding", "base/scaled_descent.py",
+        "rounding = mechanism.rounding_share", "rounding = 0.0",
+        "tests/base/test_scaled_descent.py::test_rounding_on_coarse_grids_is_a_part_of_what_is_stated",
+        says="gaussian noise covers less",
+    ),
+    _bug(
+        "what rounding adds is a share of the sensitivity without it", _MOMENTS,
+        "return self._rounding / self._cells_sensitivity * _ROUND_UP**2", "return self._rounding * 2.0**-40",
+        "tests/base/test_second_moments.py::test_rounding_is_a_share_of_the_sensitivity", says="assert",
     ),
     _bug(
         "a second moment beside steps costs less where a row is added, too", "base/scaled_descent.py",

@@ -311,7 +311,9 @@ def train(
         matrix = _evening(moment / n_rows, mechanism.spread / n_rows, recipe.lift)
         if joint is not None:
             condition = condition_of_product(matrix)
-            step_share = share_beside(recipe.moment_share, joint, condition, cells.shape[1]) / recipe.n_steps
+            rounding = mechanism.rounding_share
+            steps = share_beside(recipe.moment_share, joint, condition, cells.shape[1], rounding)
+            step_share = steps / recipe.n_steps
         cells = mapped(cells, _evened, matrix)
     if is_by_block(cells):
         cells = cells.keep()

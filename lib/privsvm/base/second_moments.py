@@ -55,7 +55,7 @@ _MANY_CELLS = 2.0**40
 # A few operations are off by less.
 _ROUND_UP = 1.0 + 2.0**-48
 
-# Rows are turned by their truncation, and sums by rounding, so little that this times a root of the length covers it.
+# Truncation turns a row so little that this times a root of its length, in cells, covers it.
 _TURNED = 8.0
 
 # The share of the budget that buys the centre.
@@ -116,13 +116,16 @@ def share_of_centre(n_features: int, rows: float, largest: float = _LARGEST_SHAR
     return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), largest)
 
 
-def share_beside(moment: float, whole: float, condition: float, n_features: int) -> float:
+def share_beside(moment: float, whole: float, condition: float, n_features: int, rounding: float) -> float:
     """Share of a budget for sums of gradients beside a Gram matrix, where a row is replaced: more than what it leaves.
 
     Rows z and v at an angle a move the Gram matrix by ``sqrt(2) sin(a)`` and, times a matrix, are at an angle b with
     ``tan(b / 2) >= tan(a / 2) / condition`` (Bauer and Householder 1960). Slopes times these rows move a sum of
     gradients by ``2 cos(b / 2)`` at most. So with ``x = tan(a / 2)^2`` both together need
     ``moment 4 x / (1 + x)^2 + steps / (1 + x / condition^2)``, for the worst x from 0 to 1.
+
+    Rounding moves the Gram matrix of rows at any angle, by the share r of the sensitivity at most. The square of
+    ``(1 - r) sin(a) + r`` is at most ``(1 - r) sin(a)^2 + r``: of the moment's share, the part r is gone for every x.
 
     Parameters
     ----------
@@ -133,21 +136,26 @@ def share_beside(moment: float, whole: float, condition: float, n_features: int)
     condition : float
         Condition number of the matrix that rows are multiplied by before their gradients; 1 or more.
     n_features : int
-        Length of a row, whose truncation to whole numbers turns it a little.
+        Length of a row, whose truncation to whole numbers turns and shortens it a little.
+    rounding : float
+        What rounding adds to the sensitivity of the Gram matrix, over all of it; see `MomentsMechanism.rounding_share`.
 
     Returns
     -------
     float
         The steps' share: from ``whole - moment`` to `whole`.
     """
-    flat = condition**-2.0
+    flat, least = condition**-2.0, whole - moment
+    # Rounding, and rows that truncation makes shorter than 1, move the Gram matrix whatever the angle is.
+    whole -= moment * (rounding + 2.0 * n_features / CELLS**2)
+    moment *= 1.0 - rounding
     # Where the derivative is 0: flat whole (1 + x)^3 = 4 moment (1 - (1 - 2 flat) x).
     cubic = flat * whole * np.array([1.0, 3.0, 3.0, 1.0])
     cubic[2:] += 4.0 * moment * np.array([1.0 - 2.0 * flat, -1.0])
     roots = np.roots(cubic) if np.any(cubic) else np.empty(0)
     x = np.append(np.clip(roots.real, 0.0, 1.0), [0.0, 1.0])
     most = float(((whole - 4.0 * moment * x / (1.0 + x) ** 2) * (1.0 + flat * x)).min())
-    return max(most * (1.0 - _TURNED * (math.sqrt(n_features) + 1.0) / CELLS), whole - moment)
+    return max(most * (1.0 - _TURNED * (math.sqrt(n_features) + 1.0) / CELLS), least)
 
 
 def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
@@ -329,8 +337,16 @@ class MomentsMechanism:
         ``d (d - 1) / 2 + d k`` others: ``sqrt(d^2 + 2 d k)`` in all.
         """
         exact = self._exact_sensitivity * 2.0 ** (_PRODUCT_BITS - self.shift)
-        rounding = self.n_features + self.n_codes if self.shift > 0 else 0
-        return (exact + rounding) * _ROUND_UP
+        return (exact + self._rounding) * _ROUND_UP
+
+    @property
+    def _rounding(self) -> int:
+        return self.n_features + self.n_codes if self.shift > 0 else 0
+
+    @property
+    def rounding_share(self) -> float:
+        """Return what rounding adds to the sensitivity, over all of it; near 1 where the noise's grid is coarse."""
+        return self._rounding / self._cells_sensitivity * _ROUND_UP**2
 
     @cached_property
     def _sigma(self) -> float:

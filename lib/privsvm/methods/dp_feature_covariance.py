@@ -86,7 +86,9 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
             multiplier=multiplier(_MOMENT_SHARE),
             whole_multiplier=multiplier(1.0) if joint else None,
         )
-        steps = share_beside(_MOMENT_SHARE, 1.0, 1.0, n_features) if joint else 1.0 - _MOMENT_SHARE
+        steps = 1.0 - _MOMENT_SHARE
+        if joint:
+            steps = share_beside(_MOMENT_SHARE, 1.0, 1.0, n_features, moments.rounding_share)
         step = multiplier(steps / n_steps)
         apart = (Gaussian(moments.multiplier), SelfComposed(Gaussian(step), n_steps))
         events = (Gaussian(multiplier(1.0)),) if joint else apart
