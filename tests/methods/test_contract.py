@@ -111,6 +111,56 @@ def test_every_parameter_is_checked(method):
             assert "\n" not in str(caught.value)
 
 
+def by_block(rows, folder):
+    np.save(folder / "rows.npy", rows)
+    return privsvm.open_rows(folder / "rows.npy")
+
+
+KINDS = {"array": lambda rows, folder: rows, "sparse": lambda rows, folder: scipy.sparse.csr_array(rows),
+         "blocks": by_block}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        (method, kind)
+        for method in SOUND
+        for kind in KINDS
+        if method.declared["neighbours"].constraint.accepts("add_remove") and (kind != "blocks" or method.reads_blocks)
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_no_row_is_treated_like_its_neighbour_of_one(method, kind, tmp_path):
+    """Under add_remove, and with all outputs: the guarantee, the witness and what a path holds."""
+    settings = {"neighbours": "add_remove", "n_rows": 20, "classes": ["no", "yes"], "epsilon": 2.0}
+    model = method(**{name: value for name, value in settings.items() if name in method.declared})
+    tables = [(KINDS[kind](rows, tmp_path), Y[: len(rows)]) for rows in (X[:0], X[:1])]
+    none, one = (clone(model).fit(*table) for table in tables)
+    assert none.guarantee_ == one.guarantee_
+    assert none.guarantee_.status == "proved"
+    assert none.decision_function(X).shape == one.decision_function(X).shape
+    assert set(none.predict(X)) <= {"no", "yes"}
+    if kind == "array":
+        path = clone(model).release_path(*tables[0], [1.0, 2.0], 2, audit=True)
+        assert path.scores(X, 0).shape[0] == 2
+        with pytest.raises(ValueError, match="0 sample"):
+            clone(model).set_params(neighbours="replace_one").fit(*tables[0])
+
+
+@pytest.mark.parametrize("method", [method for method in UNSOUND if "neighbours" in method.declared])
+def test_no_row_is_refused_where_nothing_is_proved(method):
+    with pytest.raises(ValueError, match="0 sample"):
+        ready(method, classes=["no", "yes"], neighbours="add_remove").fit(X[:0], Y[:0])
+
+
+def test_a_private_search_of_no_row_is_like_one_of_one():
+    model = privsvm.PrivateLinearClassifier(classes=["no", "yes"], neighbours="add_remove")
+    search = privsvm.PrivateSearch(model, {"features": ["linear", "fourier"]}, epsilon=4.0)
+    none, one = (clone(search).fit(X[:n], Y[:n]).guarantee_ for n in (0, 1))
+    assert none == one
+    assert none.status == "proved"
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 class TestBadInput:
     @pytest.mark.parametrize("value", [np.nan, np.inf])

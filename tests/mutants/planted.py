@@ -546,6 +546,33 @@ MUTANTS = (
         "own = np.where(was_known, np.maximum(beyond, 0.0), 0.0)", "own = np.zeros_like(beyond)",
         "tests/solvers/test_near_rows.py::test_shares_are_those_of_rows_that_changed_sides", says="assert",
     ),
+    # --- tables of no row, and what schemas declare
+    _bug(
+        "a table of no row is refused under add_remove", "base/validation.py",
+        "    return 0 if accepts and classes is not None else 1", "    return 1",
+        "tests/methods/test_contract.py::test_no_row_is_treated_like_its_neighbour_of_one", says="0 sample",
+    ),
+    _bug(
+        "a private search refuses a table of no row", "base/validation.py",
+        'method = getattr(estimator, "estimator", estimator)', "method = estimator",
+        "tests/methods/test_contract.py::test_a_private_search_of_no_row_is_like_one_of_one", says="0 sample",
+    ),
+    _bug(
+        "a pipeline ignores that rows were scaled by their own statistics", "data/public_schema.py",
+        "if schema.prescaled:", "if schema.prescaled is None and schema.rows == 0:",
+        "tests/release/test_budgets.py::test_what_a_schema_declares_of_its_rows_is_in_the_guarantee", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a pipeline covers persons by the epsilon of a row", "data/public_schema.py",
+        "if schema.person is not None:", "if schema.person is not None and schema.rows_per_person == 0:",
+        "tests/release/test_budgets.py::test_what_a_schema_declares_of_its_rows_is_in_the_guarantee", says="DID NOT RAISE",
+    ),
+    _bug(
+        "schemas inside other steps are not read", "release/private_pipeline.py",
+        "        if isinstance(step, (Pipeline, ColumnTransformer, FeatureUnion)):\n            for name",
+        "        if isinstance(step, (ColumnTransformer, FeatureUnion)):\n            for name",
+        "tests/release/test_budgets.py::test_what_a_schema_declares_of_its_rows_is_in_the_guarantee", says="DID NOT RAISE",
+    ),
     # --- the recommended method
     _bug(
         "the recommended method's steps get half their noise", "solvers/huber_descent.py",

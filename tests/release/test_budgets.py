@@ -18,7 +18,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MinMaxScaler,
@@ -36,6 +36,7 @@ from privsvm import (
     PMSVMAGPClassifier,
     PrivateLinearClassifier,
     PrivateSVMClassifier,
+    PublicSchema,
     make_private_pipeline,
 )
 from privsvm.privacy.gate import compose
@@ -167,6 +168,37 @@ def test_steps_that_are_fitted_to_the_rows_take_it(step):
     guarantee = make_private_pipeline(clone(step), model).fit(X, Y).guarantee_
     assert guarantee.status == "claimed"
     assert "fitted to private rows" in guarantee.reason
+
+
+WARDS = {
+    "name": "wards",
+    "label": "died",
+    "classes": ["no", "yes"],
+    "columns": {name: {"bounds": [-1, 1]} for name in "ab"},
+}
+
+
+@pytest.mark.parametrize(
+    ("declared", "status", "says"),
+    [
+        ({}, "proved", ""),
+        ({"prescaled": False}, "proved", ""),
+        ({"prescaled": True}, "claimed", "scaled by statistics of its own rows"),
+        ({"person": "id", "rows_per_person": 5}, "claimed", "a person has up to 5 rows, and epsilon covers one row"),
+    ],
+    ids=["nothing", "not scaled", "scaled", "persons"],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_a_schema_declares_of_its_rows_is_in_the_guarantee(declared, status, says, nested):
+    schema, model = PublicSchema(WARDS | declared), clone(MODEL)
+    step = make_pipeline(FeatureUnion([("schema", schema)])) if nested else schema
+    if says:
+        with pytest.raises(ValueError, match=says):
+            make_private_pipeline(clone(step), clone(model)).fit(X, Y)
+        model.set_params(allow_unsound=True)
+    guarantee = make_private_pipeline(step, model).fit(X, Y).guarantee_
+    assert guarantee.status == status
+    assert says in (guarantee.reason or "")
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -396,11 +396,14 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
 class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
     """A classifier that trains and releases one private model; a base.
 
-    A class that `pays_for_counts` has no use for a number of rows that is private: it releases a noisy one.
+    A class that `pays_for_counts` has no use for a number of rows that is private: it releases a noisy one. One that
+    `accepts_no_rows` trains on an empty table under ``add_remove``: it is a neighbour of tables of one row, which must
+    not be told from it by a refusal. Only methods of which nothing is proved refuse it.
     """
 
     linear_scores = True
     pays_for_counts: ClassVar[bool] = False
+    accepts_no_rows: ClassVar[bool] = True
     # Whether it trains on `RowBlocks`, whose rows are not all in memory.
     reads_blocks: ClassVar[bool] = False
     # What it holds for many classes, see `check_class_memory`.

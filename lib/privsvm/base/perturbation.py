@@ -74,7 +74,10 @@ _AUDIT_CORNERS = 2
 TOO_FEW_ROWS = "too few rows to audit"
 
 # Assumptions that the sound methods share.
-REFUSED_DATA = "rows are finite and labels lie in the public class set: others are refused"
+REFUSED_DATA = (
+    "rows are finite, of the public number of features, and fit into memory, and labels lie in the public class set: "
+    "others are refused"
+)
 TIME_IS_OUTSIDE = "how long training takes, and how many passes the solver makes, is outside the guarantee"
 
 
@@ -191,6 +194,8 @@ def certified_for(most: int) -> str:
 
 def extreme_rows(X: Any) -> list[np.ndarray]:
     """List rows (1, d) at the limits of the features' ranges, which a neighbouring dataset may hold."""
+    if X.shape[0] == 0:
+        return []
     low, high = X.min(axis=0), X.max(axis=0)
     if scipy.sparse.issparse(X):
         low, high = low.toarray().ravel(), high.toarray().ravel()

@@ -183,7 +183,8 @@ def check_training_data(
         else:
             # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
             with np.errstate(over="ignore", invalid="ignore"):
-                X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
+                fewest = _fewest_rows(estimator, classes)
+                X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=fewest)
     except ValueError as error:
         raise _in_plain_words(error) from None
     # Of labels in a declared set it would refuse some, such as 0.5, depending on the other rows.
@@ -208,6 +209,13 @@ def check_training_data(
             raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
     check_class_memory(type(estimator), X.shape[0], X.shape[1], known.size)
     return X, codes.astype(np.int64, copy=False), known
+
+
+def _fewest_rows(estimator: Any, classes: Sequence[Any] | None) -> int:
+    """Fewest rows that a method trains on: 0 where a table of one row, which it accepts, has an empty neighbour."""
+    method = getattr(estimator, "estimator", estimator)
+    accepts = getattr(method, "accepts_no_rows", False) and method.neighbours == "add_remove"
+    return 0 if accepts and classes is not None else 1
 
 
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from privsvm.data.schema import Schema, parse_schema, read_schema
 from privsvm.data.tables import Encoder
 from privsvm.errors import PrivSVMError
+from privsvm.privacy.facts import BROKEN
 
 __all__ = ["PublicSchema"]
 
@@ -49,6 +50,19 @@ class PublicSchema(TransformerMixin, BaseEstimator):
         if isinstance(self.schema, (str, os.PathLike)):
             return read_schema(self.schema)
         return parse_schema(self.schema)
+
+    @property
+    def broken_assumption(self) -> str | None:
+        """Why nothing is proved of rows that the declaration describes, without looking at them; or None."""
+        schema, reasons = self.declaration, []
+        if schema.prescaled:
+            reasons.append(BROKEN["preparation"]["prescaled"])
+        if schema.person is not None:
+            reasons.append(
+                f"a person has up to {schema.rows_per_person} rows, and epsilon covers one row: `privsvm release` "
+                "keeps to so many, and covers persons"
+            )
+        return "; ".join(reasons) or None
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the declaration; the rows are not looked at."""

@@ -130,6 +130,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
     """
 
     linear_scores = False
+    accepts_no_rows = False
 
     weights: str = parameter(
         "signed",

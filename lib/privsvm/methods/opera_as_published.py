@@ -73,6 +73,8 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
     'claimed'
     """
 
+    accepts_no_rows = False
+
     delta: float = DELTA
     C: float = C_PUBLIC
     composition: str = parameter(

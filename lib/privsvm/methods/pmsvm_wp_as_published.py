@@ -49,6 +49,8 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
     'claimed'
     """
 
+    accepts_no_rows = False
+
     data_norm: float = parameter(1.0, BOUND, "The norm of rows that the noise assumes. It is not enforced.")
 
     def _check_parameters(self) -> None:
