@@ -84,6 +84,8 @@ wildcard_constraints:
 
 
 onstart:
+    # Global: the lock is held as long as there is a name for it.
+    global RUN_LOCK
     try:
         lock_folder()
     except PrivSVMError as error:

@@ -26,7 +26,6 @@ NOT_RUN = {
         "hours of computing, and needs data sets; tests/reproduce runs each experiment on a few rows"
     ],
     "docs/upstream.md": ["ends the process"],
-    "docs/versions.md": ["removes data and versions for good"],
 }
 
 

@@ -98,8 +98,9 @@ def runs(local: Workspace, remote: Workspace) -> None:
     """Run here, through Slurm, and through Slurm with a cancelled job; compare the files."""
     local.snakemake(cores=4)
     begin = time.monotonic()
-    output = remote.call(*PLAIN)
-    jobs = len(re.findall("has been submitted with SLURM jobid", output))
+    remote.call(*PLAIN)
+    (log,) = (remote.folder / ".snakemake/log").glob("*.snakemake.log")
+    jobs = len(re.findall("has been submitted with SLURM jobid", log.read_text()))
     say(local.hashes() == remote.hashes(), f"{jobs} Slurm jobs in {time.monotonic() - begin:.0f} s: the same bits")
     say("Nothing to be done" in remote.call(*PLAIN, "--dry-run"), "then there is nothing to do, through Slurm")
     say(remote.nothing_to_do(), "and here")

@@ -66,7 +66,7 @@ def test_dvc_pushes_nothing_of_the_private_folder():
     for out in private:
         ((path, options),) = out.items()
         assert path.startswith("data/private/")
-        assert options == {"push": False}
+        assert options == {"cache": False, "push": False}
     assert not [out for out in outs if isinstance(out, str) and "private" in out]
 
 

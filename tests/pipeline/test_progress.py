@@ -34,7 +34,7 @@ def run(monkeypatch, capsys):
         return capsys.readouterr().err
 
     def start(number, method="svm", **fields):
-        wildcards = {"method": method, "dataset": "wine"}
+        wildcards = {"folder": "", "method": method, "dataset": "wine"}
         return emit("job_info", jobid=number, rule_name="train", rule_msg=None, wildcards=wildcards, **fields)
 
     def finish(number, seconds):

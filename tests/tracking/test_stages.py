@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.workflow import programs
 
 STAGES = Path(__file__).resolve().parents[2] / "stages"
 
 
 def call(folder: Path, script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(STAGES / script), *map(str, arguments)]
-    # MLflow is imported already there.
     environment = {**os.environ, "PYTHONPATH": str(STAGES.parent / "lib")}
-    return programs.run(command, folder, environment, stderr=subprocess.PIPE)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:

@@ -1,13 +1,12 @@
-"""Small working copies of the repository in which the real workflow runs on a small benchmark."""
+"""Working copies of the repository in which the real workflow runs on a small benchmark."""
 
-import contextlib
 import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,6 @@ import yaml
 
 from privsvm.warm_up import MODULES, warm_up
 from tests.once import made_once
-
-from . import programs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -31,102 +28,65 @@ SMALL = {
         "pmsvm_wp": {"implementation": "pmsvm_wp", "C": 0.05, "data_norm": 1.0},
     },
 }
+# Data of one's own.
+OWN_ROWS = ["x,y,label", *(f"{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(40))]
 
-# Folders of the repository that no benchmark reads. A third of all files: each takes a part of every copy and of DVC's
-# and Git's looks at a working copy.
+# Folders that no benchmark reads.
 NOT_READ = ("tests/", "bench/", "conda/", "docs/images/", "docs/proofs/", "examples/", "paper/", "reproduce/")
-
-# What must be equal from run to run; timings, logs and databases are not among it.
+# Equal from run to run; timings, logs and databases are not.
 REPRODUCIBLE = ("data/prepared", "data/condensed", "data/models", "data/results", "reports/metrics.json",
                 "reports/curves.csv", "reports/tracking.json")  # fmt: skip
 
 
-# Data of one's own beside wine, which one of the methods does not use.
-OWN_ROWS = ["x,y,label", *(f"{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(40))]
-OWN = {
-    **SMALL,
-    "datasets": {
-        "wine": {"scaling": "bounds"},
-        "patients": {"path": "patients.csv", "label": "label", "classes": ["a", "b"], "bounds": [0, 7]},
-    },
-    "methods": {
-        "svm": {**SMALL["methods"]["svm"], "datasets": ["wine"]},
-        **{name: SMALL["methods"][name] for name in ("majority", "pmsvm_wp")},
-        # A method of another package, which `Workspace.environment` makes importable.
-        "mine": {"implementation": "house_brand.models:Mine", "datasets": ["wine"]},
-    },
-}
-OWN_PACKAGE = "from privsvm import MajorityClassifier\n\n\nclass Mine(MajorityClassifier):\n    pass\n"
-
-
-def copy_or_share(source: str, target: str) -> str:
-    """Copy a file, times and all; what is only ever replaced, Git's objects and compiled code, gets one more name."""
-    if source.endswith((".nbc", ".nbi", ".pyc")) or "/.git/objects/" in source:
-        os.link(source, target)
-        return target
-    return shutil.copy2(source, target)
-
-
 class Workspace:
-    """A working copy: its folder, and how to run things in it."""
+    """A working copy: its folder, and how to run programs in it."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def environment(self, **changes: str) -> dict[str, str]:
         kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DVC_", "PYTEST"))
+            name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DVC", "PYTEST"))
         }
-        kept.pop("PRIVSVM_MIRROR", None)
-        # Bytecode is kept outside the tree, and starts stay fast.
-        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        for name in ("PRIVSVM_MIRROR", "NUMBA_CACHE_DIR"):
+            kept.pop(name, None)
         return {
             **kept,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join(
-                [str(self.folder / "packages"), *filter(None, [os.environ.get("PYTHONPATH")])]
-            ),
+            # What `pip install --editable .` does in a clone.
+            "PYTHONPATH": f"{self.folder / 'lib'}{os.pathsep}{self.folder / 'packages'}",
             "DVC_NO_ANALYTICS": "true",
             "GIT_AUTHOR_NAME": "test", "GIT_AUTHOR_EMAIL": "test@example.org",
             "GIT_COMMITTER_NAME": "test", "GIT_COMMITTER_EMAIL": "test@example.org",
             **changes,
         }  # fmt: skip
 
-    def start(self, *command: str, copied: str = "nothing", **environment: str) -> subprocess.Popen:
-        """Start a command plainly, as a user would, and all that it starts; or all but copies of "servers" of jobs.
-
-        With copies of all "programs", the command itself is one.
-        """
-        known = self.environment(**environment)
-        if copied != "nothing":
-            known = {"servers": programs.with_servers, "programs": programs.with_programs}[copied](known)
-        return self._start(command, known)
-
-    def _start(self, command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen:
+    def start(self, *command: str, **environment: str) -> subprocess.Popen:
+        """Start a program as a user does."""
         return subprocess.Popen(
-            command, cwd=self.folder, env=environment, text=True,
+            command, cwd=self.folder, env=self.environment(**environment), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
 
     def call(self, *command: str, check: bool = True, **environment: str) -> str:
-        """Run a command; return what it printed. With check=False the exit code stands in `code`."""
-        if programs.can_run(command):
-            self.code, output = programs.call(command, self.folder, self.environment(**environment))
-        else:
-            known = self.environment(**environment)
-            # What a Makefile calls is forked too; shell scripts of tests start plainly.
-            process = self._start(command, programs.with_programs(known) if command[0] == "make" else known)
-            try:
-                output, _ = process.communicate()
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
-            self.code = process.returncode
+        """Run a program; return what it printed. With check=False the exit code stands in `code`."""
+        process = self.start(*command, **environment)
+        try:
+            output, _ = process.communicate()
+        except BaseException:
+            # The test's time is over.
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        self.code = process.returncode
         assert not check or self.code == 0, f"{' '.join(command)} ended with {self.code}:\n{output[-6000:]}"
         return output
 
     def snakemake(self, *arguments: str, cores: int = 2, **options) -> str:
         return self.call("snakemake", "--cores", str(cores), *arguments, **options)
+
+    def make(self, *arguments: str, **options) -> str:
+        """Run a recipe of the Makefile without its first step, which would build an environment."""
+        return self.call("make", *arguments, "PREPARE=true", **options)
 
     def params(self) -> dict:
         return yaml.safe_load((self.folder / "params.yaml").read_text())
@@ -144,9 +104,9 @@ class Workspace:
         place[last] = value
         self.write_params(params)
 
-    def stale_jobs(self) -> list[str]:
+    def stale_jobs(self, **environment: str) -> list[str]:
         """Outputs that `snakemake -n` would make again."""
-        output = self.snakemake("--dry-run")
+        output = self.snakemake("--dry-run", **environment)
         return [line.split("output: ", 1)[1] for line in output.splitlines() if line.strip().startswith("output: ")]
 
     def nothing_to_do(self) -> bool:
@@ -175,29 +135,33 @@ class Workspace:
     def git(self, *arguments: str) -> str:
         return self.call("git", *arguments)
 
+    def commit(self, message: str) -> None:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+
     def copy(self, folder: Path) -> "Workspace":
         """A second working copy in the same state, times and all."""
-        compiled = shutil.ignore_patterns(*self.compiled_folders().values())
-        shutil.copytree(self.folder, folder, symlinks=True, ignore=compiled, copy_function=copy_or_share)
+        shutil.copytree(self.folder, folder, symlinks=True)
         other = Workspace(folder)
-        other.take_compiled(self, copy_or_share)
+        other.take_compiled(self)
         return other
 
-    def compiled_folders(self) -> dict[str, str]:
-        """Where Numba files what it compiles of a package: under a hash of the package's folder."""
-        folders = {package: self.folder / "lib/privsvm" / package for package in ("numerics", "solvers")}
-        return {name: f"{name}_{hashlib.sha1(str(folder).encode()).hexdigest()}" for name, folder in folders.items()}
-
-    def take_compiled(self, other: "Workspace", copy_function: Callable = shutil.copy2) -> None:
+    def take_compiled(self, other: "Workspace") -> None:
         """Take what Numba compiled in another working copy of the same sources, or in the repository itself.
 
-        Should the names of Numba's folders change, all is compiled once more, which tests only take longer for.
+        Numba and `privsvm.warm_up` name it after the sources' folder. Should that change, all is compiled once more.
         """
-        theirs, ours = other.compiled_folders(), self.compiled_folders()
-        for package in theirs:
-            for source in (other.folder / ".cache/numba").glob(f"*/{theirs[package]}"):
-                target = self.folder / ".cache/numba" / source.parent.name
-                shutil.copytree(source, target / ours[package], copy_function=copy_function, dirs_exist_ok=True)
+        for theirs, ours in zip(*(at.compiled_endings() for at in (other, self)), strict=True):
+            for source in (other.folder / ".cache/numba").glob(f"*/*{theirs}"):
+                target = self.folder / ".cache/numba" / source.parent.name / (source.name.removesuffix(theirs) + ours)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copytree(source, target, dirs_exist_ok=True) if source.is_dir() else target.touch()
+
+    def compiled_endings(self) -> list[str]:
+        """How names of folders of compiled code end, and of the files that say that a module is compiled."""
+        package = (self.folder / "lib/privsvm").resolve()
+        folders = [hashlib.sha1(str(package / name).encode()).hexdigest() for name in ("numerics", "solvers")]
+        return [*folders, hashlib.sha256(os.fsencode(package / "warm_up.py")).hexdigest()[:8]]
 
 
 def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = ()) -> None:
@@ -210,30 +174,20 @@ def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = 
     for name in filter(None, listing.stdout.split("\0")):
         source = REPOSITORY / name
         # What a run makes is left out; a table of measurements is what a generated file is made from.
-        made = name.startswith("reports/") and not name.startswith("reports/utility/")
-        if source.is_file() and not made and not name.startswith(left_out) and name != "dvc.lock":
+        made = name == "dvc.lock" or (name.startswith("reports/") and not name.startswith("reports/utility/"))
+        if source.is_file() and not made and not name.startswith(left_out):
             target = workspace.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
-    # What Python compiled of these files is theirs, as they have the same times.
-    for folder in ("lib", "stages"):
-        for compiled in (REPOSITORY / folder).rglob("__pycache__/*.pyc"):
-            target = workspace.folder / compiled.relative_to(REPOSITORY)
-            # Another worker may take a temporary file away.
-            with contextlib.suppress(FileNotFoundError):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(compiled, target)
     workspace.write_params({**workspace.params(), **params})
     workspace.git("init", "--quiet", "--initial-branch", "main")
-    workspace.git("add", "--all")
-    workspace.git("commit", "--quiet", "--message", "benchmark")
+    workspace.commit("benchmark")
 
 
 def new_workspace(folder: Path, params: dict | None = None, others: Sequence[str] = ()) -> Workspace:
-    """Copy the repository and set a small benchmark, with what is compiled already and what each file imports."""
+    """Copy the repository with what is compiled already, and set a small benchmark."""
     workspace = Workspace(folder)
     copy_repository(workspace, params or SMALL, others)
-    # Compiled once for all tests and working copies.
     warm_up(*MODULES)
     workspace.take_compiled(Workspace(REPOSITORY))
     return workspace
@@ -248,31 +202,10 @@ def fresh(tmp_path) -> Workspace:
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory) -> Workspace:
     """A working copy in which the small benchmark has run once, for all workers. Do not change it."""
-    return Workspace(made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake(cores=2)))
+    return Workspace(made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake()))
 
 
 @pytest.fixture
 def finished(finished_once, tmp_path) -> Workspace:
     """A copy of the finished benchmark to play with."""
     return finished_once.copy(tmp_path / "finished")
-
-
-def run_with_own_data(folder: Path) -> None:
-    workspace = new_workspace(folder, OWN)
-    (folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
-    (folder / "packages/house_brand").mkdir(parents=True)
-    (folder / "packages/house_brand/__init__.py").touch()
-    (folder / "packages/house_brand/models.py").write_text(OWN_PACKAGE)
-    (folder.parent / "printed").write_text(workspace.snakemake())
-
-
-@pytest.fixture(scope="session")
-def own_data_once(tmp_path_factory) -> Workspace:
-    """A working copy with data of one's own that has run once, and beside it what that printed. Do not change it."""
-    return Workspace(made_once(tmp_path_factory, "own_data", run_with_own_data))
-
-
-@pytest.fixture
-def own_data(own_data_once, tmp_path) -> Workspace:
-    """A copy of it to play with."""
-    return own_data_once.copy(tmp_path / "own_data")

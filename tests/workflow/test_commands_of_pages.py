@@ -1,4 +1,4 @@
-"""The commands of the page on changing the benchmark, one after the other, as they stand there."""
+"""The commands of the pages on changing the benchmark and on versions, one after the other, as they stand there."""
 
 import os
 import re
@@ -11,22 +11,17 @@ import pytest
 from tests.blocks import blocks_run_by
 from tests.browser import PATIENCE
 
+from .conftest import Workspace
+from .test_own_data import add_own_data
+
 pytestmark = pytest.mark.workflow
 
-(BLOCK,) = blocks_run_by(__file__)
+BLOCKS = {block.page: block for block in blocks_run_by(__file__)}
 
 
-def shell(command):
-    """Run a command of a page; `make` without its first step, which would build an environment."""
-    program, *words = command.split()
-    if program == "make":
-        words.append("PREPARE=true")
-    return program, *words
-
-
-def serve(workspace, command):
+def serve(workspace: Workspace, command: str) -> bytes:
     """Run a command that serves a page until it is stopped; return what the page answers."""
-    process = workspace.start(*shell(command))
+    process = workspace.start(*command.split())
     try:
         address = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+", line) for line in process.stdout)))[0]
         # It listens some time after it has said where.
@@ -42,23 +37,40 @@ def serve(workspace, command):
         process.communicate()
 
 
-def test_the_commands_of_the_page(finished):
-    finished.git("add", "--all")
-    finished.git("commit", "--quiet", "--message", "results")
+def run(workspace: Workspace, command: str) -> str:
+    program, *arguments = command.split()
+    return workspace.make(*arguments) if program == "make" else workspace.call(program, *arguments)
+
+
+def test_commands_on_changes(finished):
+    finished.commit("results")
     finished.change("methods.pmsvm_wp.C", 0.02)
     printed = {}
-    for command in BLOCK.commands:
-        if command == "make ui":
-            printed[command] = serve(finished, command)
-        else:
-            printed[command] = finished.call(*shell(command))
-    assert "job-finished" not in printed["make sync"]
+    for command in BLOCKS["docs/change.md"].commands:
+        # The recipe without its first step.
+        printed[command] = serve(finished, "python stages/ui.py") if command == "make ui" else run(finished, command)
     # Snakemake ran what the change made stale, and DVC found that done.
-    run, repro = (printed[name] for name in ("snakemake --cores 8", "dvc repro"))
-    assert "up to date" in repro
-    assert "pmsvm_wp" in run
+    assert "pmsvm_wp" in printed["snakemake --cores 8"]
+    assert "up to date" in printed["dvc repro"]
     assert finished.params()["methods"]["pmsvm_wp"]["C"] == 0.1
     assert "pmsvm_wp.accuracy" in printed["dvc metrics diff"]
     assert "index.html" in printed["dvc plots diff"]
     assert (finished.folder / "dvc_plots/index.html").exists()
     assert printed["make ui"] == b"OK"
+
+
+def test_commands_that_remove_own_data(finished):
+    add_own_data(finished)
+    finished.snakemake()
+    params = finished.params()
+    del params["datasets"]["patients"]
+    finished.write_params(params)
+    for command in BLOCKS["docs/versions.md"].commands:
+        run(finished, command)
+    finished.commit("without patients")
+    assert not list((finished.folder / "data").rglob("*patients*"))
+    # Runs in MLflow stay, as the page says.
+    for folder in (".cache", ".dvc", "data", "reports"):
+        files = [path for path in (finished.folder / folder).rglob("*") if path.is_file()]
+        assert not [path for path in files if b"patients" in path.read_bytes()], folder
+    assert finished.nothing_to_do()

@@ -12,81 +12,101 @@ import yaml
 from privsvm.files import read_json
 from tests.browser import PATIENCE, headless_browser, needs_browser
 
+from .conftest import REPOSITORY, Workspace
+
 pytestmark = pytest.mark.workflow
 
+MADE_BY_JOBS = [f"data/{name}" for name in ("raw", "prepared", "condensed", "models", "results", "audits")]
 
-# What the jobs of Snakemake make; data/inputs and data/jobs are DVC's.
-MADE_BY_JOBS = [f"data/{name}" for name in ("raw", "prepared", "condensed", "models", "results", "timings")]
+
+def changed_since(workspace: Workspace, before: dict[str, int]) -> set[str]:
+    """Files of jobs that were made again, or are new."""
+    return {name for name, time in workspace.times(*MADE_BY_JOBS).items() if before.get(name) != time}
+
+
+def is_current(workspace: Workspace) -> bool:
+    """Whether both tools have nothing to do, and the checks of a finished run pass."""
+    status = json.loads(workspace.call("dvc", "status", "--json"))
+    return workspace.nothing_to_do() and not status and "in order" in workspace.call(sys.executable, "stages/check.py")
 
 
 def test_one_run_makes_everything_and_dvc_agrees(finished):
     for name in ("index.html", "metrics.json", "curves.csv", "tracking.json"):
         assert (finished.folder / "reports" / name).stat().st_size > 0
     assert (finished.folder / "mlflow.db").exists()
-    assert finished.nothing_to_do()
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
+    assert is_current(finished)
     before = finished.times("data", "reports")
     assert "up to date" in finished.call("dvc", "repro")
     assert finished.times("data", "reports") == before
     # Nothing that the run leaves shows up in git, but for what belongs there.
     changed = {line[3:] for line in finished.git("status", "--porcelain").splitlines()}
-    assert changed <= {"dvc.lock", "reports/", "reports/metrics.json", "reports/curves.csv", "reports/tracking.json"}
+    assert changed <= {"dvc.lock", "reports/", "reports/metrics.json", "reports/curves.csv"}
 
 
-def test_one_parameter_reruns_one_method_and_its_old_value_comes_from_the_cache(finished):
-    original = finished.hashes()
-    before = finished.times(*MADE_BY_JOBS)
-    finished.change("methods.pmsvm_wp.C", 0.02)
-    finished.call("dvc", "repro")
-    after = finished.times(*MADE_BY_JOBS)
-    rerun = {name for name in after if after[name] != before[name]}
-    assert rerun == {name for name in after if "/pmsvm_wp/" in name}
-    assert finished.hashes("data/models/pmsvm_wp") != {
-        name: value for name, value in original.items() if name.startswith("data/models/pmsvm_wp/")
-    }
-    assert finished.nothing_to_do()
-    finished.change("methods.pmsvm_wp.C", 0.05)
-    output = finished.call("dvc", "repro")
-    assert "Running stage" not in output
+def test_same_bits_with_other_cores_and_order_and_a_clean_tree(finished):
+    original, params = finished.hashes(), finished.params()
+    finished.commit("results")
+    for name in ("data/raw", *MADE_BY_JOBS, "logs", ".snakemake", ".dvc/cache", ".cache/jobs", "mlflow.db"):
+        path = finished.folder / name
+        path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
+    # Another order of jobs: everything is listed backwards.
+    backwards = {key: dict(reversed(params[key].items())) for key in ("datasets", "methods")}
+    finished.write_params({**params, **backwards})
+    finished.snakemake(cores=8)
+    found = finished.hashes()
+    assert {name for name in original if found.get(name) != original[name]} <= {"reports/curves.csv"}
+    finished.write_params(params)
+    finished.snakemake()
     assert finished.hashes() == original
+    assert finished.git("status", "--porcelain") == ""
 
 
-def test_what_is_removed_leaves_everything_and_a_dataset_added_runs_its_jobs_only(finished):
+def test_one_parameter_reruns_one_method_and_its_old_value_comes_back(finished):
+    original, before = finished.hashes(), finished.times(*MADE_BY_JOBS)
+    finished.change("methods.pmsvm_wp.C", 0.02)
+    finished.snakemake()
+    rerun = changed_since(finished, before)
+    assert {name for name in rerun if "pmsvm_wp" not in name} == set()
+    assert "data/models/pmsvm_wp/wine.npz" in rerun
+    assert finished.hashes("data/models/pmsvm_wp").items().isdisjoint(original.items())
+    assert is_current(finished)
+    finished.change("methods.pmsvm_wp.C", 0.05)
+    assert "Running stage 'train'" not in finished.call("dvc", "repro")
+    finished.make("sync")
+    assert finished.hashes() == original
+    assert is_current(finished)
+
+
+def test_removed_entries_leave_and_an_added_dataset_runs_its_jobs_only(finished):
     params = finished.params()
     del params["datasets"]["breast_cancer"]
     del params["methods"]["majority"]
     finished.write_params(params)
     finished.snakemake()
-    # Out of everything that is shared, and out of the report.
+    # Out of everything that is versioned, and out of the report.
     made = set(finished.times("data", "reports")) - set(finished.times("reports/utility"))
-    assert not [name for name in made if "breast_cancer" in name]
+    assert not [name for name in made if "breast_cancer" in name or "majority" in name]
     assert "breast_cancer" not in (finished.folder / "reports/metrics.json").read_text()
-    assert "majority" not in json.dumps(read_json(finished.folder / "reports/metrics.json"))
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
-    assert finished.nothing_to_do()
+    assert "majority" not in (finished.folder / "reports/metrics.json").read_text()
+    assert is_current(finished)
     # It comes back when it is wanted again.
     before = finished.times(*MADE_BY_JOBS)
     params["datasets"]["breast_cancer"] = {"scaling": "bounds"}
     finished.write_params(dict(params, datasets=dict(sorted(params["datasets"].items()))))
     finished.snakemake()
-    after = finished.times(*MADE_BY_JOBS)
-    assert {name for name in before if after[name] != before[name]} == set()
-    assert "data/results/svm/breast_cancer.json" in after
+    assert {name for name in changed_since(finished, before) if "breast_cancer" not in name} == set()
+    assert (finished.folder / "data/results/svm/breast_cancer.json").is_file()
     assert "breast_cancer" in (finished.folder / "reports/metrics.json").read_text()
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
+    assert is_current(finished)
 
 
 def test_condensed_rows_before_every_method(finished):
     original = finished.hashes()
     finished.change("condense", "ci")
     finished.snakemake()
-    condensed = finished.hashes("data/condensed/ci")
-    assert {Path(name).name for name in condensed} == {
-        f"{dataset}.{ending}" for dataset in ("wine", "breast_cancer") for ending in ("npz", "json")
-    }
     record = read_json(finished.folder / "data/condensed/ci/wine.json")
     assert [split["n_condensed"] for split in record["splits"]] == [45, 45]
-    seconds = read_json(finished.folder / "data/timings/_condense/wine.json")["condense_seconds"]
+    seconds = read_json(finished.folder / "logs/timings/_condense/wine.json")["condense_seconds"]
     assert len(seconds) == 2
     assert min(seconds) > 0
     for method in ("svm", "pmsvm_wp"):
@@ -94,25 +114,17 @@ def test_condensed_rows_before_every_method(finished):
         assert result["condense"] == "ci"
         assert result["attacks"] == [record]
         assert result["status"] != "proved"
-    page = (finished.folder / "reports/index.html").read_text()
-    assert "condensed" in page
-    assert finished.nothing_to_do()
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
+    assert "condensed" in (finished.folder / "reports/index.html").read_text()
+    assert is_current(finished)
     assert not (finished.folder / "data/condensed/none").exists()
     finished.change("condense", "none")
-    assert "Running stage" not in finished.call("dvc", "repro")
-    # Rows condensed in another way are no stage's output: they stay as they were, all of them, until `record` runs.
-    assert finished.hashes() == {**original, **condensed}
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
-    finished.snakemake("--forcerun", "record")
+    finished.snakemake()
     assert finished.hashes() == original
-    assert finished.nothing_to_do()
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
+    assert is_current(finished)
 
 
 def test_experiments_metrics_and_plots(finished):
-    finished.git("add", "--all")
-    finished.git("commit", "--quiet", "--message", "first results")
+    finished.commit("first results")
     # One of them is a number that YAML 1.1 takes for text.
     changes = ("--set-param", "methods.pmsvm_wp.C=0.5", "--set-param", "privacy.delta=1e-06")
     finished.call("dvc", "exp", "run", *changes)
@@ -129,17 +141,14 @@ def test_experiments_metrics_and_plots(finished):
 
 def test_clone_pull_sync(finished, tmp_path):
     finished.call("dvc", "remote", "add", "--default", "shelf", str(tmp_path / "shelf"))
-    finished.git("add", "--all")
-    finished.git("commit", "--quiet", "--message", "results")
+    finished.commit("results")
     finished.call("dvc", "push")
     finished.call("git", "clone", "--quiet", str(finished.folder), str(tmp_path / "clone"))
-    clone = type(finished)(tmp_path / "clone")
+    clone = Workspace(tmp_path / "clone")
     clone.call("dvc", "pull")
     clone.take_compiled(finished)
-    # The Makefile's recipe without its first step, which would build an environment.
-    recipe = ["make", "sync", "PREPARE=true"]
-    clone.call(*recipe)
-    assert clone.nothing_to_do()
+    clone.make("sync")
+    assert is_current(clone)
     assert clone.hashes() == finished.hashes()
     # Snakemake's knowledge is real: a change is noticed, and only that.
     clone.change("methods.pmsvm_wp.C", 0.02)
@@ -148,27 +157,55 @@ def test_clone_pull_sync(finished, tmp_path):
     # Outputs of another commit are refused.
     (clone.folder / "data/results/svm/wine.json").write_text("{}")
     clone.change("methods.svm.C", 2.0)
-    output = clone.call(*recipe, check=False)
+    output = clone.make("sync", check=False)
     assert clone.code != 0
     assert "run dvc pull or dvc repro" in output
 
 
-def test_same_bits_with_any_number_of_cores_and_any_order(finished_once, fresh):
-    params = fresh.params()
-    # Another order of jobs: everything is listed backwards.
-    for key in ("datasets", "methods"):
-        params[key] = dict(reversed(params[key].items()))
-    fresh.write_params(params)
-    fresh.take_compiled(finished_once)
-    theirs = finished_once.hashes()
-    for cores in (1, 8):
-        fresh.snakemake(cores=cores)
-        ours = fresh.hashes()
-        assert set(ours) == set(theirs)
-        assert {name for name in ours if ours[name] != theirs[name]} <= {"reports/curves.csv"}
-        # Everything runs again except the compilation.
-        for name in ("data", "reports", "logs", ".snakemake", ".dvc/cache"):
-            shutil.rmtree(fresh.folder / name)
+def test_sync_after_a_checkout_of_another_commit(finished):
+    finished.commit("first results")
+    original = finished.hashes()
+    finished.change("methods.pmsvm_wp.C", 0.02)
+    finished.snakemake()
+    finished.commit("other results")
+    finished.git("checkout", "--quiet", "HEAD~1")
+    finished.make("sync")
+    assert finished.hashes() == original
+    assert is_current(finished)
+    assert finished.git("status", "--porcelain") == ""
+
+
+def test_two_clones_share_one_cache(finished, tmp_path):
+    other = finished.copy(tmp_path / "other")
+    for workspace in (finished, other):
+        workspace.call("dvc", "config", "cache.dir", str(tmp_path / "cache"))
+        workspace.call("dvc", "config", "cache.shared", "group")
+    # Both run at the same time, one with another model.
+    other.change("methods.pmsvm_wp.C", 0.02)
+    finished.change("report.reference_epsilon", 4.0)
+    processes = [workspace.start("snakemake", "--cores", "1") for workspace in (finished, other)]
+    for process in processes:
+        output, _ = process.communicate()
+        assert process.returncode == 0, output
+    assert is_current(finished)
+    assert is_current(other)
+    assert finished.hashes("data/models/svm") == other.hashes("data/models/svm")
+    assert finished.hashes("data/models/pmsvm_wp").items().isdisjoint(other.hashes("data/models/pmsvm_wp").items())
+
+
+def test_moved_and_copied_clones_have_nothing_to_do(finished, tmp_path):
+    """In a folder whose name a shell would read otherwise."""
+    finished.folder.rename(tmp_path / 'it\'s a "moved" $(touch pwned) clone')
+    moved = Workspace(tmp_path / 'it\'s a "moved" $(touch pwned) clone')
+    assert is_current(moved)
+    copied = moved.copy(tmp_path / "copied clone")
+    assert is_current(copied)
+    copied.take_compiled(Workspace(REPOSITORY))
+    copied.change("methods.pmsvm_wp.C", 0.02)
+    copied.snakemake()
+    assert is_current(copied)
+    assert is_current(moved)
+    assert not list(tmp_path.rglob("pwned"))
 
 
 def test_yaml_1_1_and_1_2_read_the_same_benchmark(finished):
@@ -176,8 +213,7 @@ def test_yaml_1_1_and_1_2_read_the_same_benchmark(finished):
     assert yaml.safe_load(text)["privacy"]["delta"] == 1e-5
     (finished.folder / "params.yaml").write_text(text.replace("delta: 1.0e-05", "delta: 1e-05"))
     assert yaml.safe_load((finished.folder / "params.yaml").read_text())["privacy"]["delta"] == "1e-05"
-    assert finished.nothing_to_do()
-    assert finished.call("dvc", "status", "--json").strip() == "{}"
+    assert is_current(finished)
 
 
 @needs_browser

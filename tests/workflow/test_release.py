@@ -4,34 +4,33 @@ import pytest
 
 import privsvm
 
-from .conftest import OWN_ROWS, SMALL, new_workspace
+from .conftest import OWN_ROWS
 
 pytestmark = pytest.mark.workflow
 
 
-def test_one_release(tmp_path):
+def test_one_release(fresh, tmp_path):
     table = {"label": "label", "classes": ["a", "b"], "prescaled": False}
     schema = {**table, "columns": {name: {"bounds": [0, 7]} for name in "xy"}}
-    params = {**SMALL, "datasets": {"wine": None, "patients": {"path": "patients.csv", "schema": schema}}}
-    workspace = new_workspace(tmp_path / "own", params)
-    (workspace.folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
+    fresh.change("datasets", {"wine": None, "patients": {"path": "patients.csv", "schema": schema}})
+    (fresh.folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
 
     def release(*config):
-        return workspace.snakemake(
+        return fresh.snakemake(
             "release", "--config", "epsilon=1", *config, check=False, PRIVSVM_LEDGER=str(tmp_path / "ledger.jsonl")
         )
 
     said = release("dataset=patients", "out=private/model", "hold_back=0.25")
-    assert workspace.code == 0, said
+    assert fresh.code == 0, said
     assert "private/model: released, epsilon 1 per row" in said
     assert "rows that were held back, 25 % of the rows" in said
-    assert privsvm.load(workspace.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
+    assert privsvm.load(fresh.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
     for config, reason in (
         (["dataset=patients", "out=again"], "run with --yes to spend more"),
         (["dataset=wine", "out=again"], "no data set of your own"),
         (["dataset=patients"], "--config lacks out"),
     ):
         said = release(*config)
-        assert workspace.code != 0
+        assert fresh.code != 0
         assert reason in said
-    assert not (workspace.folder / "again").exists()
+    assert not (fresh.folder / "again").exists()

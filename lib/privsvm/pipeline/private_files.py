@@ -1,7 +1,8 @@
 """Data of one's own stays private: its files lie apart, in folders that their owner alone can enter.
 
 Whatever is made from a data set with a ``path`` in params.yaml that does not say ``share: true`` lies in
-``data/private``, whose outputs in dvc.yaml have ``push: false``.
+``data/private``, whose outputs in dvc.yaml have ``cache: false`` and ``push: false``: DVC compares them, and keeps no
+copies.
 """
 
 from __future__ import annotations
@@ -130,3 +131,7 @@ def released_file(params: Params, settings: Mapping[str, Any]) -> str:
     if path is None:
         raise PrivSVMError(f"release: dataset={name} is no data set of your own with `path` in params.yaml")
     return path
+
+
+if __name__ == "__main__":
+    make_output_folders()

@@ -52,7 +52,7 @@ def scripts_folder(home: str | os.PathLike[str]) -> str:
         If there is no such folder on this machine.
     """
     folder = Path(home) / "stages"
-    if not folder.is_dir():
+    if not (folder.is_dir() and (Path(home) / "lib/privsvm").is_dir()):
         raise PrivSVMError(
             f"{home}: no working copy of PrivSVM on this machine; clone it, and name the clone's Snakefile in `module`"
         )

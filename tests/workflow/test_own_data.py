@@ -1,0 +1,90 @@
+"""Data of one's own: private by default, in folders of their own, and never pushed."""
+
+import json
+
+import pytest
+
+from .conftest import OWN_ROWS, Workspace
+
+pytestmark = pytest.mark.workflow
+
+ENTRY = {"path": "patients.csv", "label": "label", "classes": ["a", "b"], "bounds": [0, 7], "prescaled": False}
+
+
+def add_own_data(workspace: Workspace) -> None:
+    """A private dataset, and one whose owner shares it."""
+    for name, rows in (("patients", OWN_ROWS), ("colleagues", [OWN_ROWS[0], *OWN_ROWS[:0:-1]])):
+        (workspace.folder / f"data/own/{name}.csv").write_text("\n".join(rows) + "\n")
+        workspace.change(f"datasets.{name}", {**ENTRY, "path": f"{name}.csv"})
+    workspace.change("datasets.colleagues.share", True)
+
+
+def files(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_private_data_stays_on_this_machine(finished, tmp_path):
+    add_own_data(finished)
+    output = finished.snakemake()
+    assert "error" not in output
+    curves = (finished.folder / "reports/curves.csv").read_text()
+    assert "patients" in curves
+    assert "colleagues" in curves
+    data = finished.folder / "data"
+    private = [path for path in files(data) if "patients" in path.as_posix()]
+    shared = [path for path in files(data) if "private" not in path.relative_to(data).parts]
+    assert {path.relative_to(data).parts[0] for path in private} == {"own", "private"}
+    assert len(private) > 10
+    assert [path for path in shared if "colleagues" in path.name and "models" in path.parts]
+    # Closed to other users.
+    for folder in ("data", "logs", "reports", ".cache", ".snakemake", ".dvc/cache"):
+        assert (finished.folder / folder).stat().st_mode & 0o077 == 0, folder
+    assert not [path for path in private if path.is_relative_to(data / "private") and path.stat().st_mode & 0o077]
+
+    # Both tools call the same jobs stale when the file's content changes, and none when its time does.
+    assert finished.nothing_to_do()
+    assert json.loads(finished.call("dvc", "status", "--json")) == {}
+    own = data / "own/patients.csv"
+    own.write_text(own.read_text())
+    assert finished.nothing_to_do()
+    own.write_text(own.read_text() + "6,4,b\n")
+    stale = " ".join(finished.stale_jobs())
+    assert "data/private/results/svm/patients.json" in stale
+    assert "wine" not in stale
+    assert "download" in json.loads(finished.call("dvc", "status", "--json"))
+    own.write_text("\n".join(OWN_ROWS) + "\n")
+
+    # A clone gets all but the private files.
+    finished.call("dvc", "remote", "add", "--default", "shelf", str(tmp_path / "shelf"))
+    finished.commit("results")
+    assert "patients.csv" not in finished.git("ls-files")
+    finished.call("dvc", "push")
+    pushed = files(tmp_path / "shelf")
+    assert len(pushed) > 20
+    assert not [path for path in pushed if b"patients" in path.read_bytes()]
+    # What is equal to a shared file tells nothing of the rows: condensed rows where nothing is condensed.
+    secrets = {path.read_bytes() for path in private} - {path.read_bytes() for path in shared}
+    assert len(secrets) > 10
+    assert secrets.isdisjoint(path.read_bytes() for path in pushed)
+    finished.call("git", "clone", "--quiet", str(finished.folder), str(tmp_path / "clone"))
+    clone = Workspace(tmp_path / "clone")
+    clone.call("dvc", "pull", check=False)
+    assert (clone.folder / "data/models/svm/colleagues.npz").is_file()
+    assert not list((clone.folder / "data").rglob("*patients*"))
+
+    # Shared later, it lies with all other data and is pushed.
+    finished.change("datasets.patients.share", True)
+    finished.snakemake()
+    assert not list((data / "private").rglob("*patients*"))
+    finished.call("dvc", "push")
+    assert [path for path in files(tmp_path / "shelf") if b"patients" in path.read_bytes()]
+
+
+def test_missing_own_file_is_named(finished):
+    add_own_data(finished)
+    (finished.folder / "data/own/patients.csv").unlink()
+    for command in (["snakemake", "--cores", "1", "--dry-run"], ["dvc", "repro"]):
+        output = finished.call(*command, check=False)
+        assert finished.code != 0
+        assert "patients.csv" in output
+        assert "Traceback" not in output
