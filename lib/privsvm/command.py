@@ -162,8 +162,10 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _card(options: argparse.Namespace) -> int:
     from privsvm.release.card import card_text, read_card
-    from privsvm.release.releasing import CARD
+    from privsvm.release.releasing import CARD, verify
 
+    # What is shown as proved was computed again.
+    verify(options.model)
     print(card_text(read_card(Path(options.model) / CARD)), end="")
     return 0
 

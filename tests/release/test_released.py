@@ -21,6 +21,7 @@ from privsvm.data.tables import Encoder, read_chunks, training_table
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
+from privsvm.release.card import card_page
 from privsvm.release.ledger import Ledger
 from privsvm.release.releasing import verify
 
@@ -157,6 +158,7 @@ def forge(folder, **changes):
     record["digest"] = content_digest(record, "digest")
     (folder / "model.json").write_text(canonical_json(record, indent=1) + "\n")
     card["model_digest"] = record["digest"]
+    (folder / "card.html").write_text(card_page(card))
     card["files"] = {name: sha256_of_file(folder / name) for name in card["files"]}
     card["digest"] = content_digest(card, "digest", "signature")
     (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
@@ -167,8 +169,8 @@ def test_a_forger_who_computes_digests_again_is_refused(own, hospital):
     assert run(*good)[0] == 0
     code, _, err = run("verify", own / "model", "--key", hospital / "other.pub")
     assert (code, "another key signed it" in err) == (1, True)
-    forge(own / "model", classes=["yes", "no"])
-    # Without a key this is another model's folder, whole in itself.
+    # Without a key this is another release's folder, whole in itself.
+    forge(own / "model", accuracy="as good as any", date="2020-01-01")
     assert run("verify", own / "model")[0] == 0
     code, _, err = run(*good)
     assert (code, "the card was edited" in err) == (1, True)
@@ -395,10 +397,7 @@ def test_a_kernel_that_nobody_knows_is_no_model(own, parameters):
 
 def test_terminals_obey_no_card_ledger_or_name(own, tmp_path):
     folder = own / "model"
-    card = json.loads((folder / "card.json").read_text()) | {"accuracy": "\x1b[2J all is\x9b1m well"}
-    card["recipe"] = {"\x1b[31mname": "\x1b]0;title\x07"}
-    card["digest"] = content_digest(card, "digest", "signature")
-    (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
+    forge(folder, accuracy="\x1b[2J all is\x9b1m well", recipe={"\x1b[31mname": "\x1b]0;title\x07"})
     (tmp_path / "x.csv").write_text("\x1b[31mage,b\n1,2\n")
     answers = [run("card", folder), run("verify", tmp_path / "a\nb\x1b[0m"), run("inspect", tmp_path / "x.csv")]
     for _, out, err in answers:

@@ -320,6 +320,13 @@ class ReleasedClassifier:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         return state | {"random_state": None} if "_path" in state and "random_state" in state else state
 
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take back a fitted model; raise ValueError where its record is not that of its released path."""
+        path, shown = state.get("_path"), state.get("guarantee_")
+        if path is not None and (type(shown) is not Guarantee or path.guarantees != (shown,)):
+            raise ValueError("guarantee_ is not the record of the released model: get the file again")
+        super().__setstate__(state)  # type: ignore[misc]
+
     def _released_scores(self, X: Any) -> np.ndarray:
         X = self._checked_rows(X)
         scores: np.ndarray = self._path.scores(X, 0)[0]

@@ -7,11 +7,10 @@ record. The record says which version of this format it has: a version is read f
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-import io
 import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,14 +18,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pydantic
 
-from privsvm.base.released import ReleasedPath, path_from_arrays
+from privsvm.base.released import ReleasedPath, path_class, path_from_arrays
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.models import Model, check_model
-from privsvm.privacy.accountants import Account, group_account
-from privsvm.privacy.gate import Stored
+from privsvm.privacy.accountants import group_account
+from privsvm.privacy.gate import foreign_numbers, refusals, reread
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, parse_json, parse_npz, read_regular_file
 
 __all__ = [
     "ARRAYS",
@@ -34,6 +34,7 @@ __all__ = [
     "RECORD",
     "ModelFile",
     "Protection",
+    "agree",
     "content_digest",
     "plain_labels",
     "protection_of",
@@ -46,10 +47,13 @@ MODEL_VERSION = 1
 ARRAYS, RECORD = "model.npz", "model.json"
 
 _FORMAT = "privsvm model"
-_GUARANTEE: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(Annotated[Guarantee, Stored()])
+# How exactly two computations of one epsilon agree.
+_ACCURACY = 1e-6
+_COUNT = Annotated[int, pydantic.Field(ge=1)]
+_group_account = functools.lru_cache(maxsize=256)(group_account)
 
 
-class Protection(Model):
+class Protection(Model, strict=True):
     """Who is protected, and how well.
 
     Attributes
@@ -65,13 +69,13 @@ class Protection(Model):
     """
 
     unit: Literal["row", "person"]
-    rows: int
+    rows: _COUNT
     epsilon: float | None
-    delta: float
+    delta: Annotated[float, pydantic.Field(ge=0, lt=1)]
     accountant: str
 
 
-class ModelFile(Model):
+class ModelFile(Model, strict=True):
     """The record of a model.
 
     Attributes
@@ -89,9 +93,9 @@ class ModelFile(Model):
     n_features : int
         d.
     guarantee : dict
-        The privacy record for rows, as JSON; `restored` judges it.
+        The privacy record for rows, as JSON. Nobody has judged it: see `judged`.
     protection : Protection
-        What follows from it for whom.
+        What the file says that follows from it for whom; not judged either.
     recipe : dict
         Class and parameters.
     table : dict or None
@@ -106,34 +110,47 @@ class ModelFile(Model):
     kind: str
     arrays: str
     classes: list[str | int | float | bool]
-    n_features: int
+    n_features: Annotated[int, pydantic.Field(ge=0)]
     guarantee: dict[str, Any]
     protection: Protection
     recipe: dict[str, Any]
     table: dict[str, Any] | None
     digest: str
 
-    @property
-    def restored(self) -> Guarantee:
-        """The guarantee, judged by the gate: its epsilon is computed again from its event.
+    @functools.cached_property
+    def judged(self) -> tuple[Guarantee, Protection]:
+        """The guarantee for rows, and what is computed from its event for the unit and the delta that the file names.
 
         Raises
         ------
         PrivSVMError
-            If it does not hold what it says, for rows or for persons.
+            If they do not hold what the file says.
         """
+        stated = self.protection
         try:
-            guarantee: Guarantee = _GUARANTEE.validate_json(canonical_json(self.guarantee))
-            found = protection_of(guarantee, self.protection.unit, self.protection.rows)
+            with foreign_numbers():
+                guarantee = reread(self.guarantee, stated.rows)
+                found = protection_of(guarantee, stated.unit, stated.rows, stated.delta)
         except ValueError as error:
-            reason = error.errors()[0]["msg"] if isinstance(error, pydantic.ValidationError) else str(error)
-            raise PrivSVMError(f"{RECORD}: the guarantee is refused ({reason}); get the model again") from None
-        stated = self.protection.epsilon
-        if (found.epsilon is None) != (stated is None) or (
-            found.epsilon is not None and stated is not None and abs(found.epsilon - stated) > 1e-6 * found.epsilon
-        ):
-            raise PrivSVMError(f"{RECORD}: epsilon is {stated}, and its event gives {found.epsilon}; get it again")
-        return guarantee
+            raise PrivSVMError(f"{RECORD}: the guarantee is refused ({error}); get the model again") from None
+        if not agree(found.epsilon, stated.epsilon):
+            raise PrivSVMError(
+                f"{RECORD}: epsilon is {stated.epsilon} at delta {stated.delta:g}, and its event gives "
+                f"{found.epsilon}; get the model again"
+            )
+        return guarantee, found
+
+    @property
+    def restored(self) -> Guarantee:
+        """The guarantee for rows; see `judged`."""
+        return self.judged[0]
+
+
+def agree(found: float | None, stated: float | None) -> bool:
+    """Whether a stated epsilon is the one that was computed; None where nothing is proved."""
+    if found is None or stated is None:
+        return found is stated
+    return abs(found - stated) <= _ACCURACY * found
 
 
 def protection_of(
@@ -155,14 +172,22 @@ def protection_of(
     Returns
     -------
     Protection
+        With the epsilon that the guarantee's event has at this delta, whatever the guarantee says of itself.
+
+    Raises
+    ------
+    ValueError
+        If a row is said to have several.
     """
+    if unit == "row" and rows != 1:
+        raise ValueError(f"rows is {rows}: a row is one")
     delta = guarantee.delta if delta is None else delta
+    nothing = Protection(unit=unit, rows=rows, epsilon=None, delta=delta or 0.0, accountant="nothing is proved")
     if guarantee.status != "proved" or guarantee.event is None or guarantee.neighbours is None or delta is None:
-        return Protection(unit=unit, rows=rows, epsilon=None, delta=delta or 0.0, accountant="nothing is proved")
-    if rows == 1:
-        found = Account(guarantee.epsilon_proved, delta, str(guarantee.accountant))
-    else:
-        found = group_account(guarantee.event, rows, delta, guarantee.neighbours)
+        return nothing
+    found = _group_account(guarantee.event, rows, delta, guarantee.neighbours)
+    if refusals(guarantee.facts, guarantee.neighbours, delta, found.epsilon):
+        return nothing
     return Protection(unit=unit, rows=rows, epsilon=found.epsilon, delta=found.delta, accountant=found.accountant)
 
 
@@ -267,16 +292,14 @@ def read_versioned(path: str | os.PathLike[str], form: str, newest: int) -> dict
         If it is missing, of another format, newer, or not as it was written.
     """
     try:
-        data = Path(path).read_bytes()
+        data = read_regular_file(path, LARGEST_JSON, "give the folder of a saved model")
     except FileNotFoundError:
         raise PrivSVMError(f"{path}: file not found; give the folder of a saved model") from None
-    except OSError as error:
-        raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); give the folder of a saved model") from None
     damaged = PrivSVMError(f"{path}: damaged, its digest does not match; get the file again")
     try:
-        content = json.loads(data)
+        content = parse_json(data)
         version = content["version"] if content["format"] == form else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise damaged from None
     if isinstance(version, int) and version > newest:
         raise PrivSVMError(f"{path}: has version {version}, and {newest} is the newest known here; update PrivSVM")
@@ -310,20 +333,24 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[ReleasedPath, ModelFile]
     """
     folder = Path(folder)
     record = check_model(ModelFile, read_versioned(folder / RECORD, _FORMAT, MODEL_VERSION), str(folder / RECORD))
+    labels = np.array(record.classes)
+    if labels.size == 0 or labels.dtype.kind not in "biufU" or np.unique(labels).size != labels.size:
+        raise PrivSVMError(f"{folder / RECORD}: classes must be different texts or numbers; get the file again")
     try:
-        data = (folder / ARRAYS).read_bytes()
-    except OSError as error:
-        raise PrivSVMError(f"{folder / ARRAYS}: cannot be read ({error.strerror}); get the file again") from None
+        data = read_regular_file(folder / ARRAYS, LARGEST_ARRAYS, "get the file again")
+    except FileNotFoundError:
+        raise PrivSVMError(f"{folder / ARRAYS}: file not found; get the file again") from None
     if hashlib.sha256(data).hexdigest() != record.arrays:
         raise PrivSVMError(f"{folder / ARRAYS}: damaged, it is not the file of {RECORD}; get both again")
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise PrivSVMError(f"{folder / ARRAYS}: no arrays without objects ({error}); get it again") from None
+        arrays = parse_npz(data, path_class(record.kind).array_names)
+    except ValueError as error:
+        raise PrivSVMError(f"{folder / ARRAYS}: model file: array file is refused: {error}; get it again") from None
     path = path_from_arrays(record.kind, arrays, epsilons=(0.0,), guarantees=(), n_classes=len(record.classes))
     if path.check_arrays().get("d", record.n_features) != record.n_features:
         raise PrivSVMError(
             f"{folder / ARRAYS}: is not for the {record.n_features} features of {RECORD}; get both again"
         )
+    if path.n_repeats != 1:
+        raise PrivSVMError(f"{folder / ARRAYS}: holds {path.n_repeats} models, and one was released; get it again")
     return path, record

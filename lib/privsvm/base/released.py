@@ -39,6 +39,7 @@ __all__ = [
     "codes_one_by_one",
     "keeps_zeros",
     "one_vs_one_scores",
+    "path_class",
     "path_from_arrays",
     "rows_digest",
 ]
@@ -787,6 +788,19 @@ class PredictionsPath(ReleasedPath):
         return scores
 
 
+def path_class(kind: str) -> type[ReleasedPath]:
+    """Return the class of a stored path; raise PrivSVMError if its kind is unknown."""
+    paths = (
+        LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, OneVsOneLinearPath,
+        BlockPath, RandomKernelPath,
+        FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath,
+    )  # fmt: skip
+    kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}
+    if kind not in kinds:
+        raise PrivSVMError(f"model file: kind {kind!r} is unknown; {nearest_name(kind, kinds)}")
+    return kinds[kind]
+
+
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
     """Rebuild a path from its stored arrays.
 
@@ -808,18 +822,10 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     PrivSVMError
         If the kind is unknown, or an array is missing, or is not such as a model of this kind has.
     """
-    paths = (
-        LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, OneVsOneLinearPath,
-        BlockPath, RandomKernelPath,
-        FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath,
-    )  # fmt: skip
-    kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}
-    if kind not in kinds:
-        raise PrivSVMError(f"model file: kind {kind!r} is unknown; {nearest_name(kind, kinds)}")
-    missing = set(kinds[kind].array_names) - set(arrays)
+    missing = set(path_class(kind).array_names) - set(arrays)
     if missing:
         raise PrivSVMError(f"model file: array {sorted(missing)[0]!r} is missing; delete the model and run again")
     stored: dict[str, Any] = {**arrays, **common}
-    path = kinds[kind](**stored)
+    path = path_class(kind)(**stored)
     path.check_arrays()
     return path

@@ -36,6 +36,7 @@ __all__ = [
     "PoissonSampled",
     "SelfComposed",
     "ZeroConcentrated",
+    "check_effort",
     "dp_event",
     "event_from_json",
     "leaves",
@@ -440,3 +441,44 @@ def dp_event(event: Event) -> Any:
             mean = negative_binomial_mean(event.shape, event.gamma)
             return RepeatAndSelectDpEvent(dp_event(event.event), mean, event.shape)
     raise ValueError(f"event of kind {event.kind!r}: dp_accounting has none")
+
+
+# What accounting for a record of others may take: the number of events, rows of a unit, steps that draw rows and kinds
+# of them, repeats beside those, objectives; least noise on drawn rows, and least loss of all their steps together.
+_MOST_EVENTS, _MOST_ROWS, _MOST_STEPS, _MOST_KINDS, _MOST_REPEATS, _MOST_OBJECTIVES = 500, 1000, 10**6, 2, 10**4, 300
+_LEAST_NOISE, _LEAST_LOSS, _MOST_RUNS = 0.1, 3e-3, 1e4
+
+
+def check_effort(event: Event, rows: int = 1) -> None:
+    """Raise ValueError for an event that no release of ours has, and whose account could take hours or all memory.
+
+    Parameters
+    ----------
+    event : Event
+        From a file.
+    rows : int, default=1
+        Rows of a unit.
+    """
+    parts = leaves(event)
+    alternatives = [leaf for part, _ in parts if isinstance(part, OneOf) for one in part.events for leaf in leaves(one)]
+    runs = [part for part, _ in parts if isinstance(part, (BestOfNegativeBinomial, BestOfPoisson))]
+    known = [*parts, *alternatives, *(leaf for run in runs for leaf in leaves(run.event))]
+    drawn = [(part, count) for part, count in known if isinstance(part, PoissonSampled)]
+    loss = math.fsum(
+        count * part.sampling_probability**2 * math.expm1(max(part.event.noise_multiplier, _LEAST_NOISE) ** -2.0)
+        for part, count in drawn
+    )
+    within = (
+        len(known) <= _MOST_EVENTS
+        and rows <= _MOST_ROWS
+        and len({part for part, _ in drawn}) <= _MOST_KINDS
+        and sum(count for _, count in drawn) <= _MOST_STEPS
+        and all(part.event.noise_multiplier >= _LEAST_NOISE for part, _ in drawn)
+        and (not drawn or math.sqrt(loss) >= _LEAST_LOSS)
+        and all(count <= _MOST_REPEATS or isinstance(part, (Gaussian, PoissonSampled)) for part, count in known)
+        and (not drawn or all(count <= _MOST_REPEATS for part, count in known if isinstance(part, Gaussian)))
+        and all(part.n_objectives <= _MOST_OBJECTIVES for part, _ in known if isinstance(part, PerturbedObjectives))
+        and all(run.parameter <= _MOST_RUNS for run in runs if isinstance(run, BestOfPoisson))
+    )
+    if not within:
+        raise ValueError("event is of a size that no release of PrivSVM has")

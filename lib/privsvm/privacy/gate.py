@@ -7,13 +7,28 @@ reproductions pass through it, and so does every record that is read back.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from privsvm.digests import canonical_json
 from privsvm.privacy.accountants import account
-from privsvm.privacy.events import Composed, EpsilonDelta, Event, Gaussian, Laplace, leaves, relation_factor
+from privsvm.privacy.events import (
+    Composed,
+    EpsilonDelta,
+    Event,
+    Gaussian,
+    Laplace,
+    check_effort,
+    leaves,
+    relation_factor,
+)
 from privsvm.privacy.facts import FACTS, Facts, fact_assumptions, failings, merged
 from privsvm.privacy.guarantee import THE_GRANT, Guarantee, Neighbours, Randomness, Statement, Witness
 
@@ -24,7 +39,10 @@ __all__ = [
     "SECRET_SEED",
     "Stored",
     "compose",
+    "foreign_numbers",
     "grant",
+    "refusals",
+    "reread",
     "restated",
     "restore",
 ]
@@ -115,8 +133,8 @@ def _with_own(
     return (*assumptions, *(text for text in own if text not in assumptions))
 
 
-def _refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, epsilon: float) -> list[str]:
-    """List everything that stands between a release and the word."""
+def refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, epsilon: float) -> list[str]:
+    """List everything that stands between a release and the word, at this delta and epsilon."""
     reasons = failings(facts, neighbours)
     if epsilon > LARGEST_EPSILON:
         reasons.append(f"epsilon is {epsilon:.6g}: above {LARGEST_EPSILON:g}, the word proved would mean nothing")
@@ -132,7 +150,7 @@ def _refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, 
 
 def _judged(fields: dict[str, Any], epsilon: float) -> Guarantee:
     """Make a record that says ``proved``, or why not."""
-    reasons = _refusals(fields["facts"], fields["neighbours"], fields["delta"], epsilon)
+    reasons = refusals(fields["facts"], fields["neighbours"], fields["delta"], epsilon)
     if not math.isfinite(epsilon):
         reasons.append("no accountant bounds the event")
     if reasons:
@@ -178,7 +196,7 @@ def _again(guarantee: Guarantee, facts: Facts, assumptions: tuple[str, ...]) -> 
     fields |= {"facts": facts, "assumptions": assumptions}
     if status == "proved":
         return _judged(fields, proved)
-    reasons = _refusals(facts, guarantee.neighbours, guarantee.delta or 0.0, 0.0)
+    reasons = refusals(facts, guarantee.neighbours, guarantee.delta or 0.0, 0.0)
     text = "; ".join(dict.fromkeys([reason, *(one for one in reasons if one not in reason)]))
     return Guarantee(status=status, reason=text, **fields)
 
@@ -206,7 +224,7 @@ def restore(statement: Statement) -> Guarantee:
     if statement.status != "proved":
         return Guarantee(**fields)
     event, delta, neighbours = statement._known
-    reasons = _refusals(statement.facts, neighbours, delta, statement.epsilon_proved)
+    reasons = refusals(statement.facts, neighbours, delta, statement.epsilon_proved)
     if reasons:
         raise ValueError(f"status is 'proved': {reasons[0]}")
     found = account(event, delta, neighbours).epsilon
@@ -245,6 +263,56 @@ class Stored:
         from pydantic_core import core_schema
 
         return core_schema.no_info_after_validator_function(restore, handler.generate_schema(Statement))
+
+
+@functools.cache
+def _statements() -> Any:
+    # Imported late: whoever trains does not wait for pydantic.
+    import pydantic
+
+    return pydantic.TypeAdapter(Statement)
+
+
+def reread(content: Mapping[str, Any], rows: int = 1) -> Guarantee:
+    """Take back what somebody's file says of a release: a model, a ledger, a pickle.
+
+    Parameters
+    ----------
+    content : mapping
+        The fields of a `Statement`, or what JSON makes of them.
+    rows : int, default=1
+        Rows of a unit, for which it will be accounted.
+
+    Returns
+    -------
+    Guarantee
+
+    Raises
+    ------
+    ValueError
+        For anything that `restore` refuses, fields of other types, and events that cannot be accounted for.
+    """
+    with foreign_numbers():
+        # By way of JSON: of other types nothing is left, such as events of a class of one's own.
+        statement: Statement = _statements().validate_json(canonical_json(content))
+        if statement.event is not None:
+            check_effort(statement.event, rows)
+        return restore(statement)
+
+
+@contextlib.contextmanager
+def foreign_numbers() -> Iterator[None]:
+    """Account for what others wrote: numbers that overflow, and whatever else fails there, are one ValueError."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError) as error:
+        raise ValueError(f"it cannot be accounted for ({type(error).__name__})") from None
+    except ValueError as error:
+        # Of pydantic's the first problem alone.
+        problems = getattr(error, "errors", list)()
+        raise (ValueError(problems[0]["msg"]) if problems else error) from None
 
 
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, get_args
 
 from privsvm.files import ExtendedFloat
@@ -177,6 +178,12 @@ class Statement:
         if self.event is None or self.delta is None or self.neighbours is None:
             raise ValueError(f"event is {self.event!r}: the record says too little of the release to account for it")
         return self.event, self.delta, self.neighbours
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Judge a record that comes from a pickle, a skops file or a copy as one that is read from JSON."""
+        # By its name, as pickle finds classes: the gate imports this module.
+        gate = importlib.import_module("privsvm.privacy.gate")
+        vars(self).update(vars(gate.reread(state)))
 
     def verify(self) -> Account:
         """Compute epsilon once more from the event, by other means than those that made the record.

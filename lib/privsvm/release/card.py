@@ -6,7 +6,7 @@ import html
 import math
 import os
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from privsvm.base.model_file import ModelFile, read_versioned
@@ -14,7 +14,7 @@ from privsvm.errors import printable
 from privsvm.models import Model, check_model
 from privsvm.release.measuring import Measurement
 
-__all__ = ["CARD_FORMAT", "CARD_VERSION", "card_content", "card_page", "card_text", "read_card"]
+__all__ = ["CARD_FORMAT", "CARD_VERSION", "card_content", "card_page", "card_pages", "card_text", "read_card"]
 
 CARD_FORMAT, CARD_VERSION = "privsvm card", 1
 
@@ -117,9 +117,17 @@ def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def card_content(
-    record: ModelFile, account: str, date: str, accuracy: str | None, measured: Measurement | None = None
+    record: ModelFile,
+    account: str,
+    date: str,
+    accuracy: str | None,
+    measured: Measurement | None = None,
+    *,
+    first: bool = False,
 ) -> dict[str, Any]:
     """Put together what a card says, but for the ledger.
+
+    Cards are checked by putting them together again: words of a version stay as they are, others are of the next one.
 
     Parameters
     ----------
@@ -133,23 +141,32 @@ def card_content(
         What the user states of it.
     measured : Measurement or None
         What was measured and paid for.
+    first : bool, default=False
+        In the words of the first releases of this version of the format.
 
     Returns
     -------
     dict
+
+    Raises
+    ------
+    PrivSVMError
+        If the record's event does not give what it says.
     """
-    protection, guarantee = record.protection, record.guarantee
+    protection, (guarantee, found) = record.protection, record.judged
     unit = protection.unit
     whom = "any one row of the table"
     if unit == "person":
         whom = f"any one person with all their rows (the first {protection.rows} of each count)"
+        if first:
+            whom = f"any one person with all rows ({protection.rows} count)"
     relation = {
         "replace_one": "replaced by any other row; the number of rows is public",
         "add_remove": "added or removed",
-    }[str(guarantee["neighbours"])]
+    }[str(guarantee.neighbours)]
     table = record.table or {}
     rows = f"the number of rows, {table['rows']}" if "rows" in table else None
-    if rows is None and guarantee["neighbours"] == "replace_one":
+    if rows is None and guarantee.neighbours == "replace_one":
         rows = "the number of rows"
     return {
         "data": account,
@@ -161,11 +178,11 @@ def card_content(
         "epsilon": protection.epsilon,
         "delta": protection.delta,
         "in_words": _in_words(float(protection.epsilon or 0.0), protection.delta, unit),
-        "status": guarantee["status"],
-        "relation": guarantee["neighbours"],
-        "mechanism": guarantee["mechanism"],
-        "reference": guarantee["reference"],
-        "accountant": protection.accountant,
+        "status": guarantee.status,
+        "relation": guarantee.neighbours,
+        "mechanism": guarantee.mechanism,
+        "reference": guarantee.reference,
+        "accountant": found.accountant,
         "randomness": "the operating system's entropy; no seed was used or kept",
         "public": [
             "the schema: names, bounds, categories, fill values",
@@ -173,8 +190,8 @@ def card_content(
             *([rows] if rows else []),
             "method and parameters",
         ],
-        "assumptions": list(guarantee["assumptions"]),
-        "not_covered": [*_NOT_COVERED, *([_NOT_ONE_PERSON] if unit == "person" else [])],
+        "assumptions": list(guarantee.assumptions),
+        "not_covered": [*_NOT_COVERED, *([_NOT_ONE_PERSON] if unit == "person" and not first else [])],
         "recipe": record.recipe,
         "accuracy": accuracy or (_NOT_MEASURED if measured is None else measured.words),
         **({} if measured is None else {"measured": measured.to_json()}),
@@ -202,16 +219,26 @@ def card_page(content: Mapping[str, Any]) -> str:
     -------
     str
     """
-    rows = "\n".join(f"<tr><th>{title}</th><td>{_cell(content[key])}</td></tr>" for key, title in _TITLES.items())
+    return _page(
+        content, '<meta name="viewport" content="width=device-width">',
+        "@media(max-width:40rem){th,td{display:block}td{padding-top:0}}", _cell,
+    )  # fmt: skip
+
+
+def card_pages(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """Render a card in every layout that releases of this version of the format have had, today's first."""
+    return card_page(content), _page(content, "", "", _first_cell)
+
+
+def _page(content: Mapping[str, Any], meta: str, style: str, cell: Callable[[Any], str]) -> str:
+    rows = "\n".join(f"<tr><th>{title}</th><td>{cell(content[key])}</td></tr>" for key, title in _TITLES.items())
     name = html.escape(str(content["data"]))
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><title>' + name + "</title>\n<style>"
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{meta}<title>{name}</title>\n<style>'
         "body{font:16px/1.5 sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}"
         "th{text-align:left;vertical-align:top;padding:.3rem 1rem .3rem 0;white-space:nowrap}"
         "td{padding:.3rem 0;overflow-wrap:anywhere}ul{margin:0;padding-left:1.2rem}"
-        "@media(max-width:40rem){th,td{display:block}td{padding-top:0}}</style></head>\n"
-        f"<body><h1>Private model of {name}</h1>\n"
+        f"{style}</style></head>\n<body><h1>Private model of {name}</h1>\n"
         f"<p><strong>epsilon {content['epsilon']:.4g} per {content['unit']['kind']}</strong>, delta "
         f"{content['delta']:g}, {html.escape(str(content['status']))}.</p>\n<table>\n{rows}\n</table></body></html>\n"
     )
@@ -281,3 +308,12 @@ def _cell(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "<ul>" + "".join(f"<li>{_cell(item)}</li>" for item in value) + "</ul>"
     return html.escape(_plain(value))
+
+
+def _first_cell(value: Any) -> str:
+    """Render a value as the first releases did."""
+    if isinstance(value, Mapping):
+        return "<br>".join(f"{html.escape(str(key))}: {_first_cell(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return "<ul>" + "".join(f"<li>{_first_cell(item)}</li>" for item in value) + "</ul>"
+    return html.escape(f"{value:g}" if isinstance(value, float) else str(value))

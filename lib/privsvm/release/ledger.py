@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,19 +17,22 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from privsvm.base.model_file import content_digest
+from privsvm.base.model_file import agree, content_digest, protection_of
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.models import Model
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed
-from privsvm.privacy.gate import Stored, compose
+from privsvm.privacy.gate import compose, foreign_numbers, reread
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.untrusted import parse_json, read_regular_file
 
 __all__ = ["LEDGER_VERSION", "Entry", "Ledger", "Total", "default_ledger"]
 
 LEDGER_VERSION = 1
 _START = "0" * 64
+# Bytes of a ledger: some 10,000 releases.
+_LARGEST = 32 << 20
 
 
 class _Fields(Model, strict=True):
@@ -43,9 +45,6 @@ class _Fields(Model, strict=True):
     delta: Annotated[float, pydantic.Field(ge=0, lt=1)]
     model: str
     date: str
-
-
-_GUARANTEE: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(Annotated[Guarantee, Stored()])
 
 
 def default_ledger() -> Path:
@@ -147,14 +146,11 @@ class Ledger:
         PrivSVMError
             If a line was edited, moved or taken out, or is of a newer version.
         """
-        # A device may never end.
-        if self.path.exists() and not self.path.is_file():
-            raise PrivSVMError(f"{self.path}: is no file; give --ledger, or PRIVSVM_LEDGER, the name of one")
         try:
-            text = self.path.read_text(encoding="utf-8")
+            text = read_regular_file(self.path, _LARGEST, "give --ledger, or PRIVSVM_LEDGER, the name of one").decode()
         except FileNotFoundError:
             return []
-        except (OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
             raise PrivSVMError(f"{self.path}: cannot be read ({error}); restore it from a copy") from None
         # A line without its end was being written when a process was killed: nothing was released on it.
         lines = text[: text.rfind("\n") + 1].splitlines()
@@ -171,21 +167,22 @@ class Ledger:
             "from a copy, and keep the account's total in mind until then"
         )
         try:
-            content = json.loads(line)
+            content = parse_json(line.encode())
             version = content["version"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             raise broken from None
         if isinstance(version, int) and version > LEDGER_VERSION:
             raise PrivSVMError(f"{self.path}: line {number} has version {version}; update PrivSVM to read it")
         if content.get("previous") != previous or content.get("hash") != content_digest(content, "hash"):
             raise broken
         try:
-            return Entry(
-                **_Fields.model_validate({name: content[name] for name in _Fields.model_fields}).model_dump(),
-                guarantee=_GUARANTEE.validate_json(canonical_json(content["guarantee"])),
-                head=content["hash"],
-                number=number,
-            )
+            fields = _Fields.model_validate({name: content[name] for name in _Fields.model_fields})
+            with foreign_numbers():
+                guarantee = reread(content["guarantee"], fields.rows)
+                found = protection_of(guarantee, fields.unit, fields.rows, fields.delta)
+            if content["number"] != number or not agree(found.epsilon, fields.epsilon):
+                raise broken
+            return Entry(**fields.model_dump(), guarantee=guarantee, head=content["hash"], number=number)
         except (ValueError, KeyError, TypeError):
             raise broken from None
 

@@ -58,8 +58,6 @@ class ReleasedModel:
         Labels.
     n_features_in_ : int
         Number of features d.
-    protection_ : Protection
-        Who is protected, and how well, as the file states it.
     schema_ : Schema or None
         By which tables become rows.
     """
@@ -68,14 +66,18 @@ class ReleasedModel:
         self._path, self.record = path, record
         self.classes_ = np.array(record.classes)
         self.n_features_in_ = record.n_features
-        self.protection_: Protection = record.protection
         self.schema_: Schema | None = None if record.table is None else parse_schema(record.table, "the model's schema")
         self._encoder = None if self.schema_ is None else Encoder(self.schema_)
 
     @functools.cached_property
     def guarantee_(self) -> Guarantee:
-        """What is proved for rows, judged again when it is first asked for; see `ModelFile.restored`."""
-        return self.record.restored
+        """What is proved for rows, judged again when it is first asked for; see `ModelFile.judged`."""
+        return self.record.judged[0]
+
+    @functools.cached_property
+    def protection_(self) -> Protection:
+        """Who is protected, and how well: computed from the event at the stated delta when it is first asked for."""
+        return self.record.judged[1]
 
     def scores(self, X: Any) -> np.ndarray:
         """Compute decision values.
@@ -161,7 +163,7 @@ class ReleasedModel:
             n_features=record.n_features,
             guarantee=self.guarantee_,
             recipe=record.recipe,
-            protection=record.protection,
+            protection=self.protection_,
             table=record.table,
         )
 
@@ -181,7 +183,8 @@ def load(path: str | os.PathLike[str]) -> ReleasedModel:
     Raises
     ------
     PrivSVMError
-        If a file is missing, damaged, or of a newer version.
+        If a file is missing, damaged, or of a newer version. `guarantee_` and `protection_` raise it where the file
+        says more than its event does.
     """
     return ReleasedModel(*read_model(path))
 

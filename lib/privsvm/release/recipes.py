@@ -12,9 +12,9 @@ import numpy as np
 from privsvm.base.estimators import plain_parameters
 from privsvm.base.model_file import Protection, protection_of
 from privsvm.data.schema import Schema
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.numerics.noise_source import NoiseSource, system_source
-from privsvm.pipeline.methods import estimator_class
+from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
@@ -22,9 +22,31 @@ from privsvm.privacy.gate import LARGEST_EPSILON, restated
 from privsvm.privacy.guarantee import Neighbours
 from privsvm.release.measuring import LARGEST_SHARE, LEAST_SHARE, Measurement, held_back_rows, measure, with_measurement
 
-__all__ = ["Recipe", "Trained", "default_delta", "recommended", "train"]
+__all__ = ["FIXED", "PARAMETERS", "Recipe", "Trained", "default_delta", "recommended", "train"]
 
 LARGEST_DELTA = 1e-4
+
+# What a recipe may set: public numbers and words that change how well a model learns, and no term of its guarantee.
+PARAMETERS = frozenset({
+    "C", "average", "batch_size", "beta1", "beta2", "cache_size", "class_weight", "coef0", "composition", "degree",
+    "epochs", "features", "features_seed", "fit_intercept", "gamma", "gap", "inside_clip", "kernel", "landmarks_seed",
+    "learning_rate", "loss_weight", "margin_weight", "max_epochs", "max_grad_norm", "max_iter", "momentum",
+    "n_components", "n_jobs", "n_landmarks", "n_steps", "normalize", "power", "radius", "ridge", "scaling", "schedule",
+    "shrinking", "smoothing", "tol",
+})  # fmt: skip
+
+# Where the terms of a guarantee come from, for whoever puts them into a recipe.
+FIXED: Mapping[str, str] = {
+    "epsilon": "give it to release itself",
+    "delta": "give it to release itself",
+    "neighbours": "give it to release itself",
+    "random_state": "a release takes its noise from the operating system",
+    "n_rows": "declare `rows` in the schema",
+    "classes": "declare `classes` in the schema",
+    "bounds": "declare `bounds` of the columns in the schema",
+    "allow_unsound": "a release is proved, or there is none",
+    "allow_composition": "a release is one fit",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +56,9 @@ class Recipe:
     Attributes
     ----------
     implementation : str
-        A file of `privsvm.methods`.
+        A file of `privsvm.methods`; classes of other packages are refused.
     parameters : mapping
-        Of its estimator; public.
+        Of its estimator; public. Only names in `PARAMETERS`, with plain values.
     """
 
     implementation: str
@@ -46,6 +68,25 @@ class Recipe:
 def recommended() -> Recipe:
     """Return the recipe of `privsvm release`."""
     return Recipe("recommended", {"class_weight": "balanced"})
+
+
+def _checked(recipe: Recipe) -> tuple[type, dict[str, Any]]:
+    """Return the class and the parameters of a recipe; raise PrivSVMError for what a release does not know."""
+    if recipe.implementation not in implementations():
+        raise PrivSVMError(
+            f"recipe: {recipe.implementation!r} is no method of PrivSVM, and nothing is known of other code; "
+            f"{nearest_name(recipe.implementation, implementations())}"
+        )
+    method, parameters = estimator_class(recipe.implementation), dict(recipe.parameters)
+    known = PARAMETERS & set(method.declared)  # type: ignore[attr-defined]
+    for name, value in parameters.items():
+        if name not in known:
+            remedy = FIXED.get(name, f"a recipe for {recipe.implementation} may set {', '.join(sorted(known))}")
+            raise PrivSVMError(f"recipe: {name!r} is no parameter of a recipe; leave it out: {remedy}")
+        numbers = value.values() if name == "class_weight" and type(value) is dict else [value]
+        if not all(type(one) in (str, int, float, bool, type(None)) for one in numbers):
+            raise PrivSVMError(f"recipe: {name} is a {type(value).__name__}; give a number or a word")
+    return method, parameters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +162,7 @@ def train(
         For a budget or a parameter that the method refuses, and where nothing is proved.
     """
     recipe = recommended() if recipe is None else recipe
-    method = estimator_class(recipe.implementation)
+    method, parameters = _checked(recipe)
     declared: Mapping[str, Any] = method.declared  # type: ignore[attr-defined]
     unit, rows = ("person", int(schema.rows_per_person or 1)) if schema.person else ("row", 1)
     if unit == "person":
@@ -160,7 +201,7 @@ def train(
             "n_rows": n_rows,
             "random_state": random_state,
         }
-        settings = {name: value for name, value in common.items() if name in declared} | dict(recipe.parameters)
+        settings = parameters | {name: value for name, value in common.items() if name in declared}
         try:
             estimator = method(**settings).fit(X, codes)
         except ValueError as error:
@@ -182,6 +223,10 @@ def train(
         protection = protection_of(guarantee, unit, rows, delta)  # type: ignore[arg-type]
         if protection.epsilon is None:
             raise PrivSVMError(f"nothing is proved for this release: {guarantee.reason}")
+        if guarantee.neighbours != neighbours or (random_state is None and guarantee.randomness != "system"):
+            raise PrivSVMError(
+                f"{recipe.implementation}: its record is of another relation or noise than was asked for"
+            )
         if protection.epsilon <= epsilon * (1.0 + 1e-9):
             break
     else:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import hashlib
+import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,21 +22,25 @@ from privsvm.base.model_file import (
     read_model,
     write_model,
 )
-from privsvm.data.schema import Schema
+from privsvm.data.schema import Schema, parse_schema
 from privsvm.data.tables import units_table
-from privsvm.digests import sha256_of_file
+from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
-from privsvm.privacy.guarantee import Guarantee, Neighbours
-from privsvm.release.card import CARD_FORMAT, CARD_VERSION, card_content, card_page, read_card
+from privsvm.privacy.accountants import group_account
+from privsvm.privacy.gate import foreign_numbers
+from privsvm.privacy.guarantee import Neighbours
+from privsvm.release.card import CARD_FORMAT, CARD_VERSION, card_content, card_page, card_pages, read_card
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.measuring import Measurement, scale_of
 from privsvm.release.recipes import Recipe, default_delta, train
 from privsvm.release.signing import check_form, check_signature, signature_of
+from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, read_regular_file
 
 __all__ = ["CARD", "RefusedError", "Released", "release", "verify"]
 
 CARD, PAGE, _DRAFT = "card.json", "card.html", "card.draft.json"
+_AGAIN, _COUNTS = "get the folder again", ("right", "wrong")
 
 
 class RefusedError(PrivSVMError):
@@ -299,17 +306,76 @@ def _finish(part: Path, out: Path, entry: Entry, key: str | os.PathLike[str] | N
     os.rename(part, out)
 
 
-def _check_measured(path: Path, card: Mapping[str, Any], guarantee: Guarantee) -> None:
-    """Raise PrivSVMError unless a measurement is one that the guarantee covers, and says what its counts do."""
-    stated, covered = card.get("measured"), scale_of(guarantee)
+def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement | None:
+    """Return the measurement of a card; raise ValueError unless it is covered and follows from its counts."""
+    stated, covered = card.get("measured"), scale_of(record.judged[0])
+    if stated is None:
+        if covered is not None:
+            raise ValueError("it is paid for, and missing")
+        return None
+    # Intervals take time for each class.
+    if any(not isinstance(stated.get(name), list) or len(stated[name]) != len(record.classes) for name in _COUNTS):
+        raise ValueError("it has no counts for each class")
+    found = Measurement.from_json(stated)
+    if found.scale != covered or found.rows_per_unit != record.protection.rows:
+        raise ValueError("its noise is not that of the guarantee")
+    return found
+
+
+def _check_terms(record: ModelFile) -> None:
+    """Raise ValueError where schema or recipe of a record contradict its guarantee, or its noise was seeded."""
+    (guarantee, _), protection = record.judged, record.protection
+    if guarantee.status != "proved":
+        raise ValueError(f"nothing is proved ({guarantee.reason})")
+    if guarantee.randomness != "system":
+        raise ValueError("its noise was seeded")
+    if record.table is not None:
+        schema = parse_schema(record.table, "the schema")
+        unit = ("person", schema.rows_per_person) if schema.person else ("row", 1)
+        declared = None if guarantee.facts is None else guarantee.facts.declared_rows
+        if (protection.unit, protection.rows) != unit or schema.rows != declared:
+            raise ValueError("the guarantee is for another unit or number of rows than the schema declares")
+    parameters = record.recipe.get("parameters")
+    terms = parameters if isinstance(parameters, dict) else {}
+    # The recipe speaks of the training, which may be cheaper than the measurement beside it.
+    event: Any = guarantee.event
+    event = event.events[0] if scale_of(guarantee) is not None else event
+    trained = group_account(event, 1, float(guarantee.delta or 0.0), guarantee.neighbours or "replace_one")
+    epsilon, delta = terms.get("epsilon", math.inf), terms.get("delta", math.inf)
+    if not (epsilon >= trained.epsilon * (1.0 - 1e-6) and delta >= trained.delta):
+        raise ValueError("the recipe says a smaller epsilon or delta than the guarantee")
+    if terms.get("neighbours", guarantee.neighbours) != guarantee.neighbours:
+        raise ValueError("the recipe says another relation than the guarantee")
+
+
+def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> None:
+    """Raise PrivSVMError unless a card, and its page, say what its record gives."""
+    protection, guarantee = record.protection, record.judged[0]
+    said = (card["model_digest"], card["epsilon"], card["delta"], card["status"], card["relation"], card["unit"])
+    unit = {"kind": protection.unit, "rows": protection.rows}
+    if said != (record.digest, protection.epsilon, protection.delta, guarantee.status, guarantee.neighbours, unit):
+        raise PrivSVMError(
+            f"{folder / CARD}: says another epsilon, for others, or another model than {RECORD}; get the folder again"
+        )
     try:
-        found = None if stated is None else Measurement.from_json(stated)
-        if (None if found is None else found.scale) != covered:
-            raise ValueError("its noise is not that of the guarantee")
-        if found is not None and card["accuracy"] != found.words:
-            raise ValueError("its words are not those of its counts")
+        with foreign_numbers():
+            measured = _measurement_of(card, record)
+            datetime.date.fromisoformat(card["date"])
     except ValueError as error:
-        raise PrivSVMError(f"{path}: measured accuracy: {error}; get the folder again") from None
+        raise PrivSVMError(f"{folder / CARD}: measured accuracy or date: {error}; get the folder again") from None
+    account = card["data"] if record.table is None else str(record.table.get("name"))
+    stated = None if measured is not None else card["accuracy"]
+    expected, first = (
+        card_content(record, account, card["date"], stated, measured, first=own) for own in (False, True)
+    )
+    for name, value in expected.items():
+        if canonical_json(card.get(name)) not in (canonical_json(value), canonical_json(first[name])):
+            raise PrivSVMError(f"{folder / CARD}: {name} is not what {RECORD} gives; get the folder again")
+    place = card["ledger"]
+    if place["account"] != account or place["entry"] < 1 or not re.fullmatch("[0-9a-f]{64}", place["head"]):
+        raise PrivSVMError(f"{folder / CARD}: ledger is no place of this data set's; get the folder again")
+    if read_regular_file(folder / PAGE, LARGEST_JSON, _AGAIN) not in [page.encode() for page in card_pages(card)]:
+        raise PrivSVMError(f"{folder / PAGE}: is not the page of {CARD}; get the folder again")
 
 
 def verify(
@@ -329,7 +395,8 @@ def verify(
     Returns
     -------
     ModelFile
-        The record; its epsilon was computed again, also by an accountant of another kind.
+        The record; its epsilon was computed again, also by an accountant of another kind, and the card put together
+        again from it. Of a card's words, the stated accuracy and the date are the issuer's alone.
 
     Raises
     ------
@@ -341,30 +408,28 @@ def verify(
     check_form(card.get("signature"))
     if key is not None:
         check_signature(str(card["digest"]), card.get("signature"), key)
-    known = {CARD, *card["files"]}
+    if set(card["files"]) != {ARRAYS, RECORD, PAGE}:
+        raise PrivSVMError(f"{folder / CARD}: lists other files than a release has; get the folder again")
     for path in sorted(folder.iterdir()):
-        if path.name not in known:
+        if path.name not in (CARD, *card["files"]):
             raise PrivSVMError(f"{path}: is none of the card's files; take it out of the folder")
-    for name in (ARRAYS, RECORD, PAGE):
+    for name, largest in ((RECORD, LARGEST_JSON), (PAGE, LARGEST_JSON), (ARRAYS, LARGEST_ARRAYS)):
         try:
-            found = sha256_of_file(folder / name)
-        except OSError as error:
-            raise PrivSVMError(f"{folder / name}: cannot be read ({error.strerror}); get the folder again") from None
-        if found != card["files"].get(name):
-            raise PrivSVMError(f"{folder / name}: damaged, it is not the file of the card; get the folder again")
+            found = hashlib.sha256(read_regular_file(folder / name, largest, _AGAIN)).hexdigest()
+        except FileNotFoundError:
+            raise PrivSVMError(f"{folder / name}: file not found; {_AGAIN}") from None
+        if found != card["files"][name]:
+            raise PrivSVMError(f"{folder / name}: damaged, it is not the file of the card; {_AGAIN}")
     _, record = read_model(folder)
-    protection, guarantee = record.protection, record.restored
-    said = (card["model_digest"], card["epsilon"], card["delta"], card["status"], card["relation"], card["unit"])
-    unit = {"kind": protection.unit, "rows": protection.rows}
-    if said != (record.digest, protection.epsilon, protection.delta, guarantee.status, guarantee.neighbours, unit):
-        raise PrivSVMError(
-            f"{folder / CARD}: says another epsilon, for others, or another model than {RECORD}; get the folder again"
-        )
-    if guarantee.status != "proved":
-        raise PrivSVMError(f"{folder / RECORD}: nothing is proved ({guarantee.reason}); do not rely on it")
-    _check_measured(folder / CARD, card, guarantee)
-    second = guarantee.verify().epsilon
-    if second > guarantee.epsilon_requested * 1.02 + 1e-3:
+    _check_card(folder, card, record)
+    guarantee = record.judged[0]
+    try:
+        with foreign_numbers():
+            _check_terms(record)
+            second = guarantee.verify().epsilon
+    except ValueError as error:
+        raise PrivSVMError(f"{folder / RECORD}: {error}; do not rely on it") from None
+    if second > guarantee.epsilon_proved * 1.02 + 1e-3:
         raise PrivSVMError(
             f"{folder / RECORD}: another accountant finds epsilon {second:.4g} per row; do not rely on it"
         )

@@ -1,0 +1,103 @@
+"""Readers of what others wrote: bounds hold before memory is taken."""
+
+import io
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from privsvm.errors import PrivSVMError
+from privsvm.untrusted import LARGEST_JSON, parse_json, parse_npz, read_regular_file
+
+
+def packed(compress=True, **arrays):
+    buffer = io.BytesIO()
+    (np.savez_compressed if compress else np.savez)(buffer, **arrays)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((0,)), np.ones(()), np.arange(6.0).reshape(1, 2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.zeros((2, 0, 3)), np.arange(3), np.arange(32, dtype=np.uint8),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("compress", [True, False])
+def test_arrays_come_back(array, compress):
+    read = parse_npz(packed(compress, x=array), ["x"])["x"]
+    assert (read.dtype, read.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(read, array)
+
+
+def test_large_arrays_of_small_files_take_no_memory():
+    data = packed(x=np.zeros(40_000_000))
+    assert len(data) < 1 << 20
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="too large for the file"):
+        parse_npz(data, ["x"])
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.array([0.0, np.nan]), "not finite"),
+        (np.array([-np.inf]), "not finite"),
+        (np.ones(3, dtype=np.float32), "unknown type"),
+        (np.ones(3, dtype=">f8"), "unknown type"),
+        (np.array(["a"]), "unknown type"),
+        (np.ones((1,) * 9), "another size"),
+    ],
+)
+def test_arrays_of_other_kinds_are_refused(array, said):
+    with pytest.raises(ValueError, match=said):
+        parse_npz(packed(x=array), ["x"])
+
+
+@pytest.mark.parametrize("names", [["x"], ["x", "y", "z"], ["x", "x"]])
+def test_archives_hold_the_arrays_that_are_named(names):
+    with pytest.raises(ValueError, match="and no others"):
+        parse_npz(packed(x=np.ones(1), y=np.ones(2)), names)
+
+
+def test_archives_of_many_entries_are_not_opened():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for number in range(200):
+            archive.writestr(f"{number}", b"")
+    with pytest.raises(ValueError, match="too many entries"):
+        parse_npz(buffer.getvalue(), ["x"])
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"[" * 900 + b"]" * 900, "nested too deeply"),
+        (b'{"a":"' + b'[\\"' * 50 + b'","b":' + b"[" * 41, "nested too deeply"),
+        (b"[" + b"0," * 150_000 + b"0]", "too many values"),
+        (b" " * LARGEST_JSON + b"1", "too many values"),
+        (b'["\\ud800"]', "surrogates not allowed"),
+        (b"[NaN]", "Out of range float"),
+        (b"[1e999]", "Out of range float"),
+        (b'"' + b'\\"' * 900_000, "Unterminated string"),
+        ('{"a": 1}'.encode("utf-16"), "can't decode"),
+    ],
+)
+def test_json_of_others_is_bounded(data, said):
+    with pytest.raises(ValueError, match=said):
+        parse_json(data)
+
+
+def test_marks_in_texts_are_no_nesting():
+    assert parse_json(b'{"a": "' + b"[" * 100 + b'\\"{"}') == {"a": "[" * 100 + '"{'}
+
+
+def test_files_are_as_large_as_they_may_be(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert read_regular_file(path, 5, "get it again") == b"12345"
+    with pytest.raises(PrivSVMError, match="has more than the 4 bytes that such a file may have; get it again"):
+        read_regular_file(path, 4, "get it again")
