@@ -421,7 +421,7 @@ def run_case(number: int, seed: int) -> dict[str, Any]:
         rows = Path(place) / "rows.csv"
         rows.write_text("age,ward,day,smoker\n50,a,2020-05-01,yes\n")
         commands = ["verify", "card", "predict"]
-        commands = {change_ledger: ["ledger", "verify"], change_card: commands[:2]}.get(change, commands)
+        commands = ["ledger", "verify"] if change is change_ledger else commands[: 2 if change is change_card else 3]
         if change in (change_bytes, change_kind):
             commands = [*commands, "ledger"]
         command = rng.choice(commands)
