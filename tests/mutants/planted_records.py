@@ -12,6 +12,8 @@ _FACTS = "tests/pipeline/test_facts.py::"
 _GATE = "tests/privacy/test_gate.py::"
 _MEASURED = "tests/release/test_measuring.py::"
 _SEARCH = "tests/model_selection/test_private_search.py::"
+_SHOWN = "tests/release/test_shown_guarantees.py::"
+_UNTRUSTED = "tests/test_untrusted.py::"
 _STOPPING = "tests/privacy/test_random_stopping.py::"
 
 MUTANTS_OF_RECORDS = (
@@ -408,5 +410,78 @@ MUTANTS_OF_RECORDS = (
         "rows of one person train and measure", "release/measuring.py",
         "held: np.ndarray = chosen[units]", "held: np.ndarray = np.resize(chosen, units.shape)",
         _MEASURED + "test_who_measures_is_drawn_by_units_alone", says="assert",
+    ),
+    # --- what is shown as proved, and files of others
+    _bug(
+        "a recipe sets the terms of its guarantee", "release/recipes.py",
+        "known = PARAMETERS & set(method.declared)", "known = set(method.declared)",
+        f"{_SHOWN}test_a_recipe_sets_no_term_of_the_guarantee", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a recipe runs code of others", "release/recipes.py",
+        "if recipe.implementation not in implementations():", 'if recipe.implementation == "":',
+        f"{_SHOWN}test_recipes_hold_known_methods_and_plain_values", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a model's delta is believed", "base/model_file.py",
+        "found = protection_of(guarantee, stated.unit, stated.rows, stated.delta)",
+        "found = protection_of(guarantee, stated.unit, stated.rows)",
+        f"{_SHOWN}test_a_smaller_delta_is_not_proved", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a model's epsilon is believed", "base/model_file.py",
+        "if not agree(found.epsilon, stated.epsilon):", "if found is None:",
+        f"{_SHOWN}test_a_smaller_delta_is_not_proved", says="DID NOT RAISE",
+    ),
+    _bug(
+        "persons may have a delta that publishes rows", "base/model_file.py",
+        "if refusals(guarantee.facts, guarantee.neighbours, delta, found.epsilon):", 'if found.epsilon == float("inf"):',
+        f"{_SHOWN}test_a_delta_that_publishes_rows_is_not_proved", says="Error",
+    ),
+    _bug(
+        "pickles are believed", "privacy/guarantee.py",
+        "vars(self).update(vars(gate.reread(state)))", "vars(self).update(state)",
+        f"{_SHOWN}test_a_pickle_says_proved_only_by_its_event", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a ledger's numbers are believed", "release/ledger.py",
+        'if content["number"] != number or not agree(found.epsilon, fields.epsilon):', 'if content["number"] != number:',
+        f"{_SHOWN}test_a_ledger_holds_what_its_events_cost", says="DID NOT RAISE",
+    ),
+    _bug(
+        "cards are not put together again", "release/releasing.py",
+        "if canonical_json(card.get(name)) not in (canonical_json(value), canonical_json(first[name])):",
+        "if name not in card:",
+        f"{_SHOWN}test_a_card_says_nothing_but_what_its_record_gives", says="assert",
+    ),
+    _bug(
+        "pages are not rendered again", "release/releasing.py",
+        "not in [page.encode() for page in card_pages(card)]:", 'in [b""]:',
+        f"{_SHOWN}test_a_page_is_rendered_again", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a recipe on a card promises more than is proved", "release/releasing.py",
+        "if not (epsilon >= trained.epsilon * (1.0 - 1e-6) and delta >= trained.delta):", "if not epsilon > 0.0:",
+        f"{_SHOWN}test_a_recipe_promises_no_more_than_is_proved", says="DID NOT RAISE",
+    ),
+    _bug(
+        "the command card shows what nobody verified", "command.py",
+        "    verify(options.model)\n    print(card", "    print(card",
+        f"{_SHOWN}test_the_command_card_shows_what_was_verified", says="assert",
+    ),
+    _bug(
+        "sizes of arrays of others are believed", "untrusted.py",
+        "> _UNPACKED + _RATIO * len(data):", "> 1e15:",
+        f"{_UNTRUSTED}test_large_arrays_of_small_files_take_no_memory", says="DID NOT RAISE",
+    ),
+    _bug(
+        "JSON of others is nested as deep as it likes", "untrusted.py",
+        'depth += 1 if mark in b"[{" else -1', "depth += 0",
+        f"{_UNTRUSTED}test_json_of_others_is_bounded", says="DID NOT RAISE",
+    ),
+    _bug(
+        "numbers of others need not be finite", "untrusted.py",
+        "if not np.isfinite(array).all():", "if array.ndim < 0:",
+        f"{_UNTRUSTED}test_arrays_of_other_kinds_are_refused", says="DID NOT RAISE",
     ),
 )  # fmt: skip

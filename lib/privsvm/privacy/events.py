@@ -443,20 +443,22 @@ def dp_event(event: Event) -> Any:
     raise ValueError(f"event of kind {event.kind!r}: dp_accounting has none")
 
 
-# What accounting for a record of others may take: the number of events, rows of a unit, steps that draw rows and kinds
-# of them, repeats beside those, objectives; least noise on drawn rows, and least loss of all their steps together.
-_MOST_EVENTS, _MOST_ROWS, _MOST_STEPS, _MOST_KINDS, _MOST_REPEATS, _MOST_OBJECTIVES = 500, 1000, 10**6, 2, 10**4, 300
-_LEAST_NOISE, _LEAST_LOSS, _MOST_RUNS = 0.1, 3e-3, 1e4
+# What accounting for a record of others may take: numbers of events, rows of a unit, steps that draw rows and kinds of
+# them, repeats beside those, objectives and runs; the least noise on drawn rows, rate of them, and loss of all steps.
+# Within them it takes at most about a second and 100 MB.
+_MOST_EVENTS, _MOST_ROWS, _MOST_STEPS, _MOST_KINDS, _MOST_REPEATS = 500, 1000, 10**6, 4, 10**4
+_MOST_OBJECTIVES, _MOST_RUNS = 300, 1e4
+_LEAST_NOISE, _LEAST_RATE, _LEAST_LOSS = 0.1, 1e-6, 3e-4
 
 
-def check_effort(event: Event, rows: int = 1) -> None:
+def check_effort(event: Event, rows: int) -> None:
     """Raise ValueError for an event that no release of ours has, and whose account could take hours or all memory.
 
     Parameters
     ----------
     event : Event
         From a file.
-    rows : int, default=1
+    rows : int
         Rows of a unit.
     """
     parts = leaves(event)
@@ -474,6 +476,7 @@ def check_effort(event: Event, rows: int = 1) -> None:
         and len({part for part, _ in drawn}) <= _MOST_KINDS
         and sum(count for _, count in drawn) <= _MOST_STEPS
         and all(part.event.noise_multiplier >= _LEAST_NOISE for part, _ in drawn)
+        and all(part.sampling_probability >= _LEAST_RATE for part, _ in drawn)
         and (not drawn or math.sqrt(loss) >= _LEAST_LOSS)
         and all(count <= _MOST_REPEATS or isinstance(part, (Gaussian, PoissonSampled)) for part, count in known)
         and (not drawn or all(count <= _MOST_REPEATS for part, count in known if isinstance(part, Gaussian)))

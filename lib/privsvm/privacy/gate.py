@@ -273,15 +273,15 @@ def _statements() -> Any:
     return pydantic.TypeAdapter(Statement)
 
 
-def reread(content: Mapping[str, Any], rows: int = 1) -> Guarantee:
+def reread(content: Mapping[str, Any], rows: int | None = None) -> Guarantee:
     """Take back what somebody's file says of a release: a model, a ledger, a pickle.
 
     Parameters
     ----------
     content : mapping
         The fields of a `Statement`, or what JSON makes of them.
-    rows : int, default=1
-        Rows of a unit, for which it will be accounted.
+    rows : int or None, default=None
+        Rows of a unit, for which it will be accounted: large events are refused then, see `check_effort`.
 
     Returns
     -------
@@ -295,7 +295,7 @@ def reread(content: Mapping[str, Any], rows: int = 1) -> Guarantee:
     with foreign_numbers():
         # By way of JSON: of other types nothing is left, such as events of a class of one's own.
         statement: Statement = _statements().validate_json(canonical_json(content))
-        if statement.event is not None:
+        if statement.event is not None and rows is not None:
             check_effort(statement.event, rows)
         return restore(statement)
 
