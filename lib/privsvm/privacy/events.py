@@ -451,6 +451,16 @@ _MOST_OBJECTIVES, _MOST_RUNS = 300, 1e4
 _LEAST_NOISE, _LEAST_RATE, _LEAST_LOSS = 0.1, 1e-6, 3e-4
 
 
+def _innermost(event: Event) -> list[tuple[Event, int]]:
+    """List everything that may happen, within alternatives and runs too, and these themselves."""
+    found = leaves(event)
+    for part, _ in list(found):
+        if isinstance(part, (OneOf, BestOfNegativeBinomial, BestOfPoisson)):
+            inner = part.events if isinstance(part, OneOf) else (part.event,)
+            found += [leaf for one in inner for leaf in _innermost(one)]
+    return found
+
+
 def check_effort(event: Event, rows: int) -> None:
     """Raise ValueError for an event that no release of ours has, and whose account could take hours or all memory.
 
@@ -461,10 +471,8 @@ def check_effort(event: Event, rows: int) -> None:
     rows : int
         Rows of a unit.
     """
-    parts = leaves(event)
-    alternatives = [leaf for part, _ in parts if isinstance(part, OneOf) for one in part.events for leaf in leaves(one)]
-    runs = [part for part, _ in parts if isinstance(part, (BestOfNegativeBinomial, BestOfPoisson))]
-    known = [*parts, *alternatives, *(leaf for run in runs for leaf in leaves(run.event))]
+    known = _innermost(event)
+    runs = [part for part, _ in known if isinstance(part, BestOfPoisson)]
     drawn = [(part, count) for part, count in known if isinstance(part, PoissonSampled)]
     loss = math.fsum(
         count * part.sampling_probability**2 * math.expm1(max(part.event.noise_multiplier, _LEAST_NOISE) ** -2.0)
@@ -481,7 +489,7 @@ def check_effort(event: Event, rows: int) -> None:
         and all(count <= _MOST_REPEATS or isinstance(part, (Gaussian, PoissonSampled)) for part, count in known)
         and (not drawn or all(count <= _MOST_REPEATS for part, count in known if isinstance(part, Gaussian)))
         and all(part.n_objectives <= _MOST_OBJECTIVES for part, _ in known if isinstance(part, PerturbedObjectives))
-        and all(run.parameter <= _MOST_RUNS for run in runs if isinstance(run, BestOfPoisson))
+        and all(run.parameter <= _MOST_RUNS for run in runs)
     )
     if not within:
         raise ValueError("event is of a size that no release of PrivSVM has")

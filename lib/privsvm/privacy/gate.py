@@ -311,7 +311,7 @@ def foreign_numbers() -> Iterator[None]:
         raise ValueError(f"it cannot be accounted for ({type(error).__name__})") from None
     except ValueError as error:
         # Of pydantic's the first problem alone.
-        problems = getattr(error, "errors", list)()
+        problems: list[Any] = getattr(error, "errors", list)()
         raise (ValueError(problems[0]["msg"]) if problems else error) from None
 
 
