@@ -413,7 +413,8 @@ def run_case(number: int, seed: int) -> dict[str, Any]:
         folder = Folder(Path(place))
         child = os.fork()
         if child == 0:
-            # Apart, too: what is crafted takes memory.
+            # Apart, too: what is crafted takes memory, and nests as deep as it likes.
+            sys.setrecursionlimit(10_000)
             change(rng, folder)
             os._exit(0)
         if os.waitpid(child, 0)[1]:
