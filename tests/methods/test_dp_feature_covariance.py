@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits, load_wine
 from tests.adversarial import KINDS, neighbours
 
 from privsvm.base.private_scaling import rows_to_scale
-from privsvm.base.second_moments import centred_rows, constant_feature
+from privsvm.base.second_moments import MomentsMechanism, centred_rows, constant_feature
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier, preconditioner
 from privsvm.numerics.noise_source import NoiseSource
 from privsvm.privacy.accounting import gaussian_epsilon
@@ -47,6 +47,19 @@ def test_all_releases_take_the_whole_budget_together(relation, n_steps):
         assert steps == pytest.approx(rest[1])
         assert rest[0] / sum(rest) == pytest.approx(0.15)
     assert centre < sum(rest)
+
+
+def test_steps_pay_for_what_rounding_adds_to_the_gram_matrix():
+    """Where budgets are so small that the noise's grid is coarse; the largest signal is at an angle of zero."""
+    guarantee = model_for(2, epsilon=2e-6, delta=1e-100).fit(np.zeros((4, 400)), [0, 1, 0, 1]).guarantee_
+    (_, _), (rest, _) = leaves(guarantee.event)
+    moments = MomentsMechanism(
+        n_features=401, n_codes=0, neighbours="replace_one", multiplier=rest.noise_multiplier / np.sqrt(0.15)
+    )
+    assert moments.rounding_share > 0.02
+    steps = 40 * (rest.noise_multiplier / guarantee.noise_scale) ** 2
+    assert 0.15 * moments.rounding_share**2 + steps < 1
+    assert steps == pytest.approx(1 - 0.15 * moments.rounding_share, rel=1e-2)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 4), st.integers(2, 8),

@@ -609,6 +609,12 @@ MUTANTS = (
         says="gaussian noise covers less",
     ),
     _bug(
+        "steps of DP-FC are told of no rounding", "methods/dp_feature_covariance.py",
+        "1.0, n_features, moments.rounding_share)", "1.0, n_features, 0.0)",
+        "tests/methods/test_dp_feature_covariance.py::test_steps_pay_for_what_rounding_adds_to_the_gram_matrix",
+        says="assert",
+    ),
+    _bug(
         "what rounding adds is a share of the sensitivity without it", _MOMENTS,
         "return self._rounding / self._cells_sensitivity * _ROUND_UP**2", "return self._rounding * 2.0**-40",
         "tests/base/test_second_moments.py::test_rounding_is_a_share_of_the_sensitivity", says="assert",
