@@ -567,12 +567,6 @@ MUTANTS = (
         "if schema.person is not None:", "if schema.person is not None and schema.rows_per_person == 0:",
         "tests/release/test_budgets.py::test_what_a_schema_declares_of_its_rows_is_in_the_guarantee", says="DID NOT RAISE",
     ),
-    _bug(
-        "schemas inside other steps are not read", "release/private_pipeline.py",
-        "        if isinstance(step, (Pipeline, ColumnTransformer, FeatureUnion)):\n            for name",
-        "        if isinstance(step, (ColumnTransformer, FeatureUnion)):\n            for name",
-        "tests/release/test_budgets.py::test_what_a_schema_declares_of_its_rows_is_in_the_guarantee", says="DID NOT RAISE",
-    ),
     # --- the recommended method
     _bug(
         "the recommended method's steps get half their noise", "solvers/huber_descent.py",

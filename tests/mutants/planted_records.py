@@ -8,6 +8,7 @@ __all__ = ["MUTANTS_OF_RECORDS"]
 
 _ACCOUNTANTS = "tests/privacy/test_accountants.py::"
 _CORNERS = "tests/privacy/test_corners.py::"
+_BUDGETS = "tests/release/test_budgets.py::"
 _FACTS = "tests/pipeline/test_facts.py::"
 _GATE = "tests/privacy/test_gate.py::"
 _MEASURED = "tests/release/test_measuring.py::"
@@ -378,13 +379,48 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a function of all rows counts as public", "release/private_pipeline.py",
-        'return not (step.func in _EXACT_FUNCTIONS or getattr(step.func, "reads_no_rows", False))', "return False",
-        "tests/release/test_budgets.py::test_steps_that_are_fitted_to_the_rows_take_it", says="DID NOT RAISE",
+        'step != "passthrough"\n', 'type(step).__name__ not in ("FunctionTransformer", "str")\n',
+        f"{_BUDGETS}test_every_other_step_takes_it", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a class derived from a schema counts as one", "release/private_pipeline.py",
+        "if type(step) is not PublicSchema and", "if not isinstance(step, PublicSchema) and",
+        f"{_BUDGETS}test_every_other_step_takes_it", says="DID NOT RAISE",
     ),
     _bug(
         "a budget counts models on fitted steps", "release/private_pipeline.py",
         "        refuse_in_budget(broken)\n", "",
-        "tests/release/test_budgets.py::test_no_name_of_a_record_keeps_a_proof_that_a_step_took", says="DID NOT RAISE",
+        f"{_BUDGETS}test_no_name_of_a_record_keeps_a_proof_that_a_step_took", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a budget takes clones whose user adds up", "base/estimators.py",
+        "        refuse_clone(self)\n", "",
+        f"{_BUDGETS}test_a_budget_takes_no_meta_estimator[allow_composition-GridSearchCV]", says="DID NOT RAISE",
+    ),
+    _bug(
+        "clones do not know that they are", "base/estimators.py", "clone._cloned = True", "clone._cloned = False",
+        f"{_BUDGETS}test_a_budget_takes_no_meta_estimator[-CalibratedClassifierCV]", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a search that was cloned counts as called directly", "model_selection/private_search.py",
+        "many_fits = self._check_clone(bool(self.estimator.allow_composition), consent)", "many_fits = None",
+        f"{_BUDGETS}test_a_search_of_searches_is_refused_in_a_budget", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a clone keeps its proof where its user consents to none", "base/estimators.py",
+        "path = _without_proof(_without_proof(path, unknown_class(self)), many_fits)",
+        "path = _without_proof(path, unknown_class(self))",
+        f"{_BUDGETS}test_clones_prove_nothing_unless_their_user_adds_up", says="assert",
+    ),
+    _bug(
+        "a derived class keeps the proof", "base/estimators.py",
+        'if type(estimator).__module__.partition(".")[0] == "privsvm":', "if isinstance(estimator, MarksClones):",
+        "tests/methods/test_fitted_models.py::test_derived_classes_prove_nothing", says="assert",
+    ),
+    _bug(
+        "a step says nothing of what came before it", "privacy/gate.py",
+        'first = (THIS_STEP_ALONE,) if facts.preparation == "as given" else ()', "first = ()",
+        f"{_BUDGETS}test_a_step_alone_says_that_it_knows_nothing_of_what_came_before", says="assert",
     ),
     _bug(
         "counts on rows held back get half their noise", "release/measuring.py",

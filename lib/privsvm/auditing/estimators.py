@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -161,9 +162,8 @@ def _fitted(make: Callable[[], Any], pair: Pair, probes: np.ndarray) -> Draw:
 def _copies(estimator: Any) -> Callable[[], Any]:
     """Return what makes a fresh estimator: a factory or a class as it is, or copies of an estimator."""
     if hasattr(estimator, "fit") and not isinstance(estimator, type):
-        from sklearn.base import clone
-
-        return lambda: clone(estimator)
+        # Clones of private estimators prove nothing, see `privsvm.base.estimators.MarksClones`.
+        return lambda: copy.deepcopy(estimator)
     if not callable(estimator):
         raise ValueError(f"estimator={estimator!r}: must have fit, or be a callable that returns an estimator")
     made: Callable[[], Any] = estimator

@@ -1,14 +1,13 @@
 """A budget for several fits on the same rows: composed by one accountant, refused where it would be exceeded.
 
 A fit adds its guarantee to the file of the budget that is open where it begins. The environment variable PRIVSVM_BUDGET
-names that file, so that processes started inside the block inherit it. A search of scikit-learn fits many models on the
-same rows without a word: outside a budget it is refused.
+names that file, so that processes started inside the block inherit it. A meta-estimator of scikit-learn fits clones: a
+budget refuses these, since it knows nothing of what else is read from the rows.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 import os
 import shutil
@@ -20,13 +19,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, NoReturn, Self
 
-from sklearn.base import BaseEstimator
-
 from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Stored, compose
 from privsvm.privacy.guarantee import Guarantee
 
-__all__ = ["Budget", "BudgetExceededError", "check_search", "counted", "refuse_in_budget", "refuse_uncounted", "spend"]
+__all__ = ["Budget", "BudgetExceededError", "counted", "refuse_clone", "refuse_in_budget", "refuse_uncounted", "spend"]
 
 _VARIABLE = "PRIVSVM_BUDGET"
 _LONGEST_WAIT = 60.0
@@ -44,9 +41,14 @@ class BudgetExceededError(ValueError):
 class Budget:
     """What all fits of private models inside a ``with`` block may cost together.
 
-    Clones and the fits of scikit-learn's searches count, and so do fits in other threads, in joblib's workers and in
-    processes started inside the block. Start pools of processes of your own inside it: an older worker knows of no
-    budget, and a search in it is refused. A budget may be entered again: what was spent stays spent.
+    Two things may be fitted inside: private estimators by a call of their own `fit`, alone or as the last step of a
+    pipeline, and `privsvm.PrivateSearch`. Estimators that `sklearn.base.clone` made are refused, and with them all of
+    scikit-learn's meta-estimators: each reads labels or scores of private rows beside its fits. What you compute from
+    private rows by other means, for example `model.score`, is not counted either: choose on public rows.
+
+    Fits in other threads, in joblib's workers and in processes started inside the block count. Start pools of
+    processes of your own inside it: an older worker knows of no budget. A budget may be entered again: what was spent
+    stays spent.
 
     Parameters
     ----------
@@ -214,49 +216,19 @@ def spend(guarantee: Guarantee) -> None:
             handle.write(canonical_json(guarantee) + "\n")
 
 
-# What of scikit-learn fits an estimator several times, or on rows that it chose.
-_SEVERAL = tuple(
-    f"sklearn.{name}."
-    for name in (
-        "calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput",
-        "semi_supervised",
-    )
-)  # fmt: skip
-
-
-def check_search(allow_composition: bool) -> None:
-    """Refuse a fit inside a search, cross-validation or ensemble of scikit-learn, unless it is counted or agreed to.
-
-    Parameters
-    ----------
-    allow_composition : bool
-        The parameter of the estimator.
+def refuse_clone(estimator: Any) -> None:
+    """Refuse to fit a clone if a budget is open: it would count the fit, and not what its caller makes of it.
 
     Raises
     ------
-    ValueError
-        If neither is the case; and in a budget for bootstrapped rows, which may be in one fit several times.
+    BudgetExceededError
+        Where `sklearn.base.clone` made the estimator, as scikit-learn's meta-estimators do.
     """
-    inside = _open_file() is not None
-    if allow_composition and not inside:
-        return
-    frame = inspect.currentframe()
-    while frame is not None:
-        module = f"{frame.f_globals.get('__name__', '')}."
-        # An ensemble is among the variables of scikit-learn's functions that fit its members.
-        if inside and module.startswith("sklearn.ensemble.") and any(map(_draws_rows_twice, frame.f_locals.values())):
-            raise ValueError(
-                "bootstrap=True: a row may be drawn several times for one fit, which costs more than a budget counts "
-                "for it; use bootstrap=False"
-            )
-        if not inside and module.startswith(_SEVERAL):
-            raise ValueError(
-                "allow_composition=False: a search, cross-validation or ensemble fits many private models on the same "
-                "rows, and their budgets add up; put it into `with privsvm.Budget(epsilon=..., delta=...)`, which "
-                "counts them, or set allow_composition=True"
-            )
-        frame = frame.f_back
-
-
-def _draws_rows_twice(value: Any) -> bool:
-    return isinstance(value, BaseEstimator) and getattr(value, "bootstrap", False)
+    if _open_file() is not None:
+        raise BudgetExceededError(
+            f"{type(estimator).__name__}: sklearn.base.clone made this estimator, and a budget takes none of these. "
+            "Searches, calibration, thresholds, stacking, voting, bagging, feature selection, one-vs-rest and "
+            "cross-validation (GridSearchCV, CalibratedClassifierCV, StackingClassifier, RFECV, cross_val_score ...) "
+            "fit clones, and read labels or scores of private rows beside them. Choose parameters by "
+            "privsvm.PrivateSearch or on a public validation set; fit estimators that you made by their class"
+        )

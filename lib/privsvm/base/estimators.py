@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.base.budget import check_search, counted, refuse_in_budget, refuse_uncounted, spend
+from privsvm.base.budget import counted, refuse_clone, refuse_in_budget, refuse_uncounted, spend
 from privsvm.base.parameters import (
     ALLOW_COMPOSITION,
     ALLOW_UNSOUND,
@@ -39,6 +39,7 @@ from privsvm.numerics.streams import seeded_stream, system_stream
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
 
 __all__ = [
+    "MarksClones",
     "NoiseSources",
     "NoiseStreams",
     "PrivateClassifier",
@@ -48,9 +49,9 @@ __all__ = [
     "disclose_noise",
     "noise_generators",
     "noise_streams",
-    "other_code",
     "plain_parameters",
     "randomness_of",
+    "unknown_class",
 ]
 
 # What callers may pass, and what `noise_streams` makes of it.
@@ -160,49 +161,48 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         raise
 
 
-# What subclasses may have of their own: it reads a released model, or is set by Python and scikit-learn.
-_HARMLESS = frozenset(
-    ("declared", "_own_parameters", "_abc_impl", "predict", "predict_proba", "decision_function", "score")
-)
-# These stand in the place of every attribute.
-_STANDS_FOR_ALL = ("__getattribute__", "__setattr__")
+def unknown_class(estimator: Any) -> str | None:
+    """Say why nothing is proved of a class that is not the library's own, or return None."""
+    if type(estimator).__module__.partition(".")[0] == "privsvm":
+        return None
+    return f"{type(estimator).__name__} is a class of yours: proofs are of the library's own classes, not derived ones"
 
 
-def other_code(estimator: Any) -> str | None:
-    """Say what somebody else puts in the place of a method's code, of which nothing is known; or None.
-
-    That is in a derived class, in one that Python puts between a method and its bases, or in the object itself.
-    """
-    lines = type(estimator).__mro__
-    method = next(kind for kind in lines if kind.__module__.partition(".")[0] == "privsvm")
-    found = [
-        f"{kind.__name__}.{name}"
-        for place, kind in enumerate(lines)
-        if kind not in method.__mro__
-        for name in vars(kind)
-        if _is_code(name) and any(hasattr(base, name) for base in lines[place + 1 :])
-    ]
-    declared = getattr(estimator, "declared", {})
-    found += [
-        f"the object's {name}"
-        for name in vars(estimator)
-        if name not in declared and _is_code(name) and hasattr(type(estimator), name)
-    ]
-    return f"nothing is known of {found[0]}, which stands in the place of the method's own" if found else None
-
-
-def _unless_other_code(estimator: Any, path: Any) -> Any:
-    """Take the proof from released models where `other_code` had a hand in them."""
-    unknown = other_code(estimator)
-    if unknown is None:
+def _without_proof(path: Any, reason: str | None) -> Any:
+    """Take the proof from released models for a reason, if there is one."""
+    if reason is None:
         return path
-    broken = [own if unknown in (own.reason or "") else own.with_broken_assumption(unknown) for own in path.guarantees]
+    broken = [own if reason in (own.reason or "") else own.with_broken_assumption(reason) for own in path.guarantees]
     return dataclasses.replace(path, guarantees=tuple(broken))
 
 
-def _is_code(name: str) -> bool:
-    own = name.startswith("__") and name not in _STANDS_FOR_ALL
-    return not (own or name in _HARMLESS or name.endswith("_request"))
+class MarksClones:
+    """Knows whether `sklearn.base.clone` made an estimator, as meta-estimators do before they fit; a mixin."""
+
+    _cloned = False
+
+    def __sklearn_clone__(self) -> Self:
+        clone: Self = super().__sklearn_clone__()  # type: ignore[misc]
+        clone._cloned = True
+        return clone
+
+    def _check_clone(self, allow_composition: bool, allow_unsound: bool) -> str | None:
+        """Refuse a clone in a budget; return why elsewhere nothing is proved of it, to which the user must consent."""
+        if not self._cloned:
+            return None
+        refuse_clone(self)
+        if allow_composition:
+            return None
+        reason = (
+            "allow_composition=False: sklearn.base.clone made this estimator, as searches, cross-validations and "
+            "ensembles do, which fit many on the same rows, and their budgets add up"
+        )
+        check_consent(
+            allow_unsound,
+            f"{reason}; use privsvm.PrivateSearch, fit an estimator that you made by its class, or set "
+            "allow_composition=True if you add up yourself",
+        )
+        return reason
 
 
 def _scores_are_linear(estimator: Any) -> bool:
@@ -400,7 +400,7 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
         return common_tags(super().__sklearn_tags__())
 
 
-class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
+class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
     """A classifier that trains and releases one private model; a base.
 
     A class that `pays_for_counts` has no use for a number of rows that is private: it releases a noisy one. One that
@@ -429,7 +429,8 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         Parameters
         ----------
         X : array-like, sparse matrix or RowBlocks (n, d)
-            Rows; finite. Scale them by public bounds: statistics of private rows are not covered.
+            Rows; finite. Scale them by public bounds: statistics of private rows are not covered. The last step of a
+            scikit-learn Pipeline cannot know what came before: see `privsvm.make_private_pipeline`.
         y : array-like (n,)
             Labels.
 
@@ -445,11 +446,11 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
             unsound without ``allow_unsound=True``.
         """
         self.check_declared()
-        check_search(self.allow_composition)
+        many_fits = self._check_clone(self.allow_composition, self.allow_unsound)
         with all_or_nothing(self):
             path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
             # Once more: a derived class may have a `release_path` of its own.
-            path = _unless_other_code(self, path)
+            path = _without_proof(_without_proof(path, unknown_class(self)), many_fits)
             guarantee = path.guarantees[0]
             if guarantee.status == "claimed":
                 check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
@@ -500,7 +501,7 @@ class PrivateClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, 
         ReleasedPath
             The E x R models and their records.
         """
-        return _unless_other_code(self, self._release(X, y, epsilons, repeats, rng, audit))
+        return _without_proof(self._release(X, y, epsilons, repeats, rng, audit), unknown_class(self))
 
     @abc.abstractmethod
     def _release(

@@ -195,8 +195,8 @@ ALLOW_UNSOUND: Any = parameter(
 ALLOW_COMPOSITION: Any = parameter(
     False,
     FLAG,
-    "Consent to fits by scikit-learn's searches and cross-validations, whose budgets add up; without it they are for a "
-    "`privsvm.Budget` alone.",
+    "Consent to fits of clones, which searches and cross-validations of scikit-learn make: the budgets of "
+    "all of them add up, and you add them up. No effect in a `privsvm.Budget`, which refuses clones.",
     effect="consent",
     common=True,
 )

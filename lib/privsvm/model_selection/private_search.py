@@ -14,12 +14,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import check_search, spend
-from privsvm.base.estimators import PrivateClassifier, all_or_nothing, noise_streams, other_code, randomness_of
+from privsvm.base.budget import spend
+from privsvm.base.estimators import (
+    MarksClones,
+    PrivateClassifier,
+    all_or_nothing,
+    noise_streams,
+    randomness_of,
+    unknown_class,
+)
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
 from privsvm.numerics.noise_source import NoiseSource, Stated
@@ -106,7 +113,7 @@ class _Outcome(NamedTuple):
     problem: str = ""
 
 
-class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Search for the parameters of a private classifier; search and released model are private together.
 
     Parameters
@@ -210,8 +217,8 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _search(self, X: Any, y: Any) -> None:
         streams = noise_streams(self.random_state, self)
         self._check_parameters()
-        check_search(self.estimator.allow_composition)
         consent = bool(self.estimator.allow_unsound)
+        many_fits = self._check_clone(bool(self.estimator.allow_composition), consent)
         rows, codes, self.classes_ = check_training_data(self, X, y, self.estimator.classes)
         plan = self._plan(rows.shape[1], rows.shape[0])
         source = streams(float(self.epsilon), 0)
@@ -225,8 +232,9 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     best = found
         assert best is not None
         guarantee = self._guarantee(plan, plan.guarantees[0] if best.path is None else best.path.guarantees[0])
-        if unknown := other_code(self) or other_code(self.estimator):
-            guarantee = guarantee.with_broken_assumption(unknown)
+        for reason in (unknown_class(self), unknown_class(self.estimator), many_fits):
+            if reason is not None:
+                guarantee = guarantee.with_broken_assumption(reason)
         if guarantee.status == "claimed":
             check_consent(consent, f"nothing is proved: {guarantee.reason}")
         spend(guarantee)
@@ -270,8 +278,8 @@ class PrivateSearch(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return candidates
 
     def _candidate(self, candidate: dict[str, Any]) -> PrivateClassifier:
-        estimator: PrivateClassifier = clone(self.estimator).set_params(**candidate, delta=float(self.delta))
-        return estimator
+        estimator: PrivateClassifier = type(self.estimator)(**self.estimator.get_params())
+        return estimator.set_params(**candidate, delta=float(self.delta))
 
     def _planned(self, candidate: dict[str, Any], epsilon: float, n_features: int, n_rows: int) -> Guarantee:
         """Record of one candidate's training; of made-up rows, since it follows from public numbers."""

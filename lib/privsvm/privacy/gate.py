@@ -37,6 +37,7 @@ __all__ = [
     "LARGEST_EPSILON",
     "ONE_MODEL",
     "SECRET_SEED",
+    "THIS_STEP_ALONE",
     "Stored",
     "compose",
     "foreign_numbers",
@@ -54,6 +55,7 @@ SECRET_SEED = (  # nosec B105
     "for one release only"
 )
 ONE_MODEL = "one model is released; several add up"
+THIS_STEP_ALONE = "the status is that of this step alone: rows reach it untouched by other rows"
 OUTSIDE = "covered is the released model, and nothing else that is computed from the rows"
 
 # How exactly two computations of one epsilon agree.
@@ -127,10 +129,11 @@ def grant(
 def _with_own(
     assumptions: Sequence[str], facts: Facts, neighbours: Neighbours | None, randomness: Randomness | None
 ) -> tuple[str, ...]:
-    """Put the gate's own assumptions after those of a theorem."""
+    """Put the gate's own assumptions around those of a theorem: first that nothing is known of what came before."""
+    first = (THIS_STEP_ALONE,) if facts.preparation == "as given" else ()
     seed = (SECRET_SEED,) if randomness == "seeded" else ()
     own = (*fact_assumptions(facts, neighbours), *seed, OUTSIDE)
-    return (*assumptions, *(text for text in own if text not in assumptions))
+    return tuple(dict.fromkeys((*first, *assumptions, *own)))
 
 
 def refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, epsilon: float) -> list[str]:
@@ -185,7 +188,7 @@ def restated(guarantee: Guarantee, **stated: Any) -> Guarantee:
                 guarantee = guarantee.with_broken_assumption(reason)
         return guarantee
     facts = dataclasses.replace(guarantee.facts, **stated)
-    known = {*fact_assumptions(guarantee.facts, guarantee.neighbours), SECRET_SEED, OUTSIDE}
+    known = {*fact_assumptions(guarantee.facts, guarantee.neighbours), THIS_STEP_ALONE, SECRET_SEED, OUTSIDE}
     theorem = [text for text in guarantee.assumptions if text not in known]
     return _again(guarantee, facts, _with_own(theorem, facts, guarantee.neighbours, guarantee.randomness))
 
@@ -236,7 +239,8 @@ def restore(statement: Statement) -> Guarantee:
         raise ValueError(f"randomness is {statement.randomness!r}: the assumptions say otherwise")
     assert statement.facts is not None
     for text in _with_own((), statement.facts, neighbours, statement.randomness):
-        if text not in statement.assumptions:
+        # Records of earlier versions lack the first.
+        if text not in (THIS_STEP_ALONE, *statement.assumptions):
             raise ValueError(f"assumptions: lack {text!r}, without which nothing is proved")
     return Guarantee(**fields, grant=THE_GRANT)
 

@@ -2,115 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    Binarizer,
-    FunctionTransformer,
-    Normalizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PolynomialFeatures,
-)
+from sklearn.pipeline import Pipeline
 
 from privsvm.base.budget import refuse_in_budget
-from privsvm.base.estimators import other_code
+from privsvm.base.estimators import unknown_class
 from privsvm.base.validation import check_consent
 from privsvm.data.public_schema import PublicSchema
 
 __all__ = ["PrivatePipeline", "make_private_pipeline", "private_steps"]
 
-# Each number of their result depends on numbers of one row alone, and on nothing that was learnt.
-_READ_NO_VALUES = (PublicSchema, Normalizer, Binarizer, PolynomialFeatures)
-# Number by number, and rounded correctly: other rows change no bit.
-_EXACT_FUNCTIONS = (
-    None, np.absolute, np.ceil, np.fabs, np.floor, np.negative, np.positive, np.rint, np.sign, np.sqrt, np.square,
-    np.trunc,
-)  # fmt: skip
 
-
-def _has_other_code(step: Any) -> bool:
-    """Whether an object has a method of its own in the place of its class's."""
-    return any(callable(getattr(type(step), name, None)) for name in getattr(step, "__dict__", ()))
-
-
-def _reads_rows(step: Any) -> bool:
-    """Whether what a step makes of a row may depend on other rows: so unless its declaration tells otherwise."""
-    # Subclasses may do what they like with other rows.
-    kind = type(step)
-    if step is None or isinstance(step, str) or kind in _READ_NO_VALUES or getattr(step, "reads_no_rows", False):
-        return False
-    if kind is FunctionTransformer:
-        # A function of all rows may well subtract their mean.
-        return not (step.func in _EXACT_FUNCTIONS or getattr(step.func, "reads_no_rows", False))
-    if kind in (OneHotEncoder, OrdinalEncoder):
-        # Rare categories are found by counting.
-        counted = step.min_frequency is not None or step.max_categories is not None
-        return isinstance(step.categories, str) or counted
-    if kind is SimpleImputer:
-        # An indicator has a column for each feature that misses a value; one that misses all may be dropped.
-        kept = step.keep_empty_features and not step.add_indicator
-        return step.strategy != "constant" or step.fill_value is None or not kept
-    return True
-
-
-def private_steps(steps: Iterable[tuple[Any, ...]]) -> list[str]:
-    """Name the steps that may be fitted to private values.
+def private_steps(steps: Iterable[tuple[str, Any]]) -> list[str]:
+    """Name the steps of a Pipeline that are not known to treat each row by itself.
 
     Parameters
     ----------
     steps : iterable of tuple
-        ``(name, transformer)``, as of a Pipeline, or ``(name, transformer, columns)``; the model is not among them.
+        ``(name, transformer)``; the model is not among them.
 
     Returns
     -------
     list of str
         ``name (class)``.
     """
-    found = []
-    for name, step, *columns in steps:
-        if any(map(callable, columns)):
-            found.append(f"{name} (columns chosen by a function of the rows)")
-        if _has_other_code(step):
-            found.append(f"{name} ({type(step).__name__} with a method of its own)")
-        elif type(step) is Pipeline:
-            found += private_steps(step.steps)
-        elif type(step) is ColumnTransformer:
-            found += private_steps([*step.transformers, ("remainder", step.remainder)])
-        elif type(step) is FeatureUnion:
-            found += private_steps(step.transformer_list)
-        elif _reads_rows(step):
-            found.append(f"{name} ({type(step).__name__})")
-    return found
-
-
-def _schemas(steps: Iterable[tuple[Any, ...]]) -> Iterator[PublicSchema]:
-    """Yield the public schemas among steps, and among those inside them."""
-    for _, step, *_ in steps:
-        if isinstance(step, PublicSchema):
-            yield step
-        if isinstance(step, (Pipeline, ColumnTransformer, FeatureUnion)):
-            for name in ("steps", "transformers", "transformer_list"):
-                yield from _schemas(getattr(step, name, ()))
-            yield from _schemas([("remainder", getattr(step, "remainder", None))])
+    return [
+        f"{name} ({type(step).__name__})"
+        for name, step in steps
+        if type(step) is not PublicSchema and step is not None and step != "passthrough"
+    ]
 
 
 class PrivatePipeline(Pipeline):  # type: ignore[misc]
-    """A Pipeline that ends in a private model, and knows which of its steps take the proof away.
+    """A Pipeline that ends in a private model, and whose steps are known to treat each row by itself.
 
-    Steps that are fitted to the rows (a StandardScaler, say) make the guarantee ``claimed``, which needs
-    ``allow_unsound=True`` of the model, and are refused in a `privsvm.Budget`. So does every step of which nobody says
-    otherwise. Those are known to treat each row by itself: `PublicSchema`, Normalizer, Binarizer, PolynomialFeatures;
-    encoders with given categories and no limit on rare ones; imputers with a given constant and
-    ``keep_empty_features=True``; FunctionTransformer with a function of NumPy that rounds each number correctly, such
-    as ``numpy.sqrt``; and whatever has a true attribute ``reads_no_rows``: your word that other rows change no bit.
+    `PublicSchema` is the one step that keeps the proof: it always returns dense rows, and other rows change no bit of a
+    row. Every other step makes the guarantee ``claimed``, which needs ``allow_unsound=True`` of the model, and is
+    refused in a `privsvm.Budget`. That includes steps of scikit-learn that look row-wise: the container that a
+    ColumnTransformer returns depends on all rows, and a function may treat a matrix in another way than its rows.
+
     A schema that says ``prescaled: true``, or names persons, makes the guarantee ``claimed``, too: epsilon covers one
     row that was not scaled by others.
+
+    A function of single rows (a logarithm, a norm) can be applied before the pipeline, one row at a time: the
+    guarantee's first assumption is that rows reach the pipeline untouched by other rows.
 
     Attributes
     ----------
@@ -134,12 +72,15 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
     @property
     def _broken(self) -> str | None:
         """Why nothing is proved, if steps or a derived class take the proof away."""
-        if unknown := other_code(self):
+        if unknown := unknown_class(self):
             return unknown
-        fitted = private_steps(self.steps[:-1])
-        reasons = [f"may be fitted to private rows before the model: {', '.join(fitted)}"] if fitted else []
-        reasons += [schema.broken_assumption for schema in _schemas(self.steps[:-1]) if schema.broken_assumption]
-        return "; ".join(dict.fromkeys(reasons)) or None
+        steps = self.steps[:-1]
+        unknown_steps = ", ".join(private_steps(steps))
+        reasons = [
+            f"steps that may mix private rows before the model: {unknown_steps}" if unknown_steps else None,
+            *(step.broken_assumption for _, step in steps if type(step) is PublicSchema),
+        ]
+        return "; ".join(filter(None, reasons)) or None
 
     @property
     def guarantee_(self) -> Any:
@@ -175,14 +116,17 @@ def make_private_pipeline(*steps: Any) -> PrivatePipeline:
 
     Examples
     --------
-    >>> from privsvm import PrivateSVMClassifier, make_private_pipeline
-    >>> from sklearn.preprocessing import Normalizer, StandardScaler
-    >>> model = PrivateSVMClassifier(classes=[0, 1])
-    >>> rows, labels = [[-1.0, 0.1], [1.0, 0.2]] * 50, [0, 1] * 50
-    >>> make_private_pipeline(Normalizer(), model).fit(rows, labels).guarantee_.status
+    >>> from privsvm import PrivateSVMClassifier, PublicSchema, make_private_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> schema = PublicSchema({
+    ...     "name": "wards", "label": "died", "classes": ["no", "yes"], "columns": {"age": {"bounds": [0, 100]}},
+    ... })
+    >>> model = PrivateSVMClassifier(classes=["no", "yes"])
+    >>> rows, labels = {"age": [20, 80] * 50}, ["no", "yes"] * 50
+    >>> make_private_pipeline(schema, model).fit(rows, labels).guarantee_.status
     'proved'
     >>> model = model.set_params(allow_unsound=True)
-    >>> make_private_pipeline(StandardScaler(), model).fit(rows, labels).guarantee_.status
+    >>> make_private_pipeline(schema, StandardScaler(), model).fit(rows, labels).guarantee_.status
     'claimed'
     """
     from sklearn.pipeline import make_pipeline
