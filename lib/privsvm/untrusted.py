@@ -28,7 +28,7 @@ LARGEST_ARRAYS, LARGEST_JSON = 4 << 30, 2 << 20
 _MOST_VALUES, _DEEPEST = 100_000, 40
 # Arrays may unpack to so many bytes, and to so many times the bytes of their file more: most coefficients of kernel
 # models of many classes are 0.
-_UNPACKED, _RATIO = 64 << 20, 40
+_UNPACKED, _RATIO = 32 << 20, 40
 _MOST_ARRAYS, _MOST_DIMENSIONS = 64, 8
 _CHUNK = 1 << 20
 

@@ -40,7 +40,7 @@ from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, read_regular_file
 __all__ = ["CARD", "RefusedError", "Released", "release", "verify"]
 
 CARD, PAGE, _DRAFT = "card.json", "card.html", "card.draft.json"
-_AGAIN, _COUNTS = "get the folder again", ("right", "wrong")
+_AGAIN, _COUNTS, _MOST_ANSWERS = "get the folder again", ("right", "wrong"), 1e9
 
 
 class RefusedError(PrivSVMError):
@@ -313,12 +313,15 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement |
         if covered is not None:
             raise ValueError("it is paid for, and missing")
         return None
-    # Intervals take time for each class.
-    if any(not isinstance(stated.get(name), list) or len(stated[name]) != len(record.classes) for name in _COUNTS):
+    # Intervals take time, the more so for absurd numbers: those that are possible come first.
+    counts = [stated.get(name) for name in _COUNTS]
+    if any(not isinstance(own, list) or len(own) != len(record.classes) for own in counts):
         raise ValueError("it has no counts for each class")
+    numbers = [*counts[0], *counts[1], stated.get("hold_back"), *([stated["number"]] if stated.get("number") else [])]
+    possible = all(type(value) in (int, float) and abs(value) <= _MOST_ANSWERS for value in numbers)
+    if not possible or stated.get("scale") != covered or stated.get("rows_per_unit") != record.protection.rows:
+        raise ValueError("its scale or noise is not that of the guarantee, or its counts are of no rows")
     found = Measurement.from_json(stated)
-    if found.scale != covered or found.rows_per_unit != record.protection.rows:
-        raise ValueError("its noise is not that of the guarantee")
     return found
 
 
