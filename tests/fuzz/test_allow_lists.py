@@ -1,0 +1,154 @@
+"""An adversary who chooses model, meta-estimator, steps, container and index type, and one row of a neighbour.
+
+Whatever is called proved moves a released model by its sensitivity at most, and hands other rows on bit by bit.
+"""
+
+import os
+
+import numpy as np
+import scipy.sparse
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.feature_selection import RFE
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer, StandardScaler
+
+from privsvm import (
+    Budget,
+    PrivateLinearClassifier,
+    PrivateSVMClassifier,
+    PrivateSVMLaplaceClassifier,
+    PublicSchema,
+    make_private_pipeline,
+)
+
+CASES = max(40, int(os.environ.get("PRIVSVM_FUZZ_CASES", "0")))
+N_ROWS = N_FEATURES = 6
+COLUMNS = {f"x{place}": {"bounds": [-1, 1]} for place in range(N_FEATURES)}
+# In a product with itself its last row is in every row, and without it a ColumnTransformer returns another container.
+TRIANGLE = (
+    np.triu(np.ones((N_ROWS, N_FEATURES))),
+    np.triu(np.ones((N_ROWS, N_FEATURES))) * (np.arange(N_ROWS) < N_ROWS - 1)[:, None],
+    np.array([0, 1] * 3),
+)
+MODELS = (PrivateSVMClassifier, PrivateSVMLaplaceClassifier, PrivateLinearClassifier)
+STEPS = {
+    "schema": lambda: PublicSchema({"name": "s", "label": "y", "classes": ["0", "1"], "columns": COLUMNS}),
+    "scaled schema": lambda: PublicSchema(
+        {"name": "s", "label": "y", "classes": ["0", "1"], "columns": COLUMNS, "prescaled": True}
+    ),
+    "nothing": lambda: "passthrough",
+    "square": lambda: FunctionTransformer(np.square, accept_sparse=True),
+    "power": lambda: FunctionTransformer(lambda X: X**2, accept_sparse=True),
+    "columns": lambda: ColumnTransformer([("all", "passthrough", list(range(N_FEATURES)))], sparse_threshold=0.57),
+    "norm": Normalizer,
+    "scale": MaxAbsScaler,
+    "mean": lambda: StandardScaler(with_mean=False),
+}
+META_ESTIMATORS = {
+    "none": lambda model: model,
+    "search": lambda model: GridSearchCV(model, {"epsilon": [0.5, 1.0]}, cv=2, error_score="raise"),
+    "calibration": lambda model: CalibratedClassifierCV(model, cv=2),
+    "votes": lambda model: VotingClassifier([("one", model), ("two", model)]),
+    "bags": lambda model: BaggingClassifier(model, n_estimators=2),
+    "rest": OneVsRestClassifier,
+    "features": lambda model: RFE(model, n_features_to_select=2),
+}
+CONTAINERS = {
+    "dense": lambda X, index: X,
+    "fortran": lambda X, index: np.asfortranarray(X),
+    "list": lambda X, index: X.tolist(),
+    "csr_matrix": lambda X, index: _indexed(scipy.sparse.csr_matrix(X), index),
+    "csr_array": lambda X, index: _indexed(scipy.sparse.csr_array(X), index),
+    "csc_array": lambda X, index: _indexed(scipy.sparse.csc_array(X), index),
+}
+
+
+def _indexed(X, index):
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
+def _outcome(work):
+    """What `work` returns, or the class of what it raises."""
+    try:
+        return work()
+    except Exception as error:
+        return type(error)
+
+
+@st.composite
+def neighbours(draw):
+    """Two tables that differ in one row, and their labels; sparse and dense rows occur."""
+    numbers = st.sampled_from([0.0, 0.0, 0.0, 1.0, -1.0, 0.3, 1e-30, 1e30])
+    rows = draw(st.lists(st.lists(numbers, min_size=N_FEATURES, max_size=N_FEATURES), min_size=7, max_size=7))
+    first = np.array(rows[:N_ROWS])
+    second = first.copy()
+    second[draw(st.integers(0, N_ROWS - 1))] = rows[N_ROWS]
+    return first, second, np.array([0, 1] * 3)
+
+
+@given(
+    neighbours(),
+    st.sampled_from(MODELS),
+    st.lists(st.sampled_from(list(STEPS)), max_size=2),
+    st.sampled_from(list(CONTAINERS)),
+    st.sampled_from([np.int32, np.int64]),
+)
+@example(TRIANGLE, PrivateSVMClassifier, ["square"], "csr_matrix", np.int32)
+@example(TRIANGLE, PrivateSVMClassifier, ["columns"], "csr_array", np.int64)
+@settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_proved_in_a_pipeline_treats_other_rows_alike(tables, method, steps, container, index):
+    first, second, labels = tables
+
+    def pipeline(**changes):
+        return make_private_pipeline(*(STEPS[name]() for name in steps), method(classes=[0, 1], **changes))
+
+    X, other = (CONTAINERS[container](rows, index) for rows in (first, second))
+    statuses = [_outcome(lambda rows=rows: pipeline().fit(rows, labels).guarantee_.status) for rows in (X, other)]
+    # Whether it is refused tells nothing of a row.
+    assert statuses[0] == statuses[1]
+    if statuses[0] != "proved":
+        return
+    models = [pipeline(random_state=0).fit(rows, labels) for rows in (X, other)]
+    reached = [model[:-1].transform(rows) if steps else rows for model, rows in zip(models, (X, other), strict=True)]
+    assert type(reached[0]) is type(reached[1])
+    arrays = [rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows) for rows in reached]
+    same = (first == second).all(axis=1)
+    assert arrays[0][same].tobytes() == arrays[1][same].tobytes()
+    said = models[0][-1].guarantee_
+    if said.sensitivity is not None:
+        # Seeded noise is the same for both, and the noise of others is not.
+        norm = 1 if method is PrivateSVMLaplaceClassifier else 2
+        moved = np.linalg.norm((models[0][-1].coef_ - models[1][-1].coef_).ravel(), norm)
+        assert moved <= said.sensitivity * (1.0 + 1e-9)
+
+
+@given(
+    neighbours(),
+    st.sampled_from(MODELS),
+    st.sampled_from(list(META_ESTIMATORS)),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["dense", "csr_array"]),
+)
+@settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_budget_proves_direct_fits_alone(tables, method, several, piped, consent, container):
+    first, second, labels = tables
+    spent = []
+    for rows in (first, second):
+        model = method(classes=[0, 1], allow_composition=consent)
+        model = make_private_pipeline("passthrough", model) if piped and several != "search" else model
+        with Budget(epsilon=9, delta=1e-4, verbose=False) as budget:
+            _outcome(
+                lambda model=model, rows=rows: META_ESTIMATORS[several](model).fit(
+                    CONTAINERS[container](rows, np.int32), labels
+                )
+            )
+        spent.append(None if budget.spent is None else (budget.spent.status, budget.spent.epsilon_proved))
+    assert spent[0] == spent[1]
+    assert (spent[0] is None) == (several != "none")
