@@ -36,7 +36,18 @@ WHAT = {
     "numerics": "compiled helpers",
 }
 # At the bottom, in one bar.
-FOR_ALL = ("__main__", "files", "models", "plain_yaml", "constraints", "digests", "errors", "warm_up", "arithmetic")
+FOR_ALL = (
+    "__main__",
+    "files",
+    "models",
+    "plain_yaml",
+    "untrusted",
+    "constraints",
+    "digests",
+    "errors",
+    "warm_up",
+    "arithmetic",
+)
 WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 60
 
 
