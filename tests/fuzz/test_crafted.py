@@ -1,6 +1,6 @@
 """Crafted models, cards and ledgers with right digests: one line each, in little memory and time.
 
-Each run has a sample; ``make fuzz`` has 1,000 cases.
+Each run has a sample; ``PRIVSVM_FUZZ_CASES=1000`` has them all.
 """
 
 import json
@@ -28,9 +28,7 @@ def test_crafted_files_are_one_line_each():
     )
     assert [case for case in refused if (case["code"], case["lines"]) != (1, 1)] == []
     assert [case for case in found if case["seconds"] > SECONDS or case["megabytes"] > MEGABYTES] == []
-    # What is not refused was changed in nothing that is shown as proved.
-    shown = ("epsilon 2 per row, delta 1e-05", "predicted,share_no,share_yes")
-    assert [case for case in found if not case["code"] and "lines" not in case] == []
+    # What is verified was changed in nothing that is shown as proved.
     verified = [case for case in found if not case["code"] and case["command"] == "verify"]
-    assert [case for case in verified if shown[0] not in case["out"]] == []
+    assert [case for case in verified if "epsilon 2 per row, delta 1e-05" not in case["out"]] == []
     assert len(refused) > 0.5 * cases
