@@ -84,19 +84,20 @@ def _share_compiled(origin: Path, cache: Path, tree: Path, changed: str | None) 
 
     Numba notices a changed source, but not that of a function which another module's functions call.
     """
-    from privsvm.pipeline.sources import closure, compiled_modules
+    from privsvm.pipeline.sources import closure
     from privsvm.warm_up import cache_key
 
     target = tree / ".cache" / "numba" / cache_key(tree / "lib/privsvm")
     if target.exists() and changed is None:
         return
-    for module in compiled_modules(tree):
-        if changed is not None and changed in closure(module, root=tree):
+    compiled = [path for name in ("numerics", "solvers") for path in (tree / "lib/privsvm" / name).glob("[!_]*.py")]
+    for module in (path.relative_to(tree) for path in compiled):
+        if changed is not None and changed in closure(".".join(module.with_suffix("").parts[1:])):
             continue
-        folder = Path(module).parent
+        folder = module.parent
         source, own = cache / _cache_name(origin, folder), target / _cache_name(tree, folder)
         own.mkdir(parents=True, exist_ok=True)
-        for path in source.glob(f"{Path(module).stem}.*"):
+        for path in source.glob(f"{module.stem}.*"):
             if not (own / path.name).exists():
                 os.link(path, own / path.name)
 
