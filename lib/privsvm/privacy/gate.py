@@ -130,7 +130,7 @@ def _with_own(
     assumptions: Sequence[str], facts: Facts, neighbours: Neighbours | None, randomness: Randomness | None
 ) -> tuple[str, ...]:
     """Put the gate's own assumptions around those of a theorem: first that nothing is known of what came before."""
-    first = (THIS_STEP_ALONE,) if facts.preparation == "as given" else ()
+    first = (THIS_STEP_ALONE,) if getattr(facts, "preparation", None) == "as given" else ()
     seed = (SECRET_SEED,) if randomness == "seeded" else ()
     own = (*fact_assumptions(facts, neighbours), *seed, OUTSIDE)
     return tuple(dict.fromkeys((*first, *assumptions, *own)))
