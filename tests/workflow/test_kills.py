@@ -154,7 +154,8 @@ def test_half_written_files_of_dvc_are_replaced(finished):
 def test_second_snakemake_waits_for_the_first(finished):
     finished.change("report.reference_epsilon", 4.0)
     first = finished.start("snakemake", "--cores", "1")
-    wait_for_jobs(first, 0)
+    # It holds the lock when its first job has ended.
+    wait_for_jobs(first, 1)
     # Held where it is, it cannot be done too early.
     os.killpg(first.pid, signal.SIGSTOP)
     try:

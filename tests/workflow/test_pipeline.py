@@ -61,7 +61,7 @@ def test_same_bits_with_other_cores_and_order_and_a_clean_tree(finished):
     assert finished.git("status", "--porcelain") == ""
 
 
-def test_one_parameter_reruns_one_method_and_its_old_value_comes_back(finished):
+def test_one_parameter_reruns_one_method_and_comes_back(finished):
     original, before = finished.hashes(), finished.times(*MADE_BY_JOBS)
     finished.change("methods.pmsvm_wp.C", 0.02)
     finished.snakemake()
@@ -77,7 +77,7 @@ def test_one_parameter_reruns_one_method_and_its_old_value_comes_back(finished):
     assert is_current(finished)
 
 
-def test_removed_entries_leave_and_an_added_dataset_runs_its_jobs_only(finished):
+def test_removed_entries_leave_and_added_ones_run_alone(finished):
     params = finished.params()
     del params["datasets"]["breast_cancer"]
     del params["methods"]["majority"]
