@@ -424,7 +424,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a step says nothing of what came before it", "privacy/gate.py",
-        'first = (THIS_STEP_ALONE,) if facts.preparation == "as given" else ()', "first = ()",
+        'first = (THIS_STEP_ALONE,) if getattr(facts, "preparation", None) == "as given" else ()', "first = ()",
         f"{_BUDGETS}test_a_step_alone_says_that_it_knows_nothing_of_what_came_before", says="assert",
     ),
     _bug(

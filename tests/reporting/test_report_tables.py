@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,17 @@ def run_stage(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     monkeypatch.setattr(stage, "die_with_parent", lambda: None)
 
     def run(files: dict[str, list[str]], folder: Path, **parameters: Any) -> None:
+        timings = folder.with_name(f"{folder.name}-timings")
+        for name in files["timings"]:
+            target = timings / Path(name).parent.name / Path(name).name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(name, target)
+        for name in files.get("condensing", []):
+            (timings / "_condense").mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(name, timings / "_condense" / Path(name).name)
         stage.main(
             [
-                *("--results", *files["results"], "--timings", *files["timings"], "--prepared", *files["prepared"]),
-                *("--condensing", *files.get("condensing", [])),
+                *("--results", *files["results"], "--prepared", *files["prepared"], "--timings", str(timings)),
                 *("--output-html", str(folder / "index.html"), "--output-metrics", str(folder / "metrics.json")),
                 *("--output-curves", str(folder / "curves.csv"), "--parameters", json.dumps(parameters)),
             ]

@@ -89,11 +89,13 @@ def closure(*entries: str) -> list[str]:
     """
     graph, files, modules = _graph(), set(), set()
     for entry in entries:
+        # A module of tests or bench is a script, too.
+        script = ROOT / (entry if "/" in entry else f"{entry.replace('.', '/')}.py")
         if entry in graph.modules:
             modules.add(entry)
-        elif (ROOT / entry).is_file():
-            files.add(ROOT / entry)
-            modules |= _imports_of_script(ROOT / entry)
+        elif script.is_file():
+            files.add(script)
+            modules |= _imports_of_script(script)
         else:
             raise PrivSVMError(f"{entry}: neither a file nor a module of {ROOT}; correct the name")
     for module in list(modules):
