@@ -77,7 +77,7 @@ def test_link_opens_on_accuracy_against_epsilon(
     log_results([write_result("pmsvm_wp", level=0.6, parameters={"C": 50.0})], uri, "older")
     write_result("pmsvm_wp", level=0.93)
     (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
-    with running_ui(tmp_path) as links:
+    with running_ui(tmp_path, "--timings", "data/timings") as links:
         assert list(links) == ["demo/wine"]
         printed = (tmp_path / "ui.log").read_text()
         assert printed.index("http") < printed.index("clear the filter `tags.current = 'yes'`")
