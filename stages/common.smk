@@ -69,7 +69,6 @@ except PrivSVMError as error:
 close_folders(PARAMS)
 set_addresses(PARAMS)
 
-METHODS = list(PARAMS.methods)
 DATASETS = list(PARAMS.datasets)
 # "private/" for data of one's own, "" for all other data: the wildcard {folder} of all rules.
 FOLDER = {dataset: private_folder(PARAMS, dataset) for dataset in DATASETS}
@@ -84,8 +83,6 @@ wildcard_constraints:
 
 
 onstart:
-    # Global: the lock is held as long as there is a name for it.
-    global RUN_LOCK
     try:
         lock_folder()
     except PrivSVMError as error:

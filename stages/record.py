@@ -12,7 +12,7 @@ from pathlib import Path
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.pipeline.private_files import KINDS, make_output_folders
+from privsvm.pipeline.private_files import KINDS, README, make_output_folders
 from privsvm.pipeline.stage import die_with_parent, run
 
 FOLDERS = [Path("data/audits"), *(Path(f"data/{folder}{kind}") for folder in ("", "private/") for kind in KINDS)]
@@ -31,7 +31,7 @@ def remove_other_outputs(kept: Iterable[str]) -> list[str]:
         path
         for folder in FOLDERS
         for path in folder.rglob("*")
-        if path.is_file() and path not in known and path.name != "README.txt"
+        if path.is_file() and path not in known and path.name != README
     ]
     for path in others:
         path.unlink()

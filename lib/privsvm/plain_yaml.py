@@ -12,7 +12,7 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError
 
-__all__ = ["Places", "load_lock", "parse_yaml", "read_yaml", "with_place"]
+__all__ = ["Places", "parse_yaml", "read_yaml", "with_place"]
 
 Places = Mapping[tuple[str, ...], tuple[int, int]]
 """Line and column, from 1, of every key and list item."""
@@ -119,11 +119,6 @@ def read_yaml(path: str | os.PathLike[str] = "params.yaml", remedy: str = _RESTO
     except OSError as error:
         raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); make it readable") from None
     return parse_yaml(text, str(path), remedy)
-
-
-def load_lock(text: str, source: str) -> dict[str, Any]:
-    """Read a lock file of DVC, which may be empty."""
-    return parse_yaml(text, source)[0] if text.strip() else {}
 
 
 def with_place(message: str, places: Places) -> str:

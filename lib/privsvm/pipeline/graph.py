@@ -40,15 +40,13 @@ def method_code(rule: str, implementation: str) -> str:
     return f"{closure_digest(f'stages/{rule}.py')} {source.package} {source.version} {source.digest}"
 
 
-@functools.cache
-def _content(path: str) -> str:
-    return sha256_of_file(path)
+_digest_of_file = functools.cache(sha256_of_file)
 
 
 def own_content(params: Params, dataset: str) -> str:
     """Digest the file of a data set of one's own: it counts by its content, whatever its time. Others have none."""
     path = params.own_file(dataset)
-    return "" if path is None else _content(path)
+    return "" if path is None else _digest_of_file(path)
 
 
 def download_parameters(params: Params, dataset: str, folder: str) -> str:

@@ -16,12 +16,13 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm.pipeline.params import Params
 
-__all__ = ["KINDS", "close_folders", "make_output_folders", "private_folder", "released_file", "take_release"]
+__all__ = ["KINDS", "README", "close_folders", "make_output_folders", "private_folder", "released_file", "take_release"]
 
 KINDS = ("raw", "prepared", "condensed", "models", "results")
 """Folders below ``data`` and ``data/private``: the outputs of dvc.yaml."""
 
-_README = "README.txt"
+README = "README.txt"
+"""The one file of ``data/private/<kind>`` that no job makes."""
 
 # Folders that a run writes to. Reports, logs and MLflow's runs hold numbers of all data sets together.
 _FOLDERS = (
@@ -62,7 +63,7 @@ def make_output_folders() -> None:
     for kind in KINDS:
         Path("data", kind).mkdir(parents=True, exist_ok=True)
         # DVC warns of empty folders.
-        readme = Path("data/private", kind, _README)
+        readme = Path("data/private", kind, README)
         if not readme.is_file():
             write_text(readme, "What is made from your own data. `dvc push` never sends it.\n")
     Path("data/audits").mkdir(exist_ok=True)

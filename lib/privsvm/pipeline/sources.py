@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def closure(*entries: str) -> list[str]:
 
 @functools.cache
 def _digest_of_file(name: str) -> str:
-    return hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
+    return sha256_of_file(ROOT / name)
 
 
 def closure_digest(*entries: str) -> str:
