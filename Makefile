@@ -58,7 +58,7 @@ status:  ## Say what a run that is under way is doing
 # After `git checkout` or `dvc pull` the files are right and their times are not. Where DVC says that all is
 # current, Snakemake is told so too.
 sync: prepare  ## Bring data and models to the present commit
-	@python -m privsvm.pipeline.private_files
+	@python -m privsvm_bench.workflow.private_outputs
 	@dvc checkout --quiet && dvc status --quiet \
 		|| { echo "error: dvc.lock: the outputs are not those of this commit; see dvc status, then run dvc pull or dvc repro" >&2; exit 1; }
 	snakemake --touch --forceall --cores 1 --quiet all -- versioned

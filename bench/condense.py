@@ -23,7 +23,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 from privsvm.errors import PrivSVMError
-from privsvm.solvers.condense import ENGINES, feature_weights, greedy_triples, warm_up, weighted_unit_rows
+from privsvm.solvers.condensing.condense import ENGINES, feature_weights, greedy_triples, warm_up, weighted_unit_rows
 
 try:
     from anonypyx.microaggregation import MDAVGeneric

@@ -21,7 +21,7 @@ from svm import RAW
 from threadpoolctl import threadpool_limits
 
 from privsvm.errors import PrivSVMError
-from privsvm.solvers.crammer_singer import crammer_singer_objective, round_off_allowance, solve_crammer_singer
+from privsvm.solvers.linear.crammer_singer import crammer_singer_objective, round_off_allowance, solve_crammer_singer
 
 REPETITIONS = 7
 # Runs longer than this are repeated less often.
@@ -77,9 +77,9 @@ def bundled_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def paper_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     """All rows of one of the paper's sets, features scaled to [0, 1]; labels as codes."""
-    from privsvm.data.catalogue import resolve
-    from privsvm.data.download import download_raw
-    from privsvm.data.readers import read_part
+    from privsvm_bench.datasets.catalogue import resolve
+    from privsvm_bench.datasets.download import download_raw
+    from privsvm_bench.datasets.readers import read_part
 
     entry = resolve(name)
     parts = []

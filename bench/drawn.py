@@ -104,7 +104,7 @@ def gamma_of(case: dict[str, Any], X: Any) -> float:
 
 def objective(model: Any, X: Any, kernel: str, gamma: float) -> float:
     """Sum the dual objectives of all pairs, from the coefficients, in float64."""
-    from privsvm.solvers.kernels import kernel_matrix
+    from privsvm.solvers.kernel.kernels import kernel_matrix
 
     coef = model.dual_coef_
     coef = np.asarray(coef.toarray() if scipy.sparse.issparse(coef) else coef)

@@ -51,7 +51,7 @@ def made_up_rows(case: str) -> tuple[np.ndarray, np.ndarray, int]:
 
 def our_steps(case: str, threads: int) -> Callable[[int], object]:
     """Prepare to run so many steps of ours: hinge loss, float64."""
-    from privsvm.solvers import noisy_gradient
+    from privsvm.solvers.gradients import noisy_gradient
 
     noisy_gradient.warm_up()
     X, codes, n_classes = made_up_rows(case)

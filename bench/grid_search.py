@@ -19,10 +19,10 @@ from sklearn.svm import SVC
 from svm import RAW
 from threadpoolctl import threadpool_limits
 
-from privsvm.base.svm_classifier import SVMClassifier
 from privsvm.errors import PrivSVMError
+from privsvm.families.exact.svm_classifier import SVMClassifier
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
-from privsvm.reproduction.context import Context
+from privsvm_bench.reproduction.context import Context
 
 # Larger sets are measured on this many random rows.
 MOST_ROWS = 1500

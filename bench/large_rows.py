@@ -108,7 +108,7 @@ class Peak:
 
 def measure(kind: str, case: str, small: bool) -> dict[str, float]:
     """Fit once in this process, after a tiny fit that compiles."""
-    from privsvm.pipeline.methods import estimator_class
+    from privsvm.registry import estimator_class
 
     implementation, parameters = CASES[case]
     made = estimator_class(implementation)

@@ -15,8 +15,8 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.rows import squared_distances
-from privsvm.solvers.one_norm_svm import OneNormProblem
+from privsvm.numerics.rows.rows import squared_distances
+from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 
 GRID = [10.0**exponent for exponent in range(-7, 8)]
 SETS = {"breast_cancer (WDBC)": None, "german_uci": "german_uci", "ionosphere_uci": "ionosphere_uci"}

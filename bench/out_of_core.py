@@ -31,7 +31,7 @@ import numpy as np
 from large_rows import Peak
 
 from privsvm import DPLeastSquaresClassifier, ObjectivePerturbationClassifier, PMSVMGPClassifier
-from privsvm.numerics.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
+from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
 
 FEATURES, IN_MEMORY, DISK_ROWS = 50, 400_000, 10_000_000
 KIND = np.dtype(np.float32)

@@ -26,7 +26,7 @@ from svm import CASES, installed_libraries, svm_sections
 from threadpoolctl import threadpool_limits
 
 from privsvm.files import write_text
-from privsvm.metrics import METRICS, Predictions
+from privsvm_bench.metrics import METRICS, Predictions
 
 
 def metric_rows() -> list[str]:

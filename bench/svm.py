@@ -76,9 +76,9 @@ def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
         return hard_rows()
     if " x " in dataset:
         return made_up_rows(*map(int, re.findall("[0-9]+", dataset)))
-    from privsvm.data.catalogue import resolve
-    from privsvm.data.download import download_raw
-    from privsvm.data.readers import read_part
+    from privsvm_bench.datasets.catalogue import resolve
+    from privsvm_bench.datasets.download import download_raw
+    from privsvm_bench.datasets.readers import read_part
 
     entry = resolve(dataset)
     part = "train" if "train" in entry.parts else next(iter(entry.parts))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.patches import FancyBboxPatch
 
-from privsvm.charts import INK, SOFT, new_figure, style, svg_text
+from privsvm_bench.charts import INK, SOFT, new_figure, style, svg_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PICTURE = REPOSITORY / "docs" / "images" / "architecture.svg"

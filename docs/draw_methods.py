@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from privsvm.charts import BLUE, BROWN, GREY, INK, TEAL, new_figure, style, svg_text
-from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.registry import estimator_class, implementations
+from privsvm_bench.charts import BLUE, BROWN, GREY, INK, TEAL, new_figure, style, svg_text
 
 FOLDER = Path(__file__).resolve().parent / "images" / "methods"
 PAGE = FOLDER.parents[1] / "ideas.md"
@@ -224,7 +224,7 @@ def verbatim(axes, name):
 
 def fourier(axes, name):
     """Random Fourier features against the kernel that they stand for."""
-    from privsvm.solvers.features import fourier_features, fourier_frequencies
+    from privsvm.solvers.features.fourier import fourier_features, fourier_frequencies
 
     frame(axes, "Features whose products are a kernel", (0, 2), (-0.5, 1.2), "distance of two rows", "product")
     distance = np.linspace(0, 2, 41)
@@ -273,8 +273,8 @@ def moments(axes, name):
 
 def rule(axes, name):
     """Draw what the public rule chooses, against the number of rows."""
-    from privsvm.base.scaled_descent import Budget
-    from privsvm.recommended import choose_recipe
+    from privsvm.families.moments.scaled_descent import Budget
+    from privsvm.methods.recommended import choose_recipe
 
     across = "rows: log10 (10 features, epsilon 1)"
     frame(axes, "A public rule chooses", (2, 6), (0, 180), across, "steps, frequencies")

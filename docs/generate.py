@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privsvm.base.parameters import Parameter
-from privsvm.pipeline.methods import estimator_class, implementations, module_name
+from privsvm.registry import estimator_class, implementations, module_name
 
 __all__ = ["generated_files"]
 
@@ -68,7 +68,7 @@ def _stub() -> str:
 
 def _utility() -> str:
     """Write what the recommended method reached on real sets, for ``privsvm plan``: medians, least and greatest."""
-    from privsvm.data.catalogue import load_catalogue
+    from privsvm_bench.datasets.catalogue import load_catalogue
 
     found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for path in sorted((_REPOSITORY / "reports" / "utility" / "ours").glob("*.csv")):

@@ -7,9 +7,9 @@ import importlib
 import sys
 from pathlib import Path
 
-from privsvm.reproduction.paper_page import one_sided
-from privsvm.reproduction.papers import find_experiments
-from privsvm.reproduction.printed import PrintedPaper, count, judge_paper
+from privsvm_bench.reproduction.paper_page import one_sided
+from privsvm_bench.reproduction.papers import find_experiments
+from privsvm_bench.reproduction.printed import PrintedPaper, count, judge_paper
 
 PAGE = Path(__file__).with_name("reproductions.md")
 ROOT = PAGE.parents[1]

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import minmax_scale
 
-from privsvm.pipeline.foreign import ForeignMethod
+from privsvm_bench.jobs.external_methods import ForeignMethod
 
 
 class NoisyCentroids(ClassifierMixin, BaseEstimator):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from privsvm.pipeline.stage import run
-from privsvm.reproduction.command import main as command
-from privsvm.reproduction.papers import find_experiments
+from privsvm_bench.reproduction.command import main as command
+from privsvm_bench.reproduction.papers import find_experiments
+from privsvm_bench.workflow.stage import run
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 
 from privsvm.arithmetic import pin_arithmetic
-from privsvm.pipeline.stage import die_with_parent, run
 from privsvm.warm_up import cache_folder
+from privsvm_bench.workflow.stage import die_with_parent, run
 
 # The modules of each paper that say what to draw.
 MODULES = {
@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> None:
     pin_arithmetic()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
-    from privsvm.reproduction.draws import Further, run_draws
+    from privsvm_bench.reproduction.draws import Further, run_draws
 
     modules = [f"reproduce.{paper}.{name}" for paper in options.papers for name in MODULES[paper]]
     chosen = [draws for module in modules for draws in importlib.import_module(module).DRAWS]

@@ -8,7 +8,7 @@ import pkgutil
 from pathlib import Path
 
 from privsvm.files import read_json, write_text
-from privsvm.pipeline.stage import run
+from privsvm_bench.workflow.stage import run
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -17,10 +17,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--reports", default="reports/reproduce", metavar="FOLDER", help="where the tables are")
     options = parser.parse_args(argv)
 
-    from privsvm.reproduction.page import index_page
-    from privsvm.reproduction.paper_page import paper_page
-    from privsvm.reproduction.papers import find_experiments
-    from privsvm.reproduction.printed import judge_paper, printed_csv
+    from privsvm_bench.reproduction.page import index_page
+    from privsvm_bench.reproduction.paper_page import paper_page
+    from privsvm_bench.reproduction.papers import find_experiments
+    from privsvm_bench.reproduction.printed import judge_paper, printed_csv
 
     here, reports = Path(__file__).parent, Path(options.reports)
     names = sorted(

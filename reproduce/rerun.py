@@ -13,7 +13,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_text
-from privsvm.pipeline.stage import run
+from privsvm_bench.workflow.stage import run
 
 
 def _origin(folder: Path) -> str:
@@ -34,9 +34,9 @@ def main(argv: list[str] | None = None) -> None:
     )
     options = parser.parse_args(argv)
 
-    from privsvm.reproduction.distributions import read_distributions
-    from privsvm.reproduction.rendering import environment
-    from privsvm.reproduction.rerun import beside
+    from privsvm_bench.reproduction.distributions import read_distributions
+    from privsvm_bench.reproduction.rendering import environment
+    from privsvm_bench.reproduction.rerun import beside
 
     own, committed = Path(options.folder), Path(options.committed)
     tables = sorted(own.glob("*.csv"))

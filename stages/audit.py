@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    from privsvm.pipeline.finished import FinishedJob
+    from privsvm_bench.workflow.finished import FinishedJob
 
     finished = FinishedJob(
         options.code, {**options.parameters, "method": options.method}, inputs=[], outputs=[options.output]
@@ -31,10 +31,10 @@ def main(arguments: list[str] | None = None) -> None:
     if finished.restore():
         return
 
-    from privsvm.pipeline.auditing import audit_entry
-    from privsvm.pipeline.methods import estimator_class
-    from privsvm.records import write
+    from privsvm.registry import estimator_class
     from privsvm.warm_up import warm_up
+    from privsvm_bench.jobs.auditing import audit_entry
+    from privsvm_bench.records import write
 
     # What the method imports is compiled by one job, for which others wait.
     estimator_class(options.parameters["implementation"])

@@ -8,17 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from privsvm.data.prepared import load_prepared
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json
-from privsvm.metrics import METRICS
-from privsvm.pipeline.model_files import check_arrays
-from privsvm.pipeline.params import read_params
-from privsvm.pipeline.private_files import private_folder
-from privsvm.pipeline.stage import run
-from privsvm.records import ModelRecord, Result, read, read_tracked
-from privsvm.reporting import curve_rows, curves_csv, metrics_record, read_results
+from privsvm_bench.datasets.prepared import load_prepared
+from privsvm_bench.jobs.model_files import check_arrays
+from privsvm_bench.jobs.params import read_params
+from privsvm_bench.metrics import METRICS
+from privsvm_bench.records import ModelRecord, Result, read, read_tracked
+from privsvm_bench.reporting import curve_rows, curves_csv, metrics_record, read_results
+from privsvm_bench.workflow.private_outputs import private_folder
+from privsvm_bench.workflow.stage import run
 
 
 def require(holds: bool, message: str) -> None:

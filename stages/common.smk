@@ -11,7 +11,7 @@ HOME = Path(str(workflow.current_basedir)).parent
 # The library of this working copy, wherever the environment's own copy lies.
 sys.path.insert(0, str(HOME / "lib"))
 
-from privsvm.pipeline.workflow import (
+from privsvm_bench.workflow.session import (
     argument_file,
     check_writable,
     collect_errors,
@@ -25,7 +25,7 @@ set_environment(HOME)
 
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError, printable
-from privsvm.pipeline.graph import (
+from privsvm_bench.workflow.graph import (
     audit_parameters,
     condense_parameters,
     download_parameters,
@@ -37,15 +37,15 @@ from privsvm.pipeline.graph import (
     track_parameters,
     train_parameters,
 )
-from privsvm.pipeline.params import read_params
-from privsvm.pipeline.private_files import (
+from privsvm_bench.jobs.params import read_params
+from privsvm_bench.workflow.private_outputs import (
     close_folders,
     make_output_folders,
     private_folder,
     released_file,
     take_release,
 )
-from privsvm.pipeline.stage import die_with_parent
+from privsvm_bench.workflow.stage import die_with_parent
 
 IN_DVC = "DVC_STAGE" in os.environ
 if IN_DVC:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from privsvm.files import write_npz
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    from privsvm.pipeline.finished import FinishedJob
+    from privsvm_bench.workflow.finished import FinishedJob
 
     job = options.parameters
     outputs = [options.rows, options.record, options.timings]
@@ -30,9 +30,9 @@ def main(arguments: list[str] | None = None) -> None:
     if finished.restore():
         return
 
-    from privsvm.data.prepared import load_prepared
-    from privsvm.pipeline.condensing import condense_splits
-    from privsvm.records import write
+    from privsvm_bench.datasets.prepared import load_prepared
+    from privsvm_bench.jobs.condensing import condense_splits
+    from privsvm_bench.records import write
 
     if job["condense"] != "none":
         from privsvm.warm_up import warm_up

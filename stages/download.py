@@ -6,9 +6,9 @@ import argparse
 import os
 import sys
 
-from privsvm.data.download import catalogue_table, download_raw
 from privsvm.errors import printable, without_passwords
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
+from privsvm_bench.datasets.download import catalogue_table, download_raw
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
 
 def main(argv: list[str] | None = None) -> int | None:

@@ -1,5 +1,5 @@
 # One job per raw file.
-from privsvm.data.catalogue import raw_files
+from privsvm_bench.datasets.catalogue import raw_files
 
 
 rule download:

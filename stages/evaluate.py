@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm.pipeline.stage import die_with_parent, run
+from privsvm_bench.workflow.stage import die_with_parent, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    from privsvm.pipeline.finished import FinishedJob
+    from privsvm_bench.workflow.finished import FinishedJob
 
     finished = FinishedJob(
         options.code,
@@ -30,10 +30,10 @@ def main(arguments: list[str] | None = None) -> None:
     if finished.restore():
         return
 
-    from privsvm.data.prepared import load_prepared
-    from privsvm.pipeline.evaluation import evaluate_paths
-    from privsvm.pipeline.model_files import load_paths
-    from privsvm.records import ModelRecord, write
+    from privsvm_bench.datasets.prepared import load_prepared
+    from privsvm_bench.jobs.evaluation import evaluate_paths
+    from privsvm_bench.jobs.model_files import load_paths
+    from privsvm_bench.records import ModelRecord, write
 
     prepared = load_prepared(options.prepared)
     paths, record = load_paths(options.models, options.record, ModelRecord)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.pipeline.stage import run
+from privsvm_bench.workflow.stage import run
 
 # Where `.dvc/page.html` looks for it; the template is written for this version of Vega-Lite.
 VEGA, VERSION = Path(".cache/vega.js"), "5.21"

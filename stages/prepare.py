@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from privsvm.data.catalogue import raw_files, resolve
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.pipeline.finished import FinishedJob
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
+from privsvm_bench.datasets.catalogue import raw_files, resolve
+from privsvm_bench.workflow.finished import FinishedJob
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
 KEYS = ("settings", "protocol", "seed", "experiment")
 
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int | None:
         return None
 
     # Imported late, so that a wrong name is reported at once.
-    from privsvm.data.prepare import prepare, write_prepared
+    from privsvm_bench.datasets.prepare import prepare, write_prepared
 
     arrays, description = prepare(
         entry, arguments.raw, parameters["protocol"], int(parameters["seed"]), str(parameters["experiment"])

@@ -12,8 +12,8 @@ from pathlib import Path
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.pipeline.private_files import KINDS, README, make_output_folders
-from privsvm.pipeline.stage import die_with_parent, run
+from privsvm_bench.workflow.private_outputs import KINDS, README, make_output_folders
+from privsvm_bench.workflow.stage import die_with_parent, run
 
 FOLDERS = [Path("data/audits"), *(Path(f"data/{folder}{kind}") for folder in ("", "private/") for kind in KINDS)]
 LOCK_FILE = Path("dvc.lock")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from privsvm.command import main as privsvm
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_text
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     # Imported late, so that --help and a wrong argument answer at once.
-    from privsvm import records, reporting
+    from privsvm_bench import records, reporting
 
     parameters = options.parameters
     if not isinstance(parameters, dict):

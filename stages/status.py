@@ -7,7 +7,7 @@ import json
 import os
 import time
 
-from privsvm.pipeline.stage import run
+from privsvm_bench.workflow.stage import run
 from snakemake_logger_plugin_privsvm import STATUS_FILE, clock
 
 

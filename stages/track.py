@@ -9,8 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, without_passwords
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
-from privsvm.records import timing_files, write
+from privsvm_bench.records import timing_files, write
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
 
 def current_commit() -> str:
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
         tracking_uri = whole
     files = [(path, timing_files(path, options.timings)) for path in sorted(options.results)]
 
-    from privsvm.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it
+    from privsvm_bench.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it
 
     keys = log_results(files, tracking_uri, current_commit(), options.audits)
     by_dataset: dict[str, dict[str, str]] = defaultdict(dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from privsvm.files import read_npz
-from privsvm.pipeline.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    from privsvm.pipeline.finished import FinishedJob
+    from privsvm_bench.workflow.finished import FinishedJob
 
     job = options.parameters
     finished = FinishedJob(
@@ -41,12 +41,12 @@ def main(arguments: list[str] | None = None) -> None:
     if finished.restore():
         return
 
-    from privsvm.data.prepared import load_prepared
-    from privsvm.pipeline.methods import estimator_class
-    from privsvm.pipeline.model_files import model_record, save_paths, train_timings
-    from privsvm.pipeline.training import train_paths, training_sizes
-    from privsvm.records import CondensedRowsAttack, read, write
+    from privsvm.registry import estimator_class
     from privsvm.warm_up import warm_up
+    from privsvm_bench.datasets.prepared import load_prepared
+    from privsvm_bench.jobs.model_files import model_record, save_paths, train_timings
+    from privsvm_bench.jobs.training import train_paths, training_sizes
+    from privsvm_bench.records import CondensedRowsAttack, read, write
 
     prepared = load_prepared(options.prepared)
     # What the method imports is compiled before any time is taken.

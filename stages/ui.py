@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, without_passwords
-from privsvm.pipeline.stage import run
 from privsvm.plain_yaml import read_yaml
-from privsvm.records import read_tracked, timing_files
+from privsvm_bench.records import read_tracked, timing_files
+from privsvm_bench.workflow.stage import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -121,11 +121,11 @@ def main(arguments: list[str] | None = None) -> None:
     tracking_uri = options.tracking_uri or configured_tracking_uri(options.params)
     results = find_results(options.data, options.tracked)
 
-    from privsvm.tracking.audits import AUDITS
-    from privsvm.tracking.mlflow_log import log_results
-    from privsvm.tracking.runs import collect_runs
-    from privsvm.tracking.store import file_folder, is_server
-    from privsvm.tracking.views import view_links
+    from privsvm_bench.tracking.audits import AUDITS
+    from privsvm_bench.tracking.mlflow_log import log_results
+    from privsvm_bench.tracking.runs import collect_runs
+    from privsvm_bench.tracking.store import file_folder, is_server
+    from privsvm_bench.tracking.views import view_links
 
     files = [(path, timing_files(path, options.timings)) for path in results]
     # Those of methods that are shown.

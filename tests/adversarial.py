@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.noise.noise_source import NoiseSource
 
 KINDS = ["label", "zeros", "huge", "opposite", "duplicate", "lost class", "removed"]
 

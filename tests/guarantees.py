@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from privsvm.privacy.assumptions import AS_GIVEN, Facts
 from privsvm.privacy.events import EpsilonDelta
-from privsvm.privacy.facts import AS_GIVEN, Facts
 from privsvm.privacy.gate import _with_own, restore
 from privsvm.privacy.guarantee import Guarantee, Statement
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.privacy.guarantee import NEIGHBOURS
+from privsvm.registry import estimator_class, implementations
 
 __all__ = ["CASES", "METHODS", "Case", "cases"]
 

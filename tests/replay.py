@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privsvm.numerics.noise_source import NoiseSource, Stated, StepTape
+from privsvm.numerics.noise.noise_source import NoiseSource, Stated, StepTape
 from privsvm.privacy.events import (
     Composed,
     Event,

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsvm.data.catalogue import load_catalogue
-from privsvm.data.download import fetch_file
-from privsvm.data.readers import read_part
+from privsvm_bench.datasets.catalogue import load_catalogue
+from privsvm_bench.datasets.download import fetch_file
+from privsvm_bench.datasets.readers import read_part
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

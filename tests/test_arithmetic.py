@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsvm.data.prepare import write_prepared
 from privsvm.digests import canonical_json
 from privsvm.files import write_json, write_npz
+from privsvm_bench.datasets.prepare import write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OLD = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}

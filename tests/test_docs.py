@@ -8,8 +8,8 @@ import pytest
 
 import privsvm
 from privsvm.base import released
-from privsvm.metrics import METRICS
-from privsvm.reporting.glossary import glossary, glossary_page
+from privsvm_bench.metrics import METRICS
+from privsvm_bench.reporting.glossary import glossary, glossary_page
 from tests.blocks import PAGES
 
 REPOSITORY = Path(__file__).resolve().parents[1]

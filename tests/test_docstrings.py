@@ -16,7 +16,7 @@ WITH_EXAMPLES = [
 
 def test_every_method_has_an_example():
     methods = {path.stem for path in (LIBRARY / "privsvm/methods").glob("*.py")} - {"__init__"}
-    # svm.py names the class of base/kernel_svm.py, whose example it shares.
+    # svm.py names the class of families/exact/kernel_svm.py, whose example it shares.
     assert methods - {"svm"} <= {name.rpartition(".")[2] for name in WITH_EXAMPLES}
 
 

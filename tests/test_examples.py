@@ -13,9 +13,9 @@ import pytest
 import yaml
 from sklearn.datasets import load_wine
 
-from privsvm.base.ppsvm_protocol import read_private
+from privsvm.families.one_norm.ppsvm_protocol import read_private
 from privsvm.files import read_json, read_npz
-from privsvm.pipeline.params import check_params
+from privsvm_bench.jobs.params import check_params
 from tests.blocks import blocks_run_by
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -13,8 +13,8 @@ import pytest
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import atomic_path, read_json, read_npz, write_json, write_npz, write_text
-from privsvm.pipeline.stage import json_argument
-from privsvm.pipeline.workflow import lock_folder
+from privsvm_bench.workflow.session import lock_folder
+from privsvm_bench.workflow.stage import json_argument
 
 
 def test_failed_writes_leave_the_old_file(tmp_path):
@@ -131,7 +131,7 @@ def test_a_damaged_json_file_is_one_line(tmp_path, text):
 def test_one_run_a_folder_and_a_killed_one_leaves_no_lock(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = (
-        "import time; from privsvm.pipeline.workflow import lock_folder\n"
+        "import time; from privsvm_bench.workflow.session import lock_folder\n"
         "lock = lock_folder(); print('held', flush=True); time.sleep(36000)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:

@@ -5,7 +5,7 @@ import re
 import draw_methods
 import pytest
 
-from privsvm.pipeline.methods import implementations
+from privsvm.registry import implementations
 from tests.blocks import REPOSITORY
 
 

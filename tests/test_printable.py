@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privsvm.errors import PrivSVMError, printable
-from privsvm.pipeline.stage import run
+from privsvm_bench.workflow.stage import run
 
 HOSTILE = ["\x1b[2J\x1b]0;title\x07", "a\rerror: none", "a\nerror: none", "\u202egnp.exe", "\x9b31m", "\x00", "\u2028"]
 

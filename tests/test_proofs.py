@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
-from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.privacy.events import leaves
 from privsvm.privacy.guarantee import NEIGHBOURS
+from privsvm.registry import estimator_class, implementations
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "proofs"
 PRIVATE = [name for name in implementations() if "epsilon" in estimator_class(name).declared]

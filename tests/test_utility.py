@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsvm.recommended import RULE, Rule
+from privsvm.methods.recommended import RULE, Rule
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RELATIONS = ("replace_one", "add_remove")

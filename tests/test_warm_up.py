@@ -24,7 +24,7 @@ def test_nothing_is_imported_by_default():
 
 def test_what_is_compiled_is_only_ever_loaded(tmp_path):
     code = (
-        "from privsvm.solvers.kernels import _turn_into_values as f; from privsvm.warm_up import warm_up; warm_up()\n"
+        "from privsvm.solvers.kernel.kernels import _turn_into_values as f; from privsvm.warm_up import warm_up; warm_up()\n"
         "print(len(f.stats.cache_hits), len(f.stats.cache_misses))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -34,7 +34,7 @@ def test_what_is_compiled_is_only_ever_loaded(tmp_path):
 
 
 def test_the_cache_is_keyed_by_compiled_sources(tmp_path):
-    for name in ("solvers/smo.py", "numerics/deep/jit.py", "base/one.py"):
+    for name in ("solvers/kernel/smo.py", "numerics/deep/jit.py", "base/one.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("a = 1\n")
     before = cache_key(tmp_path)

@@ -28,11 +28,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
 from privsvm.auditing.methods import audit_method, is_audited, relations_of
 from privsvm.files import write_text
-from privsvm.pipeline.auditing import audit_record
-from privsvm.pipeline.methods import estimator_class, implementations
-from privsvm.pipeline.sources import closure_digest
 from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal
-from privsvm.records import AuditRecord
+from privsvm.registry import estimator_class, implementations
+from privsvm_bench.jobs.auditing import audit_record
+from privsvm_bench.records import AuditRecord
+from privsvm_bench.workflow.sources import closure_digest
 
 EPSILONS = (0.5, 1.0, 4.0, 8.0)
 DELTA = 1e-5
@@ -77,7 +77,7 @@ def kept(job: tuple[str, str, str, dict[str, Any]], draws: int) -> Path:
     """Where the rows of an audit are kept."""
     name, variant, relation, _ = job
     module = estimator_class(name).__module__
-    digest = closure_digest(module, "privsvm.pipeline.auditing")
+    digest = closure_digest(module, "privsvm_bench.jobs.auditing")
     return FOUND / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{digest[:12]}.json"
 
 

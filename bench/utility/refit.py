@@ -1,7 +1,7 @@
 """Choose the rule's constants anew without each set: ``python bench/utility/refit.py``.
 
-The rule of `privsvm.recommended` is a function of public numbers and of a few constants (`Rule`). For every set,
-epsilon and split, all recipes that any constants of `GRIDS` may choose are trained once, and stand in
+The rule of `privsvm.methods.recommended` is a function of public numbers and of a few constants (`Rule`). For every
+set, epsilon and split, all recipes that any constants of `GRIDS` may choose are trained once, and stand in
 ``reports/utility/recipes.csv``; a recipe that stands there with the digest of the present sources is not trained again.
 For every set the constants are then chosen on the other sets alone: those with the least mean regret, which is how much
 less accurate the chosen recipe is than the best one in hindsight. ``reports/utility/held_out.json`` has them.
@@ -25,10 +25,10 @@ from run_ours import CHOSEN, DELTA, METHODS, SLOW, columns
 from scores import score_row
 from sets import SETS, SPLITS, UtilitySet, load
 
-from privsvm.base.scaled_descent import Budget, Recipe
+from privsvm.families.moments.scaled_descent import Budget, Recipe
 from privsvm.files import write_text
-from privsvm.pipeline.sources import closure_digest
-from privsvm.recommended import RULE, Rule, choose_recipe
+from privsvm.methods.recommended import RULE, Rule, choose_recipe
+from privsvm_bench.workflow.sources import closure_digest
 
 TABLES = Path(__file__).resolve().parents[2] / "reports" / "utility"
 TABLE = TABLES / "recipes.csv"
@@ -130,7 +130,7 @@ def _same(row: dict[str, str]) -> bool:
 def measure(names: list[str], confirm: bool) -> None:
     """Train the recipes that are missing."""
     # Not of the rule: how well a recipe does has nothing to do with who chooses it.
-    sources = closure_digest("privsvm.base.scaled_descent")[:12]
+    sources = closure_digest("privsvm.families.moments.scaled_descent")[:12]
     kept: list[dict[str, str]] = []
     if TABLE.exists():
         with TABLE.open(newline="") as file:

@@ -18,9 +18,10 @@ import numpy as np
 from run_ours import DELTA, TABLES
 from sets import load
 
-from privsvm import PrivateLinearClassifier, recommended
-from privsvm.base.scaled_descent import Recipe
+from privsvm import PrivateLinearClassifier
+from privsvm.families.moments.scaled_descent import Recipe
 from privsvm.files import write_text
+from privsvm.methods import recommended
 
 TABLE = TABLES / "repeats.csv"
 FIELDS = ("set", "recipe", "n_steps", "length", "draws", "splits", "mean", "median", "deviation")

@@ -26,11 +26,11 @@ from sets import SETS, SPLITS, UtilitySet, load
 from sklearn.svm import LinearSVC
 
 import privsvm
-from privsvm.base.scaled_descent import Budget
 from privsvm.digests import canonical_json
+from privsvm.families.moments.scaled_descent import Budget
 from privsvm.files import write_text
-from privsvm.pipeline.sources import closure_digest
-from privsvm.recommended import RULE, Rule, choose_recipe
+from privsvm.methods.recommended import RULE, Rule, choose_recipe
+from privsvm_bench.workflow.sources import closure_digest
 
 TABLES = Path(__file__).resolve().parents[2] / "reports" / "utility"
 OURS, CHOSEN = TABLES / "ours", TABLES / "held_out.json"

@@ -21,8 +21,8 @@ from sets import UtilitySet, load
 
 from privsvm import ObjectivePerturbationClassifier, PrivateSearch
 from privsvm.files import write_text
-from privsvm.pipeline.sources import closure_digest
 from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm_bench.workflow.sources import closure_digest
 
 TABLE = Path(__file__).resolve().parents[2] / "reports" / "utility" / "search.csv"
 EPSILON = 1.0

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.data.catalogue import raw_files, resolve
-from privsvm.data.download import download_raw
-from privsvm.data.prepare import prepare
-from privsvm.data.prepared import rows_of_arrays
+from privsvm_bench.datasets.catalogue import raw_files, resolve
+from privsvm_bench.datasets.download import download_raw
+from privsvm_bench.datasets.prepare import prepare
+from privsvm_bench.datasets.prepared import rows_of_arrays
 
 __all__ = ["SETS", "SPLITS", "UtilitySet", "load"]
 

@@ -18,8 +18,8 @@ from resumed import append, keep
 from run_ours import METHODS, TABLES
 from sets import SPLITS, UtilitySet, load
 
-from privsvm import recommended
-from privsvm.base.scaled_descent import Recipe
+from privsvm.families.moments.scaled_descent import Recipe
+from privsvm.methods import recommended
 
 TABLE = TABLES / "variants.csv"
 FIELDS = ("variant", "set", "epsilon", "draws", "own", "gain", "error", "sources")

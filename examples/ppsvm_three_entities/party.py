@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from privsvm.base.ppsvm_protocol import (
+from privsvm.errors import PrivSVMError
+from privsvm.families.one_norm.ppsvm_protocol import (
     combine_messages,
     draw_secrets,
     kernel_agreement,
@@ -25,12 +26,11 @@ from privsvm.base.ppsvm_protocol import (
     train_on_messages,
     write_private,
 )
-from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
-from privsvm.numerics.streams import system_stream
-from privsvm.pipeline.model_files import load_paths, released, save_paths
+from privsvm.numerics.noise.streams import system_stream
 from privsvm.privacy.attacks.known_sample import audit_entity
-from privsvm.records import SavedModels
+from privsvm_bench.jobs.model_files import load_paths, released, save_paths
+from privsvm_bench.records import SavedModels
 
 
 def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:

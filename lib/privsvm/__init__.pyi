@@ -2,9 +2,8 @@
 from privsvm.auditing.estimators import audit as audit
 from privsvm.base.budget import Budget as Budget
 from privsvm.base.budget import BudgetExceededError as BudgetExceededError
-from privsvm.base.svm_classifier import SVMClassifier as SVMClassifier
-from privsvm.data.public_schema import PublicSchema as PublicSchema
 from privsvm.errors import PrivSVMError as PrivSVMError
+from privsvm.families.exact.svm_classifier import SVMClassifier as SVMClassifier
 from privsvm.methods.ci_svm import CISVMClassifier as CISVMClassifier
 from privsvm.methods.ci_svm import CondensedInformation as CondensedInformation
 from privsvm.methods.crammer_singer import CrammerSingerClassifier as CrammerSingerClassifier
@@ -34,18 +33,19 @@ from privsvm.methods.private_svm import PrivateSVMClassifier as PrivateSVMClassi
 from privsvm.methods.private_svm_laplace import PrivateSVMLaplaceClassifier as PrivateSVMLaplaceClassifier
 from privsvm.methods.private_svm_rbf import PrivateSVMRBFClassifier as PrivateSVMRBFClassifier
 from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier as PrivateSVMRBFLaplaceClassifier
+from privsvm.methods.recommended import PrivateLinearClassifier as PrivateLinearClassifier
 from privsvm.methods.rsvm import ReducedSVMClassifier as ReducedSVMClassifier
 from privsvm.methods.softmax_dpadam import SoftmaxDPAdamClassifier as SoftmaxDPAdamClassifier
 from privsvm.methods.softmax_dpsgd import SoftmaxDPSGDClassifier as SoftmaxDPSGDClassifier
 from privsvm.methods.svm_smo import SMOSVMClassifier as SMOSVMClassifier
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier as WestonWatkinsClassifier
 from privsvm.model_selection.private_search import PrivateSearch as PrivateSearch
-from privsvm.numerics.row_blocks import RowBlocks as RowBlocks
-from privsvm.numerics.row_blocks import open_rows as open_rows
+from privsvm.numerics.rows.row_blocks import RowBlocks as RowBlocks
+from privsvm.numerics.rows.row_blocks import open_rows as open_rows
 from privsvm.privacy.guarantee import Guarantee as Guarantee
-from privsvm.recommended import PrivateLinearClassifier as PrivateLinearClassifier
 from privsvm.release.model import load as load
 from privsvm.release.model import save as save
 from privsvm.release.private_pipeline import make_private_pipeline as make_private_pipeline
+from privsvm.tables.public_schema import PublicSchema as PublicSchema
 
 __version__: str

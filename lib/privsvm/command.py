@@ -29,7 +29,7 @@ Train a private classifier on a table of your own, and hand it over with a card 
 
 
 def _schema(options: argparse.Namespace) -> int:
-    from privsvm.release.drafts import draft_schema
+    from privsvm.tables.drafts import draft_schema
 
     look = {"label": options.label, "person": options.person, "delimiter": options.delimiter, "look": options.look}
     print(draft_schema(options.table, **look), end="")
@@ -37,8 +37,8 @@ def _schema(options: argparse.Namespace) -> int:
 
 
 def _inspect(options: argparse.Namespace) -> int:
-    from privsvm.data.schema import read_schema
-    from privsvm.release.inspection import inspect_table
+    from privsvm.tables.inspection import inspect_table
+    from privsvm.tables.schema import read_schema
 
     declared = None if options.schema is None else read_schema(options.schema)
     print("PRIVATE: what follows was read off the rows; no epsilon covers it. Do not hand it on.")
@@ -82,8 +82,8 @@ def _ledger_of(options: argparse.Namespace) -> Any:
 
 
 def _release(options: argparse.Namespace) -> int:
-    from privsvm.data.schema import read_schema
     from privsvm.release.releasing import release
+    from privsvm.tables.schema import read_schema
 
     def confirm(total: Any) -> bool:
         print(
@@ -224,7 +224,7 @@ def _deployment(entry: Any) -> dict[str, Any]:
 
 
 def _methods(options: argparse.Namespace) -> int:
-    from privsvm.pipeline.methods import implementations
+    from privsvm.registry import implementations
     from privsvm.release.recipes import recommended
 
     print(f"recommended: {recommended().implementation}")
@@ -233,7 +233,7 @@ def _methods(options: argparse.Namespace) -> int:
 
 
 def _datasets(options: argparse.Namespace) -> int:
-    from privsvm.data.catalogue import load_catalogue
+    from privsvm_bench.datasets.catalogue import load_catalogue
 
     for name, entry in load_catalogue().items():
         parts = ", ".join(f"{part.n_rows} x {part.n_features}" for part in entry.parts.values())
@@ -243,7 +243,7 @@ def _datasets(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     from privsvm.files import write_text
-    from privsvm.tracking import comparison
+    from privsvm_bench.tracking import comparison
 
     names = (options.first, options.second)
     first, second = (comparison.result_files(name) for name in names)

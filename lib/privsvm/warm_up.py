@@ -16,22 +16,22 @@ __all__ = ["MODULES", "cache_folder", "cache_key", "warm_up"]
 
 # Modules with jit functions. Each has a function ``warm_up()`` that calls them on a tiny problem.
 MODULES = (
-    "numerics.exact_draws",
-    "numerics.rounded_normals",
-    "solvers.block_smo",
-    "solvers.condense",
-    "solvers.crammer_singer",
-    "solvers.gram_rows",
-    "solvers.hinge",
-    "solvers.huber_descent",
-    "solvers.interior_point",
-    "solvers.kernel_rows",
-    "solvers.kernels",
-    "solvers.noisy_gradient",
-    "solvers.pair_smo",
-    "solvers.row_features",
-    "solvers.row_store",
-    "solvers.smo",
+    "numerics.noise.exact_draws",
+    "numerics.noise.rounded_normals",
+    "solvers.kernel.block_smo",
+    "solvers.condensing.condense",
+    "solvers.linear.crammer_singer",
+    "solvers.kernel.gram_rows",
+    "solvers.linear.hinge",
+    "solvers.gradients.huber_descent",
+    "solvers.kernel.interior_point",
+    "solvers.kernel.kernel_rows",
+    "solvers.kernel.kernels",
+    "solvers.gradients.noisy_gradient",
+    "solvers.kernel.pair_smo",
+    "solvers.features.row_features",
+    "solvers.kernel.kernel_cache",
+    "solvers.kernel.smo",
 )
 
 

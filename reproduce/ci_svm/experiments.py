@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from privsvm.reproduction.experiment import Experiment, Settings
+from privsvm_bench.reproduction.experiment import Experiment, Settings
 
 # Of the kinds that the paper names: diagnoses, finance, population statistics; and others of its two sources.
 TWO_CLASS: dict[str, list[str]] = {

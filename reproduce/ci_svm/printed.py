@@ -9,9 +9,9 @@ from pathlib import Path
 
 import scipy.stats
 
-from privsvm.reproduction.distributions import Distribution
-from privsvm.reproduction.judging import Judgement, Printed
-from privsvm.reproduction.printed import Claim, Paper, numbers_of
+from privsvm_bench.reproduction.distributions import Distribution
+from privsvm_bench.reproduction.judging import Judgement, Printed
+from privsvm_bench.reproduction.printed import Claim, Paper, numbers_of
 
 
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:

@@ -17,14 +17,14 @@ import numpy as np
 import scipy.sparse
 from sklearn.svm import SVC
 
-from privsvm.base.condensation import condense_rows
-from privsvm.base.one_norm_training import count_errors, count_kernel_rows, draw_rows
-from privsvm.base.svm_classifier import SVMClassifier
+from privsvm.families.condensed.condensation import condense_rows
+from privsvm.families.exact.svm_classifier import SVMClassifier
+from privsvm.families.one_norm.one_norm_training import count_errors, count_kernel_rows, draw_rows
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
-from privsvm.numerics.rows import squared_distances, squared_norms
-from privsvm.reproduction.context import Context
-from privsvm.solvers.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
-from privsvm.solvers.one_norm_svm import OneNormProblem
+from privsvm.numerics.rows.rows import squared_distances, squared_norms
+from privsvm.solvers.condensing.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
+from privsvm.solvers.linear.one_norm_svm import OneNormProblem
+from privsvm_bench.reproduction.context import Context
 
 __all__ = [
     "SIDES",

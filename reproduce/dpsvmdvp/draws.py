@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.methods.dpsvmdvp import laplace_scales
-from privsvm.reproduction.context import Context
-from privsvm.reproduction.draws import Draws
-from privsvm.solvers.c_svc import CSVCSolution
-from privsvm.solvers.kernels import kernel_matrix
-from privsvm.solvers.smo import solve_smo
+from privsvm.solvers.kernel.c_svc import CSVCSolution
+from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.smo import solve_smo
+from privsvm_bench.reproduction.context import Context
+from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpsvmdvp.experiments import (
     BUDGET_SETTINGS,
     FEATURES_SETTINGS,

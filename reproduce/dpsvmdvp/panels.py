@@ -14,10 +14,10 @@ import numpy as np
 
 from privsvm.methods.dpsvmdvp import laplace_scales
 from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier
-from privsvm.reproduction.context import Context
-from privsvm.reproduction.draws import Draws
-from privsvm.solvers.kernels import kernel_matrix
-from privsvm.solvers.smo import solve_smo
+from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.smo import solve_smo
+from privsvm_bench.reproduction.context import Context
+from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpsvmdvp.draws import N_TEST, READINGS, RUNS, SIZE, _errors, _noisy_accuracies, _Trained
 from reproduce.dpsvmdvp.experiments import (
     BUDGET_SETTINGS,

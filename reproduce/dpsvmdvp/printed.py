@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.distributions import Distribution
-from privsvm.reproduction.judging import TIMES, Judgement, Printed
-from privsvm.reproduction.printed import Claim, Comparison, Paper, cell_id, interval, numbers_of
-from privsvm.reproduction.trends import slope, trend
+from privsvm_bench.reproduction.distributions import Distribution
+from privsvm_bench.reproduction.judging import TIMES, Judgement, Printed
+from privsvm_bench.reproduction.printed import Claim, Comparison, Paper, cell_id, interval, numbers_of
+from privsvm_bench.reproduction.trends import slope, trend
 from reproduce.dpsvmdvp.trends import panels, trend_claims
 
 _STAND_IN = (

@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Missing, Published, Row, claim, compare, within
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Settings, Table
+from privsvm_bench.reproduction.comparison import Missing, Published, Row, claim, compare, within
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Settings, Table
 from reproduce.dpsvmdvp.experiments import MAIN, budget_jobs, size_jobs
 
 COLOURS = {

@@ -13,8 +13,8 @@ import numpy as np
 from privsvm.base.released import KernelPath, ReleasedPath
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier, laplace_scales
 from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier
-from privsvm.reproduction.context import Context
-from privsvm.solvers.c_svc import CSVCSolution
+from privsvm.solvers.kernel.c_svc import CSVCSolution
+from privsvm_bench.reproduction.context import Context
 
 __all__ = ["accuracies", "draws", "run"]
 

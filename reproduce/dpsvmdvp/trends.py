@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from privsvm.reproduction.distributions import LEVELS, SINGLE, Distribution
-from privsvm.reproduction.panels import Line, Panel
-from privsvm.reproduction.printed import Claim
-from privsvm.reproduction.trends import ratio, slope, trend
+from privsvm_bench.reproduction.distributions import LEVELS, SINGLE, Distribution
+from privsvm_bench.reproduction.panels import Line, Panel
+from privsvm_bench.reproduction.printed import Claim
+from privsvm_bench.reproduction.trends import ratio, slope, trend
 from reproduce.dpsvmdvp.experiments import EPSILONS, FEATURES_SETTINGS, SIZE_SETTINGS
 from reproduce.dpsvmdvp.panels import METHODS, WHOLE
 

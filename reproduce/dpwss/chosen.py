@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.numerics.streams import seeded_stream
-from privsvm.reproduction.context import Context
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm_bench.reproduction.context import Context
 from reproduce.dpwss.readings import DRAWS as READING_DRAWS
 from reproduce.dpwss.readings import readings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm.numerics.streams import seeded_stream
-from privsvm.reproduction.context import Context
-from privsvm.reproduction.draws import Draws
-from privsvm.solvers.smo import UniformStreams, solve_smo_runs
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm.solvers.kernel.smo import UniformStreams, solve_smo_runs
+from privsvm_bench.reproduction.context import Context
+from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.dpwss.runs import _libsvm_order, _measure
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.reproduction.context import Context
-from privsvm.reproduction.draws import Draws
+from privsvm_bench.reproduction.context import Context
+from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.draws import METRICS
 from reproduce.dpwss.draws import unit as table3_unit
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name

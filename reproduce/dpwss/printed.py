@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.distributions import Distribution, decimals_of
-from privsvm.reproduction.judging import CENTRAL, Judgement, Printed, log_density, percentile, two_sided
-from privsvm.reproduction.printed import Claim, Comparison, Paper, all_medians, cell_id, numbers_of
+from privsvm_bench.reproduction.distributions import Distribution, decimals_of
+from privsvm_bench.reproduction.judging import CENTRAL, Judgement, Printed, log_density, percentile, two_sided
+from privsvm_bench.reproduction.printed import Claim, Comparison, Paper, all_medians, cell_id, numbers_of
 from reproduce.dpwss.chosen import CHOSEN
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.dpwss.readings import DATASETS as READING_DATASETS

@@ -12,9 +12,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from privsvm.numerics.streams import seeded_stream
-from privsvm.reproduction.context import Context
-from privsvm.reproduction.draws import Draws
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm_bench.reproduction.context import Context
+from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.experiments import TABLE3_SETTINGS
 from reproduce.dpwss.runs import _libsvm_order
 

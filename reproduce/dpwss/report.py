@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import (
+from privsvm_bench.reproduction.comparison import (
     Published,
     Row,
     Rule,
@@ -18,8 +18,8 @@ from privsvm.reproduction.comparison import (
     within_either,
     within_share,
 )
-from privsvm.reproduction.drawing import axis, diagonal, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Settings, Table
+from privsvm_bench.reproduction.drawing import axis, diagonal, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Settings, Table
 from reproduce.dpwss.experiments import TABLE3, setting_name, table3_jobs
 
 # Metric to its value in each run.

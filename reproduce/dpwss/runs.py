@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from privsvm.metrics import Predictions, compute_metrics
-from privsvm.reproduction.context import Context
-from privsvm.solvers.c_svc import CSVCSolution
-from privsvm.solvers.smo import solve_smo
+from privsvm.solvers.kernel.c_svc import CSVCSolution
+from privsvm.solvers.kernel.smo import solve_smo
+from privsvm_bench.metrics import Predictions, compute_metrics
+from privsvm_bench.reproduction.context import Context
 
 __all__ = ["figure1", "serial_auc", "table3"]
 

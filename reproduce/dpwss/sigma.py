@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privsvm.reproduction.draws import Draws
+from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.draws import unit
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.dpwss.readings import DATASETS

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import scipy.stats
 
-from privsvm.reproduction.distributions import LEVELS, Distribution
-from privsvm.reproduction.printed import Claim, all_medians, cell_id
-from privsvm.reproduction.trends import slope, trend
+from privsvm_bench.reproduction.distributions import LEVELS, Distribution
+from privsvm_bench.reproduction.printed import Claim, all_medians, cell_id
+from privsvm_bench.reproduction.trends import slope, trend
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 
 METRICS = ("AUC", "accuracy", "precision", "recall", "f1", "MCC")

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.distributions import Distribution
-from privsvm.reproduction.judging import TIMES, Judgement, Printed
-from privsvm.reproduction.printed import Claim, Paper, all_medians, cell_id, difference, numbers_of
+from privsvm_bench.reproduction.distributions import Distribution
+from privsvm_bench.reproduction.judging import TIMES, Judgement, Printed
+from privsvm_bench.reproduction.printed import Claim, Paper, all_medians, cell_id, difference, numbers_of
 from reproduce.pmsvm.experiments import DATASETS
 from reproduce.pmsvm.trends import trend_claims
 

@@ -8,9 +8,9 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from privsvm.reproduction.distributions import Distribution
-from privsvm.reproduction.printed import Claim, all_medians, cell_id
-from privsvm.reproduction.trends import slope, trend
+from privsvm_bench.reproduction.distributions import Distribution
+from privsvm_bench.reproduction.printed import Claim, all_medians, cell_id
+from privsvm_bench.reproduction.trends import slope, trend
 from reproduce.pmsvm.experiments import DATASETS, EPSILONS
 
 METHODS = ("PrivateSVM", "OPERA", "PMSVM-WP", "GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.judging import Judgement, Printed
-from privsvm.reproduction.printed import Paper, cell_id, numbers_of
+from privsvm_bench.reproduction.judging import Judgement, Printed
+from privsvm_bench.reproduction.printed import Paper, cell_id, numbers_of
 from reproduce.ppsvm.experiments import DATASETS
 
 

@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsvm.base.one_norm_training import (
+from privsvm.families.one_norm.one_norm_training import (
     count_errors,
     count_kernel_rows,
     draw_rows,
     tune_by_design,
     tune_on_a_tenth,
 )
-from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.numerics.rows import squared_distances
+from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
+from privsvm.numerics.rows.rows import squared_distances
 from privsvm.privacy.attacks.known_sample import recovery_curve
-from privsvm.reproduction.context import Context, MissingError
-from privsvm.solvers.one_norm_svm import OneNormProblem
+from privsvm.solvers.linear.one_norm_svm import OneNormProblem
+from privsvm_bench.reproduction.context import Context, MissingError
 
 __all__ = ["attack", "errors", "kernels", "read", "run", "tune"]
 

@@ -10,17 +10,17 @@ from privsvm.auditing.cells import SURE, Plan, audit_cell, best_pair
 from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold
 from privsvm.auditing.methods import audit_method, is_audited, relations_of, worst_parameters
 from privsvm.auditing.neighbours import canaries, crowded_pairs, made_up_pairs, pairs_around
-from privsvm.base import centred_training
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
+from privsvm.families.moments import centred_training
 from privsvm.methods import dp_feature_covariance
-from privsvm.pipeline.auditing import audit_entry, audit_record
-from privsvm.pipeline.methods import estimator_class, implementations
-from privsvm.pipeline.params import states_epsilon
 from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal
 from privsvm.privacy.mechanisms import GaussianMechanism
-from privsvm.records import AuditRecord, parse
-from privsvm.solvers.huber_descent import HuberDescent
+from privsvm.registry import estimator_class, implementations
+from privsvm.solvers.gradients.huber_descent import HuberDescent
+from privsvm_bench.jobs.auditing import audit_entry, audit_record
+from privsvm_bench.jobs.params import states_epsilon
+from privsvm_bench.records import AuditRecord, parse
 
 JOB = {"seed": 0, "delta": 1e-5, "neighbours": "replace_one", "draws": 2000, "epsilons": [8.0], "parameters": {}}
 

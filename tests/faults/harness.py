@@ -83,7 +83,7 @@ def in_fork(work: Callable[[], object], prepare: Callable[[], list[int]] = lambd
             work()
             code = 0
         except (PrivSVMError, OSError, MemoryError) as error:
-            # What `privsvm.pipeline.stage.run` makes one line of.
+            # What `privsvm_bench.workflow.stage.run` makes one line of.
             code, said = 1, f"{error}"
         except BaseException:
             said = traceback.format_exc()

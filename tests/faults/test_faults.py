@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 from privsvm.base.released import ConstantPath
-from privsvm.data import download
-from privsvm.data.catalogue import DataFile
-from privsvm.data.schema import parse_schema
 from privsvm.errors import PrivSVMError
 from privsvm.files import remove_leftovers, write_json, write_npz, write_text
-from privsvm.pipeline.model_files import load_paths, released, save_paths
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.records import SavedModels
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe
 from privsvm.release.releasing import release, verify
+from privsvm.tables.schema import parse_schema
+from privsvm_bench.datasets import download
+from privsvm_bench.datasets.catalogue import DataFile
+from privsvm_bench.jobs.model_files import load_paths, released, save_paths
+from privsvm_bench.records import SavedModels
 from tests.faults.harness import BadServer, Outcome, failing_at, growing_to, in_fork, killed_at, small_disk
 
 MOMENTS = 10**6 if os.environ.get("PRIVSVM_FAULTS") == "all" else 3

@@ -26,19 +26,19 @@ from tests.guarantees import proved
 
 from privsvm import DPLeastSquaresClassifier
 from privsvm.base.released import ConstantPath
-from privsvm.data.catalogue import DataFile, DataPart, DatasetEntry
-from privsvm.data.readers import read_part
-from privsvm.data.schema import parse_schema, read_schema
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.row_blocks import open_rows
-from privsvm.numerics.rows import is_sparse
-from privsvm.numerics.well_formed import check_sparse
-from privsvm.pipeline.model_files import load_paths, released, save_paths
-from privsvm.pipeline.params import read_params
+from privsvm.numerics.rows.row_blocks import open_rows
+from privsvm.numerics.rows.rows import is_sparse
+from privsvm.numerics.rows.well_formed import check_sparse
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.records import SavedModels
 from privsvm.release.ledger import Ledger
 from privsvm.release.model import load, save
+from privsvm.tables.schema import parse_schema, read_schema
+from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
+from privsvm_bench.datasets.readers import read_part
+from privsvm_bench.jobs.model_files import load_paths, released, save_paths
+from privsvm_bench.jobs.params import read_params
+from privsvm_bench.records import SavedModels
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CASES = int(os.environ.get("PRIVSVM_FUZZ_CASES", "15"))
@@ -168,7 +168,7 @@ def test_data_files(tmp_path: Path, kind: str) -> None:
     case()
 
 
-# What this test has found; cases with a message of their own are in tests/data/test_misread.py.
+# What this test has found; cases with a message of their own are in tests/datasets/test_misread.py.
 FOUND: list[tuple[str, bytes]] = [
     ("blanks", b"\n \nx z kind\n1 2 a\n"),
     ("libsvm", b"1 2:1 1:1\n"),

@@ -12,11 +12,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler
 
 from privsvm import CISVMClassifier, CondensedInformation, FCMSVMClassifier, SVMClassifier
-from privsvm.base.condensation import condense_rows
 from privsvm.base.released import path_from_arrays
-from privsvm.numerics.streams import seeded_stream
+from privsvm.families.condensed.condensation import condense_rows
+from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.privacy.attacks.condensation_attacks import audit_condensation
-from privsvm.solvers.condense import feature_weights, greedy_triples, weighted_unit_rows
+from privsvm.solvers.condensing.condense import feature_weights, greedy_triples, weighted_unit_rows
 
 ESTIMATORS = [CISVMClassifier(), FCMSVMClassifier(random_state=0)]
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)

@@ -31,7 +31,7 @@ from privsvm import (
 )
 from privsvm.base.estimators import noise_streams
 from privsvm.base.validation import check_training_data
-from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.registry import estimator_class, implementations
 
 # Every method there is, so that none can fall out.
 METHODS = [estimator_class(implementation) for implementation in implementations()]

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
 from tests.adversarial import KINDS, neighbours
 
-from privsvm.base.private_scaling import rows_to_scale
-from privsvm.base.second_moments import MomentsMechanism, centred_rows, constant_feature
+from privsvm.families.moments.private_scaling import rows_to_scale
+from privsvm.families.moments.second_moments import MomentsMechanism, centred_rows, constant_feature
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier, preconditioner
-from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import leaves, relation_factor
-from privsvm.solvers.huber_descent import HuberDescent, descend, gradient_cells
+from privsvm.solvers.gradients.huber_descent import HuberDescent, descend, gradient_cells
 
 
 def scaled(load):

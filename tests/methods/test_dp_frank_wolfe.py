@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours
 
 from privsvm import DPFrankWolfeClassifier
-from privsvm.base.perturbation import one_vs_rest_signs
+from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.methods.dp_frank_wolfe import score_sensitivity, slope_bits
 from privsvm.privacy.accounting import zcdp_epsilon
 

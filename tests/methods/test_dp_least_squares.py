@@ -4,9 +4,9 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import Silence
 
-from privsvm.base.private_scaling import rows_to_scale
 from privsvm.base.released import path_from_arrays
-from privsvm.base.second_moments import (
+from privsvm.families.moments.private_scaling import rows_to_scale
+from privsvm.families.moments.second_moments import (
     Moments,
     centred_rows,
     code_cells,
@@ -65,7 +65,7 @@ def test_the_noise_has_the_scale_that_is_stated(monkeypatch):
         "privsvm.methods.dp_least_squares.filtered_weights", lambda m, s: seen.append((m, s)) or solve(m, s)
     )
     centre = np.full(64, 0.01)
-    monkeypatch.setattr("privsvm.base.centred_training.noisy_centre", lambda *a: centre)
+    monkeypatch.setattr("privsvm.families.moments.centred_training.noisy_centre", lambda *a: centre)
     path = model_for(10).release_path(X, y, [1.0], 1, 3)
     rows = constant_feature(centred_rows(rows_to_scale(X, "centre"), centre))[0]
     exact = exact_moments(rows, code_cells(10)[y]) * 2.0**-40

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours
 
-from privsvm.base.private_scaling import rows_to_scale
-from privsvm.base.second_moments import MomentsMechanism, centred_rows, constant_feature
+from privsvm.families.moments.private_scaling import rows_to_scale
+from privsvm.families.moments.second_moments import MomentsMechanism, centred_rows, constant_feature
 from privsvm.methods.dp_newton import DPNewtonClassifier, step_sums
-from privsvm.numerics.unit_cells import CELLS
+from privsvm.numerics.rows.unit_grid import CELLS
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import leaves, relation_factor
 

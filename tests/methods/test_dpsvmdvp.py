@@ -12,8 +12,8 @@ from privsvm.methods import dpsvmdvp
 from privsvm.methods.dpsvmdvp import laplace_scales
 from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.records import parse
-from privsvm.solvers.smo import solve_smo
+from privsvm.solvers.kernel.smo import solve_smo
+from privsvm_bench.records import parse
 
 GAMMA = 0.05
 

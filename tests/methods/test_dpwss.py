@@ -11,10 +11,10 @@ from tests.table_3 import table_3_rows
 from privsvm import DPWSSClassifier
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, path_from_arrays
 from privsvm.digests import canonical_json
-from privsvm.numerics.streams import seeded_stream
+from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.records import parse
-from privsvm.solvers.smo import solve_smo
+from privsvm.solvers.kernel.smo import solve_smo
+from privsvm_bench.records import parse
 
 
 def scaled(load):

@@ -9,7 +9,7 @@ from tests.adversarial import KINDS, Silence, neighbours
 from privsvm import GivenLandmarkDualClassifier, LandmarkDualClassifier
 from privsvm.base.released import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.solvers.landmarks import landmark_features, landmark_map
+from privsvm.solvers.features.landmarks import landmark_features, landmark_map
 
 
 def model_for(n_classes, **changes):

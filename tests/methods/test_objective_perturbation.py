@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours
 
-from privsvm.base.perturbation import one_vs_rest_signs
 from privsvm.base.released import path_from_arrays
+from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier, smoothing_for
-from privsvm.numerics.grid_rows import grid_rows
+from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
-from privsvm.solvers.hinge import smoothed_hinge_slopes
-from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
+from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
+from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
 
 def model_for(n_classes, **changes):

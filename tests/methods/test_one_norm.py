@@ -9,11 +9,11 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import LinearSVC
 
 from privsvm import OneNormSVMClassifier, ReducedSVMClassifier
-from privsvm.base import one_norm_training
-from privsvm.base.one_norm_training import count_kernel_rows, gamma_range, train_one_norm
 from privsvm.base.released import path_from_arrays
 from privsvm.digests import canonical_json
-from privsvm.numerics.rows import squared_distances
+from privsvm.families.one_norm import one_norm_training
+from privsvm.families.one_norm.one_norm_training import count_kernel_rows, gamma_range, train_one_norm
+from privsvm.numerics.rows.rows import squared_distances
 
 
 def wdbc():

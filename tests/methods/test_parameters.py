@@ -12,7 +12,7 @@ import pytest
 
 from privsvm.base.parameters import EPSILON, LABELS, DeclaredEstimator, Parameter, parameter
 from privsvm.constraints import COUNT, POSITIVE, Constraint, either, one_of, optional, real
-from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.registry import estimator_class, implementations
 
 SVC_OWN = {"gamma", "degree", "coef0", "break_ties"}
 

@@ -7,10 +7,10 @@ from sklearn.datasets import load_digits, load_wine
 from tests.adversarial import KINDS, neighbours
 
 from privsvm import PMSVMWPAsPublishedClassifier, PMSVMWPClassifier
-from privsvm.base.weight_perturbation import weight_sensitivity
-from privsvm.numerics.grid_rows import grid_spacing
+from privsvm.families.output_perturbation.weight_perturbation import weight_sensitivity
+from privsvm.numerics.rows.row_grid import grid_spacing
 from privsvm.privacy.accounting import gaussian_epsilon
-from privsvm.solvers.crammer_singer import solve_crammer_singer
+from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
 
 def sound(n_classes, **changes):

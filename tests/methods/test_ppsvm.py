@@ -9,10 +9,10 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
 from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier, load
-from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.base.ppsvm_training import train_on_blocks
 from privsvm.base.released import BlockPath
-from privsvm.numerics.rows import squared_distances
+from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
+from privsvm.families.one_norm.ppsvm_training import train_on_blocks
+from privsvm.numerics.rows.rows import squared_distances
 
 X, Y = load_breast_cancer(return_X_y=True)
 Z = scale(X)

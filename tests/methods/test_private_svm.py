@@ -15,8 +15,8 @@ from privsvm import (
 )
 from privsvm.base.released import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.solvers.features import fourier_features
-from privsvm.solvers.hinge import hinge_objective
+from privsvm.solvers.features.fourier import fourier_features
+from privsvm.solvers.linear.hinge import hinge_objective
 
 MECHANISMS = ["gaussian", "laplace", "laplace_as_published"]
 

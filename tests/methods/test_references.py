@@ -15,8 +15,8 @@ from privsvm.base.released import path_from_arrays
 from privsvm.methods.crammer_singer import CrammerSingerClassifier
 from privsvm.methods.m3_svm import M3SVMClassifier
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier
-from privsvm.solvers.all_in_one import m3_problem, weston_watkins_problem
-from privsvm.solvers.crammer_singer import crammer_singer_objective
+from privsvm.solvers.linear.all_in_one import m3_problem, weston_watkins_problem
+from privsvm.solvers.linear.crammer_singer import crammer_singer_objective
 
 ESTIMATORS = [CrammerSingerClassifier(), WestonWatkinsClassifier(), M3SVMClassifier()]
 

@@ -17,7 +17,7 @@ from privsvm import (
 )
 from privsvm.base.tables import rows_of_users
 from privsvm.base.validation import check_training_data
-from privsvm.data.prepared import rows_of_arrays
+from privsvm_bench.datasets.prepared import rows_of_arrays
 
 ROWS = np.array([[0.0, 0.1, 0.3], [0.2, 0.0, 0.0], [1.0, 0.9, 0.0], [0.8, 1.0, 0.5]] * 3)
 LABELS = np.array([0, 0, 1, 1] * 3)

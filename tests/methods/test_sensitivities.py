@@ -23,13 +23,18 @@ from privsvm import (
     PrivateSVMRBFClassifier,
     PrivateSVMRBFLaplaceClassifier,
 )
-from privsvm.base import perturbation
-from privsvm.base.perturbation import public_gap, rounded_rows, solution_sensitivity, solve_one_vs_rest
-from privsvm.base.weight_perturbation import weight_sensitivity
+from privsvm.families.output_perturbation import perturbation
+from privsvm.families.output_perturbation.perturbation import (
+    public_gap,
+    rounded_rows,
+    solution_sensitivity,
+    solve_one_vs_rest,
+)
+from privsvm.families.output_perturbation.weight_perturbation import weight_sensitivity
 from privsvm.methods import objective_perturbation
 from privsvm.methods.ovr_joint_gaussian import centred_sensitivity, solve_centred
-from privsvm.numerics.grid_rows import grid_rows
-from privsvm.solvers.crammer_singer import solve_crammer_singer
+from privsvm.numerics.rows.row_grid import grid_rows
+from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
 METHODS = [
     GivenLandmarkDualClassifier,

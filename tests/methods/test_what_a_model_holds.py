@@ -12,7 +12,7 @@ from tests.proved import CASES as EVERY_CHOICE
 
 from privsvm import PrivateSearch, make_private_pipeline
 from privsvm.base.released import ReleasedPath
-from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.registry import estimator_class, implementations
 
 PRIVATE = [estimator_class(name) for name in implementations() if "epsilon" in estimator_class(name).declared]
 # What is released with noise, by the names of estimators and of paths.

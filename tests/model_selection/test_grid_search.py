@@ -11,11 +11,11 @@ from sklearn.svm import SVC
 
 from privsvm import SVMClassifier
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
-from privsvm.solvers.block_smo import solve_prepared
-from privsvm.solvers.c_svc import optimality_gap
-from privsvm.solvers.gram_rows import GramRows, gaussian_values, row_distances
-from privsvm.solvers.kernel_rows import KernelRows
-from privsvm.solvers.kernels import kernel_matrix
+from privsvm.solvers.kernel.block_smo import solve_prepared
+from privsvm.solvers.kernel.c_svc import optimality_gap
+from privsvm.solvers.kernel.gram_rows import GramRows, gaussian_values, row_distances
+from privsvm.solvers.kernel.kernel_rows import KernelRows
+from privsvm.solvers.kernel.kernels import kernel_matrix
 
 SETTINGS = {"tol": 1e-3, "shrinking": True, "cache_size": 200.0, "max_iter": -1}
 SETS = {"breast_cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}

@@ -28,18 +28,18 @@ _MOVED = "a step's sum moved further than stated"
 _PAST = "assert released_bits(path) == released_bits(other)"
 _LAW = "another distribution"
 
-_SOURCE = "numerics/noise_source.py"
+_SOURCE = "numerics/noise/noise_source.py"
 _MECHANISMS = "privacy/mechanisms.py"
-_DRAWS = "numerics/exact_draws.py"
-_TRAINING = "base/noisy_training.py"
-_SCALING = "base/private_scaling.py"
-_PERTURBATION = "base/perturbation.py"
-_MOMENTS = "base/second_moments.py"
+_DRAWS = "numerics/noise/exact_draws.py"
+_TRAINING = "families/gradients/noisy_training.py"
+_SCALING = "families/moments/private_scaling.py"
+_PERTURBATION = "families/output_perturbation/perturbation.py"
+_MOMENTS = "families/moments/second_moments.py"
 _OBJECTIVE = "methods/objective_perturbation.py"
 _FRANK_WOLFE = "methods/dp_frank_wolfe.py"
 _NEWTON = "methods/dp_newton.py"
-_GRADIENT = "solvers/noisy_gradient.py"
-_LOOP = "solvers/noisy_steps.py"
+_GRADIENT = "solvers/gradients/noisy_gradient.py"
+_LOOP = "solvers/gradients/noisy_steps.py"
 
 MUTANTS = (
     # --- noise and its sources
@@ -107,7 +107,7 @@ MUTANTS = (
         "tests/privacy/test_mechanisms.py::test_laplace_noise_on_few_cells_has_the_discrete_distribution", says="assert",
     ),
     _bug(
-        "draws near a half are rounded as float64 has them", "numerics/rounded_normals.py",
+        "draws near a half are rounded as float64 has them", "numerics/noise/rounded_normals.py",
         "    if doubtful > 0:\n", "    if doubtful > 2**40:\n",
         "tests/numerics/test_rounded_normals.py::test_forced_words_give_the_integers_of_the_reference", says="assert",
     ),
@@ -261,7 +261,7 @@ MUTANTS = (
     _bug(
         "delta is not divided by the number of binary problems", _TRAINING,
         "            delta=delta * share,\n            neighbours", "            delta=delta,\n            neighbours",
-        "tests/base/test_noisy_training.py::test_naive_problems_get_their_share_of_epsilon_and_of_delta",
+        "tests/families/test_noisy_training.py::test_naive_problems_get_their_share_of_epsilon_and_of_delta",
         says="comparison failed",
     ),
     _bug(
@@ -309,7 +309,7 @@ MUTANTS = (
     _bug(
         "the spreads of whitening are divided by the private number of rows", _SCALING,
         "mean_size *= spacing / n_rows", "mean_size *= spacing / X.shape[0]",
-        "tests/base/test_private_scaling.py::test_no_release_moves_more_than_its_sensitivity", says="assert",
+        "tests/families/test_private_scaling.py::test_no_release_moves_more_than_its_sensitivity", says="assert",
     ),
     _bug(
         "the spreads of whitening get too little noise", _SCALING,
@@ -370,13 +370,13 @@ MUTANTS = (
         f"{_RECORD}[OPERAClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
-        "weights of all classes together move as one class's do", "base/weight_perturbation.py",
+        "weights of all classes together move as one class's do", "families/output_perturbation/weight_perturbation.py",
         "return solution_sensitivity(math.sqrt(2.0) * C * data_norm, neighbours, gap)",
         "return solution_sensitivity(C * data_norm, neighbours, gap)",
         f"{_NEEDED}[PMSVMWPClassifier-replace_one-classes=...]", says=_COVERS,
     ),
     _bug(
-        "Crammer-Singer weights get the noise of another epsilon", "base/weight_perturbation.py",
+        "Crammer-Singer weights get the noise of another epsilon", "families/output_perturbation/weight_perturbation.py",
         "mechanism.release(weights, streams(mechanism.epsilon, r))",
         "mechanisms[-1].release(weights, streams(mechanism.epsilon, r))",
         f"{_WEIGHTS}[PMSVMWPClassifier-replace_one]", says=_LAW,
@@ -397,7 +397,7 @@ MUTANTS = (
         "tests/methods/test_sensitivities.py::test_the_distances_of_all_problems_count", says="assert",
     ),
     _bug(
-        "rows are not clipped", "base/hinge_release.py", "lambda rows: clipped_rows(rows, norm),",
+        "rows are not clipped", "families/output_perturbation/hinge_release.py", "lambda rows: clipped_rows(rows, norm),",
         "lambda rows: rows,",
         f"{_NEEDED}[PrivateSVMClassifier-replace_one]", says=_COVERS,
     ),
@@ -407,7 +407,7 @@ MUTANTS = (
         f"{_NEEDED}[PMSVMWPClassifier-replace_one]", says=_COVERS,
     ),
     _bug(
-        "the kernel's width is taken from the rows, and said to be public", "base/fourier_release.py",
+        "the kernel's width is taken from the rows, and said to be public", "families/output_perturbation/fourier_release.py",
         'origin="private rows" if self.gamma == "scale" else "public"', 'origin="public"',
         "tests/privacy/test_gate.py::test_what_is_taken_from_the_rows_is_not_proved", says="assert",
     ),
@@ -417,7 +417,7 @@ MUTANTS = (
         "tests/methods/test_landmark_dual.py::test_given_landmarks_need_a_word_that_they_are_public", says="DID NOT RAISE",
     ),
     _bug(
-        "features of landmarks are not clipped, and longer", "base/landmark_release.py",
+        "features of landmarks are not clipped, and longer", "families/output_perturbation/landmark_release.py",
         "return grid_rows(landmark_row_features(near(rows), landmarks, gamma, inverse_root, shortest), 1.0)",
         "return 2.0 * grid_rows(landmark_row_features(near(rows), landmarks, gamma, inverse_root, shortest), 1.0)",
         f"{_NEEDED}[LandmarkDualClassifier-replace_one]", says=_COVERS,
@@ -531,20 +531,20 @@ MUTANTS = (
         says="numbers that have to do with each other",
     ),
     _bug(
-        "slopes are clipped after they are divided by curvatures, whatever these are", "solvers/newton_rows.py",
+        "slopes are clipped after they are divided by curvatures, whatever these are", "solvers/linear/newton_rows.py",
         "(curvatures @ ones) / (bound * (n_classes - 1)), clipped * clipped", "0.0 * clipped, clipped * clipped * 0.5",
         "tests/solvers/test_newton_rows.py::test_slopes_are_those_of_the_loss_clipped", says="assert",
     ),
     # --- solutions of rows that are read by blocks
     _bug(
-        "a solution by blocks is certified without the rows that changed sides", "solvers/near_rows.py",
+        "a solution by blocks is certified without the rows that changed sides", "solvers/out_of_core/active_rows.py",
         "one.shares + self.C * share,", "one.shares,",
-        "tests/solvers/test_near_rows.py::test_few_rows_are_held_that_are_not_those_that_matter", says="assert",
+        "tests/solvers/test_active_rows.py::test_few_rows_are_held_that_are_not_those_that_matter", says="assert",
     ),
     _bug(
-        "shares of rows that changed sides are not added up", "solvers/near_rows.py",
+        "shares of rows that changed sides are not added up", "solvers/out_of_core/active_rows.py",
         "own = np.where(was_known, np.maximum(beyond, 0.0), 0.0)", "own = np.zeros_like(beyond)",
-        "tests/solvers/test_near_rows.py::test_shares_are_those_of_rows_that_changed_sides", says="assert",
+        "tests/solvers/test_active_rows.py::test_shares_are_those_of_rows_that_changed_sides", says="assert",
     ),
     # --- tables of no row, and what schemas declare
     _bug(
@@ -558,48 +558,48 @@ MUTANTS = (
         "tests/methods/test_contract.py::test_a_private_search_of_no_row_is_like_one_of_one", says="0 sample",
     ),
     _bug(
-        "a pipeline ignores that rows were scaled by their own statistics", "data/public_schema.py",
+        "a pipeline ignores that rows were scaled by their own statistics", "tables/public_schema.py",
         "if schema.prescaled:", "if schema.prescaled is None and schema.rows == 0:",
         "tests/release/test_budgets.py::test_what_a_schema_declares_of_its_rows_is_in_the_guarantee", says="DID NOT RAISE",
     ),
     _bug(
-        "a pipeline covers persons by the epsilon of a row", "data/public_schema.py",
+        "a pipeline covers persons by the epsilon of a row", "tables/public_schema.py",
         "if schema.person is not None:", "if schema.person is not None and schema.rows_per_person == 0:",
         "tests/release/test_budgets.py::test_what_a_schema_declares_of_its_rows_is_in_the_guarantee", says="DID NOT RAISE",
     ),
     # --- the recommended method
     _bug(
-        "the recommended method's steps get half their noise", "solvers/huber_descent.py",
+        "the recommended method's steps get half their noise", "solvers/gradients/huber_descent.py",
         "self.sigma = multiplier * one_row * ROUND_UP", "self.sigma = 0.5 * multiplier * one_row * ROUND_UP",
         f"{_RECORD}[PrivateLinearClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
-        "the recommended method records one release of several", "base/scaled_descent.py",
+        "the recommended method records one release of several", "families/moments/scaled_descent.py",
         "for own in releases.values()]", "for own in list(releases.values())[:0]]",
         f"{_RECORD}[PrivateLinearClassifier-replace_one-features=fourier]", says=_ANOTHER,
     ),
     _bug(
         "a second moment beside steps is free, however far rows are turned", _MOMENTS,
         "    flat, least = condition**-2.0, whole - moment", "    flat, least = 1.0, whole - moment",
-        "tests/base/test_second_moments.py::test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have",
+        "tests/families/test_second_moments.py::test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have",
         says="assert",
     ),
     _bug(
-        "the recommended method's steps get all of what they share with a second moment", "base/scaled_descent.py",
+        "the recommended method's steps get all of what they share with a second moment", "families/moments/scaled_descent.py",
         "step_share = steps / recipe.n_steps", "step_share = joint / recipe.n_steps",
-        "tests/base/test_scaled_descent.py::test_the_second_moment_and_the_steps_together_need_no_more_than_is_stated",
+        "tests/families/test_scaled_descent.py::test_the_second_moment_and_the_steps_together_need_no_more_than_is_stated",
         says="gaussian noise covers less",
     ),
     _bug(
         "rounding moves a second moment beside steps no further than its rows do", _MOMENTS,
         "    whole -= moment * (rounding + 2.0 * n_features / CELLS**2)\n    moment *= 1.0 - rounding\n", "",
-        "tests/base/test_scaled_descent.py::test_rounding_on_coarse_grids_is_a_part_of_what_is_stated",
+        "tests/families/test_scaled_descent.py::test_rounding_on_coarse_grids_is_a_part_of_what_is_stated",
         says="gaussian noise covers less",
     ),
     _bug(
-        "steps beside a second moment are told of no rounding", "base/scaled_descent.py",
+        "steps beside a second moment are told of no rounding", "families/moments/scaled_descent.py",
         "rounding = mechanism.rounding_share", "rounding = 0.0",
-        "tests/base/test_scaled_descent.py::test_rounding_on_coarse_grids_is_a_part_of_what_is_stated",
+        "tests/families/test_scaled_descent.py::test_rounding_on_coarse_grids_is_a_part_of_what_is_stated",
         says="gaussian noise covers less",
     ),
     _bug(
@@ -611,17 +611,17 @@ MUTANTS = (
     _bug(
         "what rounding adds is a share of the sensitivity without it", _MOMENTS,
         "return self._rounding / self._cells_sensitivity * _ROUND_UP**2", "return self._rounding * 2.0**-40",
-        "tests/base/test_second_moments.py::test_rounding_is_a_share_of_the_sensitivity", says="assert",
+        "tests/families/test_second_moments.py::test_rounding_is_a_share_of_the_sensitivity", says="assert",
     ),
     _bug(
-        "a second moment beside steps costs less where a row is added, too", "base/scaled_descent.py",
+        "a second moment beside steps costs less where a row is added, too", "families/moments/scaled_descent.py",
         'if neighbours == "add_remove" or self.moment_share == 0.0:', "if self.moment_share == 0.0:",
-        "tests/base/test_scaled_descent.py::test_the_event_is_that_of_the_noise_and_costs_the_budget", says="assert",
+        "tests/families/test_scaled_descent.py::test_the_event_is_that_of_the_noise_and_costs_the_budget", says="assert",
     ),
     _bug(
-        "the recommended method centres by the exact mean", "base/scaled_descent.py",
+        "the recommended method centres by the exact mean", "families/moments/scaled_descent.py",
         "    return centred_rows(cells, mean), mean", "    return centred_rows(cells, cells.mean(axis=0) / CELLS), mean",
-        "tests/base/test_scaled_descent.py::test_a_row_depends_on_itself_and_on_releases_alone", says="assert",
+        "tests/families/test_scaled_descent.py::test_a_row_depends_on_itself_and_on_releases_alone", says="assert",
     ),
     # --- accounting, the gate, and what is recorded
     *MUTANTS_OF_RECORDS,

@@ -7,9 +7,9 @@ from tests.mutants.mutant import bug as _bug
 __all__ = ["MUTANTS_OF_RECORDS"]
 
 _ACCOUNTANTS = "tests/privacy/test_accountants.py::"
-_CORNERS = "tests/privacy/test_corners.py::"
+_CORNERS = "tests/privacy/test_objective_perturbation_delta.py::"
 _BUDGETS = "tests/release/test_budgets.py::"
-_FACTS = "tests/pipeline/test_facts.py::"
+_FACTS = "tests/jobs/test_facts.py::"
 _GATE = "tests/privacy/test_gate.py::"
 _MEASURED = "tests/release/test_measuring.py::"
 _SEARCH = "tests/model_selection/test_private_search.py::"
@@ -61,12 +61,12 @@ MUTANTS_OF_RECORDS = (
         f"{_CORNERS}test_every_row_of_a_group_has_a_vector", says="assert",
     ),
     _bug(
-        "corners of several rows are counted once", "privacy/corners.py",
+        "corners of several rows are counted once", "privacy/objective_perturbation_delta.py",
         "float(math.comb(n_vectors, j))", "1.0",
         f"{_CORNERS}test_corners_are_counted_one_by_one", says="assert",
     ),
     _bug(
-        "the noise on minima is nothing at a corner", "privacy/corners.py",
+        "the noise on minima is nothing at a corner", "privacy/objective_perturbation_delta.py",
         "math.hypot(length * math.sqrt(squares), output_signal)", "math.hypot(length * math.sqrt(squares), 0.0)",
         f"{_CORNERS}test_two_objectives_or_one_and_its_output_show_no_more",
         f"{_CORNERS}test_corners_are_counted_one_by_one", says="assert",
@@ -203,7 +203,7 @@ MUTANTS_OF_RECORDS = (
         f"{_GATE}test_every_fact_must_be_stated_and_hold", says="assert",
     ),
     _bug(
-        "several releases take over the better facts", "privacy/facts.py",
+        "several releases take over the better facts", "privacy/assumptions.py",
         "found[name] = broken[0] if broken else max(words, key=order.index)", "found[name] = min(words, key=order.index)",
         f"{_GATE}test_facts_of_several_releases_are_the_worst", says="assert",
     ),
@@ -213,12 +213,12 @@ MUTANTS_OF_RECORDS = (
         f"{_GATE}test_one_claim_among_several_releases_decides", says="assert",
     ),
     _bug(
-        "what nobody states holds", "privacy/facts.py",
+        "what nobody states holds", "privacy/assumptions.py",
         "return False, f\"nobody states the {name.replace('_', ' ')}\"", "return True, None",
         f"{_GATE}test_nothing_stated_is_everything_broken", says="assert",
     ),
     _bug(
-        "a counted number of rows is public for all neighbours", "privacy/facts.py",
+        "a counted number of rows is public for all neighbours", "privacy/assumptions.py",
         'if name == "n_rows" and neighbours == "replace_one":', 'if name == "n_rows":',
         f"{_GATE}test_a_counted_number_of_rows_is_public_for_neighbours_of_one_size", says="assert",
     ),
@@ -260,65 +260,65 @@ MUTANTS_OF_RECORDS = (
         "tests/methods/test_pmsvm.py::test_a_limit_on_the_passes_takes_the_proof_away", says="assert",
     ),
     _bug(
-        "scaling by private minima and maxima is forgotten", "pipeline/training.py",
+        "scaling by private minima and maxima is forgotten", "privsvm_bench/jobs/training.py",
         '"scaling": scaling["origin"],', '"scaling": "declared",',
         f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
-        "files scaled before are forgotten", "pipeline/training.py",
+        "files scaled before are forgotten", "privsvm_bench/jobs/training.py",
         'return "prescaled"', 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
-        "files of which nothing is known count as untouched", "pipeline/training.py",
+        "files of which nothing is known count as untouched", "privsvm_bench/jobs/training.py",
         'return "undeclared"', 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
-        "dropped columns are forgotten", "pipeline/training.py",
+        "dropped columns are forgotten", "privsvm_bench/jobs/training.py",
         "return dropped", 'return "untouched"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
-        "stratified splits are forgotten", "pipeline/training.py",
+        "stratified splits are forgotten", "privsvm_bench/jobs/training.py",
         'drawn = "stratified" if protocol.get("stratified") else "label-blind"', 'drawn = "label-blind"',
         f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
-        "bounds seen in the rows count as declared", "pipeline/training.py",
+        "bounds seen in the rows count as declared", "privsvm_bench/jobs/training.py",
         'scaling.get("bounds_origin", "none")', '"declared"', f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
-        "classes from a file count as declared", "pipeline/training.py",
+        "classes from a file count as declared", "privsvm_bench/jobs/training.py",
         'return facts if description["classes_origin"] == "declared" else', "return facts if True else",
         f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
-        "the number of features from a file counts as declared", "pipeline/training.py",
+        "the number of features from a file counts as declared", "privsvm_bench/jobs/training.py",
         '"declared" if description["n_features_origin"] == "declared" else "private rows"', '"declared"',
         f"{_FACTS}test_what_is_stated_is_judged", says="assert",
     ),
     _bug(
-        "a counted number of rows is passed off as declared", "pipeline/training.py",
+        "a counted number of rows is passed off as declared", "privsvm_bench/jobs/training.py",
         'n_rows, facts["n_rows"] = X.shape[0], "counted"', "n_rows = X.shape[0]",
         f"{_FACTS}test_a_counted_number_of_rows_is_not_passed_off_as_declared", says="assert",
     ),
     _bug(
-        "condensed rows keep their proof", "pipeline/training.py",
+        "condensed rows keep their proof", "privsvm_bench/jobs/training.py",
         'if facts["condensing"] == "none" or guarantee.status == "none":', "if True:\n        return guarantee\n    if True:",
-        "tests/pipeline/test_condensing.py::test_no_guarantee_survives_condensation", says="assert",
+        "tests/jobs/test_condensing.py::test_no_guarantee_survives_condensation", says="assert",
     ),
     _bug(
-        "splits of the benchmark share their noise", "pipeline/training.py",
+        "splits of the benchmark share their noise", "privsvm_bench/jobs/training.py",
         'seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)',
         'seeded_source(job["seed"], job["experiment"], dataset, method, float(epsilon), repeat)',
         f"{_FACTS}test_no_two_releases_of_the_benchmark_share_their_noise", says="assert",
     ),
     _bug(
-        "methods of the benchmark share their noise", "pipeline/training.py",
+        "methods of the benchmark share their noise", "privsvm_bench/jobs/training.py",
         'seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)',
         'seeded_source(job["seed"], job["experiment"], dataset, split, float(epsilon), repeat)',
         f"{_FACTS}test_no_two_releases_of_the_benchmark_share_their_noise", says="assert",
     ),
     _bug(
-        "label-blind splits look at labels", "data/prepare.py",
+        "label-blind splits look at labels", "privsvm_bench/datasets/prepare.py",
         "maker = StratifiedShuffleSplit if stratified else ShuffleSplit", "maker = StratifiedShuffleSplit",
         f"{_FACTS}test_label_blind_splits_do_not_move_with_a_label", says="assert",
     ),
@@ -326,7 +326,7 @@ MUTANTS_OF_RECORDS = (
     _bug(
         "of several records the best decides", "privacy/guarantee.py",
         '    if "claimed" in found:\n', '    if found == {"claimed"}:\n',
-        "tests/test_records.py::test_one_claim_that_does_not_hold_decides_for_the_whole_curve", says="assert",
+        "tests/jobs/test_records.py::test_one_claim_that_does_not_hold_decides_for_the_whole_curve", says="assert",
     ),
     _bug(
         "results of condensed rows may say proved", "records.py",
@@ -341,18 +341,18 @@ MUTANTS_OF_RECORDS = (
         f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
     ),
     _bug(
-        "the report keeps quiet when an audit contradicts a proof", "reporting/claims.py",
+        "the report keeps quiet when an audit contradicts a proof", "privsvm_bench/reporting/claims.py",
         "witness.epsilon > proved * (1 + _SLACK):", "witness.epsilon > 1e9 * proved:",
         "tests/reporting/test_report_page.py::test_an_audit_that_contradicts_a_proof_is_an_alarm", says="assert",
     ),
     _bug(
-        "the report is silent about seeded noise", "reporting/claims.py",
+        "the report is silent about seeded noise", "privsvm_bench/reporting/claims.py",
         'noise = ", for system noise" if guarantee.randomness == "seeded" else ""', 'noise = ""',
         "tests/reporting/test_report_page.py::test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere",
         says="assert",
     ),
     _bug(
-        "metrics give a proved epsilon of what is only claimed", "reporting/tables.py",
+        "metrics give a proved epsilon of what is only claimed", "privsvm_bench/reporting/tables.py",
         'if result.status == "proved":\n            entry["epsilon_proved"] = _rounded(result.guarantees[index].epsilon_proved)',
         'if result.status != "none":\n            entry["epsilon_proved"] = _rounded(result.epsilons[index])',
         "tests/reporting/test_report_tables.py::test_metrics_hold_each_method_at_the_reference_epsilon", says="assert",
@@ -368,9 +368,9 @@ MUTANTS_OF_RECORDS = (
         _SEARCH + "test_a_search_is_proved_only_if_all_its_candidates_are", says="assert",
     ),
     _bug(
-        "rows that are no numbers become the longest ones", "numerics/unit_cells.py",
+        "rows that are no numbers become the longest ones", "numerics/rows/unit_grid.py",
         "if not 0.0 < totals[r] < np.inf:", "if totals[r] == 0.0:",
-        "tests/numerics/test_unit_cells.py::test_rows_that_are_none_leave_nothing", says="assert",
+        "tests/numerics/test_unit_grid.py::test_rows_that_are_none_leave_nothing", says="assert",
     ),
     _bug(
         "a failed run of a search is told", "model_selection/private_search.py",

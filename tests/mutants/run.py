@@ -84,8 +84,8 @@ def _share_compiled(origin: Path, cache: Path, tree: Path, changed: str | None) 
 
     Numba notices a changed source, but not that of a function which another module's functions call.
     """
-    from privsvm.pipeline.sources import closure
     from privsvm.warm_up import cache_key
+    from privsvm_bench.workflow.sources import closure
 
     target = tree / ".cache" / "numba" / cache_key(tree / "lib/privsvm")
     if target.exists() and changed is None:

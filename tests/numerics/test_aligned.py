@@ -2,7 +2,7 @@
 
 import pytest
 
-from privsvm.numerics.aligned import aligned_bytes
+from privsvm.numerics.compiled.aligned import aligned_bytes
 
 
 @pytest.mark.parametrize("unit", [1, 64, 4096])

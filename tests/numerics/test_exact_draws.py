@@ -6,7 +6,8 @@ import pytest
 import scipy.stats
 from tests.chacha import chacha_block
 
-from privsvm.numerics.exact_draws import (
+from privsvm.numerics.compiled.vector_random import BUFFER
+from privsvm.numerics.noise.exact_draws import (
     LARGEST_CHOICE_SCALE,
     LARGEST_SCALE,
     _below,
@@ -16,8 +17,7 @@ from privsvm.numerics.exact_draws import (
     sample_rows,
     sampling_threshold,
 )
-from privsvm.numerics.noise_source import NoiseSource, as_source, seeded_source, system_source
-from privsvm.numerics.vector_random import BUFFER
+from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 
 # Chance of a false alarm of one statistical check, for new keys.
 ALARM = 1e-7

@@ -8,7 +8,8 @@ import pytest
 import scipy.stats
 from tests.chacha import chacha_block
 
-from privsvm.numerics.long_numbers import (
+from privsvm.numerics.compiled.vector_random import BUFFER
+from privsvm.numerics.noise.long_numbers import (
     FREE,
     add,
     cosine_parts,
@@ -18,7 +19,7 @@ from privsvm.numerics.long_numbers import (
     shift_left,
     subtract,
 )
-from privsvm.numerics.rounded_normals import (
+from privsvm.numerics.noise.rounded_normals import (
     LARGEST_SIGMA,
     SMALLEST_SIGMA,
     _fill_normals_and_errors,
@@ -28,7 +29,6 @@ from privsvm.numerics.rounded_normals import (
     open_rounded_stream,
     rounded_normals,
 )
-from privsvm.numerics.vector_random import BUFFER
 
 # Chance of a false alarm of one statistical check, for new seeds.
 ALARM = 1e-7

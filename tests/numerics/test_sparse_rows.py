@@ -3,7 +3,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.numerics.sparse_rows import (
+from privsvm.numerics.compiled.vector_code import WIDTH
+from privsvm.numerics.rows.sparse_rows import (
     compact,
     count_numbers,
     padded_weights,
@@ -11,7 +12,6 @@ from privsvm.numerics.sparse_rows import (
     square_rows,
     sum_rows,
 )
-from privsvm.numerics.vector_code import WIDTH
 
 
 def some_rows(seed, n, d, share):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from privsvm.numerics.threads import count_threads, one_blas_thread, share_out, thread_pool, threads_worth
+from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, share_out, thread_pool, threads_worth
 
 
 def blas_threads():

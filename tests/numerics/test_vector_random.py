@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 from tests.chacha import chacha_block
 
-from privsvm.numerics.vector_random import (
+from privsvm.numerics.compiled.vector_random import (
     BUFFER,
     fill_normals,
     logarithms,

@@ -10,8 +10,8 @@ import opendp.prelude as opendp
 import pytest
 import scipy.stats
 
-from privsvm.numerics.exact_draws import discrete_laplace, exponential_choices
-from privsvm.numerics.rounded_normals import rounded_normals
+from privsvm.numerics.noise.exact_draws import discrete_laplace, exponential_choices
+from privsvm.numerics.noise.rounded_normals import rounded_normals
 
 # Chance of a false alarm of one check, whatever the seeds: OpenDP draws from the operating system.
 ALARM = 1e-8

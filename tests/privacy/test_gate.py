@@ -19,8 +19,8 @@ from tests.guarantees import SOUND, proved
 
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.privacy.accounting import zcdp_rho
+from privsvm.privacy.assumptions import AS_GIVEN, BROKEN, FACTS, HOLDS, Facts, failings, merged
 from privsvm.privacy.events import (
     EpsilonDelta,
     Gaussian,
@@ -30,10 +30,10 @@ from privsvm.privacy.events import (
     SelfComposed,
     ZeroConcentrated,
 )
-from privsvm.privacy.facts import AS_GIVEN, BROKEN, FACTS, HOLDS, Facts, failings, merged
 from privsvm.privacy.gate import SECRET_SEED, THIS_STEP_ALONE, Stored, compose, grant, restated, restore
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Statement
-from privsvm.records import parse
+from privsvm.registry import estimator_class, implementations
+from privsvm_bench.records import parse
 
 LIBRARY = Path(__file__).resolve().parents[2] / "lib" / "privsvm"
 METHODS = [estimator_class(name) for name in implementations()]
@@ -307,7 +307,7 @@ import sys
 from typing import Annotated
 from privsvm.privacy.gate import Stored
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.records import parse
+from privsvm_bench.records import parse
 for text in {[canonical_json(guarantee) for guarantee in made]!r}:
     assert parse(Annotated[Guarantee, Stored()], text, "stored").status == "proved"
 print(sorted({{name.split(".")[0] for name in sys.modules}} & {{"scipy", "sklearn", "dp_accounting", "numba"}}))

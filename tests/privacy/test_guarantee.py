@@ -7,7 +7,7 @@ from tests.guarantees import proved
 from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Stored
 from privsvm.privacy.guarantee import Guarantee, Witness
-from privsvm.records import parse
+from privsvm_bench.records import parse
 
 PROVED = {
     "witness": Witness(epsilon=0.5, neighbours="replace_one", description="d"),

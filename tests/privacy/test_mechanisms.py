@@ -4,8 +4,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.numerics.noise_source import seeded_source
-from privsvm.numerics.streams import seeded_stream, system_stream
+from privsvm.numerics.noise.noise_source import seeded_source
+from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.privacy.mechanisms import (
     ExponentialSelections,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from privsvm.numerics.noise_source import seeded_source
+from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy import accountants, objective_perturbation
 from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.accounting import delta_of_minima, gaussian_epsilon, gaussian_noise_multiplier
@@ -19,7 +19,7 @@ from privsvm.privacy.objective_perturbation import (
     objective_perturbation_epsilon,
     objective_perturbation_signal,
 )
-from privsvm.solvers.hinge import smoothed_hinge_slopes
+from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 
 DELTA = 1e-5
 # Fine enough that the sums below are integrals to ten digits.

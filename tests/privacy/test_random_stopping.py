@@ -11,9 +11,8 @@ from dp_accounting.rdp import rdp_privacy_accountant as library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.numerics.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
+from privsvm.numerics.noise.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
 from privsvm.privacy.accountants import account, verified_account
-from privsvm.privacy.corners import gaussian_delta
 from privsvm.privacy.events import (
     BestOfNegativeBinomial,
     BestOfPoisson,
@@ -23,6 +22,7 @@ from privsvm.privacy.events import (
     OneOf,
     PoissonSampled,
 )
+from privsvm.privacy.objective_perturbation_delta import gaussian_delta
 from privsvm.privacy.random_stopping import (
     best_of_negative_binomial,
     best_of_poisson,

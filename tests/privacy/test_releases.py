@@ -14,12 +14,12 @@ from tests.adversarial import Silence
 from tests.proved import CASES, METHODS
 from tests.replay import Recorder
 
-from privsvm.base.private_scaling import release_multipliers, rows_to_scale, scale_rows
 from privsvm.base.released import OneVsRestKernelPath
-from privsvm.base.second_moments import simplex_codes
-from privsvm.numerics.noise_source import NoiseSource
+from privsvm.families.moments.private_scaling import release_multipliers, rows_to_scale, scale_rows
+from privsvm.families.moments.second_moments import simplex_codes
+from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.events import ExponentialMechanism, Laplace, PerturbedObjectives, leaves
-from privsvm.solvers.landmarks import landmark_map
+from privsvm.solvers.features.landmarks import landmark_map
 
 ALARM = 1e-9
 RNG = np.random.default_rng(11)

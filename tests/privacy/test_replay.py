@@ -13,14 +13,14 @@ from tests.proved import CASES, METHODS
 from tests.replay import Recorder, Replayer, check_given, check_record, released_bits
 
 from privsvm import OvRJointGaussianClassifier, PMSVMWPClassifier
-from privsvm.base.perturbation import one_vs_rest_signs
-from privsvm.numerics.grid_rows import grid_rows
-from privsvm.numerics.noise_source import NoiseSource
-from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.accountants import account
 from privsvm.privacy.events import PerturbedObjectives, PoissonSampled, leaves
-from privsvm.solvers.hinge import smoothed_hinge_slopes
-from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
+from privsvm.registry import estimator_class, implementations
+from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
+from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
 
 def run(case, X, y, source):

@@ -10,8 +10,8 @@ from tests.blocks import blocks_run_by
 from tests.release.conftest import run
 from tests.release.hospital import SCHEMA, write_table
 
-from privsvm.data.schema import parse_schema, read_schema
 from privsvm.release.recipes import LARGEST_DELTA, default_delta
+from privsvm.tables.schema import parse_schema, read_schema
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
 

@@ -14,7 +14,6 @@ import pytest
 from tests.release.conftest import run
 
 from privsvm.base.model_file import content_digest
-from privsvm.data.schema import parse_schema
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
@@ -23,6 +22,7 @@ from privsvm.privacy.gate import compose
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe
 from privsvm.release.releasing import RefusedError, release, verify
+from privsvm.tables.schema import parse_schema
 
 RECIPE = Recipe("private_svm", {"C": 0.02})
 

@@ -16,16 +16,16 @@ from tests.release.conftest import run
 from tests.replay import Recorder, Replayer, check_given, check_record, recorded_leaves, released_bits
 
 from privsvm.base.model_file import content_digest
-from privsvm.data.schema import parse_schema
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.noise_source import seeded_source
+from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
 from privsvm.release.intervals import NoisyCounts, share_interval, tail_probability
 from privsvm.release.measuring import Measurement, held_back_rows, scale_of
 from privsvm.release.recipes import Recipe, train
 from privsvm.release.releasing import verify
+from privsvm.tables.schema import parse_schema
 
 
 def declared(n_classes=3, **more):

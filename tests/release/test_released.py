@@ -16,14 +16,14 @@ from tests.release.hospital import write_table
 
 import privsvm
 from privsvm.base.model_file import content_digest
-from privsvm.data.schema import read_schema
-from privsvm.data.tables import Encoder, read_chunks, training_table
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.release.card import card_page
 from privsvm.release.ledger import Ledger
 from privsvm.release.releasing import verify
+from privsvm.tables.schema import read_schema
+from privsvm.tables.tables import Encoder, read_chunks, training_table
 
 
 def table(path):
@@ -454,8 +454,9 @@ posix = ("fcntl", "pwd", "grp", "resource", "termios")
 workflow = ("dvc", "highspy", "jinja2", "jsonschema", "mlflow", "pandas", "plotly", "pooch", "pyarrow", "snakemake")
 for name in (*posix, *workflow):
     sys.modules[name] = None
-import privsvm.command, privsvm.recommended, privsvm.solvers, privsvm.base.budget
-from privsvm.release import card, drafts, inspection, ledger, model, planning
+import privsvm.command, privsvm.methods.recommended, privsvm.solvers, privsvm.base.budget
+from privsvm.release import card, ledger, model, planning
+from privsvm.tables import drafts, inspection
 from privsvm.release import private_pipeline, recipes, releasing, signing
 raise SystemExit(privsvm.command.main(sys.argv[1:]))
 """

@@ -15,15 +15,15 @@ from tests.release.test_released import edits_of, forge, written
 
 import privsvm
 from privsvm.base.model_file import content_digest, protection_of
-from privsvm.data.schema import parse_schema
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.registry import estimator_class, implementations
 from privsvm.release.card import card_page
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import FIXED, PARAMETERS, Recipe
 from privsvm.release.releasing import release, verify
+from privsvm.tables.schema import parse_schema
 
 TERMS = {
     "epsilon": 3.0, "delta": 1e-2, "neighbours": "add_remove", "random_state": 11, "n_rows": 10**6, "classes": [1, 0],

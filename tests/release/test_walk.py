@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.release.conftest import run
 
-from privsvm.data.schema import parse_schema
-from privsvm.data.tables import bounded_contribution, delimiter_of, identifier, training_table
 from privsvm.errors import PrivSVMError
+from privsvm.tables.schema import parse_schema
+from privsvm.tables.tables import bounded_contribution, delimiter_of, identifier, training_table
 
 HEADER = ["Fall-Nr", "Patient", "Aufnahme", "Größe (cm)", "CRP mg/l", "Station", "Raucher", "Befund", "Verlauf"]
 STATIONS = ["Innere Medizin", "Chirurgie – Süd", "Önkologie; Tag"]
@@ -103,7 +103,7 @@ def test_rows_are_read_as_they_are_meant(koeln):
 
 
 def parse_schema_of(folder):
-    from privsvm.data.schema import read_schema
+    from privsvm.tables.schema import read_schema
 
     return read_schema(folder / "s.yaml")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from synthetic_results import METHODS, make_prepared, make_result
 
-from privsvm.records import sealed
+from privsvm_bench.records import sealed
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from tests.guarantees import proved_fields
 
-from privsvm.metrics import METRICS
-from privsvm.records import Attack, CondensedRowsAttack, KnownSampleAttack, Prepared, Result, parse
+from privsvm_bench.metrics import METRICS
+from privsvm_bench.records import Attack, CondensedRowsAttack, KnownSampleAttack, Prepared, Result, parse
 
 GRID = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 METHODS = {

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from privsvm.palette import COLOURS, ORDER, looks_of
+from privsvm_bench.palette import COLOURS, ORDER, looks_of
 
 # What is left of linear RGB to those without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1).
 VISIONS = {

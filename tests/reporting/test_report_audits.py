@@ -7,8 +7,8 @@ from typing import Any
 
 from synthetic_results import make_result, results_of
 
-from privsvm.records import AuditBound, AuditCell, AuditRecord
-from privsvm.reporting import page_context, render_page
+from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
+from privsvm_bench.reporting import page_context, render_page
 
 
 def cell(status: str, epsilon: float, low: float, **changes: Any) -> AuditCell:

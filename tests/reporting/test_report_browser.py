@@ -15,8 +15,8 @@ import pytest
 from synthetic_results import METHODS, attack_of, make_attack, make_condensed_attack, make_condensed_result
 from tests.browser import PATIENCE, headless_browser, needs_browser
 
-from privsvm.records import read_prepared, read_timings
-from privsvm.reporting import read_results, report_files
+from privsvm_bench.records import read_prepared, read_timings
+from privsvm_bench.reporting import read_results, report_files
 
 pytestmark = [pytest.mark.browser, needs_browser]
 

@@ -33,7 +33,7 @@ from tests.guarantees import proved_fields
 
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Witness
-from privsvm.records import (
+from privsvm_bench.records import (
     CondenseTimings,
     Result,
     Timing,
@@ -43,11 +43,11 @@ from privsvm.records import (
     read_timings,
     sealed,
 )
-from privsvm.reporting import chart_library, page_context, read_results, render_page, report_files
-from privsvm.reporting.cards import right_guess
-from privsvm.reporting.glossary import glossary
-from privsvm.reporting.provenance import provenance, without_absolute_paths
-from privsvm.reporting.text import counted, percent, short_number
+from privsvm_bench.reporting import chart_library, page_context, read_results, render_page, report_files
+from privsvm_bench.reporting.cards import right_guess
+from privsvm_bench.reporting.glossary import glossary
+from privsvm_bench.reporting.provenance import provenance, without_absolute_paths
+from privsvm_bench.reporting.text import counted, percent, short_number
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
 

@@ -16,8 +16,8 @@ import pytest
 from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result, result_of, results_of
 
 from privsvm.errors import PrivSVMError
-from privsvm.records import read_timings
-from privsvm.reporting import (
+from privsvm_bench.records import read_timings
+from privsvm_bench.reporting import (
     curve_columns,
     curve_rows,
     curves_csv,

@@ -9,9 +9,9 @@ from synthetic_results import make_result, results_of
 from tests.steps import steps
 
 from privsvm.files import write_json
-from privsvm.records import Result, sealed
-from privsvm.reporting import curve_rows, metrics_record, page_context
-from privsvm.tracking.runs import collect_runs
+from privsvm_bench.records import Result, sealed
+from privsvm_bench.reporting import curve_rows, metrics_record, page_context
+from privsvm_bench.tracking.runs import collect_runs
 
 STATUSES = ("proved", "claimed", "none", "proved")
 

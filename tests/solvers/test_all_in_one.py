@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from privsvm.solvers.all_in_one import (
+from privsvm.solvers.linear.all_in_one import (
     m3_problem,
     smoothed_positive_part,
     solve_all_in_one,
     weston_watkins_problem,
 )
-from privsvm.solvers.hinge import hinge_objective, solve_hinge
+from privsvm.solvers.linear.hinge import hinge_objective, solve_hinge
 
 
 def scaled(load):

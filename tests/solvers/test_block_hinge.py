@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsvm import ObjectivePerturbationClassifier, open_rows
-from privsvm.numerics.grid_rows import grid_rows, grid_spacing
-from privsvm.numerics.row_blocks import ArrayBlocks, RowsByBlock, mapped
-from privsvm.solvers import block_hinge
-from privsvm.solvers.block_hinge import certified_rows, solve_smoothed_hinge_by_block
-from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
+from privsvm.numerics.rows.row_blocks import ArrayBlocks, RowsByBlock, mapped
+from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
+from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
+from privsvm.solvers.out_of_core import block_hinge
+from privsvm.solvers.out_of_core.block_hinge import certified_rows, solve_smoothed_hinge_by_block
 
 
 class Blocks(ArrayBlocks):
@@ -82,7 +82,7 @@ def test_the_bits_do_not_depend_on_the_blocks(n, block_rows, width, seed):
     X, codes, linear = rng.normal(size=(n, 4)), rng.integers(0, 3, n), rng.normal(size=(3, 4))
     given_ = X, codes, 0.05, 0.1, 1e-6, linear, 1.0
     expected = solve(*given_, kind=ArrayBlocks)
-    with mock.patch("privsvm.numerics.row_blocks._WORK_NUMBERS", width):
+    with mock.patch("privsvm.numerics.rows.row_blocks._WORK_NUMBERS", width):
         assert np.array_equal(solve(*given_, block_rows), expected)
         assert np.array_equal(solve(*given_, block_rows, kind=ArrayBlocks), expected)
 

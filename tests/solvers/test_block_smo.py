@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from privsvm.solvers import block_smo
-from privsvm.solvers.block_smo import solve_block_smo
-from privsvm.solvers.c_svc import dual_objective, optimality_gap
-from privsvm.solvers.kernels import kernel_matrix
-from privsvm.solvers.smo import solve_smo
+from privsvm.solvers.kernel import block_smo
+from privsvm.solvers.kernel.block_smo import solve_block_smo
+from privsvm.solvers.kernel.c_svc import dual_objective, optimality_gap
+from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.smo import solve_smo
 
 
 def noisy_problem(n, d, seed, noise=0.5):

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
 
-from privsvm.numerics.grid_rows import grid_rows
-from privsvm.solvers import certificate, crammer_singer, exact_ascent, hinge
-from privsvm.solvers.crammer_singer import solve_crammer_singer
-from privsvm.solvers.hinge import solve_hinge
+from privsvm.numerics.rows.row_grid import grid_rows
+from privsvm.solvers.linear import certificate, crammer_singer, exact_ascent, hinge
+from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
+from privsvm.solvers.linear.hinge import solve_hinge
 
 SIZES = [0.0, 5e-324, 1e-310, 1e-160, 1e-20, 1e-15, 3e-8, 1e-3, 1.0, 1e6, 1e308]
 SOLVERS = ["hinge", "crammer_singer"]
@@ -72,7 +72,7 @@ def feasible_block(solver, alpha, label, C):
 
 
 def proved_distance_is_below(solver, solution, X, y, C, target):
-    """Check ``sqrt(S + E^2 / 4) + E / 2 <= target`` in rational numbers; see `privsvm.solvers.certificate`."""
+    """Check ``sqrt(S + E^2 / 4) + E / 2 <= target`` in rational numbers; see `privsvm.solvers.linear.certificate`."""
     rows, labels = exactly(X), y.tolist()
     shares = Fraction(0)
     weights = exactly(np.atleast_2d(solution.coef))

@@ -11,15 +11,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from privsvm.solvers import condense
-from privsvm.solvers.condense import (
+from privsvm.solvers.condensing import condense
+from privsvm.solvers.condensing.condense import (
     ENGINES,
     condensed_rows,
     feature_weights,
     greedy_triples,
     weighted_unit_rows,
 )
-from privsvm.solvers.fuzzy_means import fuzzy_means
+from privsvm.solvers.condensing.fuzzy_means import fuzzy_means
 
 UNITS = 2.0**46
 engines = pytest.mark.parametrize("engine", ENGINES)

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
 
-from privsvm.numerics import vector_math
-from privsvm.numerics.noise_source import NO_TAPE, NoiseSource
-from privsvm.numerics.rounded_normals import rounded_normals
-from privsvm.numerics.unit_cells import unit_cells
-from privsvm.numerics.vector_random import random_bits
-from privsvm.solvers import noisy_gradient, noisy_steps
-from privsvm.solvers.noisy_gradient import (
+from privsvm.numerics.compiled import vector_math
+from privsvm.numerics.compiled.vector_random import random_bits
+from privsvm.numerics.noise.noise_source import NO_TAPE, NoiseSource
+from privsvm.numerics.noise.rounded_normals import rounded_normals
+from privsvm.numerics.rows.unit_grid import unit_cells
+from privsvm.solvers.gradients import noisy_gradient, noisy_steps
+from privsvm.solvers.gradients.noisy_gradient import (
     LOSSES,
     REGULARISERS,
     GradientSteps,

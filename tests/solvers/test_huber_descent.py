@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
 
-from privsvm.numerics.noise_source import NoiseSource
-from privsvm.numerics.unit_cells import unit_cells
-from privsvm.solvers import huber_descent
-from privsvm.solvers.huber_descent import HuberDescent, descend, exact_product, gradient_cells, step_lengths
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.unit_grid import unit_cells
+from privsvm.solvers.gradients import huber_descent
+from privsvm.solvers.gradients.huber_descent import HuberDescent, descend, exact_product, gradient_cells, step_lengths
 
 BOUND = 2**38
 

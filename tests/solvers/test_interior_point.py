@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 from privsvm import SVMClassifier
-from privsvm.base import one_vs_one
-from privsvm.base.one_vs_one import solve_pairs
-from privsvm.solvers import interior_point, pair_smo
-from privsvm.solvers.c_svc import optimality_gap
-from privsvm.solvers.interior_point import solve_linear_pairs
-from privsvm.solvers.pair_smo import ClassSolutions
+from privsvm.families.exact import one_vs_one
+from privsvm.families.exact.one_vs_one import solve_pairs
+from privsvm.solvers.kernel import interior_point, pair_smo
+from privsvm.solvers.kernel.c_svc import optimality_gap
+from privsvm.solvers.kernel.interior_point import solve_linear_pairs
+from privsvm.solvers.kernel.pair_smo import ClassSolutions
 
 
 def nothing_yet(codes, n_classes):

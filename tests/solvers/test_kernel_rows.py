@@ -7,8 +7,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.solvers.kernel_rows import KernelRows, _rows_at_once, kernel_expansion
-from privsvm.solvers.kernels import KERNELS, kernel_matrix
+from privsvm.solvers.kernel.kernel_rows import KernelRows, _rows_at_once, kernel_expansion
+from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix
 
 PARAMETERS = {"gamma": 0.3, "degree": 3, "coef0": 0.5}
 

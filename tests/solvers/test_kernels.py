@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from privsvm.solvers.kernels import KERNELS, kernel_matrix, resolve_gamma
+from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix, resolve_gamma
 
 X = np.random.default_rng(0).normal(size=(17, 5))
 Z = np.random.default_rng(1).normal(size=(11, 5))

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.numerics.unit_cells import CELLS, unit_cells
-from privsvm.solvers.newton_rows import weighted_rows
+from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
+from privsvm.solvers.linear.newton_rows import weighted_rows
 
 
 def made(rng, n, d, n_classes, reach):

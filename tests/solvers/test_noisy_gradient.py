@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 
-from privsvm.solvers import noisy_gradient
-from privsvm.solvers.noisy_gradient import (
+from privsvm.solvers.gradients import noisy_gradient
+from privsvm.solvers.gradients.noisy_gradient import (
     AVERAGES,
     LOSSES,
     REGULARISERS,
@@ -492,7 +492,7 @@ def test_repeated_runs_are_independent_and_the_first_is_the_single_one():
 def test_same_seed_same_bits_whatever_the_threads():
     code = (
         "import numpy as np, sys\n"
-        "from privsvm.solvers.noisy_gradient import GradientSteps, noisy_gradient_steps\n"
+        "from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps\n"
         "rng = np.random.default_rng(0)\n"
         "X, codes = rng.normal(size=(300, 70)), rng.integers(0, 5, 300)\n"
         "steps = GradientSteps(learning_rate=0.3, sample_rate=0.2, noise_scale=1.0, n_steps=40, expected_batch=60.0)\n"

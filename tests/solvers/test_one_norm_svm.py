@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from privsvm.solvers import one_norm_svm
-from privsvm.solvers.one_norm_svm import OneNormProblem
+from privsvm.solvers.linear import one_norm_svm
+from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 
 SET_OPTIONS = one_norm_svm._set_options
 GRID = [10.0**exponent for exponent in range(-7, 8)]

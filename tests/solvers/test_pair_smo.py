@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from privsvm.base import one_vs_one
-from privsvm.base.one_vs_one import solve_pairs
-from privsvm.solvers import pair_smo
-from privsvm.solvers.c_svc import optimality_gap
-from privsvm.solvers.kernels import kernel_matrix
+from privsvm.families.exact import one_vs_one
+from privsvm.families.exact.one_vs_one import solve_pairs
+from privsvm.solvers.kernel import pair_smo
+from privsvm.solvers.kernel.c_svc import optimality_gap
+from privsvm.solvers.kernel.kernels import kernel_matrix
 
 
 def rows_of_classes(n, d, n_classes, seed=0):

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from privsvm import GivenLandmarkDualClassifier, LandmarkDualClassifier, PrivateSVMClassifier, PrivateSVMRBFClassifier
-from privsvm.numerics import vector_math
-from privsvm.numerics.jit import jit
-from privsvm.numerics.streams import seeded_stream
-from privsvm.numerics.vector_math import exact_exp2, sine_and_cosine
-from privsvm.solvers.features import fourier_features, fourier_frequencies
-from privsvm.solvers.landmarks import landmark_features, landmark_map
-from privsvm.solvers.row_features import fourier_row_features, landmark_row_features
+from privsvm.numerics.compiled import vector_math
+from privsvm.numerics.compiled.jit import jit
+from privsvm.numerics.compiled.vector_math import exact_exp2, sine_and_cosine
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm.solvers.features.fourier import fourier_features, fourier_frequencies
+from privsvm.solvers.features.landmarks import landmark_features, landmark_map
+from privsvm.solvers.features.row_features import fourier_row_features, landmark_row_features
 
 # Sizes around whole machine vectors, and around the blocks of loops that LLVM writes out.
 WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 131]

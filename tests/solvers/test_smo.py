@@ -9,10 +9,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 from tests.table_3 import TABLE_3, printed, table_3_rows
 
-from privsvm.solvers.c_svc import optimality_gap
-from privsvm.solvers.kernels import KERNELS, kernel_matrix
-from privsvm.solvers.smo import SELECTIONS, UniformStreams, solve_smo, solve_smo_runs
-from privsvm.solvers.smo_steps import Memory, Numbers, Rule, draw
+from privsvm.solvers.kernel.c_svc import optimality_gap
+from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix
+from privsvm.solvers.kernel.smo import SELECTIONS, UniformStreams, solve_smo, solve_smo_runs
+from privsvm.solvers.kernel.smo_steps import Memory, Numbers, Rule, draw
 
 EXACT = [selection for selection in SELECTIONS if selection != "dpwss"]
 

@@ -7,11 +7,11 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.numerics.grid_rows import grid_rows
-from privsvm.solvers import smoothed_hinge
-from privsvm.solvers.exact_ascent import ascend_smoothed_exactly
-from privsvm.solvers.hinge import smoothed_hinge_slopes, solve_hinge
-from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
+from privsvm.numerics.rows.row_grid import grid_rows
+from privsvm.solvers.linear import smoothed_hinge
+from privsvm.solvers.linear.exact_ascent import ascend_smoothed_exactly
+from privsvm.solvers.linear.hinge import smoothed_hinge_slopes, solve_hinge
+from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
 
 def problem(seed, n, d, scale=1.0):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from privsvm.solvers.uniform_design import nested_search, uniform_design
+from privsvm.solvers.linear.uniform_design import nested_search, uniform_design
 
 
 @pytest.mark.parametrize("n_runs", [2, 9, 13, 30])

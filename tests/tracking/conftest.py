@@ -13,9 +13,9 @@ from tests.guarantees import proved_fields
 from tests.once import made_once
 
 from privsvm.files import write_json
-from privsvm.metrics import METRICS
-from privsvm.records import sealed
-from privsvm.tracking.mlflow_log import log_results
+from privsvm_bench.metrics import METRICS
+from privsvm_bench.records import sealed
+from privsvm_bench.tracking.mlflow_log import log_results
 
 EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0]
 N_SPLITS, REPEATS = 2, 3

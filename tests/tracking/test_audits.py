@@ -15,10 +15,10 @@ from mlflow.tracking import MlflowClient
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json
 from privsvm.privacy import lower_bounds
-from privsvm.records import AuditBound, AuditCell, AuditRecord, parse, read_audits, write
-from privsvm.tracking.audits import AUDITS, CONFIDENCE, audit_runs, chart
-from privsvm.tracking.mlflow_log import log_results
-from privsvm.tracking.views import view_links, view_state
+from privsvm_bench.records import AuditBound, AuditCell, AuditRecord, parse, read_audits, write
+from privsvm_bench.tracking.audits import AUDITS, CONFIDENCE, audit_runs, chart
+from privsvm_bench.tracking.mlflow_log import log_results
+from privsvm_bench.tracking.views import view_links, view_state
 
 EXPERIMENT = f"demo/{AUDITS}"
 

@@ -12,8 +12,8 @@ from tests.blocks import blocks_run_by
 from tests.reporting.synthetic_results import GRID, make_result
 
 from privsvm.command import main
-from privsvm.records import sealed
-from privsvm.tracking.comparison import compare, comparison_latex
+from privsvm_bench.records import sealed
+from privsvm_bench.tracking.comparison import compare, comparison_latex
 
 # Its commands are taken from docs/change.md, from the ```sh block that names this file.
 PAGE = Path(__file__).resolve().parents[2] / "docs/change.md"

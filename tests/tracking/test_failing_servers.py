@@ -12,11 +12,11 @@ import pytest
 from servers import free_port
 
 from privsvm.errors import PrivSVMError, without_passwords
-from privsvm.pipeline.graph import track_parameters
-from privsvm.pipeline.params import check_params
 from privsvm.plain_yaml import read_yaml
-from privsvm.tracking import store
-from privsvm.tracking.mlflow_log import log_results
+from privsvm_bench.jobs.params import check_params
+from privsvm_bench.tracking import store
+from privsvm_bench.tracking.mlflow_log import log_results
+from privsvm_bench.workflow.graph import track_parameters
 
 
 class Failing:

@@ -25,12 +25,12 @@ from servers import free_port, running_server
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
-from privsvm.metrics import METRICS
-from privsvm.palette import looks_of
-from privsvm.records import sealed
-from privsvm.tracking.mlflow_log import log_results
-from privsvm.tracking.runs import collect_runs
-from privsvm.tracking.views import VIEW_KEY, view_links
+from privsvm_bench.metrics import METRICS
+from privsvm_bench.palette import looks_of
+from privsvm_bench.records import sealed
+from privsvm_bench.tracking.mlflow_log import log_results
+from privsvm_bench.tracking.runs import collect_runs
+from privsvm_bench.tracking.views import VIEW_KEY, view_links
 
 
 def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
@@ -282,7 +282,7 @@ KILLS = 14
 
 # With what MLflow imports once it opens a database, which takes as long as all else.
 MLFLOW = [
-    "privsvm.tracking.mlflow_log", "mlflow.store.tracking.sqlalchemy_store", "alembic.command", "alembic.migration",
+    "privsvm_bench.tracking.mlflow_log", "mlflow.store.tracking.sqlalchemy_store", "alembic.command", "alembic.migration",
 ]  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def test_link_opens_on_accuracy_against_epsilon(
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
 
-    from privsvm.tracking.mlflow_log import log_results
+    from privsvm_bench.tracking.mlflow_log import log_results
 
     # An older run of other parameters must not be drawn.
     log_results([write_result("pmsvm_wp", level=0.6, parameters={"C": 50.0})], uri, "older")

@@ -115,11 +115,11 @@ def test_privacy_parameters_make_no_job_stale_of_a_method_without_epsilon(worksp
     "source",
     [
         "Snakefile",
-        "lib/privsvm/data/readers.py",
+        "lib/privsvm_bench/datasets/readers.py",
         "lib/privsvm/methods/pmsvm_wp.py",
-        "lib/privsvm/metrics.py",
-        "lib/privsvm/reporting/page.py",
-        "lib/privsvm/solvers/crammer_singer.py",
+        "lib/privsvm_bench/metrics.py",
+        "lib/privsvm_bench/reporting/page.py",
+        "lib/privsvm/solvers/linear/crammer_singer.py",
         "stages/audit.py",
         "stages/prepare.py",
         "stages/track.py",
@@ -138,7 +138,7 @@ def test_changed_source_is_never_finer_for_dvc(workspace, source):
 
 
 def test_a_solver_reruns_only_the_methods_that_use_it(workspace):
-    path = workspace.folder / "lib/privsvm/solvers/crammer_singer.py"
+    path = workspace.folder / "lib/privsvm/solvers/linear/crammer_singer.py"
     original = path.read_text()
     path.write_text(original + "\n# a comment\n")
     try:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from privsvm.auditing.cells import SURE, CellBound, Draw, audit_cell, best_pair
+from privsvm.auditing.draw_plans import CellPlan, plan_cell, plan_replays
 from privsvm.auditing.neighbours import Pair, canaries, crowded_pairs, made_up_pairs, pairs_around
-from privsvm.auditing.plans import CellPlan, plan_cell, plan_replays
 from privsvm.auditing.replays import Release
-from privsvm.numerics.noise_source import NoiseSource, seeded_source
+from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.events import (
     Event,
     ExponentialMechanism,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from privsvm.auditing.transcripts import ALL_ROWS, Call, ListeningSource, given_numbers, listened
-from privsvm.numerics.noise_source import NoiseSource, Stated, StepTape
+from privsvm.numerics.noise.noise_source import NoiseSource, Stated, StepTape
 
 __all__ = ["ReplayError", "ReplayingSource", "nearest_difference"]
 

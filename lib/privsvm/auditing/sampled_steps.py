@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from privsvm.auditing.transcripts import ALL_ROWS, Call
-from privsvm.numerics.noise_source import seeded_source
-from privsvm.numerics.rounded_normals import rounded_normals
+from privsvm.numerics.noise.noise_source import seeded_source
+from privsvm.numerics.noise.rounded_normals import rounded_normals
 
 __all__ = ["SampledLoss", "SampledSteps", "sampled_loss", "sampled_steps"]
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privsvm.numerics.exact_draws import discrete_laplace, exponential_choices
-from privsvm.numerics.noise_source import NoiseSource, Stated, StepTape, seeded_source
-from privsvm.numerics.rounded_normals import rounded_normals
+from privsvm.numerics.noise.exact_draws import discrete_laplace, exponential_choices
+from privsvm.numerics.noise.noise_source import NoiseSource, Stated, StepTape, seeded_source
+from privsvm.numerics.noise.rounded_normals import rounded_normals
 
 __all__ = [
     "ALL_ROWS",

@@ -33,9 +33,9 @@ from privsvm.base.parameters import (
 from privsvm.base.tables import rows_of_users
 from privsvm.base.validation import check_consent, common_tags, is_plain
 from privsvm.digests import canonical_json
-from privsvm.numerics.noise_source import NoiseSource, as_source, seeded_source, system_source
-from privsvm.numerics.row_blocks import RowBlocks, blocks_in_order
-from privsvm.numerics.streams import seeded_stream, system_stream
+from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
+from privsvm.numerics.noise.streams import seeded_stream, system_stream
+from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
 
 __all__ = [

@@ -236,7 +236,7 @@ def write_model(
     protection : Protection or None
         None: of rows.
     table : mapping or None
-        A public schema, see `privsvm.data.schema.Schema.to_json`.
+        A public schema, see `privsvm.tables.schema.Schema.to_json`.
 
     Returns
     -------

@@ -209,7 +209,7 @@ class UnitLinearPath(LinearPath):
     kind: ClassVar[str] = "unit_linear"
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.numerics.rows import unit_rows
+        from privsvm.numerics.rows.rows import unit_rows
 
         return super().scores(unit_rows(X), epsilon_index)
 
@@ -232,7 +232,7 @@ class CentredLinearPath(LinearPath):
     centre: np.ndarray
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.numerics.rows import unit_rows
+        from privsvm.numerics.rows.rows import unit_rows
 
         rows = unit_rows(X)
         rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
@@ -331,8 +331,8 @@ class ScaledLinearPath(LinearPath):
         return np.concatenate([self._block_scores(X[start : start + block], epsilon_index) for start in starts], axis=1)
 
     def _block_scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.numerics.rows import unit_rows
-        from privsvm.solvers.features import fourier_features
+        from privsvm.numerics.rows.rows import unit_rows
+        from privsvm.solvers.features.fourier import fourier_features
 
         rows = X if isinstance(X, np.ndarray) else X.toarray()
         rows = unit_rows(bounded_rows(rows, self.lower, self.upper))
@@ -452,7 +452,7 @@ class RandomKernelPath(BlockPath):
     gamma: np.ndarray
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.numerics.rows import squared_distances
+        from privsvm.numerics.rows.rows import squared_distances
 
         rows = ((X if isinstance(X, np.ndarray) else X.toarray()) - self.centre) / self.spread
         gamma = float(self.gamma[0])
@@ -483,7 +483,7 @@ class FourierPath(ReleasedPath):
         return int(self.coef.shape[1])
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.solvers.features import fourier_features
+        from privsvm.solvers.features.fourier import fourier_features
 
         n_repeats, n_scores, n_features = self.coef.shape[1:]
         coef = self.coef[epsilon_index].reshape(-1, n_features).T
@@ -539,7 +539,7 @@ def one_vs_one_scores(pair_values: np.ndarray, n_classes: int) -> tuple[np.ndarr
     votes = np.zeros((*pair_values.shape[:-1], n_classes))
     sums = np.zeros_like(votes)
     if pair_values.size >= _MANY_VALUES:
-        from privsvm.solvers.kernel_rows import count_votes
+        from privsvm.solvers.kernel.kernel_rows import count_votes
 
         flat = (-1, n_classes)
         values = np.ascontiguousarray(pair_values, dtype=np.float64).reshape(-1, pair_values.shape[-1])
@@ -584,7 +584,7 @@ class KernelPath(ReleasedPath):
         Offsets; the value of a pair is positive for its first class. For two classes the sign is reversed, so
         that it is positive for class 1.
     kernel_parameters : ndarray (4,)
-        Index into `privsvm.solvers.kernels.KERNELS`, gamma, degree, coef0.
+        Index into `privsvm.solvers.kernel.kernels.KERNELS`, gamma, degree, coef0.
     """
 
     kind: ClassVar[str] = "kernel"
@@ -603,7 +603,7 @@ class KernelPath(ReleasedPath):
         return int(self.pair_coef.shape[1])
 
     def check_arrays(self) -> dict[str, int]:
-        from privsvm.solvers.kernels import KERNELS
+        from privsvm.solvers.kernel.kernels import KERNELS
 
         found = super().check_arrays()
         index, _, degree, _ = self.kernel_parameters.tolist()
@@ -640,8 +640,8 @@ class KernelPath(ReleasedPath):
 
     def _expansions(self, epsilon_index: int) -> list[Any]:
         """Return what predictions evaluate: an expansion for each class where `_classes` has some, else one."""
-        from privsvm.solvers.kernel_rows import Expansion
-        from privsvm.solvers.kernels import KERNELS
+        from privsvm.solvers.kernel.kernel_rows import Expansion
+        from privsvm.solvers.kernel.kernels import KERNELS
 
         index, gamma, degree, coef0 = self.kernel_parameters
         kernel = (KERNELS[int(index)], gamma, int(degree), coef0)
@@ -658,8 +658,8 @@ class KernelPath(ReleasedPath):
 
     def pair_values(self, X: Any, epsilon_index: int, n_threads: int = 1) -> np.ndarray:
         """Decision values (R, n, p) of the class pairs, by so many threads."""
-        from privsvm.numerics.threads import one_blas_thread
-        from privsvm.solvers.kernel_rows import sum_pairs
+        from privsvm.numerics.compiled.threads import one_blas_thread
+        from privsvm.solvers.kernel.kernel_rows import sum_pairs
 
         n_repeats, _, n_pairs = self.pair_coef.shape[1:]
         expansions = self._kept_expansions

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.numerics.well_formed import check_sparse
+from privsvm.numerics.rows.well_formed import check_sparse
 
 __all__ = ["refuse_masked", "rows_of_users", "sorted_rows"]
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from privsvm.base.tables import refuse_masked, rows_of_users, sorted_rows
 from privsvm.errors import nearest_name
-from privsvm.numerics.row_blocks import RowBlocks
+from privsvm.numerics.rows.row_blocks import RowBlocks
 from privsvm.privacy.accounting import check_budget
-from privsvm.privacy.facts import AS_GIVEN, Facts
+from privsvm.privacy.assumptions import AS_GIVEN, Facts
 
 __all__ = [
     "INFERRED_CLASSES",

@@ -7,13 +7,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
-from privsvm.base.condensation import SCALES, Condensed, condense_rows
-from privsvm.base.condensed_svm import CondensedClassifier
 from privsvm.base.parameters import N_JOBS, DeclaredEstimator, parameter
-from privsvm.base.resampled import labels_like, plain_labels, rows_like, sampler_tags
 from privsvm.base.validation import check_training_data, common_tags
 from privsvm.constraints import one_of
-from privsvm.numerics.threads import count_threads
+from privsvm.families.condensed.condensation import SCALES, Condensed, condense_rows
+from privsvm.families.condensed.condensed_svm import CondensedClassifier
+from privsvm.families.condensed.resampled import labels_like, plain_labels, rows_like, sampler_tags
+from privsvm.numerics.compiled.threads import count_threads
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "CISVMClassifier", "CondensedInformation"]

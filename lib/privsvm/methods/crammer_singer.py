@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from privsvm.base.linear_reference import LinearReference
 from privsvm.base.parameters import parameter
 from privsvm.base.validation import check_training_data
 from privsvm.constraints import COUNT, POSITIVE, optional
-from privsvm.numerics.rows import row_norms
-from privsvm.solvers.crammer_singer import CrammerSingerSolution, round_off_allowance, solve_crammer_singer
+from privsvm.families.exact.linear_reference import LinearReference
+from privsvm.numerics.rows.rows import row_norms
+from privsvm.solvers.linear.crammer_singer import CrammerSingerSolution, round_off_allowance, solve_crammer_singer
 
 __all__ = ["ESTIMATOR", "CrammerSingerClassifier"]
 

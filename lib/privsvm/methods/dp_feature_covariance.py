@@ -5,7 +5,7 @@ is appended. Their Gram matrix is released with noise, without their labels, and
 over all rows. Each is multiplied by ``f(A)`` with ``f(w) = (w^2 + lambda^2)^(-power / 2)`` on the eigenvalues w of the
 Gram matrix A over the number of rows; lambda is the size of the largest eigenvalues of its noise, and f is scaled to a
 mean of 1. Under ``replace_one`` Gram matrix and gradients are one release, in which the Gram matrix costs nothing
-(`privsvm.base.second_moments.share_beside`). Noise is added before, so that directions of little spread get more of it
+(`privsvm.families.moments.second_moments.share_beside`). Noise is added before, so that directions of little spread get more of it
 than of steps: a power of 1/2 does better than the paper's 1 on most sets.
 """
 
@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.centred_training import CentredRowsClassifier, CentredTraining
 from privsvm.base.parameters import parameter
-from privsvm.base.second_moments import MomentsMechanism, share_beside
 from privsvm.constraints import COUNT, real
-from privsvm.numerics.noise_source import NoiseSource
-from privsvm.numerics.row_blocks import is_by_block
+from privsvm.families.moments.centred_training import CentredRowsClassifier, CentredTraining
+from privsvm.families.moments.second_moments import MomentsMechanism, share_beside
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import is_by_block
 from privsvm.privacy.events import Gaussian, SelfComposed, relation_factor
-from privsvm.solvers.huber_descent import HuberDescent, descend
+from privsvm.solvers.gradients.huber_descent import HuberDescent, descend
 
 __all__ = ["ESTIMATOR", "DPFeatureCovarianceClassifier", "preconditioner"]
 
@@ -115,7 +115,7 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
             f"the Gram matrix of centred unit rows, and on {int(self.n_steps)} sums of clipped gradients, which it "
             "preconditions: all-in-one Huber hinge",
             "Mehta, Krichene, Thakurta, Kurakin, Cutkosky (2022), DP-FC; sensitivities proved in "
-            "privsvm.base.second_moments and privsvm.solvers.huber_descent",
+            "privsvm.families.moments.second_moments and privsvm.solvers.gradients.huber_descent",
         )
 
 

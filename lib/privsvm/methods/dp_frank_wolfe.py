@@ -25,7 +25,6 @@ import scipy.sparse
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
 from privsvm.base.parameters import DELTA, parameter
-from privsvm.base.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import (
     check_budgets,
@@ -34,13 +33,14 @@ from privsvm.base.validation import (
     facts_of_call,
 )
 from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
-from privsvm.numerics.noise_source import NoiseSource
+from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
+from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.events import ExponentialMechanism, SelfComposed
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, ExponentialSelections
-from privsvm.solvers.hinge import smoothed_hinge_slopes
+from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 
 __all__ = ["ESTIMATOR", "DPFrankWolfeClassifier", "score_sensitivity", "slope_bits"]
 

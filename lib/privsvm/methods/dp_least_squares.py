@@ -2,7 +2,7 @@
 
 Rows are divided by their norm, a noisy mean is subtracted, they are divided by their norm again, and a constant
 feature is appended. One Gaussian release then has their Gram matrix A and their products B with codes of the classes
-(`privsvm.base.second_moments`): the codes' sensitivity covers the Gram matrix too. The weights are ``f(A) B`` with
+(`privsvm.families.moments.second_moments`): the codes' sensitivity covers the Gram matrix too. The weights are ``f(A) B`` with
 ``f(w) = 1 / sqrt(w^2 + lambda^2)`` on the eigenvalues w of A: the inverse where they stand out of the noise, and a
 constant where they do not. Lambda is the size of the largest eigenvalues of the noise, which is public. (AdaSSP adds a
 ridge in its place, and releases A and B apart.)
@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.centred_training import CentredRowsClassifier, CentredTraining
-from privsvm.base.second_moments import MomentsMechanism, code_cells, filtered_weights, simplex_codes
-from privsvm.numerics.noise_source import NoiseSource
-from privsvm.numerics.row_blocks import Table, is_by_block
+from privsvm.families.moments.centred_training import CentredRowsClassifier, CentredTraining
+from privsvm.families.moments.second_moments import MomentsMechanism, code_cells, filtered_weights, simplex_codes
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import Table, is_by_block
 from privsvm.privacy.events import Gaussian
 
 __all__ = ["ESTIMATOR", "DPLeastSquaresClassifier"]
@@ -61,7 +61,7 @@ class DPLeastSquaresClassifier(CentredRowsClassifier):
             "the Gram matrix of centred unit rows and their products with the codes of their classes, all at once: "
             "least squares",
             "after Wang (2018), Revisiting differentially private linear regression, AdaSSP; sensitivity proved in "
-            "privsvm.base.second_moments",
+            "privsvm.families.moments.second_moments",
         )
 
 

@@ -6,10 +6,10 @@ weights along ``f(H) G``, with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` on the eigenv
 out of the noise. Lambda is twice the size of the largest eigenvalues of the noise, which is public.
 
 Two things differ from the paper. The loss is a smoothed hinge, with curvatures from parabolas that lie nowhere below it
-(`privsvm.solvers.newton_rows`; Ganesh, Haghifam, Steinke, Thakurta 2023, arXiv 2305.13209, do so for the logistic
+(`privsvm.solvers.linear.newton_rows`; Ganesh, Haghifam, Steinke, Thakurta 2023, arXiv 2305.13209, do so for the logistic
 loss, and add their second noise to the direction: its sensitivity would have to cover the round-off of a solver). And
-one release has both H and G, with the joint sensitivity that least squares has (`privsvm.base.second_moments`): under
-``replace_one`` the Hessian is free.
+one release has both H and G, with the joint sensitivity that least squares has
+(`privsvm.families.moments.second_moments`): under ``replace_one`` the Hessian is free.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.centred_training import CentredRowsClassifier, CentredTraining
 from privsvm.base.parameters import parameter
-from privsvm.base.second_moments import MomentsMechanism, exact_moments, filtered_weights
 from privsvm.constraints import COUNT
-from privsvm.numerics.noise_source import NoiseSource
-from privsvm.numerics.row_blocks import is_by_block
+from privsvm.families.moments.centred_training import CentredRowsClassifier, CentredTraining
+from privsvm.families.moments.second_moments import MomentsMechanism, exact_moments, filtered_weights
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import is_by_block
 from privsvm.privacy.events import Gaussian, SelfComposed
-from privsvm.solvers.newton_rows import weighted_rows
+from privsvm.solvers.linear.newton_rows import weighted_rows
 
 __all__ = ["ESTIMATOR", "DPNewtonClassifier", "step_sums"]
 
@@ -48,14 +48,14 @@ def step_sums(cells: Any, codes: np.ndarray, n_classes: int, weights: np.ndarray
     cells : ndarray or RowsByBlock (n, d)
         Rows in whole numbers of 2^-20, of norm 2^20 at most.
     codes, n_classes, weights
-        See `privsvm.solvers.newton_rows.weighted_rows`.
+        See `privsvm.solvers.linear.newton_rows.weighted_rows`.
     first : int, default=0
         Number of the first row; not used.
 
     Returns
     -------
     ndarray of int64 (d, d + c)
-        See `privsvm.base.second_moments.exact_moments`.
+        See `privsvm.families.moments.second_moments.exact_moments`.
     """
     if is_by_block(cells):
         found: np.ndarray = cells.total(step_sums, codes, arguments=(n_classes, weights))
@@ -110,7 +110,7 @@ class DPNewtonClassifier(CentredRowsClassifier):
         return (
             f"{int(self.n_steps)} Hessians of centred unit rows, each with the gradient, all at once: smoothed hinge",
             "after Avella-Medina, Bradshaw, Loh (2023), noisy Newton; sensitivities proved in "
-            "privsvm.base.second_moments and privsvm.solvers.newton_rows",
+            "privsvm.families.moments.second_moments and privsvm.solvers.linear.newton_rows",
         )
 
 

@@ -16,15 +16,15 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_generators
-from privsvm.base.one_vs_one import KernelSVMParameters, class_pairs
 from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_consent, check_positive, check_training_data
 from privsvm.constraints import FLAG, one_of
+from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
 from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
-from privsvm.solvers.c_svc import CSVCSolution
-from privsvm.solvers.kernels import KERNELS, kernel_matrix, resolve_gamma
+from privsvm.solvers.kernel.c_svc import CSVCSolution
+from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix, resolve_gamma
 
 __all__ = ["ESTIMATOR", "DPSVMDVPClassifier", "laplace_scales"]
 
@@ -308,7 +308,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
 
     def _solve(self, X, signs: np.ndarray, gamma: float) -> CSVCSolution:
         """Solve the dual of one pair: the only place that knows which solver does it."""
-        from privsvm.solvers.smo import solve_smo
+        from privsvm.solvers.kernel.smo import solve_smo
 
         upper = np.full(signs.size, float(self.C))
         return solve_smo(X, signs, upper, gamma=gamma, **self._c_svc_settings())

@@ -18,14 +18,14 @@ import scipy.sparse
 from sklearn.base import ClassifierMixin
 
 from privsvm.base.estimators import NoiseStreams, ReleasedClassifier, disclose_noise, noise_generators
-from privsvm.base.one_vs_one import KernelSVMParameters
 from privsvm.base.parameters import ALLOW_UNSOUND, EPSILON, LABELS, RANDOM_STATE, parameter
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, ReleasedPath
 from privsvm.base.validation import check_consent, check_positive, check_training_data, common_tags
 from privsvm.constraints import SHARE, one_of
+from privsvm.families.exact.one_vs_one import KernelSVMParameters
 from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
-from privsvm.solvers.kernels import KERNELS, resolve_gamma
+from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
 
 __all__ = ["ESTIMATOR", "DPWSSClassifier"]
 
@@ -229,7 +229,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
     ) -> list[_Training]:
         """Train all class pairs, in LIBSVM's order, for every epsilon and its generator."""
         # Imported here: other methods need no compiled solver.
-        from privsvm.solvers.smo import UniformStreams, solve_smo_runs
+        from privsvm.solvers.kernel.smo import UniformStreams, solve_smo_runs
 
         settings = self._c_svc_settings()
         linear = self.kernel == "linear"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsvm.base.condensation import Condensed, condense_rows
-from privsvm.base.condensed_svm import CondensedClassifier
 from privsvm.base.estimators import NoiseStreams, noise_generators
 from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.constraints import COUNT, POSITIVE, optional, real
+from privsvm.families.condensed.condensation import Condensed, condense_rows
+from privsvm.families.condensed.condensed_svm import CondensedClassifier
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "FCMSVMClassifier"]

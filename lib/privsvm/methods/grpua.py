@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from privsvm.base.noisy_classifiers import DescentClassifier
 from privsvm.base.parameters import parameter
 from privsvm.constraints import POSITIVE, one_of
+from privsvm.families.gradients.noisy_classifiers import DescentClassifier
 from privsvm.privacy.mechanisms import COMPOSITIONS
 
 __all__ = ["ESTIMATOR", "GRPUAClassifier"]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsvm.base.landmark_release import LandmarkReleaseClassifier
 from privsvm.base.parameters import parameter
 from privsvm.constraints import COUNT, Constraint, whole
-from privsvm.numerics.streams import seeded_stream
+from privsvm.families.output_perturbation.landmark_release import LandmarkReleaseClassifier
+from privsvm.numerics.noise.streams import seeded_stream
 
 __all__ = ["ESTIMATOR", "LandmarkDualClassifier"]
 

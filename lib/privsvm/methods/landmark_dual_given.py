@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.landmark_release import LandmarkReleaseClassifier
 from privsvm.base.parameters import parameter
 from privsvm.constraints import FLAG, Constraint
+from privsvm.families.output_perturbation.landmark_release import LandmarkReleaseClassifier
 
 __all__ = ["ESTIMATOR", "GivenLandmarkDualClassifier"]
 

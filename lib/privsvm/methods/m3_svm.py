@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.linear_reference import SmoothedReference
 from privsvm.base.parameters import parameter
 from privsvm.constraints import FLAG, POSITIVE
-from privsvm.solvers.all_in_one import AllInOneProblem, m3_problem
+from privsvm.families.exact.linear_reference import SmoothedReference
+from privsvm.solvers.linear.all_in_one import AllInOneProblem, m3_problem
 
 __all__ = ["ESTIMATOR", "M3SVMClassifier"]
 

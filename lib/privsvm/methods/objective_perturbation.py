@@ -16,7 +16,15 @@ from scipy.special import ndtr
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
-from privsvm.base.perturbation import (
+from privsvm.base.released import LinearPath
+from privsvm.base.validation import (
+    check_budgets,
+    check_public_classes,
+    check_training_data,
+    facts_of_call,
+)
+from privsvm.constraints import POSITIVE, optional
+from privsvm.families.output_perturbation.perturbation import (
     REFUSED_DATA,
     TIME_IS_OUTSIDE,
     certified_for,
@@ -27,25 +35,17 @@ from privsvm.base.perturbation import (
     covered_rows,
     one_vs_rest_signs,
 )
-from privsvm.base.released import LinearPath
-from privsvm.base.validation import (
-    check_budgets,
-    check_public_classes,
-    check_training_data,
-    facts_of_call,
-)
-from privsvm.constraints import POSITIVE, optional
-from privsvm.numerics.grid_rows import grid_spacing
-from privsvm.numerics.noise_source import NoiseSource
-from privsvm.numerics.row_blocks import is_by_block
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import is_by_block
+from privsvm.numerics.rows.row_grid import grid_spacing
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
-from privsvm.solvers.block_hinge import certified_rows, solve_smoothed_hinge_by_block
-from privsvm.solvers.hinge import smoothed_hinge_slopes
-from privsvm.solvers.smoothed_hinge import solve_smoothed_hinge
+from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
+from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
+from privsvm.solvers.out_of_core.block_hinge import certified_rows, solve_smoothed_hinge_by_block
 
 __all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
 

@@ -8,10 +8,10 @@ moves one of them by at most ``2 C R``, an added one by ``C R``. The PMSVM paper
 
 from __future__ import annotations
 
-from privsvm.base.hinge_release import GaussianNoise, LinearRows
 from privsvm.base.parameters import parameter
-from privsvm.base.perturbation import COMPOSITIONS
 from privsvm.constraints import one_of
+from privsvm.families.output_perturbation.hinge_release import GaussianNoise, LinearRows
+from privsvm.families.output_perturbation.perturbation import COMPOSITIONS
 
 __all__ = ["ESTIMATOR", "OPERAClassifier"]
 

@@ -20,10 +20,16 @@ import scipy.sparse
 
 from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_generators
 from privsvm.base.parameters import C_PUBLIC, DELTA, parameter
-from privsvm.base.perturbation import COMPOSITIONS, TOO_FEW_ROWS, extreme_rows, largest_move, one_vs_rest_signs
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import INFERRED_CLASSES, check_budgets, check_consent, check_training_data
 from privsvm.constraints import BOUND, POSITIVE, one_of
+from privsvm.families.output_perturbation.perturbation import (
+    COMPOSITIONS,
+    TOO_FEW_ROWS,
+    extreme_rows,
+    largest_move,
+    one_vs_rest_signs,
+)
 from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT, gaussian_noise_multiplier
 from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.guarantee import Guarantee

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.hinge_release import LinearRows, Noise
 from privsvm.base.parameters import DELTA
-from privsvm.base.perturbation import solution_sensitivity, solve_one_vs_rest
+from privsvm.families.output_perturbation.hinge_release import LinearRows, Noise
+from privsvm.families.output_perturbation.perturbation import solution_sensitivity, solve_one_vs_rest
 from privsvm.privacy.guarantee import Neighbours
 
 __all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "solve_centred"]

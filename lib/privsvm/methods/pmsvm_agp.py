@@ -5,7 +5,7 @@ The loss and its regulariser are those of `privsvm.methods.pmsvm_gp`.
 
 from __future__ import annotations
 
-from privsvm.base.noisy_classifiers import AdamClassifier, MarginLossClassifier
+from privsvm.families.gradients.noisy_classifiers import AdamClassifier, MarginLossClassifier
 
 __all__ = ["ESTIMATOR", "PMSVMAGPClassifier"]
 

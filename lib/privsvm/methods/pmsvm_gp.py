@@ -8,7 +8,7 @@ gradient (``inside_clip``).
 
 from __future__ import annotations
 
-from privsvm.base.noisy_classifiers import DescentClassifier, MarginLossClassifier
+from privsvm.families.gradients.noisy_classifiers import DescentClassifier, MarginLossClassifier
 
 __all__ = ["ESTIMATOR", "PMSVMGPClassifier"]
 

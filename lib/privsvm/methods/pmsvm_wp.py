@@ -15,7 +15,9 @@ import numpy as np
 
 from privsvm.base.estimators import randomness_of
 from privsvm.base.parameters import GAP, parameter
-from privsvm.base.perturbation import (
+from privsvm.base.validation import check_public_classes, facts_of_call
+from privsvm.constraints import COUNT, optional
+from privsvm.families.output_perturbation.perturbation import (
     REFUSED_DATA,
     TIME_IS_OUTSIDE,
     certified_for,
@@ -24,15 +26,13 @@ from privsvm.base.perturbation import (
     public_gap,
     rounded_rows,
 )
-from privsvm.base.validation import check_public_classes, facts_of_call
-from privsvm.base.weight_perturbation import WeightPerturbationClassifier
-from privsvm.constraints import COUNT, optional
-from privsvm.numerics.grid_rows import grid_rows
+from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
+from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import noise_event
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, GaussianMechanism
-from privsvm.solvers.crammer_singer import solve_crammer_singer
+from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
 __all__ = ["ESTIMATOR", "PMSVMWPClassifier"]
 

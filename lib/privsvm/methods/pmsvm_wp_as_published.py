@@ -14,8 +14,8 @@ import numpy as np
 from privsvm.base.estimators import disclose_noise
 from privsvm.base.parameters import parameter
 from privsvm.base.validation import check_consent
-from privsvm.base.weight_perturbation import WeightPerturbationClassifier
 from privsvm.constraints import BOUND
+from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism

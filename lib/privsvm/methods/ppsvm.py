@@ -4,8 +4,9 @@ Every entity draws a random matrix of its own and publishes the kernel of its co
 the product ("gaussian") of these blocks is the kernel of all columns with all matrices, on which anybody can train.
 The paper says that this completely protects the columns. It does not: see `privsvm.privacy.attacks.known_sample`.
 
-The entities' steps are in `privsvm.base.ppsvm_protocol`, the trainer's in `privsvm.base.ppsvm_training`.
-`PPSVMClassifier` takes them all in one process; `examples/ppsvm_three_entities` runs each party as a process.
+The entities' steps are in `privsvm.families.one_norm.ppsvm_protocol`, the trainer's in
+`privsvm.families.one_norm.ppsvm_training`. `PPSVMClassifier` takes them all in one process;
+`examples/ppsvm_three_entities` runs each party as a process.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.estimators import disclose_noise
-from privsvm.base.one_norm_training import OneNormModel, count_kernel_rows
 from privsvm.base.parameters import parameter
-from privsvm.base.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.base.ppsvm_training import PPSVMParameters, ppsvm_guarantee, train_on_blocks
 from privsvm.base.released import RandomKernelPath, ReleasedPath
 from privsvm.constraints import Constraint
+from privsvm.families.one_norm.one_norm_training import OneNormModel, count_kernel_rows
+from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
+from privsvm.families.one_norm.ppsvm_training import PPSVMParameters, ppsvm_guarantee, train_on_blocks
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "PPSVMClassifier"]

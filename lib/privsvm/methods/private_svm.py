@@ -11,7 +11,7 @@ The theorems have no bias: releasing one without noise, as SACRO-ML does, is out
 
 from __future__ import annotations
 
-from privsvm.base.hinge_release import GaussianNoise, LinearRows
+from privsvm.families.output_perturbation.hinge_release import GaussianNoise, LinearRows
 
 __all__ = ["ESTIMATOR", "PrivateSVMClassifier"]
 

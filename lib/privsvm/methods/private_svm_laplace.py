@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from privsvm.base.hinge_release import LaplaceNoise, LinearRows
+from privsvm.families.output_perturbation.hinge_release import LaplaceNoise, LinearRows
 
 __all__ = ["ESTIMATOR", "PrivateSVMLaplaceClassifier"]
 

@@ -5,8 +5,8 @@ All features have norm 1. `privsvm.methods.private_svm` tells how far a row move
 
 from __future__ import annotations
 
-from privsvm.base.fourier_release import FourierRows
-from privsvm.base.hinge_release import GaussianNoise
+from privsvm.families.output_perturbation.fourier_release import FourierRows
+from privsvm.families.output_perturbation.hinge_release import GaussianNoise
 
 __all__ = ["ESTIMATOR", "PrivateSVMRBFClassifier"]
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from privsvm.base.fourier_release import FourierRows
-from privsvm.base.hinge_release import LaplaceNoise
+from privsvm.families.output_perturbation.fourier_release import FourierRows
+from privsvm.families.output_perturbation.hinge_release import LaplaceNoise
 
 __all__ = ["ESTIMATOR", "PrivateSVMRBFLaplaceClassifier"]
 

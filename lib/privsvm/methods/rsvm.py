@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.one_norm_training import (
+from privsvm.base.parameters import parameter
+from privsvm.base.released import LinearPath, OneVsRestKernelPath, ReleasedPath
+from privsvm.families.one_norm.one_norm_training import (
     MBAR,
     OneNormClassifier,
     OneNormModel,
@@ -16,9 +18,7 @@ from privsvm.base.one_norm_training import (
     expansion_arrays,
     train_one_norm,
 )
-from privsvm.base.parameters import parameter
-from privsvm.base.released import LinearPath, OneVsRestKernelPath, ReleasedPath
-from privsvm.numerics.rows import squared_distances
+from privsvm.numerics.rows.rows import squared_distances
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "ReducedSVMClassifier"]

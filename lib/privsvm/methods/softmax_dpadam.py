@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privsvm.base.noisy_classifiers import AdamClassifier, SoftmaxClassifier
+from privsvm.families.gradients.noisy_classifiers import AdamClassifier, SoftmaxClassifier
 
 __all__ = ["ESTIMATOR", "SoftmaxDPAdamClassifier"]
 

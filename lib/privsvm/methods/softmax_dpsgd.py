@@ -6,7 +6,7 @@ in place of the margin loss, so that the two differ in the loss alone.
 
 from __future__ import annotations
 
-from privsvm.base.noisy_classifiers import DescentClassifier, SoftmaxClassifier
+from privsvm.families.gradients.noisy_classifiers import DescentClassifier, SoftmaxClassifier
 
 __all__ = ["ESTIMATOR", "SoftmaxDPSGDClassifier"]
 

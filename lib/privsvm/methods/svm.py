@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privsvm.base.svm_classifier import SVMClassifier
+from privsvm.families.exact.svm_classifier import SVMClassifier
 
 __all__ = ["ESTIMATOR", "SVMClassifier"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from privsvm.base.kernel_svm import KernelSVM
 from privsvm.base.parameters import parameter
 from privsvm.constraints import one_of
+from privsvm.families.exact.kernel_svm import KernelSVM
 
 __all__ = ["ESTIMATOR", "SMOSVMClassifier"]
 
@@ -26,7 +26,7 @@ class SMOSVMClassifier(KernelSVM):
     selection: str = parameter(
         "wss2",
         one_of("wss1", "wss2", "wss3", "wss4"),
-        'Which pair of variables is moved (`privsvm.solvers.smo`); "wss2" is the rule of LIBSVM.',
+        'Which pair of variables is moved (`privsvm.solvers.kernel.smo`); "wss2" is the rule of LIBSVM.',
     )
 
     def _solver(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.linear_reference import SmoothedReference
-from privsvm.solvers.all_in_one import AllInOneProblem, weston_watkins_problem
+from privsvm.families.exact.linear_reference import SmoothedReference
+from privsvm.solvers.linear.all_in_one import AllInOneProblem, weston_watkins_problem
 
 __all__ = ["ESTIMATOR", "WestonWatkinsClassifier"]
 

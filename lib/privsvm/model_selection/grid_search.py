@@ -17,12 +17,12 @@ import numpy as np
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from privsvm.base.one_vs_one import ClassPair, class_pairs
 from privsvm.base.validation import check_positive
-from privsvm.numerics.threads import count_threads, one_blas_thread, thread_pool
-from privsvm.solvers.block_smo import solve_prepared
-from privsvm.solvers.gram_rows import GramRows, row_distances
-from privsvm.solvers.kernel_rows import KernelRows, kernel_expansion
+from privsvm.families.exact.one_vs_one import ClassPair, class_pairs
+from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
+from privsvm.solvers.kernel.block_smo import solve_prepared
+from privsvm.solvers.kernel.gram_rows import GramRows, row_distances
+from privsvm.solvers.kernel.kernel_rows import KernelRows, kernel_expansion
 
 __all__ = ["PAPER_CS", "PAPER_GAMMAS", "GridSearch", "count_right", "search_c_and_gamma"]
 

@@ -29,11 +29,12 @@ from privsvm.base.estimators import (
 )
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
-from privsvm.numerics.noise_source import NoiseSource, Stated
-from privsvm.numerics.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
-from privsvm.numerics.threads import one_blas_thread
+from privsvm.numerics.compiled.threads import one_blas_thread
+from privsvm.numerics.noise.noise_source import NoiseSource, Stated
+from privsvm.numerics.noise.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
+from privsvm.privacy.assumptions import merged
 from privsvm.privacy.events import (
     BestOfNegativeBinomial,
     BestOfPoisson,
@@ -44,7 +45,6 @@ from privsvm.privacy.events import (
     leaves,
     relation_factor,
 )
-from privsvm.privacy.facts import merged
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION

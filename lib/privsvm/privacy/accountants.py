@@ -28,7 +28,6 @@ from privsvm.privacy.accounting import (
     sampled_divergence,
     sampled_gaussian_epsilon,
 )
-from privsvm.privacy.corners import corner_epsilon, exact_gaussian_epsilon, gaussian_delta, log_tail
 from privsvm.privacy.events import (
     BestOfNegativeBinomial,
     BestOfPoisson,
@@ -48,6 +47,12 @@ from privsvm.privacy.events import (
     dp_event,
     leaves,
     relation_factor,
+)
+from privsvm.privacy.objective_perturbation_delta import (
+    corner_epsilon,
+    exact_gaussian_epsilon,
+    gaussian_delta,
+    log_tail,
 )
 from privsvm.privacy.random_stopping import best_of_negative_binomial, best_of_poisson, renyi_delta
 

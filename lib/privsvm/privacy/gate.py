@@ -1,7 +1,7 @@
 """The gate: the only code that makes a record which says ``proved``.
 
-It grants the word from declared facts (`privsvm.privacy.facts`) and an event (`privsvm.privacy.events`), from which it
-computes epsilon itself. It refuses by default: a fact that nobody states is broken. Estimators, pipeline and
+It grants the word from declared facts (`privsvm.privacy.assumptions`) and an event (`privsvm.privacy.events`), from
+which it computes epsilon itself. It refuses by default: a fact that nobody states is broken. Estimators, pipeline and
 reproductions pass through it, and so does every record that is read back.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from privsvm.digests import canonical_json
 from privsvm.privacy.accountants import account
+from privsvm.privacy.assumptions import FACTS, Facts, fact_assumptions, failings, merged
 from privsvm.privacy.events import (
     Composed,
     EpsilonDelta,
@@ -29,7 +30,6 @@ from privsvm.privacy.events import (
     leaves,
     relation_factor,
 )
-from privsvm.privacy.facts import FACTS, Facts, fact_assumptions, failings, merged
 from privsvm.privacy.guarantee import THE_GRANT, Guarantee, Neighbours, Randomness, Statement, Witness
 
 __all__ = [

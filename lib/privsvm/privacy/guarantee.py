@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 from privsvm.files import ExtendedFloat
 from privsvm.privacy.accountants import Account, group_account, verified_account
+from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import NEIGHBOURS, Event, Neighbours
-from privsvm.privacy.facts import Facts
 
 __all__ = [
     "NEIGHBOURS",

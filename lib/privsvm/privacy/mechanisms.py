@@ -9,9 +9,9 @@ import math
 import numpy as np
 
 from privsvm.errors import nearest_name
-from privsvm.numerics.exact_draws import LARGEST_CHOICE_SCALE, LARGEST_SCALE
-from privsvm.numerics.noise_source import ROUND_UP, NoiseSource, Stated, as_source
-from privsvm.numerics.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
+from privsvm.numerics.noise.exact_draws import LARGEST_CHOICE_SCALE, LARGEST_SCALE
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated, as_source
+from privsvm.numerics.noise.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
 from privsvm.privacy.accounting import (
     GAUSSIAN_ACCOUNTANT,
     LAPLACE_ACCOUNTANT,
@@ -138,9 +138,9 @@ class GaussianMechanism:
 
     The vector is rounded to whole numbers of a grid of public spacing, which moves two neighbouring vectors apart by at
     most ``grid * sqrt(size)``: that is added to the sensitivity. The noise is Gaussian noise rounded to the grid
-    exactly (`privsvm.numerics.rounded_normals`). For a vector on the grid, rounding before or after the sum is the
-    same: so the release is post-processing of the ideal Gaussian mechanism. Numbers too large for the grid are clipped,
-    and what is no number counts as 0: nothing that depends on the data is refused.
+    exactly (`privsvm.numerics.noise.rounded_normals`). For a vector on the grid, rounding before or after the sum is
+    the same: so the release is post-processing of the ideal Gaussian mechanism. Numbers too large for the grid are
+    clipped, and what is no number counts as 0: nothing that depends on the data is refused.
 
     Parameters
     ----------
@@ -217,8 +217,8 @@ class LaplaceMechanism:
 
     Rounding, as for `GaussianMechanism`, moves two neighbouring vectors apart by at most ``grid * size`` in the L1
     norm, which is added to the sensitivity. The noise is a whole multiple of the grid's spacing and is added in whole
-    numbers, with exact probabilities (`privsvm.numerics.exact_draws`). Neighbouring vectors therefore have the same
-    possible releases, with no gaps far from the vector.
+    numbers, with exact probabilities (`privsvm.numerics.noise.exact_draws`). Neighbouring vectors therefore have the
+    same possible releases, with no gaps far from the vector.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ class ExponentialSelections:
     """Select the best of public candidates repeatedly, by the exponential mechanism, from scores in whole numbers.
 
     A candidate is drawn with probability proportional to ``exp(score / noise_scale)``, exactly
-    (`privsvm.numerics.exact_draws`). One such selection has privacy loss of range ``step_epsilon``, which is
+    (`privsvm.numerics.noise.exact_draws`). One such selection has privacy loss of range ``step_epsilon``, which is
     ``2 sensitivity / noise_scale``, and so ``step_epsilon^2 / 8``-zCDP; selections add up (Cesar and Rogers 2021,
     Bounding, concentrating, and truncating, Lemma 3.4). For few selections the sum of their ``step_epsilon`` is the
     better bound, and is used.

@@ -59,7 +59,7 @@ independent, so their Renyi divergences add up.
 the minima, it is a Gaussian release whose sensitivity is twice that distance; its Renyi divergence is added.
 
 *Bits.* The linear term that the solver gets is b rounded to a grid of spacing g, exactly
-(`privsvm.numerics.rounded_normals`), which moves the minimum by at most ``sqrt(d) g / 2``, since the objective is
+(`privsvm.numerics.noise.rounded_normals`), which moves the minimum by at most ``sqrt(d) g / 2``, since the objective is
 1-strongly convex. The minimum meant above is that of b itself. Together with the dataset it determines b, so the
 rounded term, so the point that the solver finds, whose distance to it is at most the solver's plus
 ``sqrt(d) g / 2``. The point is rounded to a grid and gets exact noise, so the statement holds of the released bits.
@@ -74,7 +74,7 @@ import math
 import numpy as np
 
 from privsvm.errors import nearest_name
-from privsvm.numerics.noise_source import NoiseSource
+from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.accounting import (
     check_budget,
     delta_of_minima,
@@ -82,9 +82,9 @@ from privsvm.privacy.accounting import (
     objective_perturbation_divergence,
     renyi_epsilon,
 )
-from privsvm.privacy.corners import corner_epsilon
 from privsvm.privacy.events import NEIGHBOURS, Neighbours, PerturbedObjectives, relation_factor
 from privsvm.privacy.mechanisms import gaussian_cells, gaussian_on_grid, noise_grid
+from privsvm.privacy.objective_perturbation_delta import corner_epsilon
 
 __all__ = [
     "OBJECTIVE_PERTURBATION_ACCOUNTANT",

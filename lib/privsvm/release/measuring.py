@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.noise_source import ROUND_UP, NoiseSource, Stated
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, leaves, relation_factor
 from privsvm.privacy.gate import grant
 from privsvm.privacy.guarantee import Guarantee
@@ -65,7 +65,7 @@ def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, sour
     PrivSVMError
         If a public number of rows leaves none for either part.
     """
-    from privsvm.numerics.exact_draws import BUFFER, sample_rows, sampling_threshold
+    from privsvm.numerics.noise.exact_draws import BUFFER, sample_rows, sampling_threshold
 
     n_units = int(units.max()) + 1 if len(units) else 0
     chosen = np.zeros(n_units, dtype=bool)

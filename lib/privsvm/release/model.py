@@ -12,10 +12,10 @@ import numpy as np
 
 from privsvm.base.model_file import ModelFile, Protection, read_model, write_model
 from privsvm.base.released import ReleasedPath
-from privsvm.data.schema import Schema, parse_schema
-from privsvm.data.tables import Encoder, read_chunks
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.tables.schema import Schema, parse_schema
+from privsvm.tables.tables import Encoder, read_chunks
 
 __all__ = ["ReleasedModel", "load", "probabilities", "save"]
 
@@ -207,7 +207,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     table = None
     steps = list(getattr(model, "steps", []))
     if steps:
-        from privsvm.data.public_schema import PublicSchema
+        from privsvm.tables.public_schema import PublicSchema
 
         for name, step in steps[:-1]:
             if not isinstance(step, PublicSchema) or len(steps) != 2:

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from privsvm.base.validation import memory_of_machine
-from privsvm.data.schema import parse_schema
 from privsvm.errors import PrivSVMError
 from privsvm.release.recipes import default_delta, train
+from privsvm.tables.schema import parse_schema
 
 __all__ = ["Expected", "Measured", "expected_accuracy", "made_up_rows", "measured_on_real_sets"]
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from privsvm.base.budget import refuse_in_budget
 from privsvm.base.estimators import unknown_class
 from privsvm.base.validation import check_consent
-from privsvm.data.public_schema import PublicSchema
+from privsvm.tables.public_schema import PublicSchema
 
 __all__ = ["PrivatePipeline", "make_private_pipeline", "private_steps"]
 

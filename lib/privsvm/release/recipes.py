@@ -11,16 +11,16 @@ import numpy as np
 
 from privsvm.base.estimators import plain_parameters
 from privsvm.base.model_file import Protection, protection_of
-from privsvm.data.schema import Schema
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.numerics.noise_source import NoiseSource, system_source
-from privsvm.pipeline.methods import estimator_class, implementations
+from privsvm.numerics.noise.noise_source import NoiseSource, system_source
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.gate import LARGEST_EPSILON, restated
 from privsvm.privacy.guarantee import Neighbours
+from privsvm.registry import estimator_class, implementations
 from privsvm.release.measuring import LARGEST_SHARE, LEAST_SHARE, Measurement, held_back_rows, measure, with_measurement
+from privsvm.tables.schema import Schema
 
 __all__ = ["FIXED", "PARAMETERS", "Recipe", "Trained", "default_delta", "recommended", "train"]
 
@@ -134,7 +134,7 @@ def train(
     Parameters
     ----------
     X, codes : ndarray (n, d), (n,)
-        As `privsvm.data.tables.training_table` returns them.
+        As `privsvm.tables.tables.training_table` returns them.
     schema : Schema
         What is public.
     epsilon, delta : float
@@ -148,7 +148,7 @@ def train(
     hold_back : float or None
         Share of the units that do not train, and measure the model instead; at most a half.
     units : ndarray of int64 (n,) or None
-        Whose rows they are, see `privsvm.data.tables.units_table`; None: each row is its own.
+        Whose rows they are, see `privsvm.tables.tables.units_table`; None: each row is its own.
     source : NoiseSource or None
         Of what is held back, and of the noise on what it measures; None is the operating system.
 

@@ -22,8 +22,6 @@ from privsvm.base.model_file import (
     read_model,
     write_model,
 )
-from privsvm.data.schema import Schema, parse_schema
-from privsvm.data.tables import units_table
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
@@ -35,6 +33,8 @@ from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.measuring import Measurement, scale_of
 from privsvm.release.recipes import Recipe, default_delta, train
 from privsvm.release.signing import check_form, check_signature, signature_of
+from privsvm.tables.schema import Schema, parse_schema
+from privsvm.tables.tables import units_table
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, read_regular_file
 
 __all__ = ["CARD", "RefusedError", "Released", "release", "verify"]

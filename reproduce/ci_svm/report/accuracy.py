@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Published, Row, claim, compare, explained, within
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Report, Result, Results, Table
+from privsvm_bench.reproduction.comparison import Published, Row, claim, compare, explained, within
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Report, Result, Results, Table
 from reproduce.ci_svm.experiments import (
     BY_CLASS,
     BY_DISTANCE,

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Missing
-from privsvm.reproduction.drawing import scatter
-from privsvm.reproduction.experiment import Figure, Result, Results, Settings
+from privsvm_bench.reproduction.comparison import Missing
+from privsvm_bench.reproduction.drawing import scatter
+from privsvm_bench.reproduction.experiment import Figure, Result, Results, Settings
 from reproduce.ci_svm.experiments import (
     BY_CLASS,
     BY_DISTANCE,

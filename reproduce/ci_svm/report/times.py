@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Row, claim, compare, explained, within
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
+from privsvm_bench.reproduction.comparison import Row, claim, compare, explained, within
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
 from reproduce.ci_svm.experiments import CI, FCM, LIBSVM, RSVM, job_name, kinds_of
 from reproduce.ci_svm.report.accuracy import POINTS
 from reproduce.ci_svm.report.shared import COLOURS, Found, dots, place_of, wide_figure

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Published, Row, claim
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Table
+from privsvm_bench.reproduction.comparison import Published, Row, claim
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Table
 from reproduce.pmsvm.experiments import (
     AS_STORED,
     EPSILONS,

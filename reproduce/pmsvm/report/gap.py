@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Row, claim, compare, within
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Settings, Table
+from privsvm_bench.reproduction.comparison import Row, claim, compare, within
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Settings, Table
 from reproduce.pmsvm.experiments import (
     GRADIENT_METHODS,
     gap_jobs,

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Missing, Published, Row, compare, within
-from privsvm.reproduction.drawing import axis, diagonal, scatter
-from privsvm.reproduction.experiment import Figure
+from privsvm_bench.reproduction.comparison import Missing, Published, Row, compare, within
+from privsvm_bench.reproduction.drawing import axis, diagonal, scatter
+from privsvm_bench.reproduction.experiment import Figure
 
 WEIGHT_METHODS = ("PrivateSVM", "OPERA", "PMSVM-WP")
 

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Missing, Published, Row, Rule, claim, compare
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table
+from privsvm_bench.reproduction.comparison import Missing, Published, Row, Rule, claim, compare
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Report, Results, Settings, Table
 from reproduce.pmsvm.experiments import sound_jobs
 from reproduce.pmsvm.report.shared import (
     WEIGHT_METHODS,

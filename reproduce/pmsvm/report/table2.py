@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Missing, Published, Row, Rule, compare, within
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
+from privsvm_bench.reproduction.comparison import Missing, Published, Row, Rule, compare, within
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
 from reproduce.pmsvm.experiments import EPSILONS, table2_jobs
 from reproduce.pmsvm.report.shared import (
     DATASET_COLOURS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Published, Row, claim, compare, within
-from privsvm.reproduction.drawing import axis
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Table
+from privsvm_bench.reproduction.comparison import Published, Row, claim, compare, within
+from privsvm_bench.reproduction.drawing import axis
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Table
 from reproduce.pmsvm.experiments import time_jobs
 
 # Metric to the methods that it is measured of.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from privsvm.privacy.accounting import sampled_gaussian_noise_multiplier
-from privsvm.reproduction.context import Context
-from privsvm.solvers.noisy_gradient import GradientSteps, noisy_gradient_steps
+from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps
+from privsvm_bench.reproduction.context import Context
 from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows
 
 # A norm that no gradient reaches: no clipping.

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.data.catalogue import resolve
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.rows import row_norms
-from privsvm.pipeline.methods import estimator_class
-from privsvm.privacy.facts import DROPPED
+from privsvm.numerics.rows.rows import row_norms
+from privsvm.privacy.assumptions import DROPPED
 from privsvm.privacy.gate import restated
-from privsvm.reproduction.context import Context, MissingError
+from privsvm.registry import estimator_class
+from privsvm_bench.datasets.catalogue import resolve
+from privsvm_bench.reproduction.context import Context, MissingError
 from reproduce.pmsvm.runs.shared import scaled, split_rows, without
 
 
@@ -65,7 +65,7 @@ def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) 
     Returns
     -------
     dict
-        Fields of `privsvm.privacy.facts.Facts`.
+        Fields of `privsvm.privacy.assumptions.Facts`.
     """
     entry = resolve(source[0])
     parts = [entry.parts[role] for role in source[1:]]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.data.readers import SPARSE_DENSITY, SPARSE_FEATURES
 from privsvm.methods.opera import OPERAClassifier
 from privsvm.methods.pmsvm_wp import PMSVMWPClassifier
-from privsvm.reproduction.context import Context
+from privsvm_bench.datasets.readers import SPARSE_DENSITY, SPARSE_FEATURES
+from privsvm_bench.reproduction.context import Context
 from reproduce.pmsvm.runs.gradient import batches_per_epoch, engine_steps
 from reproduce.pmsvm.runs.shared import fit_liblinear, scaled, split_rows
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm.reproduction.comparison import Row, claim, explained
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
+from privsvm_bench.reproduction.comparison import Row, claim, explained
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
 from reproduce.ppsvm.experiments import attack_jobs
 from reproduce.ppsvm.report.shared import KERNEL_NAMES
 

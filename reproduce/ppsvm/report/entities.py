@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Missing, Row, claim, compare, within
-from privsvm.reproduction.drawing import axis
-from privsvm.reproduction.experiment import Experiment, Figure, Report, Results, Table
+from privsvm_bench.reproduction.comparison import Missing, Row, claim, compare, within
+from privsvm_bench.reproduction.drawing import axis
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Report, Results, Table
 from reproduce.ppsvm.report.shared import (
     COLOURS,
     KERNEL_NAMES,

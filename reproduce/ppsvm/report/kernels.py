@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm.reproduction.comparison import Row, claim, compare, explained, within
-from privsvm.reproduction.drawing import axis, diagonal, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
+from privsvm_bench.reproduction.comparison import Row, claim, compare, explained, within
+from privsvm_bench.reproduction.drawing import axis, diagonal, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
 from reproduce.ppsvm.report.shared import (
     KERNEL_NAMES,
     TOLERANCE,

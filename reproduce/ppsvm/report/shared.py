@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Published
-from privsvm.reproduction.experiment import Experiment, Result
+from privsvm_bench.reproduction.comparison import Published
+from privsvm_bench.reproduction.experiment import Experiment, Result
 
 # Mean errors agree within this; one row of the smallest dataset is 0.003.
 TOLERANCE = 0.03

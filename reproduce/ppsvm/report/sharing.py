@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm.reproduction.comparison import Published, Row, compare, within
-from privsvm.reproduction.drawing import axis, diagonal, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Table
+from privsvm_bench.reproduction.comparison import Published, Row, compare, within
+from privsvm_bench.reproduction.drawing import axis, diagonal, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Results, Table
 from reproduce.ppsvm.report.shared import (
     COLOURS,
     KERNEL_NAMES,

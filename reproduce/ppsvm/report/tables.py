@@ -9,9 +9,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.reproduction.comparison import Missing, Published, Row, claim, compare, explained, within
-from privsvm.reproduction.drawing import axis, scatter
-from privsvm.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
+from privsvm_bench.reproduction.comparison import Missing, Published, Row, claim, compare, explained, within
+from privsvm_bench.reproduction.drawing import axis, scatter
+from privsvm_bench.reproduction.experiment import Experiment, Figure, Outcome, Report, Result, Results, Table
 from reproduce.ppsvm.experiments import READINGS
 from reproduce.ppsvm.report.shared import (
     COLOURS,

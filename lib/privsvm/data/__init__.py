@@ -1,1 +1,0 @@
-"""Datasets: catalogue, download, readers, preparation. Importing this package imports nothing heavy."""

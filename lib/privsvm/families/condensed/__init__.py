@@ -1,0 +1,1 @@
+"""Training on condensed rows, and resampling."""

@@ -1,0 +1,221 @@
+"""Condensed training rows: means of triples of similar rows (CI-SVM), or fuzzy centres (FCM-SVM).
+
+A condensed row represents about three training rows. Nothing is proved for it: whoever knows two of three rows and
+their mean can compute the third, see `privsvm.privacy.attacks.condensation_attacks`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from privsvm.base.validation import check_choice, check_count, check_positive, is_number
+from privsvm.numerics.rows.rows import squared_distances
+from privsvm.solvers.condensing.condense import (
+    ENGINES,
+    condensed_rows,
+    feature_weights,
+    greedy_triples,
+    weighted_unit_rows,
+)
+from privsvm.solvers.condensing.fuzzy_means import fuzzy_means
+
+__all__ = ["KINDS", "SCALES", "Condensed", "condense_rows"]
+
+# Condensed information (CI-SVM), and fuzzy c-means (FCM-SVM).
+KINDS = ("ci", "fcm")
+SCALES = ("min_max", "none")
+
+_GROUP = 3
+# Numbers in a block of distances.
+_BLOCK_NUMBERS = 4_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Condensed:
+    """Rows that represent the training rows.
+
+    Attributes
+    ----------
+    rows : ndarray or CSR matrix (M, d)
+        Condensed rows; "fcm" always gives dense ones.
+    codes : ndarray of int (M,)
+        Their class codes.
+    group_of : ndarray of int (n,)
+        The condensed row of each training row.
+    size_ratio : float
+        ``M / n``.
+    label_purity : float
+        Share of the training rows whose class is that of their condensed row.
+    groups : ndarray of int (M, 3) or None
+        "ci": the training rows of each condensed row, as they were chosen; -1 in place of those the last one lacks.
+    weights : ndarray (d,) or None
+        "ci": weights of the features.
+    n_iter : int
+        "fcm": iterations of the clustering.
+    """
+
+    rows: Any
+    codes: np.ndarray
+    group_of: np.ndarray
+    size_ratio: float
+    label_purity: float
+    groups: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    n_iter: int = 0
+
+
+def condense_rows(
+    kind: str,
+    X: Any,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    rng: np.random.Generator | None = None,
+    n_threads: int = 1,
+    scale: str = "min_max",
+    engine: str = "auto",
+    q: float = 2.0,
+    n_centres: float | int | None = None,
+    tol: float = 1e-5,
+    max_iter: int = 100,
+) -> Condensed:
+    """Replace training rows by about a third as many.
+
+    "ci" groups the rows by three (CI-SVM): a condensed row is the mean of its group, with the majority's class; of
+    three different classes, that of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means: a centre
+    has the class of most of the rows that belong to it most; among equally frequent classes, that of the nearest of
+    these rows; and where no row belongs to it most, that of the nearest row there is. Of equals the smallest row number
+    decides.
+
+    Parameters
+    ----------
+    kind : {"ci", "fcm"}
+        How.
+    X : ndarray or CSR matrix (n, d)
+        Rows, finite.
+    codes : ndarray of int (n,)
+        Class codes 0..c-1.
+    n_classes : int
+        c.
+    rng : numpy.random.Generator, optional
+        "fcm" needs it: draws the first centres.
+    n_threads : int, default=1
+        "ci": threads. The result does not depend on it.
+    scale : {"min_max", "none"}, default="min_max"
+        "ci": similarities are those of features scaled to [0, 1], or of the rows as they are. Coefficients of variation
+        mean nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest
+        absolute value instead. Condensed rows are means of the rows as they are.
+    engine : {"auto", "tree", "blocks"}, default="auto"
+        "ci": see `privsvm.solvers.condensing.condense.greedy_triples`.
+    q, tol, max_iter
+        "fcm": see `privsvm.solvers.condensing.fuzzy_means.fuzzy_means`.
+    n_centres : float or int, optional
+        "fcm": centres, as a share of the rows (rounded up) or a number; a third of the rows by default.
+
+    Returns
+    -------
+    Condensed
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, or no rows.
+    """
+    check_choice("kind", kind, KINDS)
+    if X.shape[0] == 0:
+        raise ValueError("X has 0 rows: nothing to condense; give at least one")
+    if kind == "ci":
+        return _by_similarity(X, codes, scale, engine, n_threads)
+    if rng is None:
+        raise ValueError("rng=None: fuzzy c-means draws its first centres; give a numpy Generator")
+    return _by_fuzzy_means(X, codes, n_classes, rng, q, n_centres, tol, max_iter)
+
+
+def _by_similarity(X: Any, codes: np.ndarray, scale: str, engine: str, n_threads: int) -> Condensed:
+    check_choice("scale", scale, SCALES)
+    check_choice("engine", engine, ("auto", *ENGINES))
+    scaled = _scaled(X) if scale == "min_max" else X
+    weights = feature_weights(scaled)
+    groups = greedy_triples(weighted_unit_rows(scaled, weights), engine, n_threads)
+    rows, condensed_codes = condensed_rows(X, codes, groups)
+    group_of = np.empty(codes.size, dtype=np.int64)
+    held = groups >= 0
+    group_of[groups[held]] = np.repeat(np.arange(len(groups)), held.sum(axis=1))
+    return Condensed(
+        rows,
+        condensed_codes,
+        group_of,
+        len(groups) / codes.size,
+        float(np.mean(codes == condensed_codes[group_of])),
+        groups,
+        weights,
+    )
+
+
+def _scaled(X: Any) -> Any:
+    """Features in [0, 1]; those of sparse rows in [-1, 1], with their zeros. Constant dense ones become 0."""
+    if scipy.sparse.issparse(X):
+        largest = abs(X).max(axis=0).toarray().ravel()
+        scaled = scipy.sparse.csr_array(X, copy=True)
+        scaled.data /= largest[scaled.indices] + (largest[scaled.indices] == 0.0)
+        return scaled
+    # Halves: a range may be larger than the largest number.
+    low, high = 0.5 * X.min(axis=0), 0.5 * X.max(axis=0)
+    return (0.5 * X - low) / np.where(high > low, high - low, 1.0)
+
+
+def _by_fuzzy_means(
+    X: Any,
+    codes: np.ndarray,
+    n_classes: int,
+    rng: np.random.Generator,
+    q: float,
+    n_centres: float | int | None,
+    tol: float,
+    max_iter: int,
+) -> Condensed:
+    if check_positive("q", q) <= 1.0:
+        raise ValueError(f"q={q!r}: must be above 1")
+    check_positive("tol", tol)
+    check_count("max_iter", max_iter)
+    count = _count_centres(n_centres, codes.size)
+    found = fuzzy_means(X, count, rng, q=q, tol=tol, max_iter=max_iter)
+    labels = _labels_of_centres(X, codes, n_classes, found.centres, found.nearest)
+    purity = float(np.mean(codes == labels[found.nearest]))
+    return Condensed(found.centres, labels, found.nearest, count / codes.size, purity, n_iter=found.n_iter)
+
+
+def _count_centres(n_centres: float | int | None, n: int) -> int:
+    if n_centres is None:
+        return -(-n // _GROUP)
+    if isinstance(n_centres, float) and 0.0 < n_centres <= 1.0:
+        return math.ceil(n_centres * n)
+    if isinstance(n_centres, float) or not is_number(n_centres) or not 1 <= n_centres <= n:
+        raise ValueError(
+            f"n_centres={n_centres!r}: must be a share in (0, 1], a whole number from 1 to the {n} rows, or None"
+        )
+    return int(n_centres)
+
+
+def _labels_of_centres(
+    X: Any, codes: np.ndarray, n_classes: int, centres: np.ndarray, nearest: np.ndarray
+) -> np.ndarray:
+    """Class codes of fuzzy centres (M,)."""
+    votes = np.bincount(nearest * n_classes + codes, minlength=len(centres) * n_classes).reshape(-1, n_classes)
+    first = votes == votes.max(axis=1, keepdims=True)
+    labels: np.ndarray = np.argmax(votes, axis=1)
+    # Equal votes: rows of one of these classes only. No votes: all rows.
+    undecided = np.flatnonzero(first.sum(axis=1) > 1)
+    step = max(1, _BLOCK_NUMBERS // codes.size)
+    for start in range(0, undecided.size, step):
+        some = undecided[start : start + step]
+        distances = squared_distances(centres[some], X)
+        eligible = (nearest[None] == some[:, None]) & first[some][:, codes]
+        eligible |= votes[some].sum(axis=1, keepdims=True) == 0
+        labels[some] = codes[np.argmin(np.where(eligible, distances, np.inf), axis=1)]
+    return labels

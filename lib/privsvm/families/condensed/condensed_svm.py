@@ -1,0 +1,110 @@
+"""A support vector machine that is trained on condensed rows: the base of CI-SVM and FCM-SVM."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, SingleModelClassifier
+from privsvm.base.parameters import CLASS_WEIGHT, N_JOBS, parameter
+from privsvm.base.released import KernelPath
+from privsvm.base.validation import check_training_data
+from privsvm.families.condensed.condensation import Condensed
+from privsvm.families.exact.one_vs_one import KernelSVMParameters
+from privsvm.families.exact.svm_classifier import SVMClassifier
+from privsvm.numerics.compiled.threads import count_threads
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
+
+__all__ = ["CondensedClassifier"]
+
+
+class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
+    """A support vector machine that is trained on condensed rows; a base."""
+
+    class_weight: dict[Any, Any] | str | None = parameter(
+        None,
+        CLASS_WEIGHT,
+        'Factor of C for each label; "balanced" is inversely proportional to the number of condensed rows.',
+    )
+    n_jobs: int | None = N_JOBS
+
+    condense: ClassVar[str]
+
+    @abc.abstractmethod
+    def _condense(
+        self, X: Any, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
+    ) -> Condensed:
+        """Condense the rows."""
+
+    @abc.abstractmethod
+    def _guarantee(self) -> Guarantee:
+        """Return the record of a model."""
+
+    def _svm(self) -> SVMClassifier:
+        """Return the classifier that is trained on the condensed rows."""
+        names = set(SVMClassifier.declared) & set(self.declared)
+        return SVMClassifier(**{name: getattr(self, name) for name in names})
+
+    def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+        self.check_declared()
+        svm = self._svm()
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        resolve_gamma(self.gamma, X)
+        condensed = self._condense(X, codes, count_threads(self.n_jobs), rng)
+        self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
+        self.condensed_rows_, self.condensed_codes_ = condensed.rows, condensed.codes
+        self.group_of_ = condensed.group_of
+        self.guarantee_ = self._guarantee()
+        left = np.unique(condensed.codes)
+        if left.size == 1:
+            only = str(self.classes_[left[0]])
+            warnings.warn(
+                f"all condensed rows are of class {only!r}, so the model predicts no other; give it more rows of the "
+                "other classes",
+                UserWarning,
+                stacklevel=3,
+            )
+            path = self._constant(int(left[0]))
+            self.support_ = np.zeros(0, dtype=np.int64)
+        else:
+            if isinstance(self.class_weight, dict):
+                # Classes without a condensed row have no weight to be told.
+                known = set(self.classes_[left].tolist())
+                weights = {
+                    label: weight
+                    for label, weight in self.class_weight.items()
+                    if label in known or label not in self.classes_
+                }
+                svm.set_params(class_weight=weights)
+            svm.set_params(classes=self.classes_).fit(condensed.rows, self.classes_[condensed.codes])
+            path = svm._path
+            self.support_ = svm.support_
+        self._path = dataclasses.replace(path, guarantees=(self.guarantee_,))
+        self.dual_coef_ = self._path.pair_coef[0, 0][: self.support_.size]
+        self.intercept_ = self._path.intercept[0, 0]
+        self.objective_, self.n_iter_ = self._path.objective, self._path.n_iter
+        self.n_support_ = np.bincount(condensed.codes[self.support_], minlength=len(self.classes_))
+
+    def _constant(self, code: int) -> KernelPath:
+        """Return a model without support vectors, for condensed rows of one class."""
+        n_classes = len(self.classes_)
+        pairs = [(first, second) for first in range(n_classes) for second in range(first + 1, n_classes)]
+        wins = np.array([1.0 if first == code else -1.0 for first, _ in pairs])
+        return KernelPath(
+            epsilons=(math.inf,),
+            guarantees=(self.guarantee_,),
+            n_classes=n_classes,
+            objective=0.0,
+            n_support=0,
+            n_iter=0,
+            support_vectors=np.zeros((1, self.n_features_in_)),
+            pair_coef=np.zeros((1, 1, 1, len(pairs))),
+            intercept=(-wins if n_classes == 2 else wins)[None, None],
+            kernel_parameters=np.array([KERNELS.index("linear"), 1.0, 1, 0.0]),
+        )

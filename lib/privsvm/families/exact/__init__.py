@@ -1,0 +1,1 @@
+"""Support vector machines without privacy, solved exactly."""

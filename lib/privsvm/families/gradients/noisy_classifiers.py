@@ -1,0 +1,304 @@
+"""Classifiers trained by noisy clipped gradient steps: their settings, each declared once, and what goes with them."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.parameters import DELTA, N_JOBS, parameter
+from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath
+from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
+from privsvm.constraints import (
+    BOUND,
+    COUNT,
+    FLAG,
+    NOT_NEGATIVE,
+    POSITIVE,
+    ROWS,
+    SHARE_KEPT,
+    either,
+    one_of,
+    optional,
+)
+from privsvm.families.gradients.noisy_training import release_noisy_gradient, training_plan
+from privsvm.families.moments.private_scaling import SCALINGS
+from privsvm.families.output_perturbation.perturbation import clipped_rows
+from privsvm.numerics.compiled.threads import count_threads
+from privsvm.solvers.gradients.noisy_gradient import AVERAGES, SCHEDULES, GradientSteps
+
+__all__ = [
+    "AdamClassifier",
+    "DescentClassifier",
+    "MarginLossClassifier",
+    "NoisyGradientClassifier",
+    "ScaledRowsClassifier",
+    "SoftmaxClassifier",
+]
+
+
+class NoisyGradientClassifier(PrivateClassifier):
+    """Training by noisy clipped gradient steps; a base.
+
+    Notes
+    -----
+    Sums, noise and sampling are exact. Training time is not covered: it depends on the rows.
+    """
+
+    reads_blocks = True
+    class_memory = "model"
+
+    delta: float = DELTA
+    data_norm: float | None = parameter(
+        None,
+        optional(BOUND),
+        "Bound on the norm of a row; longer rows are scaled down to it. None leaves rows as they are.",
+    )
+    n_rows: int | None = parameter(
+        None,
+        optional(ROWS),
+        "Public number of training rows, from which sample rate and number of steps follow. None counts the rows, "
+        "which is the same for neighbours under ``replace_one``; under ``add_remove`` this needs "
+        "``allow_unsound=True``, and the status becomes ``claimed``.",
+        common=True,
+    )
+    batch_size: int | None = parameter(
+        None, optional(COUNT), "Expected number of rows that a step draws; None means all."
+    )
+    epochs: int = parameter(60, COUNT, "Expected number of times that a row is drawn.")
+    learning_rate: float | str = parameter(
+        "auto",
+        either('must be a positive finite number, or "auto"', POSITIVE, one_of("auto")),
+        'Step size. "auto" computes it from epsilon, the number of rows and the number of steps, for rows of about '
+        "norm 1.",
+    )
+    schedule: str = parameter("constant", one_of(*SCHEDULES), "How the step size falls.")
+    average: str = parameter("last_half", one_of(*AVERAGES), "The iterates whose average is released.")
+    max_grad_norm: float = parameter(1.0, BOUND, "A row's gradient is scaled down to this norm.")
+    ridge: float = parameter(
+        0.0, NOT_NEGATIVE, "Weight of the squared norm of weights and offsets, beside a row's mean loss."
+    )
+    fit_intercept: bool | None = parameter(
+        True, FLAG, "Whether to train offsets; they are part of the clipped gradient."
+    )
+    n_jobs: int | None = dataclasses.replace(
+        N_JOBS,
+        doc="Number of threads. They train several models at a time or, with fewer models, share the steps of one. The "
+        "result does not depend on it.",
+    )
+
+    @abc.abstractmethod
+    def _loss(self) -> dict[str, Any]:
+        """Keywords of `GradientSteps` that say what is trained."""
+
+    @abc.abstractmethod
+    def _optimizer(self) -> dict[str, Any]:
+        """Keywords of `GradientSteps` that say what is done with the noisy gradients."""
+
+    @abc.abstractmethod
+    def _words(self) -> tuple[str, str]:
+        """Say for the privacy record what is trained, and after which paper."""
+
+    @property
+    def _scaling(self) -> str:
+        """What the rows go through before training, see `privsvm.families.moments.private_scaling`."""
+        return "none"
+
+    @property
+    def _composition(self) -> str:
+        """How several binary problems share the budget, see `release_noisy_gradient`."""
+        return "joint"
+
+    def _has_intercept(self) -> bool:
+        return bool(self.fit_intercept)
+
+    def _gradient_steps(self) -> GradientSteps:
+        return GradientSteps(
+            **self._loss(),
+            **self._optimizer(),
+            ridge=float(self.ridge),
+            fit_intercept=self._has_intercept(),
+            max_grad_norm=float(self.max_grad_norm),
+            # For "auto" it is filled in for every epsilon.
+            learning_rate=1.0 if self.learning_rate == "auto" else float(self.learning_rate),
+            schedule=self.schedule,
+            average=self.average,
+        )
+
+    def _check_parameters(self) -> None:
+        """Check parameters, and the consent that some of them need."""
+        self.check_declared()
+        check_public_classes(self.classes, self.allow_unsound)
+        count_threads(self.n_jobs)
+        if self.n_rows is None and self.neighbours == "add_remove" and not self.allow_unsound:
+            raise ValueError(
+                "n_rows=None: the sample rate would follow from the private number of rows; give a public number of "
+                "rows, or consent with allow_unsound=True"
+            )
+
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
+    ) -> LinearPath:
+        streams = noise_streams(rng, self)
+        self._check_parameters()
+        epsilons, delta = check_budgets(epsilons, self.delta)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        norm = math.inf if self.data_norm is None else float(self.data_norm)
+        plan = training_plan(self.n_rows, X.shape[0], self.batch_size, self.epochs)
+        self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
+        release = release_noisy_gradient(
+            X if self.data_norm is None or self._scaling != "none" else clipped_rows(X, norm),
+            codes,
+            len(self.classes_),
+            plan=plan,
+            steps=self._gradient_steps(),
+            epsilons=epsilons,
+            delta=delta,
+            neighbours=self.neighbours,
+            repeats=repeats,
+            streams=streams,
+            n_jobs=self.n_jobs,
+            composition=self._composition,
+            scaling=self._scaling,
+            automatic_rate=self.learning_rate == "auto",
+        )
+        what, reference = self._words()
+        guarantees = release.guarantees(what, rng, reference, facts_of_call(self.classes, n_rows=self.n_rows))
+        return release.path(guarantees, len(self.classes_))
+
+    def _keep(self, path: LinearPath) -> None:
+        super()._keep(path)
+        self.intercept_ = path.intercept[0, 0]
+        if isinstance(path, StandardizedLinearPath):
+            self.centre_, self.spread_, self.bound_ = path.centre[0, 0], path.spread[0, 0], float(path.bound[0])
+        elif isinstance(path, CentredLinearPath):
+            self.centre_ = path.centre[0, 0]
+        self.privacy_ = self.guarantee_
+        guarantee: Any = path.guarantees[0]
+        self.noise_multiplier_ = guarantee.noise_scale / float(self.max_grad_norm)
+
+
+class ScaledRowsClassifier(NoisyGradientClassifier):
+    """Rows may be scaled by noisy statistics of them; a base.
+
+    Attributes
+    ----------
+    coef_ : ndarray (c, d)
+        Weight vectors, of scaled rows for `scaling`.
+    intercept_ : ndarray (c,)
+        Offsets.
+    centre_, spread_, bound_ : ndarray (d,), ndarray (d,), float
+        For ``whiten``: scores are those of ``(x - centre_) / spread_``, cut at `bound_`. (For ``centre``: of rows
+        divided by their norm; with offsets, less `centre_`, and divided by their norm again.)
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_, privacy_ : Guarantee
+        What is proved; two names of one record.
+    noise_multiplier_ : float
+        Standard deviation of the noise over `max_grad_norm`.
+    sample_rate_ : float
+        Probability with which a step draws a row.
+    n_steps_ : int
+        Number of steps.
+    """
+
+    scaling: str = parameter(
+        "none",
+        one_of(*SCALINGS),
+        "Scale rows by noisy statistics of them, paid for out of the budget; see `privsvm.families.moments.private_scaling`. With "
+        "scaling, `data_norm` is refused.",
+    )
+    fit_intercept: bool | None = parameter(
+        None,
+        optional(FLAG),
+        "Whether to train offsets; they are part of the clipped gradient. None: unless rows are scaled by `scaling`. "
+        "Scaled rows get a constant feature for them, whose weights are regularised like all others.",
+    )
+
+    @property
+    def _scaling(self) -> str:
+        return self.scaling
+
+    def _has_intercept(self) -> bool:
+        return self.scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.scaling == "none":
+            return
+        if self.data_norm is not None:
+            raise ValueError(
+                f"data_norm={self.data_norm!r}: scaling={self.scaling!r} bounds the rows by itself; use None"
+            )
+
+
+class DescentClassifier(NoisyGradientClassifier):
+    """Gradient descent on noisy gradients; a base."""
+
+    momentum: float = parameter(0.0, SHARE_KEPT, "Share of the last step that is kept, below 1.")
+
+    def _optimizer(self) -> dict[str, Any]:
+        return {"optimizer": "sgd", "momentum": float(self.momentum)}
+
+
+class AdamClassifier(NoisyGradientClassifier):
+    """Adam on noisy gradients; a base."""
+
+    beta1: float = parameter(
+        0.0,
+        SHARE_KEPT,
+        "How much of its running mean of gradients Adam keeps. (The usual 0.9 costs accuracy where most of a gradient "
+        "is noise.)",
+    )
+    beta2: float = parameter(0.999, SHARE_KEPT, "How much of its running mean of squared gradients Adam keeps.")
+
+    def _optimizer(self) -> dict[str, Any]:
+        return {"optimizer": "adam", "beta1": float(self.beta1), "beta2": float(self.beta2)}
+
+
+class MarginLossClassifier(ScaledRowsClassifier):
+    """PMSVM's smoothed all-in-one loss and margin regulariser; a base."""
+
+    smoothing: float = parameter(0.1, POSITIVE, "s in the smoothed hinge.")
+    margin_weight: float = parameter(
+        0.0, NOT_NEGATIVE, "lambda, the weight of the margin regulariser, beside a row's mean loss."
+    )
+    inside_clip: bool = parameter(
+        False,
+        FLAG,
+        "Whether the regularisers are part of every row's clipped gradient (the paper's equation 15), or added "
+        "exactly, after the noise.",
+    )
+
+    def _loss(self) -> dict[str, Any]:
+        return {
+            "loss": "hinge",
+            "smoothing": float(self.smoothing),
+            "margin_weight": float(self.margin_weight),
+            "regulariser": "inside" if self.inside_clip else "outside",
+        }
+
+
+class SoftmaxClassifier(ScaledRowsClassifier):
+    """Softmax regression; a base."""
+
+    loss_weight: float = parameter(1.0, BOUND, "Multiplies every row's loss before its gradient is clipped.")
+
+    def _loss(self) -> dict[str, Any]:
+        return {"loss": "softmax", "loss_weight": float(self.loss_weight)}
+
+    def _words(self) -> tuple[str, str]:
+        return "softmax regression (Linear)", "pmsvm-2025, section 5.1 (Linear); Abadi et al. (2016), Algorithm 1"

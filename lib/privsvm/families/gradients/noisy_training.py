@@ -1,0 +1,407 @@
+"""What the methods that train by noisy clipped gradient steps share: the public plan, the releases, their record.
+
+Every step draws each row with probability ``sample_rate``, clips every drawn row's gradient to ``max_grad_norm`` in
+the L2 norm, adds exact rounded Gaussian noise to the exact sum, and divides by the expected number of drawn rows (Abadi
+et al. 2016, Algorithm 1). The rows are read through these sums alone, so what the optimizer makes of them costs no
+privacy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseSources, NoiseStreams, randomness_of
+from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath, UnitLinearPath
+from privsvm.base.validation import check_choice
+from privsvm.families.moments.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
+from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
+from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
+from privsvm.privacy.assumptions import Facts
+from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, PoissonSampled, SelfComposed
+from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
+from privsvm.solvers.gradients.noisy_gradient import (
+    GradientSteps,
+    GradientStepsResult,
+    noisy_gradient_steps,
+    prepare_rows,
+)
+from privsvm.solvers.out_of_core.block_gradient import block_gradient_steps
+
+__all__ = [
+    "NoisyGradientRelease",
+    "TrainingPlan",
+    "release_noisy_gradient",
+    "training_plan",
+]
+
+# How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
+_AUTOMATIC = 0.25
+# Bytes of dense rows above which their scaling goes on block by block.
+_LARGEST_TABLE = 2**27
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """Public numbers of a training by sampled steps.
+
+    Attributes
+    ----------
+    n_rows : int
+        Public number of training rows.
+    declared : bool
+        Whether it was given, and not counted.
+    sample_rate : float
+        Probability with which a step draws a row.
+    n_steps : int
+        How many steps are made.
+    expected_batch : float
+        ``sample_rate * n_rows``, what the noisy sums are divided by.
+    """
+
+    n_rows: int
+    declared: bool
+    sample_rate: float
+    n_steps: int
+    expected_batch: float
+
+
+def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epochs: int) -> TrainingPlan:
+    """Plan the steps from public numbers.
+
+    Parameters
+    ----------
+    n_rows : int or None
+        Public number of training rows; None takes the counted one.
+    counted : int
+        How many training rows there are.
+    batch_size : int or None
+        Rows that a step is to draw; None: all.
+    epochs : int
+        How often a row is drawn, on average.
+
+    Returns
+    -------
+    TrainingPlan
+        With ``ceil(n_rows / batch_size)`` steps an epoch, and one over that as sample rate.
+    """
+    rows = counted if n_rows is None else int(n_rows)
+    steps = 1 if batch_size is None else math.ceil(rows / int(batch_size))
+    return TrainingPlan(
+        n_rows=rows,
+        declared=n_rows is not None,
+        sample_rate=1.0 / steps,
+        n_steps=int(epochs) * steps,
+        expected_batch=rows / steps,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoisyGradientRelease:
+    """Models trained by noisy gradient steps for E epsilons and R repeats.
+
+    Attributes
+    ----------
+    mechanisms : tuple of SampledGaussianSteps (E)
+        What made one part of a model private.
+    n_parts : int
+        How many parts, with a share of the budget each, make a model: 1, or the number of binary problems.
+    plan : TrainingPlan
+        The public numbers.
+    coef : ndarray (E, R, k, d)
+        Weight vectors.
+    intercept : ndarray (E, R, k)
+        Offsets.
+    scaling : {"none", "centre", "whiten"}
+        What the rows went through before.
+    features : tuple of ndarray (E, R, d)
+        For ``whiten``: centres and spreads; for ``centre`` with offsets: centres.
+    epsilons : tuple of float (E)
+        What was asked for, of all parts together.
+    delta : float
+        Of all parts together.
+    seconds : float
+        Of all trainings.
+    """
+
+    mechanisms: tuple[SampledGaussianSteps, ...]
+    n_parts: int
+    plan: TrainingPlan
+    coef: np.ndarray
+    intercept: np.ndarray
+    scaling: str
+    features: tuple[np.ndarray, ...]
+    epsilons: tuple[float, ...]
+    delta: float
+    seconds: float
+
+    def guarantees(
+        self,
+        what: str,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        reference: str,
+        facts: Facts,
+    ) -> tuple[Guarantee, ...]:
+        """Privacy records of the E epsilons.
+
+        Parameters
+        ----------
+        what : str
+            What is trained.
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.base.estimators.randomness_of`.
+        reference : str
+            See `Guarantee`.
+        facts : Facts
+            Of the call.
+
+        Returns
+        -------
+        tuple of Guarantee (E)
+        """
+        plan, guarantees = self.plan, []
+        rows = "declared" if plan.declared else "counted"
+        for epsilon, mechanism in zip(self.epsilons, self.mechanisms, strict=True):
+            before = {
+                "none": "",
+                "centre": "a noisy mean of unit rows, then ",
+                "whiten": "noisy centres, spreads and second moments of the features, then ",
+            }[self.scaling]
+            released = (
+                [
+                    "noisy sums of the rows, of one row's norm at most, with noise of "
+                    + ", ".join(f"{multiplier:.6g}" for multiplier in mechanism.releases)
+                    + " times that norm, are accounted for together with the steps"
+                ]
+                if mechanism.releases
+                else []
+            )
+            shared = "" if self.n_parts == 1 else f", {self.n_parts} times with epsilon / {self.n_parts} each"
+            steps = SelfComposed(
+                PoissonSampled(mechanism.sample_rate, Gaussian(mechanism.noise_multiplier)), mechanism.n_steps
+            )
+            event: Event = Composed((*map(Gaussian, mechanism.releases), steps)) if mechanism.releases else steps
+            guarantee = grant(
+                facts=facts,
+                event=event if self.n_parts == 1 else SelfComposed(event, self.n_parts),
+                randomness=randomness_of(rng),
+                mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients"
+                f"{' of Poisson-drawn rows' if plan.sample_rate < 1 else ''}"
+                f"{shared}: {what}",
+                neighbours=mechanism.neighbours,
+                epsilon_requested=epsilon,
+                delta=self.delta,
+                sensitivity=mechanism.max_grad_norm * (2.0 if mechanism.neighbours == "replace_one" else 1.0),
+                noise_scale=mechanism.noise_scale,
+                assumptions=(
+                    f"a row's gradient has norm at most {mechanism.max_grad_norm:g}: enforced by clipping",
+                    REFUSED_DATA,
+                    f"n_rows={plan.n_rows} ({rows}), sample_rate={plan.sample_rate:.6g}, n_steps={plan.n_steps}, "
+                    "the learning rate and all other parameters, the class set, the number of features and the scaling "
+                    "bounds are public",
+                    ONE_MODEL,
+                    *released,
+                    "rows and their clipped gradients are truncated to grids; sums, their noise and the sampling of "
+                    "rows are exact; training time is not covered",
+                    NOISE_ASSUMPTION,
+                ),
+                reference=reference,
+            )
+            guarantees.append(guarantee)
+        return tuple(guarantees)
+
+    def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
+        """Return the models with their records."""
+        common: dict[str, Any] = {
+            "epsilons": self.epsilons,
+            "guarantees": guarantees,
+            "n_classes": n_classes,
+            "release_seconds": self.seconds,
+            "coef": self.coef,
+            "intercept": self.intercept,
+        }
+        if self.scaling == "whiten":
+            centre, spread = self.features
+            bound = np.full(1, feature_bound(self.coef.shape[-1]))
+            return StandardizedLinearPath(centre=centre, spread=spread, bound=bound, **common)
+        if self.scaling == "centre" and self.features:
+            return CentredLinearPath(centre=self.features[0], **common)
+        return UnitLinearPath(**common) if self.scaling == "centre" else LinearPath(**common)
+
+
+def release_noisy_gradient(
+    rows: Any,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    plan: TrainingPlan,
+    steps: GradientSteps,
+    epsilons: Sequence[float],
+    delta: float,
+    neighbours: Neighbours,
+    repeats: int,
+    streams: NoiseSources,
+    n_jobs: int | None = None,
+    composition: str = "joint",
+    scaling: str = "none",
+    automatic_rate: bool = False,
+) -> NoisyGradientRelease:
+    """Train one model for every epsilon and repeat.
+
+    Parameters
+    ----------
+    rows : ndarray, CSR matrix, RowBlocks or RowsByBlock (n, d)
+        Training rows.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c.
+    plan : TrainingPlan
+        Sampling and number of steps.
+    steps : GradientSteps
+        Loss and optimizer; sampling and noise are filled in here.
+    epsilons : sequence of float (E)
+        The grid.
+    delta : float
+        Goes with every epsilon.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    repeats : int
+        Models R per epsilon.
+    streams : callable
+        See `privsvm.base.estimators.noise_streams`.
+    n_jobs : int or None, default=None
+        Threads. They train models at the same time; where there are fewer models than threads, several work on one.
+        The result does not depend on it.
+    composition : {"joint", "naive"}, default="joint"
+        For the one-vs-rest loss: one training of all weight vectors, whose gradient is clipped as a whole, or one
+        training for each with ``epsilon / k`` and ``delta / k``.
+    scaling : {"none", "centre", "whiten"}, default="none"
+        See `privsvm.families.moments.private_scaling`; not for naive composition.
+    automatic_rate : bool, default=False
+        Whether the learning rate follows from epsilon, the number of rows and the number of steps.
+
+    Returns
+    -------
+    NoisyGradientRelease
+    """
+    check_choice("composition", composition, COMPOSITIONS)
+    binary = steps.loss == "one_vs_rest_hinge"
+    n_vectors = 1 if binary and n_classes == 2 else n_classes
+    problems = [(codes, n_vectors)]
+    if composition == "naive" and binary and n_vectors > 1:
+        problems = [((signs > 0).astype(np.int64), 1) for signs in one_vs_rest_signs(codes, n_classes)]
+    parts = len(problems)
+    # The sum of the parts must not exceed the whole by round-off.
+    share = 1.0 if parts == 1 else (1.0 - 1e-12) / parts
+    mechanisms = tuple(
+        SampledGaussianSteps(
+            epsilon=epsilon * share,
+            delta=delta * share,
+            neighbours=neighbours,
+            sample_rate=plan.sample_rate,
+            n_steps=plan.n_steps,
+            max_grad_norm=steps.max_grad_norm,
+            releases=release_multipliers(scaling, epsilon * share, delta * share, neighbours),
+        )
+        for epsilon in epsilons
+    )
+    planned = [
+        dataclasses.replace(
+            steps,
+            learning_rate=_automatic_rate(steps, plan, mechanism) if automatic_rate else steps.learning_rate,
+            # Scaled rows have a constant feature instead.
+            fit_intercept=steps.fit_intercept and scaling == "none",
+            noise_scale=mechanism.noise_scale,
+            sample_rate=plan.sample_rate,
+            n_steps=plan.n_steps,
+            expected_batch=plan.expected_batch,
+        )
+        for mechanism in mechanisms
+    ]
+
+    n_threads = count_threads(n_jobs)
+    if isinstance(rows, RowBlocks) or (
+        scaling != "none" and not is_by_block(rows) and dense_bytes(rows) > _LARGEST_TABLE
+    ):
+        rows = RowsByBlock.of(rows, n_threads, sparse=scaling == "centre")
+    by_block = is_by_block(rows)
+    to_scale: Any = (
+        rows_to_scale(rows, scaling) if scaling != "none" else rows if by_block else prepare_rows(rows, steps)
+    )
+
+    jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
+    threads_per_model = max(1, n_threads // max(1, len(jobs)))
+
+    def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        index, repeat = job
+        stream = streams(epsilons[index], repeat)
+        if by_block:
+            run = functools.partial(_by_block, steps=planned[index], rng=stream)
+        else:
+            run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
+        if scaling != "none":
+            noise = stream.part("scaling")
+            releases = mechanisms[index].releases
+            scaled = scale_rows(to_scale, scaling, plan.n_rows, releases, noise, neighbours, steps.fit_intercept)
+            trained = run(scaled.rows, codes, n_vectors)
+            return scaled.model(trained.coef)
+        models = [run(to_scale, own, vectors) for own, vectors in problems]
+        return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
+
+    # Threads work on the blocks of one model.
+    n_pooled = 1 if by_block else n_threads
+    started = time.perf_counter()
+    # What is computed from released second moments is LAPACK's, whose last digits depend on its threads.
+    with one_blas_thread(), thread_pool(n_pooled) as pool:
+        results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
+    seconds = time.perf_counter() - started
+    shape = (len(epsilons), repeats)
+    stacked = [np.stack(arrays) for arrays in zip(*results, strict=True)]
+    coef, intercept, *features = (array.reshape(*shape, *array.shape[1:]) for array in stacked)
+    if not np.isfinite(coef).all() or not np.isfinite(intercept).all():
+        raise ValueError(
+            f"learning_rate={planned[0].learning_rate:.3g}: training diverged; use a smaller one or less regulariser"
+        )
+    return NoisyGradientRelease(
+        mechanisms=mechanisms,
+        n_parts=parts,
+        plan=plan,
+        coef=coef,
+        intercept=intercept,
+        scaling=scaling,
+        features=tuple(features),
+        epsilons=tuple(epsilons),
+        delta=delta,
+        seconds=seconds,
+    )
+
+
+def _by_block(
+    rows: RowsByBlock, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource
+) -> GradientStepsResult:
+    coef, intercept = block_gradient_steps(rows, codes, n_classes, steps, rng)
+    nothing = np.empty((0, 0))
+    return GradientStepsResult(coef=coef, intercept=intercept, history_coef=nothing, history_intercept=nothing)
+
+
+def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: SampledGaussianSteps) -> float:
+    """Learning rate from public numbers, for rows of about norm 1.
+
+    Descent moves the weights by at most ``sqrt(epsilon) / 4`` times the number of rows in all. Adam, which divides by
+    the size of the noisy gradients, makes steps of the same length where they are mostly noise.
+    """
+    rate = _AUTOMATIC * math.sqrt(mechanism.epsilon) / plan.n_steps
+    if steps.optimizer == "adam":
+        return rate * mechanism.noise_multiplier
+    return rate * plan.n_rows * (1.0 - steps.momentum) / steps.max_grad_norm

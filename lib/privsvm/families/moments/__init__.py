@@ -1,0 +1,1 @@
+"""Training on sums over rows: second moments and descent on them."""

@@ -1,0 +1,235 @@
+"""Classifiers of centred unit rows with a constant feature, of which moments are released with noise.
+
+Rows are divided by their norm, a noisy mean is subtracted, they are divided by their norm again, and a constant feature
+is appended, which makes room for offsets. What follows are further Gaussian releases of these rows
+(`privsvm.families.moments.second_moments`), all composed exactly.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.parameters import DELTA, parameter
+from privsvm.base.released import CentredLinearPath
+from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
+from privsvm.constraints import ROWS, optional
+from privsvm.families.moments.private_scaling import rows_to_scale
+from privsvm.families.moments.second_moments import (
+    MomentsMechanism,
+    centred_rows,
+    constant_feature,
+    noisy_centre,
+    rows_per_noise,
+    share_of_centre,
+)
+from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE
+from privsvm.numerics.compiled.threads import one_blas_thread
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.audit import gaussian_witness
+from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
+from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
+
+__all__ = ["CentredRowsClassifier", "CentredTraining"]
+
+# Keeps the shares of a budget from adding up to more than it by round-off.
+_ROUND_UP = 1.0 + 1e-12
+# Bytes of dense rows above which they are worked on block by block.
+_LARGEST_TABLE = 2**27
+
+
+class CentredTraining(NamedTuple):
+    """What follows the release of the centre, all of it public."""
+
+    moments: MomentsMechanism
+    # Of the moments, and of what is released after them.
+    events: tuple[Event, ...]
+    # Of the record: what one row changes of one release, and the standard deviation of its noise.
+    sensitivity: float
+    noise_scale: float
+    # Of one step, for methods that make any.
+    step_multiplier: float = 0.0
+    # What one row adds over the noise of one release with the whole budget.
+    signal: float = 0.0
+
+
+class CentredRowsClassifier(PrivateClassifier):
+    """Training on centred unit rows; a base.
+
+    Attributes
+    ----------
+    coef_ : ndarray (k, d)
+        Weights of centred unit rows; k is 1 for two classes, and the number of classes otherwise.
+    intercept_ : ndarray (k,)
+        Offsets.
+    centre_ : ndarray (d,)
+        The noisy mean of unit rows. Scores are those of rows that are divided by their norm, less the centre, and
+        divided by their norm again.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+
+    Notes
+    -----
+    Features should have public ranges and be scaled by them, to -1 to 1 for example; the rows' lengths do not count.
+    Training time is not covered: it depends on the rows.
+    """
+
+    reads_blocks = True
+    class_memory = "classes"
+
+    delta: float = DELTA
+    n_rows: int | None = parameter(
+        None,
+        optional(ROWS),
+        "Public number of training rows, by which the noisy sum of rows is divided. None counts the rows, which is the "
+        "same for neighbours under ``replace_one``; under ``add_remove`` this needs ``allow_unsound=True``, and the "
+        "status becomes ``claimed``.",
+        common=True,
+    )
+
+    @abc.abstractmethod
+    def _training(self, multiplier: Callable[[float], float], n_features: int) -> CentredTraining:
+        """Plan what follows the centre, for rows of `n_features` numbers, the constant one among them.
+
+        `multiplier` gives the noise multiplier of a release that gets a share of the rest of the budget.
+        """
+
+    @abc.abstractmethod
+    def _weights(
+        self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
+    ) -> np.ndarray:
+        """Train weights (k, d + 1) on rows of whole numbers of 2^-20."""
+
+    @abc.abstractmethod
+    def _words(self) -> tuple[str, str]:
+        """Say for the privacy record what is released after the centre, and after which paper."""
+
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
+    ) -> CentredLinearPath:
+        streams = noise_streams(rng, self)
+        self.check_declared()
+        check_public_classes(self.classes, self.allow_unsound)
+        if self.n_rows is None and self.neighbours == "add_remove" and not self.allow_unsound:
+            raise ValueError(
+                "n_rows=None: the mean would be divided by the private number of rows; give a public number of rows, "
+                "or consent with allow_unsound=True"
+            )
+        epsilons, delta = check_budgets(epsilons, self.delta)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        n_rows = X.shape[0] if self.n_rows is None else int(self.n_rows)
+        started = time.perf_counter()
+        by_block = isinstance(X, RowBlocks) or dense_bytes(X) > _LARGEST_TABLE
+        cells = rows_to_scale(RowsByBlock.of(X, sparse=True) if by_block else X, "centre")
+        guarantees, models = [], []
+        with one_blas_thread():
+            for epsilon in epsilons:
+                multiplier, plan = self._plan(epsilon, delta, n_rows, cells.shape[1])
+                guarantees.append(self._guarantee(epsilon, delta, n_rows, multiplier, plan, rng, audit))
+                models += [
+                    self._model(cells, codes, n_rows, multiplier, plan, streams(epsilon, repeat))
+                    for repeat in range(repeats)
+                ]
+        coef, intercept, centre = (
+            np.stack(part).reshape(len(epsilons), repeats, *part[0].shape) for part in zip(*models, strict=True)
+        )
+        return CentredLinearPath(
+            epsilons=tuple(epsilons),
+            guarantees=tuple(guarantees),
+            n_classes=len(self.classes_),
+            release_seconds=time.perf_counter() - started,
+            coef=coef,
+            intercept=intercept,
+            centre=centre,
+        )
+
+    def _plan(self, epsilon: float, delta: float, n_rows: int, n_features: int) -> tuple[float, CentredTraining]:
+        """Noise multiplier of the centre, and what follows."""
+        whole = relation_factor(self.neighbours) * gaussian_noise_multiplier(epsilon, delta) * _ROUND_UP
+        share = share_of_centre(n_features, rows_per_noise(n_rows, epsilon, delta, self.neighbours))
+        plan = self._training(lambda own: whole / math.sqrt((1.0 - share) * own), n_features + 1)
+        return whole / math.sqrt(share), plan._replace(signal=1.0 / whole)
+
+    def _model(
+        self,
+        cells: Any,
+        codes: np.ndarray,
+        n_rows: int,
+        multiplier: float,
+        plan: CentredTraining,
+        source: NoiseSource,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Release one model: weights (k, d), offsets (k,) and the centre (d,)."""
+        centre = noisy_centre(cells, n_rows, multiplier, source.part("centre"))
+        rows, scale, constant = constant_feature(centred_rows(cells, centre))
+        weights = self._weights(rows, codes, n_rows, plan, source)
+        return weights[:, :-1] * scale, weights[:, -1] * constant, centre
+
+    def _guarantee(
+        self,
+        epsilon: float,
+        delta: float,
+        n_rows: int,
+        multiplier: float,
+        plan: CentredTraining,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
+    ) -> Guarantee:
+        witness = None
+        if audit:
+            pair = "two rows with one label" if self.neighbours == "replace_one" else "one row, and none"
+            witness = gaussian_witness(
+                plan.moments.largest_distance(),
+                plan.moments.noise_scale,
+                delta,
+                self.neighbours,
+                f"{pair}, made up, after centring: their moments; given the other releases, which cost more",
+            )
+        counted = "counted" if self.n_rows is None else "declared"
+        what, reference = self._words()
+        return grant(
+            facts=facts_of_call(self.classes, n_rows=self.n_rows),
+            event=Composed((Gaussian(multiplier), *plan.events)),
+            randomness=randomness_of(rng),
+            mechanism=f"Gaussian noise on the sum of unit rows, then on {what}",
+            neighbours=self.neighbours,
+            epsilon_requested=epsilon,
+            delta=delta,
+            sensitivity=plan.sensitivity,
+            noise_scale=plan.noise_scale,
+            assumptions=(
+                "rows have norm at most 1, with the constant feature too: each is divided by its norm and truncated to "
+                "a public grid by itself",
+                REFUSED_DATA,
+                f"n_rows={n_rows} ({counted}), the class set, the number of features and the scaling bounds are public",
+                TIME_IS_OUTSIDE,
+                ONE_MODEL,
+                NOISE_ASSUMPTION,
+            ),
+            reference=reference,
+            witness=witness,
+        )
+
+    def _keep(self, path: CentredLinearPath) -> None:
+        super()._keep(path)
+        self.intercept_, self.centre_ = path.intercept[0, 0], path.centre[0, 0]

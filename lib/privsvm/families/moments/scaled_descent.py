@@ -1,0 +1,340 @@
+"""Linear classifiers on rows that are scaled by noisy statistics of them, trained by noisy full-batch descent.
+
+What happens to a row, given what was released before: it is divided by its norm, a noisy mean is subtracted, and the
+rest is divided by its norm again. With random Fourier features of the result, both is done once more to them. A
+constant is appended, which makes room for offsets. Where rows are many, a noisy second moment then evens out the
+spread along its directions. Descent along noisy sums of clipped gradients follows
+(`privsvm.solvers.gradients.huber_descent`).
+
+Every release is a sum over rows, or of their outer products, in whole numbers and with exact noise; each row depends on
+itself and on earlier releases alone, bit for bit. All are Gaussian releases, and composed as such: a share f of the
+budget buys a release whose squared signal is the share f of that of one release with the whole budget.
+`docs/proofs/recommended.md` has the proof.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from privsvm.families.moments.second_moments import (
+    MomentsMechanism,
+    centred_rows,
+    constant_feature,
+    noisy_centre,
+    share_beside,
+)
+from privsvm.numerics.noise.noise_source import NoiseSource, Stated
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm.numerics.rows.centred_grid import CentredCells
+from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, mapped
+from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, SelfComposed, relation_factor
+from privsvm.solvers.features.fourier import fourier_frequencies
+from privsvm.solvers.features.row_features import fourier_row_features
+from privsvm.solvers.gradients.huber_descent import HuberDescent, condition_of_product, descend, exact_product
+
+__all__ = [
+    "Budget",
+    "Recipe",
+    "ScaledModel",
+    "class_weights_from",
+    "noisy_count",
+    "public_frequencies",
+    "rows_to_train",
+    "train",
+]
+
+# Budgets of all releases together must not exceed the whole by round-off.
+_ROUND_UP = 1.0 + 2.0**-40
+# Counts are in whole numbers of this share of a row.
+_COUNT_CELLS = 2.0**10
+# Rows whose codes are counted at a time: NumPy makes them wider.
+_COUNTED_ROWS = 2**20
+# The seed of the frequencies is public, and part of the method.
+_FREQUENCIES_SEED = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Budget:
+    """A budget of Gaussian releases.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Of all releases together.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+
+    @property
+    def signal(self) -> float:
+        """What one row adds over the noise of a single release with the whole budget."""
+        factor = relation_factor(self.neighbours)
+        return 1.0 / (factor * gaussian_noise_multiplier(self.epsilon, self.delta))
+
+    def multiplier(self, share: float) -> float:
+        """Noise multiplier of a release that costs a share of the budget."""
+        return _ROUND_UP / (self.signal * math.sqrt(share))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Settings of one training, all public; shares are of the budget.
+
+    Attributes
+    ----------
+    mean_share : float
+        Of the noisy mean of unit rows; 0: nothing is subtracted.
+    n_frequencies : int
+        Number of random frequencies, each of which gives a cosine and a sine; 0: the features are the rows.
+    gamma : float
+        Coefficient of the Gaussian kernel, for rows of norm 1.
+    feature_mean_share : float
+        Of the noisy mean of random features.
+    moment_share : float
+        Of the noisy second moment; 0: directions are left as they are.
+    lift : float
+        Eigenvalues of the second moment count as at least about so many times the size of its noise.
+    n_steps : int
+        Number of noisy steps, which get the rest of the budget.
+    length : float
+        All steps together, for a row's mean gradient, over the number of rows for one unit of noise.
+    schedule : {"constant", "cosine"}
+        How the steps' lengths go on.
+    averaged : float
+        Share of the steps, the last ones, whose weights are averaged.
+    """
+
+    mean_share: float
+    n_frequencies: int = 0
+    gamma: float = 0.4
+    feature_mean_share: float = 0.0
+    moment_share: float = 0.0
+    lift: float = 1.0
+    n_steps: int = 40
+    length: float = 0.4
+    schedule: str = "constant"
+    averaged: float = HuberDescent.averaged
+
+    @property
+    def releases(self) -> dict[str, float]:
+        """Shares of what is released before the steps, by name."""
+        shares = {
+            "mean": self.mean_share,
+            "mean of features": self.feature_mean_share if self.n_frequencies else 0.0,
+            "second moment": self.moment_share,
+        }
+        return {name: share for name, share in shares.items() if share > 0.0}
+
+    @property
+    def step_share(self) -> float:
+        """Share of one step, where no other release pays for a part of it."""
+        return (1.0 - math.fsum(self.releases.values())) / self.n_steps
+
+    def joint_share(self, neighbours: Neighbours) -> float | None:
+        """Share of the second moment and all steps as one release, under the relation where that needs less; or None.
+
+        What a step costs then follows from the released second moment: see
+        `privsvm.families.moments.second_moments.share_beside`.
+        """
+        if neighbours == "add_remove" or self.moment_share == 0.0:
+            return None
+        return math.fsum([self.step_share * self.n_steps, self.moment_share])
+
+    def event(self, budget: Budget, share: float) -> Event:
+        """Event of a training with a share of a budget."""
+        releases, joint = self.releases, self.joint_share(budget.neighbours)
+        if joint is not None:
+            releases["second moment"] = joint
+        before = [Gaussian(budget.multiplier(share * own)) for own in releases.values()]
+        if joint is not None:
+            return Composed(tuple(before))
+        steps = SelfComposed(Gaussian(budget.multiplier(share * self.step_share)), self.n_steps)
+        return Composed((*before, steps))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScaledModel:
+    """A linear model of scaled rows; see `privsvm.base.released.ScaledLinearPath`.
+
+    Attributes
+    ----------
+    coef : ndarray (c, D)
+        Weights of centred unit rows, or of their centred features.
+    intercept : ndarray (c,)
+        Offsets.
+    mean : ndarray (d,)
+        Is subtracted from unit rows.
+    feature_mean : ndarray (D,)
+        Is subtracted from random features; zeros without them.
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    mean: np.ndarray
+    feature_mean: np.ndarray
+
+
+def public_frequencies(n_features: int, n_frequencies: int, gamma: float) -> np.ndarray:
+    """Draw frequencies (d, F) of the Gaussian kernel from a public seed: the first ones of any longer draw."""
+    stream = seeded_stream(_FREQUENCIES_SEED, "scaled descent")
+    return np.ascontiguousarray(fourier_frequencies(n_frequencies, n_features, gamma, stream).T)
+
+
+def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, share: float, source: NoiseSource) -> np.ndarray:
+    """Noisy numbers of rows (c,) of each class, for a share of the budget; none is below twice its noise.
+
+    With one class they are the number of rows.
+    """
+    exact = np.full(n_classes, codes.shape[0], dtype=np.int64)
+    if n_classes > 1:
+        starts = range(0, codes.shape[0], _COUNTED_ROWS)
+        parts = (np.bincount(codes[start : start + _COUNTED_ROWS], minlength=n_classes) for start in starts)
+        exact = sum(parts, np.zeros(n_classes, dtype=np.int64))
+    exact *= int(_COUNT_CELLS)
+    multiplier = budget.multiplier(share)
+    stated = Stated(_COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
+    counts = source.add_rounded_normals(exact, multiplier * _COUNT_CELLS * _ROUND_UP, stated) / _COUNT_CELLS
+    return np.maximum(counts, max(2.0 * multiplier, 1.0))
+
+
+def class_weights_from(sizes: np.ndarray) -> np.ndarray:
+    """Weights of the classes that give all the same say, the largest 1; `sizes` are counts or shares."""
+    weights: np.ndarray = sizes.min() / sizes
+    return weights
+
+
+def _centred(cells: Any, share: float, n_rows: float, budget: Budget, source: NoiseSource) -> tuple[Any, np.ndarray]:
+    """Subtract a noisy mean from unit rows, given as whole numbers; return unit rows (n, d), and the mean."""
+    if share == 0.0:
+        return mapped(cells, _over_cells), np.zeros(cells.shape[1])
+    mean = noisy_centre(cells, n_rows, budget.multiplier(share), source)
+    return centred_rows(cells, mean), mean
+
+
+def _over_cells(cells: Any) -> np.ndarray:
+    return dense_rows(cells) / CELLS
+
+
+def _unit(rows: Any) -> Any:
+    return unit_cells(rows)[0]
+
+
+def _fourier(rows: Any, frequencies: np.ndarray) -> Any:
+    rows = _over_cells(rows) if isinstance(rows, CentredCells) else rows
+    return _unit(fourier_row_features(rows, frequencies))
+
+
+def _evening(moment: np.ndarray, noise: float, lift: float) -> np.ndarray:
+    """Symmetric matrix that shrinks directions by the fourth root of what the noisy second moment says of them."""
+    spectrum, directions = np.linalg.eigh(moment)
+    floor = lift * noise * math.sqrt(moment.shape[0])
+    matrix: np.ndarray = (directions * (np.square(spectrum) + floor**2) ** -0.25) @ directions.T
+    return matrix
+
+
+def _evened(cells: Any, matrix: np.ndarray) -> np.ndarray:
+    """Multiply rows of whole numbers by a matrix, and divide by their norms; a row that is short becomes zeros."""
+    cells = dense_rows(cells)
+    found: np.ndarray = _unit(exact_product(cells, matrix))
+    # Rows with a constant feature are as long as truncation leaves them. Of others, nothing would be proved.
+    found[np.einsum("ij,ij->i", cells, cells) < (CELLS - math.sqrt(cells.shape[1])) ** 2] = 0.0
+    return found
+
+
+def train(
+    rows: Any,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    recipe: Recipe,
+    n_rows: float,
+    budget: Budget,
+    share: float,
+    class_weights: np.ndarray,
+    source: NoiseSource,
+) -> ScaledModel:
+    """Train one model.
+
+    Parameters
+    ----------
+    rows : ndarray or RowsByBlock (n, d)
+        Unit rows as whole numbers, see `privsvm.numerics.rows.unit_grid.unit_cells`.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c.
+    recipe : Recipe
+        What to do.
+    n_rows : float
+        The number of rows, public or released before.
+    budget : Budget
+        The budget.
+    share : float
+        What is left of it for this.
+    class_weights : ndarray (c,)
+        From 0 to 1; public or released before.
+    source : NoiseSource
+        Of the noise.
+
+    Returns
+    -------
+    ScaledModel
+    """
+    scaled, mean = _centred(rows, share * recipe.mean_share, n_rows, budget, source.part("mean"))
+    feature_mean = np.zeros(2 * recipe.n_frequencies)
+    if recipe.n_frequencies > 0:
+        frequencies = public_frequencies(rows.shape[1], recipe.n_frequencies, recipe.gamma)
+        features = mapped(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies)
+        feature_share = share * recipe.feature_mean_share
+        scaled, feature_mean = _centred(features, feature_share, n_rows, budget, source.part("features"))
+    cells, scale, constant = constant_feature(scaled)
+    matrix, step_share = None, recipe.step_share
+    joint = recipe.joint_share(budget.neighbours)
+    whole = None if joint is None else budget.multiplier(share * joint)
+    if recipe.moment_share > 0.0:
+        mechanism = MomentsMechanism(
+            n_features=cells.shape[1],
+            n_codes=0,
+            neighbours=budget.neighbours,
+            multiplier=budget.multiplier(share * recipe.moment_share),
+            whole_multiplier=whole,
+        )
+        moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source.part("moment")).gram
+        matrix = _evening(moment / n_rows, mechanism.spread / n_rows, recipe.lift)
+        if joint is not None:
+            condition = condition_of_product(matrix)
+            rounding = mechanism.rounding_share
+            steps = share_beside(recipe.moment_share, joint, condition, cells.shape[1], rounding)
+            step_share = steps / recipe.n_steps
+        cells = mapped(cells, _evened, matrix)
+    if is_by_block(cells):
+        cells = cells.keep()
+    descent = HuberDescent(
+        n_steps=recipe.n_steps,
+        length=recipe.length * budget.signal,
+        schedule=recipe.schedule,
+        noise_multiplier=budget.multiplier(share * step_share),
+        whole_multiplier=whole,
+        averaged=recipe.averaged,
+    )
+    coef = descend(cells, codes, n_classes, class_weights, descent, source.part("steps"))
+    if matrix is not None:
+        coef = coef @ matrix
+    return ScaledModel(
+        coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean, feature_mean=feature_mean
+    )
+
+
+def rows_to_train(X: Any) -> Any:
+    """Divide rows (n, d) by their norms; return them as whole numbers: dense, unless they come block by block."""
+    return mapped(X if is_by_block(X) else dense_rows(X), _unit)

@@ -1,0 +1,434 @@
+"""Noisy means and second moments of unit rows and their labels: exact sums, exact noise, and one joint sensitivity.
+
+Rows z have norm 1 at most, and a class has a code t, a unit vector. Their moments are the Gram matrix, the sum of
+``z z'``, and the cross moments, the sum of ``z t'``. Both are blocks of the sum of ``w w'`` for the rows ``w = (z, t)``
+of squared norm 2 at most. Without the third block, and with every number off the diagonal written once and counted
+with the root of 2, that is a vector of which one replaced row changes ``2 sqrt(2)`` at most, since
+``||w w' - v v'||^2 = |w|^4 + |v|^4 - 2 (w v)^2``: no more than the cross moments alone need. One row that is added
+changes it by ``sqrt(3)``. The Gram matrix alone changes by ``sqrt(2)`` and by 1. Two rows that move it so far are at a
+right angle, and those that move sums of gradients most are on one line: under ``replace_one``, where such sums
+follow, a small share of the budget buys the Gram matrix for nothing (`share_beside`). The proofs are in
+`docs/proofs/second_moments.md`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privsvm.numerics.noise.noise_source import NoiseSource, Stated
+from privsvm.numerics.rows.centred_grid import CentredCells
+from privsvm.numerics.rows.row_blocks import is_by_block, mapped
+from privsvm.numerics.rows.rows import is_sparse
+from privsvm.numerics.rows.unit_grid import CELLS, unit_cells, unit_rows_on_grid
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Neighbours, relation_factor
+
+__all__ = [
+    "Moments",
+    "MomentsMechanism",
+    "centred_rows",
+    "code_cells",
+    "constant_feature",
+    "exact_moments",
+    "filtered_weights",
+    "noisy_centre",
+    "rows_per_noise",
+    "share_beside",
+    "share_of_centre",
+    "simplex_codes",
+]
+
+# Value of the constant feature beside a unit row; both together are divided by their norm.
+_CONSTANT = 0.2 / math.sqrt(0.96)
+
+# Bits of a product of two whole numbers, and rows whose products are exact in float64.
+_PRODUCT_BITS = 40
+_EXACT_ROWS = 2**12
+# Rounding costs this share of the sensitivity at most, unless the noise has more cells than are quickly drawn.
+_ROUNDING_BITS = 20
+_MANY_CELLS = 2.0**40
+# A few operations are off by less.
+_ROUND_UP = 1.0 + 2.0**-48
+
+# Truncation turns a row so little that this times a root of its length, in cells, covers it.
+_TURNED = 8.0
+
+# The share of the budget that buys the centre.
+_SMALLEST_SHARE, _LARGEST_SHARE = 0.02, 0.25
+
+
+def simplex_codes(n_classes: int) -> np.ndarray:
+    """Make the codes of classes: unit vectors as far from each other as can be.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes c.
+
+    Returns
+    -------
+    ndarray (c, c - 1)
+        Two of them have the product ``-1 / (c - 1)``. Two classes have the codes -1 and 1.
+    """
+    codes = np.zeros((n_classes, n_classes - 1))
+    for j in range(1, n_classes):
+        codes[:j, j - 1], codes[j, j - 1] = -1.0, j
+        codes[: j + 1, j - 1] /= math.sqrt(j * (j + 1))
+    return codes * math.sqrt(n_classes / (n_classes - 1))
+
+
+def code_cells(n_classes: int) -> np.ndarray:
+    """Codes of classes (c, c - 1) in whole numbers of 2^-20, truncated toward zero; no squares add up to above 2^40."""
+    cells = np.trunc(simplex_codes(n_classes) * CELLS)
+    for row in cells:
+        while sum(int(cell) ** 2 for cell in row) > 2**_PRODUCT_BITS:
+            row -= np.sign(row)
+    return cells
+
+
+def rows_per_noise(n_rows: int, epsilon: float, delta: float, neighbours: Neighbours) -> float:
+    """Return how many rows add up to the noise on a sum of unit rows that has the whole budget; public."""
+    return n_rows / (relation_factor(neighbours) * gaussian_noise_multiplier(epsilon, delta))
+
+
+def share_of_centre(n_features: int, rows: float, largest: float = _LARGEST_SHARE) -> float:
+    """Choose the share of the budget that buys the centre, from public numbers.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+    rows : float
+        See `rows_per_noise`.
+    largest : float, default=0.25
+        The most that it may be.
+
+    Returns
+    -------
+    float
+        Enough for a noise of two thirds of a row on the mean, but no less than 2 % and no more than `largest`.
+    """
+    return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), largest)
+
+
+def share_beside(moment: float, whole: float, condition: float, n_features: int, rounding: float) -> float:
+    """Share of a budget for sums of gradients beside a Gram matrix, where a row is replaced: more than what it leaves.
+
+    Rows z and v at an angle a move the Gram matrix by ``sqrt(2) sin(a)`` and, times a matrix, are at an angle b with
+    ``tan(b / 2) >= tan(a / 2) / condition`` (Bauer and Householder 1960). Slopes times these rows move a sum of
+    gradients by ``2 cos(b / 2)`` at most. So with ``x = tan(a / 2)^2`` both together need
+    ``moment 4 x / (1 + x)^2 + steps / (1 + x / condition^2)``, for the worst x from 0 to 1.
+
+    Rounding moves the Gram matrix of rows at any angle, by the share r of the sensitivity at most. The square of
+    ``(1 - r) sin(a) + r`` is at most ``(1 - r) sin(a)^2 + r``: of the moment's share, the part r is gone for every x.
+
+    Parameters
+    ----------
+    moment : float
+        Share of the Gram matrix, were it released alone.
+    whole : float
+        Share of both together.
+    condition : float
+        Condition number of the matrix that rows are multiplied by before their gradients; 1 or more.
+    n_features : int
+        Length of a row, whose truncation to whole numbers turns and shortens it a little.
+    rounding : float
+        What rounding adds to the sensitivity of the Gram matrix, over all of it; see `MomentsMechanism.rounding_share`.
+
+    Returns
+    -------
+    float
+        The steps' share: from ``whole - moment`` to `whole`.
+    """
+    flat, least = condition**-2.0, whole - moment
+    # Rounding, and rows that truncation makes shorter than 1, move the Gram matrix whatever the angle is.
+    whole -= moment * (rounding + 2.0 * n_features / CELLS**2)
+    moment *= 1.0 - rounding
+    # Where the derivative is 0: flat whole (1 + x)^3 = 4 moment (1 - (1 - 2 flat) x).
+    cubic = flat * whole * np.array([1.0, 3.0, 3.0, 1.0])
+    cubic[2:] += 4.0 * moment * np.array([1.0 - 2.0 * flat, -1.0])
+    roots = np.roots(cubic) if np.any(cubic) else np.empty(0)
+    x = np.append(np.clip(roots.real, 0.0, 1.0), [0.0, 1.0])
+    most = float(((whole - 4.0 * moment * x / (1.0 + x) ** 2) * (1.0 + flat * x)).min())
+    return max(most * (1.0 - _TURNED * (math.sqrt(n_features) + 1.0) / CELLS), least)
+
+
+def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
+    """Release the mean of unit rows, shrunk toward zero by its noise.
+
+    Parameters
+    ----------
+    cells : ndarray or RowsByBlock (n, d)
+        Rows in whole numbers of 2^-20, of norm 2^20 at most.
+    n_rows : float
+        Number of rows, public or released before.
+    multiplier : float
+        Standard deviation of the noise over what one row adds.
+    source : NoiseSource
+        Of the noise.
+
+    Returns
+    -------
+    ndarray (d,)
+        The sum with exact noise, times ``1 - d sigma^2 / ||sum||^2`` or 0 (James and Stein), over the number of rows.
+    """
+    sigma = multiplier * CELLS * _ROUND_UP
+    exact = cells.sum(axis=0, dtype=np.int64)
+    total = source.add_rounded_normals(exact, sigma, Stated(CELLS, per_row=True)).astype(np.float64)
+    square = float(total @ total)
+    kept = max(0.0, 1.0 - cells.shape[1] * sigma**2 / square) if square > 0.0 else 0.0
+    centre: np.ndarray = total * (kept / (CELLS * n_rows))
+    return centre
+
+
+def centred_rows(cells: Any, centre: np.ndarray) -> Any:
+    """Subtract a released centre from rows (n, d) of whole numbers of 2^-20, and divide by their norms, row by row."""
+    if is_by_block(cells):
+        return mapped(cells, centred_rows, centre)
+    return CentredCells.of(cells, centre) if is_sparse(cells) else unit_rows_on_grid(cells / CELLS - centre)
+
+
+def constant_feature(rows: Any) -> tuple[Any, float, float]:
+    """Append a constant to unit rows and divide by the norm of both.
+
+    Parameters
+    ----------
+    rows : ndarray or RowsByBlock (n, d)
+        Rows of norm 1 at most.
+
+    Returns
+    -------
+    cells : ndarray or RowsByBlock (n, d + 1)
+        Whole numbers of 2^-20; their squares add up to at most 2^40.
+    scale, constant : float
+        A unit row becomes ``(scale row, constant)``.
+    """
+    scale = 1.0 / math.hypot(1.0, _CONSTANT)
+    return mapped(rows, _with_constant, n_features=rows.shape[1] + 1), scale, _CONSTANT * scale
+
+
+def _with_constant(rows: Any) -> Any:
+    if isinstance(rows, CentredCells):
+        centred, constants, _ = rows.unit(_CONSTANT)
+        return centred.with_column(constants)
+    cells, constants, _ = unit_cells(rows, _CONSTANT)
+    return np.column_stack([cells, constants])
+
+
+def exact_moments(cells: Any, codes: Any) -> np.ndarray:
+    """Add up outer products of whole numbers below 2^20, exactly.
+
+    Parameters
+    ----------
+    cells : ndarray or RowsByBlock (n, d)
+        Rows.
+    codes : ndarray or Table (n, k)
+        The codes of their classes.
+
+    Returns
+    -------
+    ndarray of int64 (d, d + k)
+        Gram matrix and cross moments side by side; sums beyond int64 wrap around.
+    """
+    if is_by_block(cells):
+        found: np.ndarray = cells.total(_moments_of_block, codes)
+        return found
+    n_features = cells.shape[1]
+    total = np.zeros((n_features, n_features + codes.shape[1]), dtype=np.int64)
+    for start in range(0, cells.shape[0], _EXACT_ROWS):
+        part = cells[start : start + _EXACT_ROWS]
+        # At most 2^52: exact whatever the order. Of a matrix with itself, BLAS computes one half.
+        total[:, :n_features] += (part.T @ part).astype(np.int64)
+        total[:, n_features:] += (part.T @ codes[start : start + _EXACT_ROWS]).astype(np.int64)
+    return total
+
+
+def _moments_of_block(cells: np.ndarray, codes: np.ndarray, first: int) -> np.ndarray:
+    return exact_moments(cells, codes)
+
+
+class Moments(NamedTuple):
+    """Released moments."""
+
+    # (d, d), symmetric.
+    gram: np.ndarray
+    # (d, k).
+    cross: np.ndarray
+
+
+def filtered_weights(moments: Moments, spread: float) -> np.ndarray:
+    """Solve least squares from noisy moments.
+
+    Parameters
+    ----------
+    moments : Moments
+        Gram matrix (d, d) and cross moments (d, k).
+    spread : float
+        Standard deviation of the noise on each of their numbers.
+
+    Returns
+    -------
+    ndarray (d, k)
+        ``f(A) B`` with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` and ``lambda = spread sqrt(d)``.
+    """
+    spectrum, directions = np.linalg.eigh(moments.gram)
+    damped = 1.0 / np.hypot(spectrum, spread * math.sqrt(spectrum.size))
+    weights: np.ndarray = (directions * damped) @ (directions.T @ moments.cross)
+    return weights
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MomentsMechanism:
+    """Release the moments of rows of norm 1 at most, and of the codes of their classes.
+
+    Parameters
+    ----------
+    n_features, n_codes : int
+        Length d of a row and k of a code; public. Without codes (0) the Gram matrix is released alone.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    multiplier : float
+        Standard deviation of the noise over what one row adds: half of what a replaced row changes.
+    whole_multiplier : float or None, default=None
+        That of a larger release, of which this is the beginning; None if nothing else belongs to it.
+
+    Attributes
+    ----------
+    shift : int
+        Noise is added in whole numbers of ``2^(shift - 40)``.
+    sensitivity : float
+        What one row changes of the vector described at the head of this module, rounding included.
+    noise_scale : float
+        Standard deviation of the noise on each of its numbers.
+    spread : float
+        Standard deviation of the noise on cross moments and off the diagonal of the Gram matrix: less by a root of 2.
+    """
+
+    n_features: int
+    n_codes: int
+    neighbours: Neighbours
+    multiplier: float
+    whole_multiplier: float | None = None
+
+    @property
+    def _exact_sensitivity(self) -> float:
+        labelled = self.n_codes > 0
+        if self.neighbours == "replace_one":
+            return math.sqrt(8.0 if labelled else 2.0)
+        return math.sqrt(3.0 if labelled else 1.0)
+
+    @cached_property
+    def shift(self) -> int:
+        size = self.n_features + self.n_codes
+        shift = max(0, _PRODUCT_BITS - _ROUNDING_BITS - math.ceil(math.log2(size)))
+        cells = self.multiplier * 2.0 ** (_PRODUCT_BITS - shift + 1)
+        return shift + max(0, math.ceil(math.log2(cells / _MANY_CELLS)))
+
+    @cached_property
+    def _cells_sensitivity(self) -> float:
+        """The sensitivity in units of the noise's grid.
+
+        Rounding moves each of two numbers by half a unit at most. There are d of weight 1 and, with the root of 2,
+        ``d (d - 1) / 2 + d k`` others: ``sqrt(d^2 + 2 d k)`` in all.
+        """
+        exact = self._exact_sensitivity * 2.0 ** (_PRODUCT_BITS - self.shift)
+        return (exact + self._rounding) * _ROUND_UP
+
+    @property
+    def _rounding(self) -> int:
+        return self.n_features + self.n_codes if self.shift > 0 else 0
+
+    @property
+    def rounding_share(self) -> float:
+        """Return what rounding adds to the sensitivity, over all of it; near 1 where the noise's grid is coarse."""
+        return self._rounding / self._cells_sensitivity * _ROUND_UP**2
+
+    @cached_property
+    def _sigma(self) -> float:
+        return self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP
+
+    @property
+    def sensitivity(self) -> float:
+        return self._cells_sensitivity * 2.0 ** (self.shift - _PRODUCT_BITS)
+
+    @property
+    def noise_scale(self) -> float:
+        return self._sigma * 2.0 ** (self.shift - _PRODUCT_BITS)
+
+    @property
+    def spread(self) -> float:
+        return self.noise_scale / math.sqrt(2.0)
+
+    def rounded(self, exact: np.ndarray) -> np.ndarray:
+        """Round exact moments (d, d + k) to the noise's grid; whole numbers of it."""
+        half = (1 << self.shift) >> 1
+        rounded: np.ndarray = (exact + half) >> self.shift
+        return rounded
+
+    def release(self, cells: Any, codes: Any, source: NoiseSource) -> Moments:
+        """Release noisy moments.
+
+        Parameters
+        ----------
+        cells : ndarray or RowsByBlock (n, d)
+            Rows in whole numbers of 2^-20, of norm 2^20 at most.
+        codes : ndarray or Table (n, k)
+            Codes of their classes, likewise: rows of `code_cells`.
+        source : NoiseSource
+            Of the noise.
+
+        Returns
+        -------
+        Moments
+        """
+        return self.noisy(exact_moments(cells, codes), source)
+
+    def noisy(self, exact: np.ndarray, source: NoiseSource) -> Moments:
+        """Release exact moments (d, d + k) of `exact_moments` with noise."""
+        n_features = self.n_features
+        sums = self.rounded(exact)
+        gram, cross = sums[:, :n_features], sums[:, n_features:]
+        part = math.sqrt(0.5)
+        others = self._sigma * part * _ROUND_UP
+        diagonal, upper = np.diag_indices(n_features), np.triu_indices(n_features, 1)
+        follows = self.whole_multiplier is not None
+        sensitivity = self._cells_sensitivity * self.multiplier / (self.whole_multiplier or self.multiplier)
+        stated = Stated(sensitivity, more=True)
+        gram[diagonal] = source.add_rounded_normals(gram[diagonal], self._sigma, stated)
+        stated = Stated(sensitivity * part, more=self.n_codes > 0 or follows)
+        gram[upper] = source.add_rounded_normals(gram[upper], others, stated)
+        gram[upper[::-1]] = gram[upper]
+        if self.n_codes:
+            cross = source.add_rounded_normals(cross, others, stated._replace(more=follows))
+        return Moments(self._numbers(gram), self._numbers(cross))
+
+    def _numbers(self, cells: np.ndarray) -> np.ndarray:
+        # Reduced by the modulus of the sums, which may have wrapped around: a function of the exact ones.
+        numbers: np.ndarray = ((cells << self.shift) >> self.shift) * 2.0 ** (self.shift - _PRODUCT_BITS)
+        return numbers
+
+    def largest_distance(self) -> float:
+        """Distance of the moments of two rows as far from each other as rows with a constant feature are, and noisy.
+
+        Returns
+        -------
+        float
+            Of two opposite rows with one label, or of one row and none: nearly the sensitivity. Without labels, of rows
+            at a right angle to each other, if they have two features.
+        """
+        rows = np.zeros((2, self.n_features - 1))
+        rows[:, 0] = 1.0, -1.0
+        if self.n_codes == 0 and rows.shape[1] > 1:
+            rows[1, :2] = -(_CONSTANT**2), math.sqrt(1.0 - _CONSTANT**4)
+        cells = constant_feature(rows)[0]
+        codes = np.zeros((2, self.n_codes))
+        codes[:, :1] = CELLS
+        first, second = (exact_moments(cells[i : i + 1], codes[i : i + 1]) for i in range(2))
+        moved = (first - second if self.neighbours == "replace_one" else first) * 2.0**-_PRODUCT_BITS
+        gram, cross = moved[:, : self.n_features], moved[:, self.n_features :]
+        return math.sqrt(float(np.square(gram).sum() + 2.0 * np.square(cross).sum()))

@@ -1,0 +1,1 @@
+"""1-norm support vector machines and the protocol of PPSVM."""

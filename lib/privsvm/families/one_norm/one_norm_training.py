@@ -1,0 +1,374 @@
+"""What the 1-norm SVMs share: a linear program for each class, and the paper's ways of choosing C and gamma.
+
+C is the paper's nu, the weight of a row's slack; gamma is its mu.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from privsvm.base.estimators import NoiseStreams, SingleModelClassifier, noise_generators
+from privsvm.base.parameters import RANDOM_STATE, parameter
+from privsvm.base.released import ReleasedPath
+from privsvm.base.validation import check_training_data, is_number
+from privsvm.constraints import POSITIVE, either, one_of, real, whole
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.kernel.kernels import KERNELS
+from privsvm.solvers.linear.one_norm_svm import OneNormProblem
+from privsvm.solvers.linear.uniform_design import nested_search
+
+__all__ = [
+    "KERNEL_NAMES",
+    "MBAR",
+    "TUNE",
+    "OneNormClassifier",
+    "OneNormModel",
+    "check_tuning",
+    "count_errors",
+    "count_kernel_rows",
+    "draw_rows",
+    "expansion_arrays",
+    "gamma_range",
+    "train_one_norm",
+    "tune_by_design",
+    "tune_on_a_tenth",
+]
+
+TUNE = "tune"
+KERNEL_NAMES = ("linear", "gaussian")
+MBAR = either(
+    "must be a share of the training rows between 0 and 1, or a whole number of rows",
+    real("", above=0, below=1),
+    whole(1),
+)
+
+# Section 4.1 of the paper.
+_EXPONENTS = tuple(range(-7, 8))
+_TUNING_SHARE = 0.1
+_FOLDS = 5
+# Which parameters are best must not depend on the last digits.
+_TUNING_TOLERANCE = 1e-8
+# The values that the kernel of the closest pair may take (Huang et al. 2007, section 3).
+_CLOSEST_PAIR = (0.15, 0.999)
+
+
+@dataclasses.dataclass(frozen=True)
+class OneNormModel:
+    """A trained model of k columns.
+
+    Attributes
+    ----------
+    coef : ndarray (p, k)
+        A row for each class; one row, positive for class 1, where there are two.
+    intercept : ndarray (p,)
+        Offsets.
+    C, gamma : float
+        What was given or chosen; gamma is NaN where the columns do not depend on it.
+    objective : float
+        Of the linear programs, summed over the classes.
+    gap : float
+        The objective is optimal to within it.
+    n_iter : int
+        Simplex iterations of the final programs.
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    C: float
+    gamma: float
+    objective: float
+    gap: float
+    n_iter: int
+
+
+def check_tuning(kernel: str, C: float | str, gamma: float | str) -> None:
+    """Raise ValueError where gamma is to be chosen and C is not."""
+    if kernel == "gaussian" and gamma == TUNE and C != TUNE:
+        raise ValueError(f"gamma={TUNE!r}: chosen together with C only, which is {C!r}; set both to {TUNE!r}")
+
+
+def count_kernel_rows(mbar: Any, n_rows: int) -> int:
+    """Rows of a reduced or random kernel.
+
+    Parameters
+    ----------
+    mbar : float or int
+        A share of the training rows, below 1, or their number.
+    n_rows : int
+        Training rows.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or there are fewer training rows.
+    """
+    whole = is_number(mbar) and mbar >= 1 and mbar == int(mbar)
+    if not whole and not (is_number(mbar) and 0 < mbar < 1):
+        raise ValueError(f"mbar={mbar!r}: must be a share of the training rows between 0 and 1, or a whole number")
+    if mbar > n_rows:
+        raise ValueError(f"mbar={mbar!r}: there are n_samples = {n_rows} training rows; the kernel cannot have more")
+    return int(mbar) if whole else max(1, round(mbar * n_rows))
+
+
+def draw_rows(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw different row numbers, ascending."""
+    return np.sort(rng.choice(n_rows, n_drawn, replace=False))
+
+
+def gamma_range(distances: np.ndarray) -> tuple[float, float]:
+    """Range in which gamma is searched: the kernel of the closest pair of different points goes from 0.999 to 0.15.
+
+    Parameters
+    ----------
+    distances : ndarray (n, k)
+        Squared distances.
+
+    Returns
+    -------
+    (low, high)
+
+    References
+    ----------
+    Huang, Lee, Lin and Huang (2007), section 3.
+    """
+    # Below this, two rows differ by the round-off of the distance alone.
+    least = 1e-12 * float(distances[np.isfinite(distances)].max(initial=0.0))
+    closest = float(distances[distances > least].min(initial=np.inf))
+    if not math.isfinite(closest):
+        closest = 1.0
+    low, high = (-math.log(value) / closest for value in reversed(_CLOSEST_PAIR))
+    return low, high
+
+
+def train_one_norm(
+    columns: np.ndarray, codes: np.ndarray, n_classes: int, kernel: str, C: Any, gamma: Any, rng: np.random.Generator
+) -> OneNormModel:
+    """Train on columns that are public, or the trainer's own.
+
+    Parameters
+    ----------
+    columns : ndarray or CSR matrix (n, k)
+        For "linear" the columns themselves; for "gaussian" squared distances, so that any gamma can be tried.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        c; two give one program, more give one for each class against the rest.
+    kernel : {"linear", "gaussian"}
+        What the columns are.
+    C, gamma : float or "tune"
+        As of `OneNormClassifier`; gamma is of no effect for "linear".
+    rng : numpy.random.Generator
+        Draws the tuning set, or the folds.
+
+    Returns
+    -------
+    OneNormModel
+
+    Notes
+    -----
+    Chosen by the paper's rules (section 4.1). C alone: of 1e-7, 1e-6, ..., 1e7 the one with the fewest errors on a
+    random tenth of the rows, after training on the rest. C and gamma: a nested uniform design of 30 runs, two nestings,
+    with five-fold cross-validation of each run. Among equals the smaller C. With fewer than ten rows nothing can be
+    held back: C is 1, and gamma the middle of its range.
+    """
+    gaussian = kernel == "gaussian"
+    search = gaussian and gamma == TUNE
+    if C == TUNE and codes.size < 2 * _FOLDS:
+        C, gamma = 1.0, math.sqrt(math.prod(gamma_range(columns))) if search else gamma
+    elif search:
+        C, gamma = tune_by_design(columns, codes, n_classes, rng)
+    K = np.exp(-gamma * columns) if gaussian else columns
+    if C == TUNE:
+        C = tune_on_a_tenth(K, codes, n_classes, rng)
+    solutions = [OneNormProblem(K, signs).solve(C) for signs in _signs(codes, n_classes)]
+    return OneNormModel(
+        coef=np.array([solution.coef for solution in solutions]),
+        intercept=np.array([solution.intercept for solution in solutions]),
+        C=float(C),
+        gamma=float(gamma) if gaussian else math.nan,
+        objective=sum(solution.objective for solution in solutions),
+        gap=sum(solution.gap for solution in solutions),
+        n_iter=sum(solution.n_iter for solution in solutions),
+    )
+
+
+def _signs(codes: np.ndarray, n_classes: int) -> Iterator[np.ndarray]:
+    """Signs (n,) of each program: of class 1, or of each class in turn."""
+    for positive in [1] if n_classes == 2 else range(n_classes):
+        yield np.where(codes == positive, 1.0, -1.0)
+
+
+def count_errors(
+    K: Any, codes: np.ndarray, n_classes: int, Cs: Sequence[float], held_out: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Count errors on rows held out in turn, after training on the others.
+
+    Parameters
+    ----------
+    K : ndarray or CSR matrix (n, k)
+        Columns.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        c.
+    Cs : sequence of float
+        Weights of a row's slack.
+    held_out : sequence of ndarray of bool (n,)
+        Rows that are not trained on, each time.
+
+    Returns
+    -------
+    ndarray of int (len(Cs),)
+        Errors, summed over `held_out`.
+    """
+    errors = np.zeros(len(Cs), dtype=np.int64)
+    problems = [OneNormProblem(K, signs, _TUNING_TOLERANCE) for signs in _signs(codes, n_classes)]
+    for test in held_out:
+        scores = []
+        for problem in problems:
+            path = problem.path(Cs, ~test)
+            scores.append([K[test] @ solution.coef + solution.intercept for solution in path])
+        values = np.array(scores)
+        predicted = (values[0] > 0).astype(np.int64) if n_classes == 2 else np.argmax(values, axis=0)
+        errors += (predicted != codes[test]).sum(axis=1)
+    return errors
+
+
+def tune_on_a_tenth(K: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> float:
+    """Choose C as the paper does (section 4.1): the fewest errors on a random tenth, after training on the rest.
+
+    Parameters
+    ----------
+    K : ndarray or CSR matrix (n, k)
+        Columns.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        c.
+    rng : numpy.random.Generator
+        Draws the tenth.
+
+    Returns
+    -------
+    float
+        Of 1e-7, 1e-6, ..., 1e7; among equals the smallest.
+    """
+    test = np.zeros(codes.size, dtype=bool)
+    test[draw_rows(codes.size, max(1, round(_TUNING_SHARE * codes.size)), rng)] = True
+    Cs = [10.0**exponent for exponent in _EXPONENTS]
+    return Cs[int(np.argmin(count_errors(K, codes, n_classes, Cs, [test])))]
+
+
+def tune_by_design(
+    distances: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Choose C and gamma as the paper does (section 4.1): a nested uniform design, with five-fold cross-validation.
+
+    Parameters
+    ----------
+    distances : ndarray (n, k)
+        Squared distances: the columns are ``exp(-gamma * distances)``.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        c.
+    rng : numpy.random.Generator
+        Draws the folds.
+
+    Returns
+    -------
+    (C, gamma)
+    """
+    folds = rng.permutation(np.arange(codes.size) % _FOLDS)
+    held_out = [folds == fold for fold in range(_FOLDS)]
+
+    def evaluate(points: np.ndarray) -> np.ndarray:
+        return np.array(
+            [
+                count_errors(np.exp(-(10.0**log_gamma) * distances), codes, n_classes, [10.0**log_C], held_out)[0]
+                for log_C, log_gamma in points
+            ]
+        )
+
+    low, high = gamma_range(distances)
+    log_C, log_gamma = nested_search(evaluate, (_EXPONENTS[0], _EXPONENTS[-1]), (math.log10(low), math.log10(high)))
+    return 10.0**log_C, 10.0**log_gamma
+
+
+def expansion_arrays(vectors: Any, model: OneNormModel, coef: np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays of the path of a Gaussian expansion over rows (m, d) with weights (p, m)."""
+    dense = vectors.toarray() if scipy.sparse.issparse(vectors) else vectors
+    return {
+        "support_vectors": np.ascontiguousarray(dense),
+        "pair_coef": coef.T[None, None],
+        "intercept": model.intercept[None, None],
+        "kernel_parameters": np.array([KERNELS.index("rbf"), model.gamma, 3, 0.0]),
+    }
+
+
+class OneNormClassifier(SingleModelClassifier):
+    """A classifier whose model is one linear program a class; a base."""
+
+    C: float | str = parameter(
+        1.0,
+        either('must be a positive finite number, or "tune"', POSITIVE, one_of(TUNE)),
+        "Weight of a row's slack; the paper's nu. \"tune\" chooses it as the paper does, on rows held back.",
+    )
+    kernel: str = parameter(
+        "linear", one_of(*KERNEL_NAMES), '"gaussian" is ``exp(-gamma ||x - z||^2)``, called rbf elsewhere.'
+    )
+    gamma: float | str = parameter(
+        "auto",
+        either('must be a positive finite number, "auto" or "tune"', POSITIVE, one_of("auto", TUNE)),
+        'Kernel coefficient; the paper\'s mu. "auto" is ``1 / d``; "tune", with a C of "tune", chooses both as the '
+        "paper does.",
+    )
+    random_state: int | np.random.Generator | None = RANDOM_STATE
+
+    @abc.abstractmethod
+    def _model(
+        self, X: Any, codes: np.ndarray, rng: np.random.Generator
+    ) -> tuple[OneNormModel, type[ReleasedPath], dict[str, Any]]:
+        """Train; return the model, and kind and arrays of its path."""
+
+    @abc.abstractmethod
+    def _guarantee(self, rng: NoiseStreams | np.random.Generator | int | None) -> Guarantee:
+        """Return the record of a model that was just trained with streams from `rng`."""
+
+    def _start_gamma(self) -> float | str:
+        """Return gamma as a number, or "tune"."""
+        return 1.0 / self.n_features_in_ if self.gamma == "auto" else self.gamma
+
+    def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+        self.check_declared()
+        check_tuning(self.kernel, self.C, self.gamma)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        model, path, arrays = self._model(X, codes, noise_generators(rng, self)(0.0, 0))
+        self.C_, self.gamma_ = model.C, model.gamma
+        self.objective_, self.gap_, self.n_iter_ = model.objective, model.gap, model.n_iter
+        self.guarantee_ = self._guarantee(rng)
+        self._path = path(
+            epsilons=(math.inf,),
+            guarantees=(self.guarantee_,),
+            n_classes=len(self.classes_),
+            objective=model.objective,
+            n_iter=model.n_iter,
+            **arrays,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        return tags

@@ -1,0 +1,611 @@
+"""PPSVM as a protocol: the entities' steps, and the messages that every party reads, checks and writes.
+
+Messages are mappings of arrays, with one entry for each split, that are stored as ``.npz``. docs/ppsvm.md describes the
+files, and `examples/ppsvm_three_entities` runs each party as a process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from privsvm.base.parameters import check_values
+from privsvm.base.released import BlockPath
+from privsvm.base.validation import check_choice, is_number
+from privsvm.errors import PrivSVMError
+from privsvm.families.one_norm.one_norm_training import check_tuning, count_kernel_rows
+from privsvm.families.one_norm.ppsvm_training import PPSVMParameters, ppsvm_guarantee, train_on_blocks
+from privsvm.files import read_npz, write_npz
+from privsvm.numerics.rows.rows import squared_distances
+
+__all__ = [
+    "Entity",
+    "combine_blocks",
+    "combine_messages",
+    "deal_columns",
+    "draw_secrets",
+    "kernel_agreement",
+    "make_block",
+    "read_private",
+    "rows_digest",
+    "secret_of",
+    "train_on_messages",
+    "write_private",
+]
+
+Part = Literal["train", "test"]
+Arrays = Mapping[str, np.ndarray]
+
+_KERNELS = ("linear", "gaussian")
+
+
+def deal_columns(n_features: int, entities: Any, rng: np.random.Generator) -> list[np.ndarray]:
+    """Say which entity holds which columns.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns d.
+    entities : int or sequence of sequences of int
+        A number: columns are dealt at random, as evenly as can be. Lists: the columns of each entity; every column
+        belongs to one of them.
+    rng : numpy.random.Generator
+        Deals the columns.
+
+    Returns
+    -------
+    list of ndarray of int
+        Ascending column numbers of each entity.
+
+    Raises
+    ------
+    ValueError
+        If an entity would have no column, or a column not exactly one entity.
+    """
+    if is_number(entities):
+        if entities < 1 or entities != int(entities):
+            raise ValueError(f"entities={entities!r}: must be a whole number of at least 1, or lists of columns")
+        if entities > n_features:
+            raise ValueError(
+                f"entities={entities!r}: an entity would have no column, since n_features = {n_features}; have fewer"
+            )
+        return [np.sort(part) for part in np.array_split(rng.permutation(n_features), int(entities))]
+    try:
+        parts = [np.array(part, dtype=np.int64, ndmin=1) for part in entities]
+    except (TypeError, ValueError):
+        raise ValueError(f"entities={entities!r}: must be a whole number, or lists of column numbers") from None
+    for number, part in enumerate(parts):
+        if part.size == 0:
+            raise ValueError(f"entities={entities!r}: entity {number} has no column")
+    held = np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+    if not np.array_equal(held, np.arange(n_features)):
+        wrong = next(
+            (column for column in range(n_features) if np.count_nonzero(held == column) != 1),
+            held[-1] if held.size else 0,
+        )
+        raise ValueError(
+            f"entities={entities!r}: column {wrong} is held {np.count_nonzero(held == wrong)} times; each of "
+            f"0 to {n_features - 1} must have one entity"
+        )
+    return [np.sort(part) for part in parts]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entity:
+    """What one entity keeps to itself, besides its rows.
+
+    Attributes
+    ----------
+    centre, spread : ndarray (n_j,)
+        Mean and standard deviation of its columns, over its training rows; 0 and 1 where it does not standardise.
+    random_matrix : ndarray (mbar, n_j)
+        The paper's B_j. Whoever has it can undo the entity's blocks.
+    """
+
+    centre: np.ndarray
+    spread: np.ndarray
+    random_matrix: np.ndarray
+
+    @classmethod
+    def draw(cls, columns: np.ndarray, mbar: int, rng: np.random.Generator, standardize: bool = True) -> Entity:
+        """Draw the secrets of an entity (Algorithms 2.1 and 3.1, step II).
+
+        Parameters
+        ----------
+        columns : ndarray (n, n_j)
+            Its columns of the training rows.
+        mbar : int
+            Rows of the random matrix, agreed by all entities.
+        rng : numpy.random.Generator
+            The entity's own.
+        standardize : bool, default=True
+            Whether to publish columns of mean 0 and standard deviation 1; constant ones become 0.
+
+        Returns
+        -------
+        Entity
+
+        Raises
+        ------
+        ValueError
+            If there is no column, or a number is not finite.
+        """
+        columns = _checked_columns(columns)
+        n_columns = columns.shape[1]
+        centre, spread = np.zeros(n_columns), np.ones(n_columns)
+        if standardize:
+            centre, deviation = columns.mean(axis=0), columns.std(axis=0)
+            # The mean of equal numbers may be off by round-off.
+            varies = columns.max(axis=0) > columns.min(axis=0)
+            spread = np.where(varies & (deviation > 0), deviation, 1.0)
+            centre = np.where(varies, centre, columns[0])
+        return cls(centre=centre, spread=spread, random_matrix=rng.standard_normal((mbar, n_columns)))
+
+    def standardized(self, columns: np.ndarray) -> np.ndarray:
+        """Columns (n, n_j) as the entity's kernel sees them."""
+        columns = _checked_columns(columns)
+        if columns.shape[1] != self.centre.size:
+            raise ValueError(f"the entity holds {self.centre.size} columns, and was given {columns.shape[1]}")
+        scaled: np.ndarray = (columns - self.centre) / self.spread
+        return scaled
+
+    def publish(self, columns: np.ndarray, kernel: str, gamma: float) -> np.ndarray:
+        """Make the public block of some rows (Algorithms 2.1 and 3.1, steps III and V).
+
+        Parameters
+        ----------
+        columns : ndarray (n, n_j)
+            The entity's columns of these rows, of training or of rows to predict.
+        kernel : {"linear", "gaussian"}
+            Agreed by all entities.
+        gamma : float
+            Coefficient of "gaussian", agreed by all entities.
+
+        Returns
+        -------
+        ndarray (n, mbar)
+            ``A_j B_j'``, or ``exp(-gamma ||a_i - b_r||^2)``.
+        """
+        rows = self.standardized(columns)
+        if kernel == "linear":
+            block: np.ndarray = rows @ self.random_matrix.T
+            return block
+        return np.exp(-gamma * squared_distances(rows, self.random_matrix))
+
+
+def _checked_columns(columns: Any) -> np.ndarray:
+    dense: np.ndarray = columns.toarray() if hasattr(columns, "toarray") else np.asarray(columns, dtype=np.float64)
+    if dense.ndim != 2 or dense.shape[1] == 0:
+        raise ValueError(f"columns of shape {dense.shape}: an entity needs rows and at least one column")
+    if not np.isfinite(dense).all():
+        raise ValueError("the entity's columns hold NaN or infinity; fill or drop these rows, at all entities alike")
+    return dense
+
+
+def combine_blocks(blocks: Mapping[str, np.ndarray], kernel: str) -> np.ndarray:
+    """Combine the public blocks of all entities into the public kernel (equations 2.5 and 3.8).
+
+    Parameters
+    ----------
+    blocks : mapping of str to ndarray (n, mbar)
+        A block for each entity, by its name.
+    kernel : {"linear", "gaussian"}
+        What the blocks are: their sum or their product is taken.
+
+    Returns
+    -------
+    ndarray (n, mbar)
+
+    Raises
+    ------
+    ValueError
+        If there is none, their shapes differ, or one holds what is not finite; it names the entity.
+    """
+    check_choice("kernel", kernel, _KERNELS)
+    if not blocks:
+        raise ValueError("no entity has published a block")
+    first, expected = next((name, np.shape(block)) for name, block in blocks.items())
+    for name, block in blocks.items():
+        if np.shape(block) != expected or len(expected) != 2:
+            raise ValueError(
+                f"the block of {name} has shape {np.shape(block)} and that of {first} {expected}; all entities must "
+                "publish the same rows, with the same mbar"
+            )
+        if not np.isfinite(block).all():
+            raise ValueError(f"the block of {name} holds NaN or infinity")
+    stacked = np.stack(list(blocks.values()))
+    kernel_values: np.ndarray = stacked.sum(axis=0) if kernel == "linear" else stacked.prod(axis=0)
+    return kernel_values
+
+
+def kernel_agreement(
+    parameters: Mapping[str, Any], columns: Mapping[str, int], train_rows: Sequence[int], test_rows: Sequence[int]
+) -> dict[str, Any]:
+    """Write down what all entities agree on before the first block: public, and without any value of a column.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Those of `privsvm.PPSVMClassifier`: kernel, C, gamma, mbar, standardize; its defaults where missing.
+    columns : mapping of str to int
+        Number of columns of each entity, by its name.
+    train_rows, test_rows : sequence of int (S)
+        Number of rows of each split; fewer rows to predict may follow later.
+
+    Returns
+    -------
+    dict
+        ``kernel``; ``gamma`` that blocks are published with (None for "linear"); ``standardize``; ``n_splits``;
+        ``rows`` and ``mbar``, one entry per split; ``n_features``; ``entities``, a list of ``name, columns``.
+
+    Raises
+    ------
+    PrivSVMError
+        For a parameter out of range, more random rows than training rows, or an entity with no column.
+    """
+    declared = PPSVMParameters.declared
+    values = {name: parameters.get(name, item.default) for name, item in declared.items()}
+    kernel, gamma, standardize = values["kernel"], values["gamma"], values["standardize"]
+    for name, count in columns.items():
+        if count < 1:
+            raise PrivSVMError(f"{name} has no column; have fewer entities, or give it one")
+    n_features = sum(columns.values())
+    try:
+        check_values(declared, values)
+        check_tuning(kernel, values["C"], gamma)
+        mbar = [count_kernel_rows(values["mbar"], rows) for rows in train_rows]
+    except ValueError as error:
+        raise PrivSVMError(str(error)) from None
+    published = 1.0 / n_features if isinstance(gamma, str) else float(gamma)
+    return {
+        "kernel": kernel,
+        "gamma": published if kernel == "gaussian" else None,
+        "standardize": standardize,
+        "n_splits": len(train_rows),
+        "rows": {"train": [int(rows) for rows in train_rows], "test": [int(rows) for rows in test_rows]},
+        "mbar": mbar,
+        "n_features": n_features,
+        "entities": [{"name": name, "columns": count} for name, count in columns.items()],
+    }
+
+
+def rows_digest(*texts: Sequence[Any] | np.ndarray) -> str:
+    """Digest of what all entities must have alike in every row: labels, and identifiers where there are any.
+
+    Parameters
+    ----------
+    *texts : sequences (n,)
+        Taken as text. The order of rows counts.
+
+    Returns
+    -------
+    str
+        SHA-256. It hides nothing from who can guess the rows, and is meant for parties that know them.
+    """
+    digest = hashlib.sha256(len(texts).to_bytes(8, "little"))
+    for row in zip(*texts, strict=True):
+        for text in row:
+            word = str(text).encode()
+            digest.update(len(word).to_bytes(8, "little") + word)
+    return digest.hexdigest()
+
+
+def draw_secrets(
+    columns: Arrays, agreement: Mapping[str, Any], entity: str, stream: Callable[[int], np.random.Generator]
+) -> dict[str, np.ndarray]:
+    """Draw what one entity keeps to itself, for every split.
+
+    Parameters
+    ----------
+    columns : mapping
+        ``train_<s>`` (n, n_j): its own columns.
+    agreement : mapping
+        From `kernel_agreement`.
+    entity : str
+        Its name.
+    stream : callable
+        Gives the stream of a split: `privsvm.numerics.noise.streams.system_stream` in use, a seeded one in a benchmark.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``centre_<s>, spread_<s>`` (n_j,), ``random_matrix_<s>`` (mbar, n_j).
+
+    Raises
+    ------
+    PrivSVMError
+        If the columns are not finite, or not as agreed; it names the entity.
+    """
+    secrets: dict[str, np.ndarray] = {}
+    for split in range(agreement["n_splits"]):
+        own = _own_columns(columns, agreement, entity, "train", split)
+        try:
+            drawn = Entity.draw(own, agreement["mbar"][split], stream(split), agreement["standardize"])
+        except ValueError as error:
+            raise PrivSVMError(f"{entity}, split {split}: {error}") from None
+        for name, array in dataclasses.asdict(drawn).items():
+            secrets[f"{name}_{split}"] = array
+    return secrets
+
+
+def secret_of(secrets: Arrays, split: int) -> Entity:
+    """Return one split's secrets, as `draw_secrets` gave them, as an `Entity`."""
+    fields = [field.name for field in dataclasses.fields(Entity)]
+    return Entity(**{name: secrets[f"{name}_{split}"] for name in fields})
+
+
+def make_block(
+    columns: Arrays,
+    secrets: Arrays,
+    agreement: Mapping[str, Any],
+    entity: str,
+    part: Part,
+    digests: Sequence[str] | None = None,
+) -> dict[str, np.ndarray]:
+    """Make one entity's public message about some rows.
+
+    Parameters
+    ----------
+    columns : mapping
+        ``<part>_<s>`` (n, n_j): its own columns.
+    secrets : mapping
+        Its own, from `draw_secrets`.
+    agreement : mapping
+        From `kernel_agreement`.
+    entity : str
+        Its name.
+    part : {"train", "test"}
+        Whether these are training rows, of which there must be as many as agreed, or rows to predict.
+    digests : sequence of str (S) or None
+        Of the rows' labels or identifiers as this entity has them (`rows_digest`), for the trainer to compare.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``entity`` (its name), ``<part>_<s>`` (n, mbar) and, with digests, ``rows_<s>``.
+
+    Raises
+    ------
+    PrivSVMError
+        If columns or secrets are not as agreed; it names the entity.
+    """
+    message = {"entity": np.array(entity)}
+    for split in range(agreement["n_splits"]):
+        own = _own_columns(columns, agreement, entity, part, split)
+        try:
+            block = secret_of(secrets, split).publish(own, agreement["kernel"], agreement["gamma"] or math.nan)
+        except (KeyError, ValueError) as error:
+            raise PrivSVMError(
+                f"{entity}, split {split}: its secrets do not fit its columns ({error}); draw them again"
+            ) from None
+        message[f"{part}_{split}"] = block
+        if digests is not None:
+            message[f"rows_{split}"] = np.array(digests[split])
+    return message
+
+
+def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, part: Part, split: int) -> np.ndarray:
+    """One entity's columns of one split, checked against what was agreed."""
+    counts = {item["name"]: item["columns"] for item in agreement["entities"]}
+    if entity not in counts:
+        raise PrivSVMError(f"{entity}: is not among the entities of the agreement ({', '.join(counts)})")
+    own = columns.get(f"{part}_{split}")
+    if own is None:
+        raise PrivSVMError(f"{entity}, split {split}: its columns of the {part} rows are missing; make its file again")
+    if own.ndim != 2 or own.shape[1] == 0:
+        raise PrivSVMError(f"{entity}, split {split}: it has no column; have fewer entities, or give it one")
+    if own.shape[1] != counts[entity]:
+        raise PrivSVMError(
+            f"{entity}, split {split}: it has {own.shape[1]} columns, agreed were {counts[entity]}; make its file again"
+        )
+    if not np.isfinite(own).all():
+        row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(own)))
+        raise PrivSVMError(
+            f"{entity}, split {split}: row {row} of its column {column} holds {own[row, column]}; fill or drop the "
+            "row, at all entities alike"
+        )
+    if part == "train" and own.shape[0] != agreement["rows"]["train"][split]:
+        raise PrivSVMError(
+            f"{entity}, split {split}: it has {own.shape[0]} training rows, agreed were "
+            f"{agreement['rows']['train'][split]}; all entities must hold the same rows in the same order"
+        )
+    return own
+
+
+def combine_messages(
+    messages: Mapping[str, Arrays], agreement: Mapping[str, Any], part: Part, digests: Sequence[str] | None = None
+) -> list[np.ndarray]:
+    """Combine the messages of all entities into the public kernel of each split.
+
+    Parameters
+    ----------
+    messages : mapping
+        From `make_block`, by the file each came in.
+    agreement : mapping
+        From `kernel_agreement`.
+    part : {"train", "test"}
+        What the messages are about.
+    digests : sequence of str (S) or None
+        Of the rows as the reader has them; messages with digests must have the same.
+
+    Returns
+    -------
+    list of ndarray (n, mbar)
+        One for each split.
+
+    Raises
+    ------
+    PrivSVMError
+        If an entity is missing or there twice, or messages differ in their rows, labels or mbar; it names entities.
+    """
+    by_name: dict[str, Arrays] = {}
+    for source, message in messages.items():
+        name = str(message.get("entity", ""))
+        if name in by_name:
+            raise PrivSVMError(f"{source}: a second message of {name}; hand in one of each entity")
+        by_name[name] = message
+    names = [item["name"] for item in agreement["entities"]]
+    for source, message in messages.items():
+        if str(message.get("entity", "")) not in names:
+            raise PrivSVMError(
+                f"{source}: is of {str(message.get('entity', 'nobody'))!r}, who is not in the agreement "
+                f"({', '.join(names)})"
+            )
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        raise PrivSVMError(f"{', '.join(missing)}: has published no block of the {part} rows; wait for it")
+    kernels = []
+    for split in range(agreement["n_splits"]):
+        blocks = {}
+        for name in names:
+            block = by_name[name].get(f"{part}_{split}")
+            if block is None:
+                raise PrivSVMError(f"{name}, split {split}: its message has no block of the {part} rows; publish again")
+            blocks[name] = block
+        _check_digests(by_name, names, split, None if digests is None else digests[split])
+        try:
+            kernel = combine_blocks(blocks, agreement["kernel"])
+        except ValueError as error:
+            raise PrivSVMError(f"split {split}: {error}") from None
+        rows = agreement["rows"]["train"][split] if part == "train" else len(kernel)
+        if kernel.shape != (rows, agreement["mbar"][split]):
+            raise PrivSVMError(
+                f"split {split}: the blocks of {', '.join(names)} have shape {kernel.shape}, agreed was "
+                f"{(rows, agreement['mbar'][split])}; publish again by the present agreement"
+            )
+        kernels.append(kernel)
+    return kernels
+
+
+def _check_digests(messages: Mapping[str, Arrays], names: Sequence[str], split: int, own: str | None) -> None:
+    """Refuse messages about different rows or labels."""
+    found = {name: str(messages[name][f"rows_{split}"]) for name in names if f"rows_{split}" in messages[name]}
+    if own is not None:
+        found["the reader"] = own
+    groups: dict[str, list[str]] = {}
+    for name, digest in found.items():
+        groups.setdefault(digest, []).append(name)
+    if len(groups) > 1:
+        most, *others = sorted(groups.values(), key=len, reverse=True)
+        fewest = ", ".join(name for group in others for name in group)
+        raise PrivSVMError(
+            f"split {split}: the labels, or the order of rows, of {fewest} differ from those of {', '.join(most)}; "
+            "agree on both and publish again"
+        )
+
+
+def train_on_messages(
+    messages: Mapping[str, Arrays],
+    labels: Sequence[np.ndarray],
+    agreement: Mapping[str, Any],
+    C: float | str,
+    gamma: float | str,
+    n_classes: int,
+    stream: Callable[[int], np.random.Generator],
+    digests: Sequence[str] | None = None,
+) -> list[BlockPath]:
+    """Train on the messages of all entities: blocks and labels are all that the trainer has.
+
+    Parameters
+    ----------
+    messages : mapping
+        From `make_block` for the training rows, by the file each came in.
+    labels : sequence of ndarray of int (n,)
+        Class codes of each split, which all entities know.
+    agreement : mapping
+        From `kernel_agreement`.
+    C, gamma
+        As of `privsvm.PPSVMClassifier`.
+    n_classes : int
+        c.
+    stream : callable
+        Gives the stream of a split, for the rows that parameters are chosen on. Nothing private depends on it.
+    digests : sequence of str (S) or None
+        Of the labels, to compare with those of the messages.
+
+    Returns
+    -------
+    list of BlockPath (S)
+
+    Raises
+    ------
+    PrivSVMError
+        As `combine_messages`, and for labels that do not fit the blocks.
+    """
+    kernel = agreement["kernel"]
+    kernels = combine_messages(messages, agreement, "train", digests)
+    guarantee = dataclasses.replace(ppsvm_guarantee(kernel), randomness="system")
+    paths = []
+    for split, (columns, codes) in enumerate(zip(kernels, labels, strict=True)):
+        if codes.shape != (len(columns),):
+            raise PrivSVMError(f"split {split}: there are {codes.size} labels and {len(columns)} rows in the blocks")
+        started = time.perf_counter()
+        try:
+            model, arrays = train_on_blocks(
+                columns,
+                codes,
+                n_classes,
+                kernel,
+                agreement["gamma"] or math.nan,
+                C,
+                isinstance(gamma, str) and gamma == "tune",
+                stream(split),
+            )
+        except ValueError as error:
+            raise PrivSVMError(f"split {split}: {error}") from None
+        path = BlockPath(
+            epsilons=(math.inf,),
+            guarantees=(guarantee,),
+            n_classes=n_classes,
+            objective=model.objective,
+            n_iter=model.n_iter,
+            coef=arrays["coef"],
+            intercept=arrays["intercept"],
+            power=arrays["power"],
+        )
+        paths.append(dataclasses.replace(path, fit_seconds=time.perf_counter() - started))
+    return paths
+
+
+def write_private(path: str | os.PathLike[str], arrays: Arrays) -> None:
+    """Write arrays that no other user may read: the file gets mode 0600 and its folder 0700.
+
+    Parameters
+    ----------
+    path : path-like
+        Ends in ``.npz``.
+    arrays : mapping of str to ndarray
+        What to store.
+    """
+    folder = Path(path).parent
+    # From the first byte on, not after the file is complete.
+    before = os.umask(0o077)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        write_npz(path, arrays)
+    finally:
+        os.umask(before)
+
+
+def read_private(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read what `write_private` wrote.
+
+    Raises
+    ------
+    PrivSVMError
+        If others may read the file, or it cannot be read.
+    """
+    arrays = read_npz(path)
+    mode = Path(path).stat().st_mode & 0o777
+    if mode & 0o077:
+        raise PrivSVMError(f"{path}: others may read it (mode {mode:04o}); run chmod 600 on it, and draw new secrets")
+    return arrays

@@ -1,0 +1,77 @@
+"""PPSVM, what its trainer does: a 1-norm SVM on the public kernel of all entities' columns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.parameters import parameter
+from privsvm.constraints import FLAG
+from privsvm.families.one_norm.one_norm_training import MBAR, OneNormClassifier, OneNormModel, train_one_norm
+from privsvm.privacy.guarantee import Guarantee
+
+__all__ = ["PPSVMParameters", "ppsvm_guarantee", "train_on_blocks"]
+
+
+class PPSVMParameters(OneNormClassifier):
+    """The parameters that all entities agree on; a base."""
+
+    mbar: float | int = parameter(0.1, MBAR, "Rows of the random matrices: a share of the training rows, or a number.")
+    standardize: bool = parameter(
+        True, FLAG, "Whether each entity brings its columns to mean 0 and standard deviation 1."
+    )
+
+
+def train_on_blocks(
+    block: np.ndarray, codes: np.ndarray, n_classes: int, kernel: str, gamma: float, C: Any, tune_gamma: bool, rng: Any
+) -> tuple[OneNormModel, dict[str, np.ndarray]]:
+    """Train on the public kernel: all that the trainer has are blocks and labels (step IV).
+
+    Parameters
+    ----------
+    block : ndarray (n, mbar)
+        From `combine_blocks`.
+    codes : ndarray of int (n,)
+        Class codes that all entities agreed on.
+    n_classes : int
+        c.
+    kernel, gamma
+        What the blocks were published with.
+    C : float or "tune"
+        The paper's nu.
+    tune_gamma : bool
+        Choose C and gamma together. Blocks of one gamma hold those of all: the kernel of another is a power of it.
+    rng : numpy.random.Generator
+        Draws the rows that parameters are chosen on.
+
+    Returns
+    -------
+    model : OneNormModel
+    arrays : dict of str to ndarray
+        Of a `BlockPath`.
+    """
+    if kernel == "linear":
+        model = train_one_norm(block, codes, n_classes, kernel, C, math.nan, rng)
+    else:
+        with np.errstate(divide="ignore"):
+            distances = -np.log(block) / gamma
+        model = train_one_norm(distances, codes, n_classes, kernel, C, "tune" if tune_gamma else gamma, rng)
+    return model, {
+        "coef": model.coef[None, None],
+        "intercept": model.intercept[None, None],
+        "power": np.array([1.0 if kernel == "linear" else model.gamma / gamma]),
+    }
+
+
+def ppsvm_guarantee(kernel: str) -> Guarantee:
+    """Return the record of a model trained on random kernels of the given kind."""
+    needed = "as many rows as it has columns" if kernel == "linear" else "one row more than it has columns"
+    return Guarantee(
+        status="none",
+        mechanism=f"random {kernel} kernel: each entity publishes the kernel of its columns with a random matrix",
+        reason=f"no formal guarantee is stated, and whoever knows {needed} of an entity recovers all its other rows; "
+        "the labels are public to all entities",
+        reference="Mangasarian, Wild and Fung (2007), Algorithms 2.1 and 3.1",
+    )

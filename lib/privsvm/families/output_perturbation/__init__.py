@@ -1,0 +1,1 @@
+"""Noise added to trained weights."""

@@ -1,0 +1,259 @@
+"""Classifiers that release bias-free one-vs-rest hinge SVMs with noise: what they share."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
+from privsvm.base.released import ReleasedPath
+from privsvm.base.validation import (
+    check_budgets,
+    check_public_classes,
+    check_training_data,
+    facts_of_call,
+    memory_of_machine,
+)
+from privsvm.constraints import one_of
+from privsvm.families.output_perturbation.perturbation import (
+    COMPOSITIONS,
+    OneVsRestRelease,
+    clipped_rows,
+    clipped_to,
+    extreme_rows,
+    release_one_vs_rest,
+)
+from privsvm.numerics.rows.row_blocks import RowBlocks
+from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows
+from privsvm.privacy.guarantee import Guarantee
+
+__all__ = [
+    "Features",
+    "GaussianNoise",
+    "HingeReleaseClassifier",
+    "LaplaceNoise",
+    "LinearRows",
+    "Noise",
+    "features_by_block",
+    "kernel_reach",
+    "rows_before_features",
+]
+
+
+# Variances that overflow make a kernel coefficient of zero.
+_SMALLEST_GAMMA = 1e-300
+# Numbers of a block of features.
+_BLOCK_NUMBERS = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Features:
+    """What the solver sees of rows.
+
+    Attributes
+    ----------
+    compute : callable
+        From rows to features on a public grid: each row's depend on that row and on public numbers alone, bit for bit,
+        and their norm is at most `norm`.
+    norm : float
+        Their bound.
+    bounded : tuple of str
+        Why it holds, for the record.
+    public : str
+        What is public about them and the objective, for the record.
+    origin : {"none", "public", "declared", "private rows", "undeclared"}
+        Where they come from, see `privsvm.privacy.assumptions.Facts`.
+    model : object
+        What prediction needs besides the weights.
+    """
+
+    compute: Callable[[Any], Any]
+    norm: float
+    bounded: tuple[str, ...]
+    public: str = "C"
+    origin: str = "none"
+    model: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Keywords of `release_one_vs_rest`."""
+
+    noise: str
+    composition: str
+    delta: float
+    published_constant: bool = False
+
+
+def rows_before_features(gamma: float) -> tuple[Callable[[Any], Any], str]:
+    """Clip rows to the reach of a kernel, each by itself and on the finest grid; with the words for the record."""
+    reach = kernel_reach(gamma)
+    return lambda rows: grid_rows(rows, reach, LARGEST_BITS), clipped_to(reach)
+
+
+def features_by_block(rows: Any, compute: Callable[[Any], Any], n_features: int) -> np.ndarray:
+    """Compute features (n, m) of some rows at a time: in the memory of the result, and little more.
+
+    Raises ValueError where that is more than the machine has.
+    """
+    needed, most = 8 * rows.shape[0] * n_features, memory_of_machine()
+    if needed > most:
+        raise ValueError(
+            f"X: {n_features} kernel features of {rows.shape[0]} rows would take {needed / 1e9:.0f} GB, of "
+            f"{most / 1e9:.0f} GB of this machine; use fewer (n_components, n_landmarks), or a linear method"
+        )
+    features = np.empty((rows.shape[0], n_features))
+    step = max(1, _BLOCK_NUMBERS // n_features)
+    for start in range(0, rows.shape[0], step):
+        features[start : start + step] = compute(rows[start : start + step])
+    return features
+
+
+def kernel_reach(gamma: float) -> float:
+    """Public bound on the norm of rows before a feature map: so many lengths ``1 / sqrt(gamma)`` of the kernel.
+
+    On a grid of `privsvm.numerics.rows.row_grid.LARGEST_BITS`, rows lose about a millionth of such a length.
+    """
+    return min(max(2.0**20 / math.sqrt(max(gamma, _SMALLEST_GAMMA)), 1e-140), 1e140)
+
+
+class HingeReleaseClassifier(PrivateClassifier):
+    """Noise on the weights of bias-free one-vs-rest hinge SVMs; a base.
+
+    Notes
+    -----
+    Training time is not covered: it depends on the rows.
+    """
+
+    C: float = C_PUBLIC
+    gap: float | None = GAP
+
+    @abc.abstractmethod
+    def _features(self, X: Any) -> Features:
+        """Return what the solver sees of the training rows."""
+
+    @abc.abstractmethod
+    def _noise(self) -> Noise:
+        """Noise of the release."""
+
+    @abc.abstractmethod
+    def _words(self) -> tuple[str, str]:
+        """Say for the privacy record what is released, and after which paper."""
+
+    def _check_parameters(self) -> None:
+        """Check parameters, and the consent that some of them need."""
+        self.check_declared()
+        check_public_classes(self.classes, self.allow_unsound)
+
+    def _problem(self) -> dict[str, Any]:
+        """Keywords of `release_one_vs_rest` for weights that are not released as solved."""
+        return {}
+
+    def _released(self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features) -> Any:
+        """Path of the released weights."""
+        return release.path(guarantees, len(self.classes_))
+
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
+    ) -> ReleasedPath:
+        streams = noise_streams(rng, self)
+        self._check_parameters()
+        noise = self._noise()
+        # Laplace noise spends no delta, which must be a number all the same.
+        epsilons, _ = check_budgets(epsilons, noise.delta or 0.5)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        if audit and isinstance(X, RowBlocks):
+            raise ValueError(f"audit=True: X is a {type(X).__name__}; an audit needs all rows in memory")
+        features = self._features(X)
+        release = release_one_vs_rest(
+            features.compute(X),
+            codes,
+            len(self.classes_),
+            C=float(self.C),
+            data_norm=features.norm,
+            gap=self.gap,
+            epsilons=epsilons,
+            delta=noise.delta,
+            neighbours=self.neighbours,
+            noise=noise.noise,
+            composition=noise.composition,
+            repeats=repeats,
+            streams=streams,
+            audit_pairs=[(features.compute(row), features.compute(-row)) for row in extreme_rows(X)] if audit else (),
+            published_constant=noise.published_constant,
+            **self._problem(),
+        )
+        what, reference = self._words()
+        facts = facts_of_call(self.classes, features=features.origin, solution="certified")
+        guarantees = release.guarantees(what, features.bounded, features.public, rng, reference, facts)
+        path: ReleasedPath = self._released(release, guarantees, features)
+        return path
+
+
+class GaussianNoise(HingeReleaseClassifier):
+    """Analytic Gaussian noise for the L2 sensitivity; a base."""
+
+    delta: float = DELTA
+    composition: str = parameter(
+        "joint",
+        one_of(*COMPOSITIONS),
+        "How more than two classes share the budget: one release of all weight vectors, or ``epsilon / c`` and "
+        "``delta / c`` for each.",
+    )
+
+    def _noise(self) -> Noise:
+        return Noise("gaussian", self.composition, float(self.delta))
+
+
+class LaplaceNoise(HingeReleaseClassifier):
+    """Laplace noise for the L1 sensitivity: pure differential privacy; a base."""
+
+    constant: str = parameter(
+        "proved",
+        one_of("proved", "published"),
+        "Which sensitivity to use: the one proved here, or the paper's, which is twice as large.",
+    )
+
+    def _noise(self) -> Noise:
+        # One release of all vectors, or one of each with its share: for Laplace noise both are the same.
+        return Noise("laplace", "joint", 0.0, published_constant=self.constant == "published")
+
+
+class LinearRows(HingeReleaseClassifier):
+    """The rows themselves, clipped; a base.
+
+    Attributes
+    ----------
+    coef_ : ndarray (k, d)
+        Noisy weight vectors; k is 1 for two classes. The exact ones are not kept.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+    """
+
+    reads_blocks = True
+
+    data_norm: float = DATA_NORM
+
+    def _features(self, X: Any) -> Features:
+        norm = float(self.data_norm)
+        return Features(
+            lambda rows: clipped_rows(rows, norm),
+            norm,
+            (clipped_to(norm),),
+        )

@@ -1,0 +1,528 @@
+"""Output perturbation: shared by methods that add noise to the solution of a strongly convex problem.
+
+The objective ``1/2 ||w||^2 + C sum_i loss_i`` is 1-strongly convex. If one row's subgradient has norm at most G, its
+solution moves by at most G when a row is added or removed, and by 2 G when one is replaced. For the hinge loss
+``max(0, 1 - y w . x)`` and rows of norm at most R, ``G = C R``: one row with two labels attains it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from privsvm.base.estimators import NoiseSources, NoiseStreams, randomness_of
+from privsvm.base.released import LinearPath
+from privsvm.errors import nearest_name
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, is_by_block, mapped
+from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
+from privsvm.numerics.rows.rows import row_norms
+from privsvm.privacy.assumptions import Facts
+from privsvm.privacy.audit import gaussian_witness, laplace_witness
+from privsvm.privacy.events import Neighbours, noise_event
+from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
+from privsvm.solvers.linear.certificate import growth
+from privsvm.solvers.linear.hinge import solve_hinge
+from privsvm.solvers.out_of_core.active_rows import solve_hinge_by_block
+
+__all__ = [
+    "COMPOSITIONS",
+    "REFUSED_DATA",
+    "TIME_IS_OUTSIDE",
+    "TOO_FEW_ROWS",
+    "OneVsRestRelease",
+    "certified_for",
+    "check_rows",
+    "check_scale",
+    "clipped_rows",
+    "clipped_to",
+    "covered_rows",
+    "extreme_rows",
+    "largest_move",
+    "one_vs_rest_signs",
+    "public_gap",
+    "release_one_vs_rest",
+    "rounded_rows",
+    "solution_sensitivity",
+    "solve_one_vs_rest",
+]
+
+SolveProblems = Callable[[Any, np.ndarray, int, float, float, float], np.ndarray]
+
+# In units of C^2 R^2: the default target of a solve costs about 1 % of extra noise, and smaller ones than the second
+# nothing less.
+_GAP_SHARE, _SMALLEST_GAP_SHARE = 2e-4, 1e-10
+
+# Sums and roots in a sensitivity are off by a few round-offs, which must not lower it.
+_ROUND_UP = 1.0 + 2.0**-49
+
+# Range of C R^2 within which the solver's arithmetic is safe.
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-12, 1e12
+
+# How many long rows, and how many random corners of the features' ranges, the audit tries.
+_AUDIT_ROWS = 2
+_AUDIT_CORNERS = 2
+
+TOO_FEW_ROWS = "too few rows to audit"
+
+# Assumptions that the sound methods share.
+REFUSED_DATA = (
+    "rows are finite, of the public number of features, and fit into memory, and labels lie in the public class set: "
+    "others are refused"
+)
+TIME_IS_OUTSIDE = "how long training takes, and how many passes the solver makes, is outside the guarantee"
+
+
+def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 0.0) -> float:
+    """Bound how far the solution moves between neighbouring datasets, in the L2 norm.
+
+    Parameters
+    ----------
+    row_bound : float
+        Largest norm of one row's subgradient.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    gap : float, default=0.0
+        Square of a public distance: each of the two solutions lies within ``sqrt(gap)`` of its optimum.
+
+    Returns
+    -------
+    float
+        Twice `row_bound`, or once, plus ``2 sqrt(gap)``; rounded up.
+    """
+    rows = {"replace_one": 2.0, "add_remove": 1.0}
+    if neighbours not in rows:
+        raise ValueError(f"neighbours={neighbours!r}: {nearest_name(neighbours, rows)}")
+    return (rows[neighbours] * row_bound + 2.0 * math.sqrt(gap)) * _ROUND_UP
+
+
+def check_scale(C: float, data_norm: float) -> float:
+    """Return ``C R^2``, the most that a row counts; raise ValueError if float64 cannot certify a solution for it."""
+    scale = C * data_norm**2
+    if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
+        raise ValueError(
+            f"C={C!r}, data_norm={data_norm!r}: C * data_norm^2 must lie between {_SMALLEST_SCALE:g} and "
+            f"{_LARGEST_SCALE:g} for a solution that float64 can certify"
+        )
+    return scale
+
+
+def public_gap(gap: float | None, C: float, data_norm: float) -> float:
+    """Choose the public target of a solve: the square of the distance to the optimum that it certifies.
+
+    Parameters
+    ----------
+    gap : float or None
+        What the user asked for; None means ``2e-4 C^2 R^2``.
+    C : float
+        Weight of one row's loss.
+    data_norm : float
+        Bound R on a row's norm.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If `gap` is below ``1e-10 C^2 R^2``, or ``C R^2`` out of range: public numbers all.
+    """
+    unit = check_scale(C, data_norm) * C
+    if gap is None:
+        return _GAP_SHARE * unit
+    if gap < _SMALLEST_GAP_SHARE * unit:
+        raise ValueError(
+            f"gap={gap!r}: must be at least {_SMALLEST_GAP_SHARE:g} * C^2 * data_norm^2, here "
+            f"{_SMALLEST_GAP_SHARE * unit:.1e}; or None"
+        )
+    return float(gap)
+
+
+def covered_rows(longest: float, C: float, data_norm: float) -> int:
+    """Compute for how many rows n no weights are longer than `longest`: a public number, a power of ten.
+
+    The optimum is a sum of rows with dual variables of norm at most ``sqrt(2) C``; and, since its objective is at most
+    that of zeros, ``n C``, it is no longer than ``sqrt(2 n C)``.
+    """
+    most = max(longest / (math.sqrt(2.0) * C * data_norm), longest * (longest / (2.0 * C)), 1.0)
+    return int(10 ** math.floor(math.log10(min(most, 1e18))))
+
+
+def rounded_rows(gap: float, n_classes: int, C: float, data_norm: float) -> int:
+    """Compute for how many rows float64 holds the weights of an exact ascent within ``sqrt(gap) / 2``.
+
+    Rounding, and what a method does with them, moves them by ``(c + 4) 2^-53`` of their length; half of that is left to
+    the distance of the weights to the optimum.
+    """
+    return covered_rows(2.0**51 * math.sqrt(gap) / (n_classes + 4), C, data_norm)
+
+
+def check_rows(n_rows: int, most: int) -> None:
+    """Raise ValueError for a data set of more rows than the proof covers, a public number that the record states."""
+    if n_rows > most:
+        raise ValueError(
+            f"X has {n_rows} rows: for these parameters a solution is certified for at most {most:.0e}; use a larger "
+            "C, gap or tol"
+        )
+
+
+def clipped_rows(X: Any, norm: float) -> Any:
+    """Clip rows to a norm on a public grid, those of a source when they are read."""
+    if isinstance(X, RowBlocks):
+        return mapped(RowsByBlock.of(X), grid_rows, norm)
+    return grid_rows(X, norm)
+
+
+def clipped_to(norm: float) -> str:
+    """Say in a record what bounds the norm of rows."""
+    return f"rows have norm at most {norm:g}: each is clipped and truncated to a public grid by itself"
+
+
+def certified_for(most: int) -> str:
+    """Say in a record for which data sets solutions are certified."""
+    return f"for every data set of at most {most:.0e} rows, others are refused"
+
+
+def extreme_rows(X: Any) -> list[np.ndarray]:
+    """List rows (1, d) at the limits of the features' ranges, which a neighbouring dataset may hold."""
+    if X.shape[0] == 0:
+        return []
+    low, high = X.min(axis=0), X.max(axis=0)
+    if scipy.sparse.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    corners = [np.where(np.abs(high) >= np.abs(low), high, low)]
+    rng = seeded_stream(0, "audit")
+    corners += [np.where(rng.random(low.size) < 0.5, low, high) for _ in range(_AUDIT_CORNERS)]
+    longest = np.argsort(-row_norms(X), kind="stable")[:_AUDIT_ROWS]
+    rows = X[longest].toarray() if scipy.sparse.issparse(X) else X[longest]
+    return [row[None, :] for row in [*corners, *rows]]
+
+
+def largest_move(
+    rows: Any,
+    codes: np.ndarray,
+    pairs: Sequence[tuple[tuple[np.ndarray, int], tuple[np.ndarray, int]]],
+    solve: Callable[[Any, np.ndarray], np.ndarray],
+    neighbours: Neighbours,
+    order: int = 2,
+) -> tuple[float, float] | None:
+    """Measure how far replacing (or adding) one row moves the solution: a lower bound on the sensitivity.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix (n, d)
+        Training rows as the solver sees them. The first one is replaced.
+    codes : ndarray of int (n,)
+        Their class codes.
+    pairs : sequence of ((row, code), (row, code))
+        What takes its place in the two datasets; rows (1, d). For ``add_remove`` the second dataset has no such row.
+    solve : callable
+        From rows and class codes to weights.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    order : {1, 2}, default=2
+        Norm of the distance.
+
+    Returns
+    -------
+    (distance, norm) or None
+        The largest distance, and the L2 norm of the first row of its pair. None: too few rows are left to solve.
+    """
+    kept, kept_codes = rows[1:], codes[1:]
+    if np.unique(kept_codes).size < 2:
+        return None
+
+    def solution(row: np.ndarray, code: int) -> np.ndarray:
+        if scipy.sparse.issparse(rows):
+            changed = scipy.sparse.vstack([scipy.sparse.csr_array(row), kept]).tocsr()
+        else:
+            changed = np.vstack([row, kept])
+        return solve(changed, np.concatenate([[code], kept_codes]))
+
+    without = solve(kept, kept_codes) if neighbours == "add_remove" else None
+    largest, norm = 0.0, 0.0
+    for first, second in pairs:
+        other = solution(*second) if without is None else without
+        distance = float(np.linalg.norm((solution(*first) - other).ravel(), order))
+        if distance > largest:
+            largest, norm = distance, float(row_norms(first[0])[0])
+    return largest, norm
+
+
+def one_vs_rest_signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Make the signs (k, n) of the binary problems: one problem for two classes, otherwise one for each class."""
+    if n_classes == 2:
+        return np.where(codes == 1, 1.0, -1.0)[None, :]
+    return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
+
+
+def solve_one_vs_rest(
+    X: Any, codes: np.ndarray, n_classes: int, C: float, gap: float, data_norm: float = 1.0, centred: bool = False
+) -> np.ndarray:
+    """Solve the binary hinge problems, each to a distance of ``sqrt(gap)``, for their weights (k, d).
+
+    See `one_vs_rest_signs`. If `centred`, the mean of the vectors is subtracted, and they are so much nearer to their
+    optima that its round-off makes no difference. Rows that are read block by block lie on the grid of `data_norm`,
+    which counts for them alone.
+    """
+    # Each number of a mean of c is off by c + 1 round-offs of the mean size, and its difference by one more.
+    reserve = growth(n_classes + 3) if centred else 0.0
+    if is_by_block(X):
+        n_vectors = 1 if n_classes == 2 else n_classes
+        spacing = grid_spacing(data_norm)
+        weights = solve_hinge_by_block(X, codes, n_vectors, C, gap, data_norm, spacing, reserve)
+    else:
+        weights = np.stack(
+            [solve_hinge(X, signs, C, gap, reserve=reserve).coef for signs in one_vs_rest_signs(codes, n_classes)]
+        )
+    return weights - weights.mean(axis=0) if centred else weights
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OneVsRestRelease:
+    """Noisy weights of the binary problems for E epsilons and R repeats.
+
+    Attributes
+    ----------
+    mechanisms : tuple of VectorsMechanism (E)
+        What made them private.
+    coef : ndarray (E, R, k, d)
+        The noisy weights; the exact ones are not kept.
+    gap : float
+        Square of the public bound on every problem's distance to its optimum.
+    most_rows : int
+        For how many rows; public.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    witnesses : tuple of Witness or None (E)
+        Lower bounds on epsilon, where asked for.
+    fit_seconds, release_seconds : float
+        As in `privsvm.base.released.ReleasedPath`.
+    """
+
+    mechanisms: tuple[VectorsMechanism, ...]
+    coef: np.ndarray
+    gap: float
+    most_rows: int
+    neighbours: Neighbours
+    witnesses: tuple[Witness | None, ...]
+    fit_seconds: float
+    release_seconds: float
+
+    def guarantees(
+        self,
+        what: str,
+        data_assumptions: Sequence[str],
+        public: str,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        reference: str,
+        facts: Facts,
+    ) -> tuple[Guarantee, ...]:
+        """Privacy records of the E mechanisms.
+
+        Parameters
+        ----------
+        what : str
+            What the noise is added to.
+        data_assumptions : sequence of str
+            Why rows, as the solver sees them, have bounded norm.
+        public : str
+            Public numbers of the method, for a sentence that goes on with "are public".
+        rng : callable, numpy.random.Generator, int or None
+            See `privsvm.base.estimators.randomness_of`.
+        reference : str
+            See `Guarantee`.
+        facts : Facts
+            Of the call.
+
+        Returns
+        -------
+        tuple of Guarantee (E)
+        """
+        gaussian = self.mechanisms[0].noise == "gaussian"
+        return tuple(
+            grant(
+                facts=facts,
+                event=noise_event(
+                    mechanism.noise,
+                    mechanism.noise_scale,
+                    mechanism.total_sensitivity,
+                    self.neighbours,
+                    mechanism.n_vectors if mechanism.composition == "naive" else 1,
+                ),
+                randomness=randomness_of(rng),
+                mechanism=f"{'Gaussian' if gaussian else 'Laplace'} noise on {what}",
+                neighbours=self.neighbours,
+                epsilon_requested=mechanism.epsilon,
+                delta=mechanism.delta_proved,
+                sensitivity=mechanism.total_sensitivity,
+                noise_scale=mechanism.noise_scale,
+                assumptions=(
+                    *data_assumptions,
+                    f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap and "
+                    f"a bound on round-off, {certified_for(self.most_rows)}",
+                    REFUSED_DATA,
+                    f"{public}, the class set, the number of features and the scaling bounds are public",
+                    TIME_IS_OUTSIDE,
+                    ONE_MODEL,
+                    NOISE_ASSUMPTION,
+                ),
+                reference=reference,
+                witness=witness,
+            )
+            for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True)
+        )
+
+    def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
+        """Return the models as linear models of the rows, with their records."""
+        return LinearPath(
+            epsilons=tuple(mechanism.epsilon for mechanism in self.mechanisms),
+            guarantees=guarantees,
+            n_classes=n_classes,
+            fit_seconds=self.fit_seconds,
+            release_seconds=self.release_seconds,
+            coef=self.coef,
+            intercept=np.zeros(self.coef.shape[:3]),
+        )
+
+
+def release_one_vs_rest(
+    rows: Any,
+    codes: np.ndarray,
+    n_classes: int,
+    *,
+    C: float,
+    data_norm: float,
+    gap: float | None,
+    epsilons: Sequence[float],
+    delta: float,
+    neighbours: Neighbours,
+    noise: str,
+    composition: str,
+    repeats: int,
+    streams: NoiseSources,
+    audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
+    published_constant: bool = False,
+    solve: SolveProblems = solve_one_vs_rest,
+    together: Callable[[float], float] | None = None,
+) -> OneVsRestRelease:
+    """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
+
+    Parameters
+    ----------
+    rows : ndarray, CSR matrix or RowsByBlock (n, d)
+        Rows of norm at most `data_norm`, on a public grid: see `privsvm.numerics.rows.row_grid`.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c; two classes make one problem, more make c.
+    C : float
+        Weight of one row's loss.
+    data_norm : float
+        Bound R on a row's norm.
+    gap : float or None
+        See `public_gap`.
+    epsilons : sequence of float (E)
+        The grid.
+    delta : float
+        Goes with every epsilon.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    noise : {"gaussian", "laplace"}
+        See `VectorsMechanism`.
+    composition : {"joint", "naive"}
+        See `VectorsMechanism`.
+    repeats : int
+        Noise draws R per epsilon.
+    streams : callable
+        See `privsvm.base.estimators.noise_streams`.
+    audit_pairs : sequence of (row, opposite)
+        Rows (1, d), clipped too, that the audit puts in place of a training row; none: no audit. The opposite of a row
+        is one far from it.
+    published_constant : bool, default=False
+        Take the sensitivity that Rubinstein et al. (2012) state, twice the one proved here.
+    solve : callable, default=solve_one_vs_rest
+        From rows, codes, `n_classes`, `C`, the gap and `data_norm` to the exact weights (k, d).
+    together : callable or None, default=None
+        From the public gap to the L2 sensitivity of all weights of `solve` together, which are then released as
+        one vector; `composition` has no say. None: every vector has the sensitivity of a hinge problem.
+
+    Returns
+    -------
+    OneVsRestRelease
+    """
+    target = public_gap(gap, C, data_norm)
+    most_rows = rounded_rows(target, n_classes, C, data_norm)
+    check_rows(rows.shape[0], most_rows)
+    sensitivity = solution_sensitivity(C * data_norm, neighbours, target) if together is None else together(target)
+    if published_constant:
+        sensitivity = max(sensitivity, 2.0 * solution_sensitivity(C * data_norm, neighbours))
+    started = time.perf_counter()
+    weights = solve(rows, codes, n_classes, C, target, data_norm)
+    fit_seconds = time.perf_counter() - started
+    vectors = weights if together is None else weights.reshape(1, -1)
+    mechanisms = tuple(
+        VectorsMechanism(
+            noise=noise,
+            composition=composition,
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=sensitivity,
+            n_vectors=vectors.shape[0],
+            size=vectors.shape[1],
+        )
+        for epsilon in epsilons
+    )
+    witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
+    if audit_pairs:
+        order = 2 if noise == "gaussian" else 1
+        # A row under two labels; or, for many classes, two rows far apart, which moves all problems and not just two.
+        pairs = [((row, 0), (row, 1)) for row, _ in audit_pairs]
+        if n_classes > 2 and neighbours == "replace_one":
+            pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
+        move = largest_move(
+            rows, codes, pairs, lambda rows, codes: solve(rows, codes, n_classes, C, target, data_norm), neighbours,
+            order,
+        )  # fmt: skip
+        distance, norm = (0.0, 0.0) if move is None else move
+        how = "replaced by its opposite or put under another label" if neighbours == "replace_one" else "taken away"
+        pair = (
+            TOO_FEW_ROWS
+            if move is None
+            else f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}), and that "
+            f"row {how}; the two exact outputs give the bound without sampling"
+        )
+        if noise == "gaussian":
+            witnesses = tuple(
+                gaussian_witness(distance, mechanism.noise_scale, delta, neighbours, pair) for mechanism in mechanisms
+            )
+        else:
+            witnesses = tuple(
+                laplace_witness(distance, mechanism.noise_scale, neighbours, pair) for mechanism in mechanisms
+            )
+    started = time.perf_counter()
+    coef = np.stack(
+        [
+            np.stack([mechanism.release(vectors, streams(mechanism.epsilon, repeat)) for repeat in range(repeats)])
+            for mechanism in mechanisms
+        ]
+    )
+    return OneVsRestRelease(
+        mechanisms=mechanisms,
+        coef=coef.reshape(*coef.shape[:2], *weights.shape),
+        gap=target,
+        most_rows=most_rows,
+        neighbours=neighbours,
+        witnesses=witnesses,
+        fit_seconds=fit_seconds,
+        release_seconds=time.perf_counter() - started,
+    )

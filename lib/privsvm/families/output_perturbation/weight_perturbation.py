@@ -1,0 +1,168 @@
+"""What both kinds of PMSVM with weight perturbation share: Gaussian noise on the weights of a Crammer-Singer SVM."""
+
+from __future__ import annotations
+
+import abc
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA
+from privsvm.base.released import LinearPath
+from privsvm.base.validation import check_budgets, check_training_data
+from privsvm.families.output_perturbation.perturbation import (
+    TOO_FEW_ROWS,
+    extreme_rows,
+    largest_move,
+    solution_sensitivity,
+)
+from privsvm.privacy.audit import gaussian_witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.mechanisms import GaussianMechanism
+
+__all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
+
+
+def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: float = 0.0) -> float:
+    """Bound how far the released weights move between neighbouring datasets.
+
+    Parameters
+    ----------
+    C : float
+        Weight of one row's loss.
+    data_norm : float
+        Bound R on a row's L2 norm.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    gap : float, default=0.0
+        Square of a public distance: each of the two solutions lies within ``sqrt(gap)`` of its optimum.
+
+    Returns
+    -------
+    float
+        ``2 sqrt(2) C R`` or ``sqrt(2) C R``, plus ``2 sqrt(gap)``.
+    """
+    return solution_sensitivity(math.sqrt(2.0) * C * data_norm, neighbours, gap)
+
+
+class WeightPerturbationClassifier(PrivateClassifier):
+    """Gaussian noise on the weights of a Crammer-Singer SVM; a base."""
+
+    delta: float = DELTA
+    C: float = C_PUBLIC
+    data_norm: float = DATA_NORM
+
+    @abc.abstractmethod
+    def _check_parameters(self) -> None:
+        """Check parameters, and the consent that some of them need."""
+
+    @abc.abstractmethod
+    def _public_gap(self) -> float:
+        """Square of the public distance to the optimum that a solve certifies."""
+
+    def _check_rows(self, n_rows: int, gap: float) -> None:
+        """Refuse more rows than the proof covers, if there is one."""
+
+    @abc.abstractmethod
+    def _bounded(self, X: Any) -> Any:
+        """Rows as the solver sees them."""
+
+    @abc.abstractmethod
+    def _solve(self, X: Any, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
+        """Exact weights (c, d) of one dataset: what must not leave this object."""
+
+    @abc.abstractmethod
+    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng: Any) -> Guarantee:
+        """Privacy record of one release, with the gap that counts in its sensitivity."""
+
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
+    ) -> LinearPath:
+        streams = noise_streams(rng, self)
+        self._check_parameters()
+        epsilons, delta = check_budgets(epsilons, self.delta)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        gap = self._public_gap()
+        self._check_rows(X.shape[0], gap)
+        rows = self._bounded(X)
+        started = time.perf_counter()
+        weights = self._solve(rows, codes, len(self.classes_), gap)
+        fit_seconds = time.perf_counter() - started
+        sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, gap)
+        mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in epsilons]
+        distance, pair = self._largest_move(X, rows, codes, weights, gap) if audit else (0.0, "")
+        guarantees = []
+        for mechanism in mechanisms:
+            witness = None
+            if audit:
+                witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
+            guarantees.append(self._guarantee(mechanism, gap, witness, rng))
+        started = time.perf_counter()
+        coef = np.stack(
+            [
+                np.stack([mechanism.release(weights, streams(mechanism.epsilon, r)) for r in range(repeats)])
+                for mechanism in mechanisms
+            ]
+        )
+        return LinearPath(
+            epsilons=tuple(epsilons),
+            guarantees=tuple(guarantees),
+            n_classes=len(self.classes_),
+            fit_seconds=fit_seconds,
+            release_seconds=time.perf_counter() - started,
+            coef=coef,
+            intercept=np.zeros(coef.shape[:3]),
+        )
+
+    def _keep(self, path: LinearPath) -> None:
+        super()._keep(path)
+        self.intercept_ = path.intercept[0, 0]
+        guarantee: Any = path.guarantees[0]
+        self.noise_multiplier_ = guarantee.noise_scale / guarantee.sensitivity
+
+    def _recorded(self, mechanism: GaussianMechanism, witness: Witness | None) -> dict[str, Any]:
+        """Return what the record of any release says."""
+        return {
+            "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
+            "neighbours": self.neighbours,
+            "epsilon_requested": mechanism.epsilon,
+            "delta": float(self.delta),
+            "sensitivity": mechanism.total_sensitivity,
+            "noise_scale": mechanism.noise_scale,
+            "witness": witness,
+        }
+
+    def _largest_move(self, X: Any, rows: Any, codes: np.ndarray, weights: np.ndarray, gap: float) -> tuple[float, str]:
+        """How far one extreme row moves the weights: a lower bound on the sensitivity.
+
+        One training row is replaced by a row from the corners of the features' ranges, or by one of the longest rows.
+        For ``replace_one`` the pair differs in that row's label, for ``add_remove`` in its presence.
+        """
+        n_classes = weights.shape[0]
+        pairs = []
+        for row in extreme_rows(X):
+            row = self._bounded(row)
+            # The two labels that fit best: each is the other's closest rival, so the row pulls the opposite way.
+            first, second = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
+            pairs.append(((row, first), (row, second)))
+        move = largest_move(
+            rows, codes, pairs, lambda rows, codes: self._solve(rows, codes, n_classes, gap), self.neighbours
+        )
+        if move is None:
+            return 0.0, TOO_FEW_ROWS
+        largest, norm = move
+        how = "under two different labels" if self.neighbours == "replace_one" else "and that row taken away"
+        return largest, (
+            f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}) within the "
+            f"features' ranges, {how}; the two exact outputs give the bound without sampling"
+        )

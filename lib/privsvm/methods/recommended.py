@@ -1,0 +1,451 @@
+"""The recommended private classifier: one estimator that chooses by a public rule how to train, and says so.
+
+The rule reads declared numbers: rows, features, classes, epsilon, delta and the relation. What counts most is how many
+rows there are for one unit of noise, ``s = n signal``, where the signal is what one row adds over the noise of a single
+release with the whole budget. Its constants were chosen on real data sets, and judged on others: see docs/utility.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.parameters import CLASS_WEIGHT, DELTA, N_JOBS, parameter
+from privsvm.base.released import ScaledLinearPath, bounded_rows, keeps_zeros
+from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
+from privsvm.constraints import ROWS, Constraint, one_of, optional
+from privsvm.families.moments.scaled_descent import (
+    Budget,
+    Recipe,
+    ScaledModel,
+    class_weights_from,
+    noisy_count,
+    public_frequencies,
+    rows_to_train,
+    train,
+)
+from privsvm.families.moments.second_moments import share_of_centre
+from privsvm.families.output_perturbation.perturbation import REFUSED_DATA
+from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, mapped
+from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
+from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
+
+__all__ = ["FEATURES", "PrivateLinearClassifier", "Rule", "choose_recipe"]
+
+FEATURES = ("auto", "linear", "fourier")
+
+# Shares of the budget for noisy numbers of rows: of every class, and of all rows.
+_CLASS_SHARE, _COUNT_SHARE = 0.01, 0.01
+# A centre is bought where its noise is no longer than this many unit rows: a noisier one moves all rows one way.
+_NOISIEST_CENTRE = 1.0
+# Random features need so many rows each, or weights fit the rows and not their classes, whatever the noise.
+_ROWS_PER_FEATURE = 5
+# A second moment of more features takes long: its eigenvalues are the cube of them.
+_WIDEST_EVENED = 1000
+# Few steps are far from where they go, and the last ones are nearest: fewer of them are averaged.
+_AVERAGED_OF_FEW = 0.15
+# All steps of two classes together, in mean gradients of all rows: with more, weights follow the loss where it departs
+# from accuracy, which then falls as epsilon grows.
+_LONGEST_OF_TWO = 4000.0
+# Features that the rule may choose at most, and bytes of a table of them above which rows are worked on block by block.
+_WIDEST, _LARGEST_TABLE = 256, 2**28
+_BOUNDS = Constraint(
+    {"anyOf": [{"type": "array", "minItems": 2, "maxItems": 2}, {"type": "null"}]},
+    "must be (low, high), each a number or one for every feature, or None",
+    "(low, high) or None",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Choice:
+    """A recipe, and why it was chosen."""
+
+    recipe: Recipe
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Constants of the rule; rows are counted in units of the noise, ``s = n signal``.
+
+    Attributes
+    ----------
+    fourier_rows, fourier_rows_per_class : float
+        Random features are used from so many rows on, and so many for each class.
+    fourier_widest : int
+        They are used for so many features at most.
+    rich : float
+        From so many rows on the random features are more, and evened out, and the steps get smaller toward the end.
+    evened_two, evened_more : float
+        Features of two classes, or of more, are evened out from so many rows on, over ``d^1.5 / sqrt(.1)``, unless
+        they are very many. Zero: always, as a second moment beside steps costs next to nothing where a row is replaced.
+    short : float
+        Below so many rows for a class, there are few steps.
+    few_two : float
+        Below so many rows two classes get `length_few`.
+    length_few, length_two : float
+        All steps together, for two classes, but for so many rows that they would be too long.
+    length_plain, length_evened, length_many, length_fourier : float
+        The same for more classes: few steps, or features as they are; evened out; evened out with more than twenty
+        classes; and random features that are not evened out.
+    """
+
+    fourier_rows: float = 450.0
+    fourier_rows_per_class: float = 60.0
+    fourier_widest: int = 40
+    rich: float = 1500.0
+    evened_two: float = 0.0
+    evened_more: float = 0.0
+    short: float = 25.0
+    few_two: float = 300.0
+    length_few: float = 0.4
+    length_two: float = 0.6
+    length_plain: float = 0.3
+    length_evened: float = 0.4
+    length_many: float = 0.6
+    length_fourier: float = 0.5
+
+
+RULE = Rule()
+
+
+def choose_recipe(
+    n_rows: float, n_features: int, n_classes: int, budget: Budget, features: str = "auto", rule: Rule = RULE
+) -> tuple[Recipe, str]:
+    """Choose how to train, from public numbers or released ones.
+
+    Parameters
+    ----------
+    n_rows : float
+        Number of rows.
+    n_features, n_classes : int
+        Numbers of features d and classes c.
+    budget : Budget
+        Epsilon, delta and the relation.
+    features : {"auto", "linear", "fourier"}, default="auto"
+        Whether to use random Fourier features; ``auto`` leaves it to the rule.
+    rule : Rule, default=RULE
+        Its constants.
+
+    Returns
+    -------
+    recipe : Recipe
+    why : str
+        In words.
+    """
+    size = max(n_rows * budget.signal, 1e-3)
+    per_class = size / n_classes
+    many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
+    rich = size >= rule.rich
+    n_frequencies = 128 if rich else 100
+    enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * n_frequencies
+    auto = features == "auto" and many and enough_rows and n_features <= rule.fourier_widest
+    fourier = features == "fourier" or auto
+    why = [f"{size:.3g} rows for one unit of noise ({n_classes} classes, {n_features} features)"]
+    n_frequencies = n_frequencies if fourier else 0
+    width = 2 * n_frequencies if fourier else n_features
+    mean_share = share_of_centre(n_features, size)
+    if math.sqrt(n_features / mean_share) > _NOISIEST_CENTRE * size:
+        mean_share = 0.0
+        why.append("no centre: too few rows for its noise")
+    if fourier:
+        moment_share = 0.15 if rich else 0.0
+        chosen = "by request" if features == "fourier" else "rows are many and features few"
+        why.append(f"{n_frequencies} random Fourier frequencies: {chosen}")
+    else:
+        enough = rule.evened_two if n_classes == 2 else rule.evened_more
+        evened = size * math.sqrt(0.1) / n_features**1.5 >= enough and n_features <= _WIDEST_EVENED
+        moment_share = 0.1 if evened else 0.0
+        why.append("features as they are" + (": by request" if features == "linear" else ""))
+    why.append(
+        "directions evened out by a noisy second moment" if moment_share else f"no second moment of {width} features"
+    )
+    few = per_class < rule.short
+    n_steps = 12 if few else 40
+    if n_classes == 2:
+        length = min(rule.length_few if size < rule.few_two else rule.length_two, _LONGEST_OF_TWO / size)
+    elif moment_share and n_classes > 20:
+        length = rule.length_many
+    elif moment_share and not few:
+        length = rule.length_evened
+    else:
+        length = rule.length_fourier if fourier else rule.length_plain
+    why.append(f"{n_steps} steps")
+    recipe = Recipe(
+        mean_share=mean_share,
+        n_frequencies=n_frequencies,
+        feature_mean_share=share_of_centre(width, size, 0.1) if fourier else 0.0,
+        moment_share=moment_share,
+        lift=0.5 if fourier else 1.0,
+        n_steps=n_steps,
+        length=length,
+        schedule="cosine" if rich else "constant",
+        averaged=_AVERAGED_OF_FEW if few else Recipe.averaged,
+    )
+    return recipe, "; ".join(why)
+
+
+class PrivateLinearClassifier(PrivateClassifier):
+    """The recommended private classifier: it scales rows, chooses features and trains, all within one budget.
+
+    Attributes
+    ----------
+    recipe_ : str
+        What was chosen, and why.
+    coef_ : ndarray (c, D)
+        Weights, of scaled rows or of their features.
+    intercept_ : ndarray (c,)
+        Offsets.
+    mean_ : ndarray (d,)
+        Noisy mean of unit rows.
+    feature_mean_ : ndarray (D,)
+        Noisy mean of random features; empty without them.
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
+
+    Notes
+    -----
+    Probabilities are a fixed function of the scores, which reads no rows: they order rows as scores do, and are not
+    calibrated. To move the threshold of a decision between two classes, hand the fitted model, in a
+    `sklearn.frozen.FrozenEstimator`, to `sklearn.model_selection.FixedThresholdClassifier`, which does not train it
+    again. Sums and noise are exact. Training time is not covered: it depends on the rows.
+
+    Examples
+    --------
+    >>> from privsvm import PrivateLinearClassifier
+    >>> model = PrivateLinearClassifier(epsilon=1.0, classes=[0, 1], bounds=(-2, 2))
+    >>> model.fit([[-1.0], [1.0]] * 500, [0, 1] * 500).guarantee_.status
+    'proved'
+    >>> print(model.recipe_.split(";")[1].strip())
+    features as they are
+    """
+
+    reads_blocks = True
+    class_memory = "model"
+    pays_for_counts = True
+    _rule: ClassVar[Rule] = RULE
+
+    delta: float = DELTA
+    n_rows: int | None = parameter(
+        None,
+        optional(ROWS),
+        "Public number of rows, which the rule reads. None counts them under ``replace_one``, where neighbours have as "
+        "many, and pays for a noisy count under ``add_remove``.",
+        common=True,
+    )
+    bounds: tuple | None = parameter(
+        None,
+        _BOUNDS,
+        "Public bounds of the features: rows are cut to them and mapped to [-1, 1]; a feature from 0 to 1, such as an "
+        "indicator, stays. None: rows were scaled already, by public numbers.",
+    )
+    class_weight: dict[Any, Any] | str | None = parameter(
+        None,
+        CLASS_WEIGHT,
+        'Public weight of each label\'s rows; "balanced" gives all classes the same say, by noisy numbers of their '
+        "rows, which take a hundredth of the budget.",
+    )
+    features: str = parameter(
+        "auto",
+        one_of(*FEATURES),
+        'Whether to train on random Fourier features of the rows; "auto" chooses them where rows are many and features '
+        "few.",
+    )
+    n_jobs: int | None = N_JOBS
+
+    def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of every feature, or nothing."""
+        if self.bounds is None:
+            return np.empty(0), np.empty(0)
+        try:
+            low, high = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), n_features)) for b in self.bounds)
+        except (TypeError, ValueError):
+            low, high = np.ones(1), np.zeros(1)
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+            raise ValueError(f"bounds={self.bounds!r}: must be (low, high), finite, low not above high")
+        return low, high
+
+    def _public_weights(self) -> np.ndarray:
+        """Weights of the classes from declared numbers, the largest 1."""
+        weights = np.ones(len(self.classes_))
+        if isinstance(self.class_weight, dict):
+            for label, weight in self.class_weight.items():
+                known = np.flatnonzero(self.classes_ == label)
+                if known.size != 1 or not (isinstance(weight, (int, float)) and 0 < weight < math.inf):
+                    raise ValueError(
+                        f"class_weight={self.class_weight!r}: {label!r} must be a label, and its weight positive and "
+                        "finite"
+                    )
+                weights[known] = weight
+        return weights / weights.max()
+
+    @property
+    def _counts_rows(self) -> bool:
+        """Whether a noisy number of rows is paid for."""
+        return self.n_rows is None and self.neighbours == "add_remove"
+
+    @property
+    def _counted(self) -> dict[str, float]:
+        """Shares of the budget for noisy numbers of rows."""
+        shares = {
+            "classes": _CLASS_SHARE if self.class_weight == "balanced" else 0.0,
+            "rows": _COUNT_SHARE if self._counts_rows else 0.0,
+        }
+        return {name: share for name, share in shares.items() if share > 0.0}
+
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        epsilons: Sequence[float],
+        repeats: int,
+        rng: NoiseStreams | np.random.Generator | int | None,
+        audit: bool,
+    ) -> ScaledLinearPath:
+        streams = noise_streams(rng, self)
+        self.check_declared()
+        check_public_classes(self.classes, self.allow_unsound)
+        n_threads = count_threads(self.n_jobs)
+        epsilons, delta = check_budgets(epsilons, self.delta)
+        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        lower, upper = self._limits(X.shape[1])
+        weights = self._public_weights()
+        started = time.perf_counter()
+        by_block = isinstance(X, RowBlocks) or dense_bytes(X, max(X.shape[1], _WIDEST)) > _LARGEST_TABLE
+        sparse = keeps_zeros(lower, upper)
+        given = RowsByBlock.of(X, n_threads, sparse=sparse) if by_block else dense_rows(X)
+        rows = rows_to_train(mapped(given, bounded_rows, lower, upper))
+        budgets = [Budget(epsilon=epsilon, delta=delta, neighbours=self.neighbours) for epsilon in epsilons]
+        run = functools.partial(self._train, rows, codes, weights)
+        jobs = [(budget, streams(budget.epsilon, repeat)) for budget in budgets for repeat in range(repeats)]
+        # What is computed from released second moments is LAPACK's, whose last digits depend on its threads.
+        with one_blas_thread(), thread_pool(1 if by_block else n_threads) as pool:
+            results = list(map(run, jobs) if pool is None else pool.map(run, jobs))
+        n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
+        seconds = time.perf_counter() - started
+        self._why = results[0][1].why
+        return ScaledLinearPath(
+            epsilons=tuple(epsilons),
+            guarantees=tuple(self._guarantee(budget, n_rows, X.shape[1], rng) for budget in budgets),
+            n_classes=len(self.classes_),
+            release_seconds=seconds,
+            lower=lower,
+            upper=upper,
+            **_stacked([result[0] for result in results], [result[1].recipe for result in results], len(epsilons)),
+        )
+
+    def _train(
+        self, rows: Any, codes: np.ndarray, weights: np.ndarray, job: tuple[Budget, NoiseSource]
+    ) -> tuple[ScaledModel, _Choice]:
+        """Train one model."""
+        budget, source = job
+        n_classes, share = len(self.classes_), 1.0 - math.fsum(self._counted.values())
+        n_rows = float(rows.shape[0] if self.n_rows is None else self.n_rows)
+        if self._counts_rows:
+            n_rows = float(noisy_count(codes, 1, budget, _COUNT_SHARE, source.part("count"))[0])
+        if self.class_weight == "balanced":
+            weights = class_weights_from(noisy_count(codes, n_classes, budget, _CLASS_SHARE, source.part("classes")))
+        recipe, why = choose_recipe(n_rows, rows.shape[1], n_classes, budget, self.features, self._rule)
+        model = train(
+            rows,
+            codes,
+            n_classes,
+            recipe=recipe,
+            n_rows=n_rows,
+            budget=budget,
+            share=share,
+            class_weights=weights,
+            source=source,
+        )
+        return model, _Choice(recipe, why)
+
+    def _guarantee(self, budget: Budget, n_rows: int, n_features: int, rng: Any) -> Guarantee:
+        """Privacy record of one epsilon; of public numbers alone."""
+        counted = self._counted
+        share = 1.0 - math.fsum(counted.values())
+        used: Any = "not used" if self._counts_rows else self.n_rows
+        counts = [Gaussian(budget.multiplier(own)) for own in counted.values()]
+        if self._counts_rows:
+            # How the rest is divided follows from a released number, and what it costs does not.
+            event: Event = Composed((*counts, Gaussian(budget.multiplier(share))))
+            how, noise = "as its rule says for a noisy number of rows", None
+        else:
+            recipe, why = choose_recipe(n_rows, n_features, len(self.classes_), budget, self.features, self._rule)
+            event = Composed((*counts, recipe.event(budget, share)))
+            how = why
+            # Beside a second moment it follows from what was released.
+            fixed = recipe.joint_share(budget.neighbours) is None
+            noise = budget.multiplier(share * recipe.step_share) if fixed else None
+        return grant(
+            facts=facts_of_call(self.classes, n_rows=used, features="public"),
+            event=event,
+            randomness=randomness_of(rng),
+            mechanism=f"Gaussian noise on sums of scaled rows, then on full sums of clipped gradients: {how}",
+            reference="docs/proofs/recommended.md",
+            neighbours=self.neighbours,
+            epsilon_requested=budget.epsilon,
+            delta=budget.delta,
+            sensitivity=relation_factor(self.neighbours),
+            noise_scale=noise,
+            assumptions=(
+                "no row adds more than 1 to the norm of a sum, or of a sum of clipped gradients: enforced by whole "
+                "numbers, row by row",
+                REFUSED_DATA,
+                "classes, bounds, the number of features, public class weights and all other parameters are public"
+                + ("" if self._counts_rows else ", and so is the number of rows"),
+                ONE_MODEL,
+                "rows and their clipped gradients are truncated to grids; sums and their noise are exact; training "
+                "time is not covered",
+                NOISE_ASSUMPTION,
+            ),
+        )
+
+    def _keep(self, path: ScaledLinearPath) -> None:
+        super()._keep(path)
+        self.intercept_, self.mean_, self.feature_mean_ = (
+            array[0, 0] for array in (path.intercept, path.mean, path.feature_mean)
+        )
+        self.recipe_ = self._why
+
+
+def _stacked(models: list[ScaledModel], recipes: list[Recipe], n_epsilons: int) -> dict[str, Any]:
+    """Make the arrays of a path from E R models, padded to the widest."""
+    n_features, n_classes = models[0].mean.size, models[0].intercept.size
+    width = max(model.coef.shape[1] for model in models)
+    most = max(recipe.n_frequencies for recipe in recipes)
+    coef = np.zeros((len(models), n_classes, width))
+    feature_mean = np.zeros((len(models), 2 * most))
+    for index, model in enumerate(models):
+        coef[index, :, : model.coef.shape[1]] = model.coef
+        feature_mean[index, : model.feature_mean.size] = model.feature_mean
+    gamma = recipes[0].gamma
+    stacked = {
+        "coef": coef,
+        "feature_mean": feature_mean,
+        "intercept": np.stack([model.intercept for model in models]),
+        "mean": np.stack([model.mean for model in models]),
+        "n_frequencies": np.array([recipe.n_frequencies for recipe in recipes], dtype=np.int64),
+    }
+    shape = (n_epsilons, len(models) // n_epsilons)
+    return {
+        **{name: array.reshape(*shape, *array.shape[1:]) for name, array in stacked.items()},
+        "frequencies": public_frequencies(n_features, most, gamma),
+    }
+
+
+ESTIMATOR = PrivateLinearClassifier

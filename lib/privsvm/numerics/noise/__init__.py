@@ -1,0 +1,1 @@
+"""Exact noise and random streams."""

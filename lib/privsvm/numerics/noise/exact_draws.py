@@ -1,0 +1,276 @@
+"""Whole numbers with exact probabilities, from uniform words: discrete Laplace noise, selections, sampled rows.
+
+Everything here compares whole numbers; no logarithm or exponential is computed. The methods are those of Canonne,
+Kamath and Steinke (2020, The discrete Gaussian for differential privacy, Algorithms 1 and 2). How long a draw takes
+tells something of its size: time is outside every guarantee.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from privsvm.numerics.compiled.jit import jit, jit_step
+from privsvm.numerics.compiled.vector_code import BLOCK, INDEX, VectorCode, lowest_bit
+from privsvm.numerics.compiled.vector_random import BUFFER, random_bits
+
+__all__ = [
+    "LARGEST_CHOICE_SCALE",
+    "LARGEST_SCALE",
+    "WordStream",
+    "discrete_laplace",
+    "exponential_choices",
+    "open_word_stream",
+    "sample_block",
+    "sample_rows",
+    "sampling_threshold",
+]
+
+# Noise of the largest scale fits into int64 many times over.
+LARGEST_SCALE, LARGEST_CHOICE_SCALE = 2**51, 2**62
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+class WordStream(NamedTuple):
+    """The key stream of a key, word by word."""
+
+    # 8 uint32.
+    key: np.ndarray
+    # The next block, and the next word of the buffer.
+    position: np.ndarray
+    bits: np.ndarray
+
+
+def open_word_stream(key: bytes) -> WordStream:
+    """Open the stream of a key of 32 bytes."""
+    return WordStream(
+        key=np.frombuffer(key, dtype="<u4").astype(np.uint32),
+        position=np.array([0, BUFFER], dtype=np.uint64),
+        bits=np.empty(BUFFER, dtype=np.uint64),
+    )
+
+
+@jit_step()
+def _next_word(stream):
+    """Return the next uniform uint64."""
+    position, bits = stream.position, stream.bits
+    if position[1] == bits.shape[0]:
+        random_bits(stream.key, position[0], _ZERO, bits)
+        position[0] += np.uint64(bits.shape[0] // 8)
+        position[1] = _ZERO
+    word = bits[np.int64(position[1])]
+    position[1] += _ONE
+    return word
+
+
+@jit_step()
+def _below(stream, bound):
+    """Draw a uniform whole number below a positive uint64: words cut to its length, until one is small enough."""
+    mask = bound - _ONE
+    for shift in (1, 2, 4, 8, 16, 32):
+        mask |= mask >> np.uint64(shift)
+    word = _next_word(stream) & mask
+    while word >= bound:
+        word = _next_word(stream) & mask
+    return word
+
+
+@jit_step()
+def _happens(stream, numerator, denominator):
+    """Say yes with probability ``exp(-numerator / denominator)``, for a fraction of at most 1: Algorithm 1.
+
+    The first trial to fail of trials with probabilities ``fraction / k``, k = 1, 2, ..., is an odd one.
+    """
+    k = _ONE
+    # What is certain takes no words.
+    while (numerator >= denominator or _below(stream, denominator) < numerator) and (
+        k == _ONE or _below(stream, k) == _ZERO
+    ):
+        k += _ONE
+    return k & _ONE == _ONE
+
+
+@jit()
+def _fill_discrete_laplace(stream, scale, out):
+    """Algorithm 2 for a whole scale. Sizes that do not fit into int64 wrap around."""
+    for i in range(out.shape[0]):
+        while True:
+            low = _below(stream, scale)
+            if not _happens(stream, low, scale):
+                continue
+            size = low
+            while _happens(stream, _ONE, _ONE):
+                size += scale
+            negative = _next_word(stream) & _ONE
+            # Zero is drawn with one sign only, or it would be twice as likely.
+            if negative == _ZERO or size != _ZERO:
+                break
+        out[i] = np.int64(_ZERO - size if negative else size)
+
+
+@jit()
+def _fill_choices(stream, scores, scale, out):
+    """Draw a candidate, accept it with probability ``exp((score - best) / scale)``, or draw again with replacement."""
+    for i in range(out.shape[0]):
+        own = scores[i]
+        best = own.max()
+        while True:
+            candidate = np.int64(_below(stream, np.uint64(own.shape[0])))
+            missing = np.uint64(best) - np.uint64(own[candidate])
+            whole = missing // scale
+            accepted = _happens(stream, missing - whole * scale, scale)
+            while accepted and whole > _ZERO:
+                accepted = _happens(stream, _ONE, _ONE)
+                whole -= _ONE
+            if accepted:
+                break
+        out[i] = candidate
+
+
+def _check_scale(scale: int, largest: int) -> None:
+    if not 1 <= scale <= largest:
+        raise ValueError(f"scale={scale!r}: must lie between 1 and {largest}")
+
+
+def discrete_laplace(key: bytes, scale: int, size: int) -> np.ndarray:
+    """Draw whole numbers x with probabilities proportional to ``exp(-|x| / scale)``, exactly.
+
+    Parameters
+    ----------
+    key : bytes
+        32 of them.
+    scale : int
+        From 1 to 2^51.
+    size : int
+        How many.
+
+    Returns
+    -------
+    ndarray of int64 (size,)
+    """
+    _check_scale(scale, LARGEST_SCALE)
+    out = np.empty(size, dtype=np.int64)
+    _fill_discrete_laplace(open_word_stream(key), np.uint64(scale), out)
+    return out
+
+
+def exponential_choices(key: bytes, scores: np.ndarray, scale: int) -> np.ndarray:
+    """Choose one candidate per row of scores with probability proportional to ``exp(score / scale)``, exactly.
+
+    Parameters
+    ----------
+    key : bytes
+        32 of them.
+    scores : ndarray of int64 (k, m)
+        Scores of m candidates in k choices.
+    scale : int
+        From 1 to 2^62.
+
+    Returns
+    -------
+    ndarray of int64 (k,)
+        Indices of candidates. All trials are independent, so nothing but the chosen index depends on the scores, time
+        apart.
+    """
+    _check_scale(scale, LARGEST_CHOICE_SCALE)
+    out = np.empty(scores.shape[0], dtype=np.int64)
+    _fill_choices(open_word_stream(key), np.ascontiguousarray(scores, dtype=np.int64), np.uint64(scale), out)
+    return out
+
+
+def sampling_threshold(rate: float) -> tuple[int, float]:
+    """Turn a sampling rate into the words that draw a row.
+
+    Parameters
+    ----------
+    rate : float
+        From 2^-64 to 1.
+
+    Returns
+    -------
+    threshold : int
+        k, the rate in units of 2^-64, rounded down: a row is drawn if its word is below it. 2^64 for all rows.
+    probability : float
+        ``k / 2^64``, rounded up: what is to be accounted. For rates of 2^-11 and more it is the rate itself.
+    """
+    if not 2.0**-64 <= rate <= 1.0:
+        raise ValueError(f"rate={rate!r}: must lie between 2^-64 and 1")
+    threshold = int(Fraction(rate) * 2**64)
+    exact = Fraction(threshold, 2**64)
+    probability = float(exact)
+    return threshold, probability if Fraction(probability) >= exact else float(np.nextafter(probability, 1.0))
+
+
+def _compare_words(typingctx, words, start, last):
+    def generate(context, builder, signature, arguments):
+        kind = ir.VectorType(INDEX, BLOCK)
+        code = VectorCode(context, builder, signature, arguments)
+        numbers = code.load(code.address(0, arguments[1]), kind)
+        return builder.bitcast(builder.icmp_unsigned("<=", numbers, code.spread(arguments[2], kind)), INDEX)
+
+    return types.uint64(words, types.int64, types.uint64), generate
+
+
+# ``function(words, start, last)``: bits that say which of the next 64 words are at most `last`.
+_at_most: Any = intrinsic(_compare_words)
+
+
+@jit()
+def sample_block(key, step, last, first, n_rows, bits, batch):
+    """List the rows that a step draws of `n_rows` rows from `first` on, which is a multiple of 1024.
+
+    Rows are numbered from 0 within the block; their words are those of `sample_rows`, whatever the blocks are.
+    """
+    count = 0
+    for start in range(0, n_rows, BUFFER):
+        random_bits(key, np.uint64((first + start) // 8), np.uint64(step), bits)
+        for i in range(0, min(BUFFER, n_rows - start), BLOCK):
+            drawn = _at_most(bits, i, last)
+            if n_rows - start - i < BLOCK:
+                # Words of no row.
+                drawn &= (_ONE << np.uint64(n_rows - start - i)) - _ONE
+            while drawn != _ZERO:
+                batch[count] = start + i + lowest_bit(drawn)
+                count += 1
+                drawn &= drawn - _ONE
+    return count
+
+
+@jit()
+def sample_rows(key, step, last, n_rows, bits, batch):
+    """List the rows that a step draws, each by a word of its own.
+
+    Parameters
+    ----------
+    key : ndarray of uint32 (8,)
+        Of the sampling; noise has another one.
+    step : int
+        The word of row i in step t is number i of the stream with the nonce t, however many rows there are.
+    last : uint64
+        The largest word that draws a row: one less than the threshold of `sampling_threshold`, which must not be 0.
+    n_rows : int
+        Number of rows.
+    bits : ndarray of uint64 (1024,)
+        Work space.
+    batch : ndarray of int64 (n_rows,)
+        The rows.
+
+    Returns
+    -------
+    int
+        How many there are.
+    """
+    # A constant would have its own compiled variant.
+    return sample_block(key, step, last, np.int64(0), n_rows, bits, batch)
+
+
+def warm_up() -> None:
+    """Compile what this module runs for every method."""
+    discrete_laplace(bytes(32), 2, 2)
+    exponential_choices(bytes(32), np.array([[0, 1]]), 2)

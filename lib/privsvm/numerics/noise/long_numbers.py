@@ -1,0 +1,244 @@
+"""Fixed-point numbers of any length inside Numba code, with error bounds: logarithm and cosine.
+
+A number is a row of a table of registers, whose entries (uint64) hold 32 bits each, the least significant ones first.
+Of a fixed-point number, the first `places` entries are the fraction and the next one is the integer part. An *ulp* is
+``2^(-32 places)``. Nothing is negative. Products and quotients are truncated, by less than one ulp; sums are exact.
+`docs/proofs/exact-noise.md` derives the error bounds.
+
+Registers rather than arrays keep what Numba compiles small.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsvm.numerics.compiled.jit import jit_step
+
+__all__ = [
+    "FREE",
+    "LIMB",
+    "MASK",
+    "add",
+    "compare",
+    "cosine_parts",
+    "minus_logarithm",
+    "multiply",
+    "multiply_fixed",
+    "registers",
+    "set_limbs",
+    "shift_left",
+    "subtract",
+]
+
+# Bits of an entry.
+LIMB, MASK = np.uint64(32), np.uint64(2**32 - 1)
+_ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+
+# The first registers are work space of the functions below, which may overwrite them.
+_PRODUCT, _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = range(6)
+# The first register that they leave alone.
+FREE = 6
+
+
+@jit_step()
+def registers(count, places):
+    """Make a table of zeros for `count` registers of the caller, which are `FREE`, ``FREE + 1``, ..."""
+    return np.zeros((FREE + count, 2 * places + 16), np.uint64)
+
+
+@jit_step()
+def set_limbs(x, out, place, low, high):
+    """Set a register to zero but for two entries, from `place` on."""
+    for i in range(x.shape[1]):
+        x[out, i] = _ZERO
+    x[out, place], x[out, place + 1] = low, high
+
+
+@jit_step()
+def _copy(x, a, out):
+    for i in range(x.shape[1]):
+        x[out, i] = x[a, i]
+
+
+@jit_step()
+def compare(x, a, b):
+    """Return -1, 0 or 1."""
+    for i in range(x.shape[1] - 1, -1, -1):
+        if x[a, i] != x[b, i]:
+            return 1 if x[a, i] > x[b, i] else -1
+    return 0
+
+
+@jit_step()
+def add(x, a, b, out):
+    """Set ``out = a + b``; any of them may be the same."""
+    carry = _ZERO
+    for i in range(x.shape[1]):
+        total = x[a, i] + x[b, i] + carry
+        x[out, i] = total & MASK
+        carry = total >> LIMB
+
+
+@jit_step()
+def subtract(x, a, b, out):
+    """Set ``out = a - b``, or 0 where b is larger; any of them may be the same."""
+    keep = MASK if compare(x, a, b) > 0 else _ZERO
+    borrow = _ZERO
+    for i in range(x.shape[1]):
+        total = x[a, i] + (_ONE << LIMB) - x[b, i] - borrow
+        x[out, i] = total & keep
+        borrow = _ONE - (total >> LIMB)
+
+
+@jit_step()
+def _used(x, a):
+    """How many entries there are up to the last that is not zero."""
+    count = x.shape[1]
+    while count > 0 and x[a, count - 1] == _ZERO:
+        count -= 1
+    return count
+
+
+@jit_step()
+def multiply(x, a, b, out):
+    """Set ``out = a b``; the product must fit, and `out` be another register."""
+    size = x.shape[1]
+    set_limbs(x, out, 0, _ZERO, _ZERO)
+    first, second = _used(x, a), _used(x, b)
+    for i in range(first):
+        carry, factor = _ZERO, x[a, i]
+        for j in range(min(second + 1, size - i)):
+            total = x[out, i + j] + factor * x[b, j] + carry
+            x[out, i + j] = total & MASK
+            carry = total >> LIMB
+
+
+@jit_step()
+def multiply_fixed(x, a, b, out, places):
+    """Set ``out = a b`` for fixed-point numbers, truncated; any of them may be the same."""
+    multiply(x, a, b, _PRODUCT)
+    size = x.shape[1]
+    for i in range(size):
+        x[out, i] = x[_PRODUCT, i + places] if i + places < size else _ZERO
+
+
+@jit_step()
+def _divide(x, a, divisor, out):
+    """Set ``out = a / divisor``, truncated, for an integer below ``2^32``; return whether it is zero."""
+    rest, seen, used = _ZERO, _ZERO, _used(x, a)
+    for i in range(used, x.shape[1]):
+        x[out, i] = _ZERO
+    for i in range(used - 1, -1, -1):
+        rest = (rest << LIMB) | x[a, i]
+        quotient = rest // divisor
+        rest -= quotient * divisor
+        x[out, i] = quotient
+        seen |= quotient
+    return seen == _ZERO
+
+
+@jit_step()
+def shift_left(x, a, count):
+    """Multiply a register by ``2^count``, count from 0 to 31."""
+    carry, count = _ZERO, np.uint64(count)
+    for i in range(x.shape[1]):
+        value = (x[a, i] << count) | carry
+        x[a, i] = value & MASK
+        carry = value >> LIMB
+
+
+@jit_step()
+def _ratio(x, a, b, out, places):
+    """Set ``out = a / b`` for fixed-point numbers, a smaller than b, truncated; `a` is lost."""
+    set_limbs(x, out, 0, _ZERO, _ZERO)
+    for i in range(places - 1, -1, -1):
+        for bit in range(31, -1, -1):
+            shift_left(x, a, 1)
+            if compare(x, a, b) >= 0:
+                subtract(x, a, b, a)
+                x[out, i] |= _ONE << np.uint64(bit)
+
+
+@jit_step()
+def _area_tangent(x, a, out, places):
+    """Set ``out = artanh(a)``, a at most 1/3 and known within 2 ulp; off by at most ``64 places`` ulp.
+
+    Uses the first, second and third register; `a` may be the first.
+    """
+    _copy(x, a, _FIRST)
+    multiply_fixed(x, _FIRST, _FIRST, _SECOND, places)
+    _copy(x, _FIRST, out)
+    k, done = _ONE, False
+    while not done:
+        multiply_fixed(x, _FIRST, _SECOND, _FIRST, places)
+        k += _TWO
+        done = _divide(x, _FIRST, k, _THIRD)
+        add(x, out, _THIRD, out)
+
+
+@jit_step()
+def minus_logarithm(x, a, exponent, out, places):
+    """Set ``out = -ln(a 2^-exponent)`` for a in [1/2, 1), known within 1 ulp, and an integer exponent below ``2^32``.
+
+    Off by at most ``128 places (exponent + 1)`` ulp.
+    """
+    set_limbs(x, _FIFTH, places, _ONE, _ZERO)
+    add(x, _FIFTH, a, _SECOND)
+    subtract(x, _FIFTH, a, _FIRST)
+    _ratio(x, _FIRST, _SECOND, _THIRD, places)
+    _area_tangent(x, _THIRD, out, places)
+    # ln 2 = 2 artanh(1 / 3).
+    _divide(x, _FIFTH, np.uint64(3), _FIRST)
+    _area_tangent(x, _FIRST, _FOURTH, places)
+    set_limbs(x, _FIRST, 0, np.uint64(exponent), _ZERO)
+    multiply(x, _FIRST, _FOURTH, _SECOND)
+    add(x, out, _SECOND, out)
+    shift_left(x, out, 1)
+
+
+@jit_step()
+def _arc_tangent(x, inverse, out, places):
+    """Set ``out = arctan(1 / inverse)`` for an integer from 5 to 2^15; off by at most ``16 places + 8`` ulp.
+
+    Uses the first and second register.
+    """
+    set_limbs(x, _FIRST, places, _ONE, _ZERO)
+    _divide(x, _FIRST, inverse, _FIRST)
+    _copy(x, _FIRST, out)
+    k, done = _ONE, False
+    while not done:
+        _divide(x, _FIRST, inverse * inverse, _FIRST)
+        k += _TWO
+        done = _divide(x, _FIRST, k, _SECOND)
+        if k & _TWO:
+            subtract(x, out, _SECOND, out)
+        else:
+            add(x, out, _SECOND, out)
+
+
+@jit_step()
+def cosine_parts(x, a, plus, minus, places):
+    """Set ``plus - minus`` to the cosine of `a` full turns, from 0 to 1/2 and known within 1 ulp.
+
+    Off by at most ``700 places`` ulp.
+    """
+    # Machin: pi / 4 = 4 arctan(1 / 5) - arctan(1 / 239).
+    _arc_tangent(x, np.uint64(5), _THIRD, places)
+    _arc_tangent(x, np.uint64(239), _FOURTH, places)
+    shift_left(x, _THIRD, 2)
+    subtract(x, _THIRD, _FOURTH, _THIRD)
+    multiply_fixed(x, _THIRD, a, _THIRD, places)
+    shift_left(x, _THIRD, 3)
+    multiply_fixed(x, _THIRD, _THIRD, _THIRD, places)
+    set_limbs(x, _FIRST, places, _ONE, _ZERO)
+    set_limbs(x, minus, 0, _ZERO, _ZERO)
+    _copy(x, _FIRST, plus)
+    k, done = _ZERO, False
+    while not done:
+        k += _TWO
+        multiply_fixed(x, _FIRST, _THIRD, _FIRST, places)
+        done = _divide(x, _FIRST, k * (k - _ONE), _FIRST)
+        if k & _TWO:
+            add(x, minus, _FIRST, minus)
+        else:
+            add(x, plus, _FIRST, plus)

@@ -1,0 +1,194 @@
+"""Where noise comes from: streams of ChaCha20 under keys of 256 bits, and what is drawn from them exactly.
+
+A release has a key of 32 bytes of the operating system. An experiment has the SHA-256 of its purpose. Keys for parts of
+a job, such as sampling and noise, follow by HMAC-SHA-256 with the part's name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from privsvm.digests import canonical_json
+
+__all__ = ["NO_TAPE", "ROUND_UP", "NoiseSource", "Stated", "StepTape", "as_source", "seeded_source", "system_source"]
+
+# A bound or a standard deviation that takes a few operations is off by less.
+ROUND_UP = 1.0 + 2.0**-50
+
+
+class Stated(NamedTuple):
+    """What a mechanism states of its numbers. No draw depends on it: it is there for whoever records and checks draws.
+
+    Attributes
+    ----------
+    sensitivity : float
+        Largest distance between the numbers of neighbours, in the noise's norm (of scores: the largest change of any).
+    per_row : bool
+        Whether it is what one row adds to a sum. A row that is replaced then moves the sum by twice that.
+    grid : float
+        What 1 stands for in the method's own unit.
+    more : bool
+        Whether the numbers of the next draw belong to the same vector. Its noise multiplier is that of both.
+    """
+
+    sensitivity: float
+    per_row: bool = False
+    grid: float = 1.0
+    more: bool = False
+
+
+class StepTape(NamedTuple):
+    """What compiled steps write down, or read instead of drawing; for tests.
+
+    Attributes
+    ----------
+    mode : int
+        0: there is no tape. 1: steps write. 2: steps read `noisy` and `drawn`, and write `sums`.
+    sums, noisy : ndarray of int64 (n_steps, size)
+        Each step's sum on the grid of its noise, before and after the noise was added.
+    drawn : ndarray of uint8 (n_steps, n_rows)
+        Whether a step drew a row.
+    """
+
+    mode: int
+    sums: np.ndarray
+    noisy: np.ndarray
+    drawn: np.ndarray
+
+
+NO_TAPE = StepTape(0, *(np.empty((0, 0), dtype=kind) for kind in (np.int64, np.int64, np.uint8)))
+
+
+# Typed: 1, 1.0 and True are equal, and their texts differ.
+@lru_cache(maxsize=256, typed=True)
+def _text_of(*purpose: str | int) -> bytes:
+    """Write what a key is for as JSON. The same few parts are asked for again in every release."""
+    return canonical_json(list(purpose)).encode()
+
+
+class NoiseSource:
+    """A key, and the draws that it gives.
+
+    Every draw has a key of its own, so that no two share bits. Copies draw the same numbers again: give each release a
+    source of its own.
+
+    Parameters
+    ----------
+    key : bytes
+        32 of them, uniform.
+    """
+
+    __slots__ = ("_draws", "_key")
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != 32:
+            raise ValueError(f"key: has {len(key)} bytes; must have 32")
+        self._key, self._draws = bytes(key), 0
+
+    def _key_of(self, *purpose: str | int) -> bytes:
+        return hmac.digest(self._key, _text_of(*purpose), "sha256")
+
+    def part(self, name: str) -> NoiseSource:
+        """Return the source of a part of the job, for example ``"sampling"``; the same one every time."""
+        return NoiseSource(self._key_of("part", name))
+
+    def next_key(self) -> bytes:
+        """Return 32 bytes that no other draw uses."""
+        self._draws += 1
+        # `_key_of` the draw's number, with its JSON written directly: some methods draw tens of thousands of times.
+        return hmac.digest(self._key, b'["draw",%d]' % self._draws, "sha256")
+
+    def rounded_normals(self, sigma: float, size: int) -> np.ndarray:
+        """See `privsvm.numerics.noise.rounded_normals.rounded_normals`."""
+        from privsvm.numerics.noise.rounded_normals import rounded_normals
+
+        return rounded_normals(self.next_key(), sigma, size)
+
+    def discrete_laplace(self, scale: int, size: int) -> np.ndarray:
+        """See `privsvm.numerics.noise.exact_draws.discrete_laplace`."""
+        from privsvm.numerics.noise.exact_draws import discrete_laplace
+
+        return discrete_laplace(self.next_key(), scale, size)
+
+    def exponential_choices(self, scores: np.ndarray, scale: int) -> np.ndarray:
+        """See `privsvm.numerics.noise.exact_draws.exponential_choices`."""
+        from privsvm.numerics.noise.exact_draws import exponential_choices
+
+        return exponential_choices(self.next_key(), scores, scale)
+
+    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
+        """Add rounded normal numbers to whole numbers, int64 of any shape. Sums that do not fit wrap around."""
+        return numbers + self.rounded_normals(sigma, numbers.size).reshape(numbers.shape)
+
+    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+        """Add discrete Laplace noise to whole numbers, int64 of any shape. Sums that do not fit wrap around."""
+        return numbers + self.discrete_laplace(scale, numbers.size).reshape(numbers.shape)
+
+    def choose(self, scores: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+        """Choose one candidate per row of scores; see `exponential_choices`."""
+        return self.exponential_choices(scores, scale)
+
+    def step_tape(
+        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Stated
+    ) -> StepTape:
+        """Say who listens to compiled steps: nobody.
+
+        Parameters
+        ----------
+        n_steps : int
+            Number of steps.
+        size : int
+            Length of a step's sum.
+        n_rows : int
+            Number of rows.
+        threshold : int
+            A row is drawn if its word is below it; see `privsvm.numerics.noise.exact_draws.sampling_threshold`.
+        sigma : float
+            Standard deviation of the noise, in cells of its grid.
+        stated : Stated
+            Of a step's sum.
+
+        Returns
+        -------
+        StepTape
+        """
+        return NO_TAPE
+
+    def generator(self) -> np.random.Generator:
+        """Return a generator of NumPy's, for draws that no guarantee rests on."""
+        words = np.frombuffer(self.next_key()[:16], dtype="<u8").astype(np.uint64)
+        return np.random.Generator(np.random.Philox(key=words))
+
+
+def as_source(rng: NoiseSource | np.random.Generator) -> NoiseSource:
+    """Key a source by 32 bytes of a generator; a source stays as it is."""
+    return rng if isinstance(rng, NoiseSource) else NoiseSource(rng.bytes(32))
+
+
+def seeded_source(seed: int, *purpose: str | int | float) -> NoiseSource:
+    """Open the source that belongs to one purpose of one experiment. For experiments only.
+
+    Parameters
+    ----------
+    seed : int
+        The experiment's seed.
+    *purpose : str, int or float
+        As in `privsvm.numerics.noise.streams.seeded_stream`.
+
+    Returns
+    -------
+    NoiseSource
+        Keyed by SHA-256 of the arguments.
+    """
+    return NoiseSource(hashlib.sha256(canonical_json(["noise", int(seed), *purpose]).encode()).digest())
+
+
+def system_source() -> NoiseSource:
+    """Open a source with a key of 256 bits from the operating system. For releases; the key is stored nowhere else."""
+    return NoiseSource(os.urandom(32))

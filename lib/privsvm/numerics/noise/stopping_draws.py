@@ -1,0 +1,125 @@
+"""Random numbers of runs with exact probabilities, from uniform words: every trial compares whole numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from privsvm.numerics.compiled.vector_random import BUFFER, random_bits
+from privsvm.numerics.noise.exact_draws import open_word_stream
+
+__all__ = ["draw_choices", "negative_binomial_runs", "poisson_runs"]
+
+
+def _words(key: bytes) -> Callable[[int], int]:
+    """Open a stream of uniform whole numbers below a bound that may differ each time."""
+    stream = open_word_stream(key)
+    waiting: list[int] = []
+    blocks = 0
+
+    def word() -> int:
+        nonlocal blocks
+        if not waiting:
+            random_bits(stream.key, np.uint64(blocks), np.uint64(0), stream.bits)
+            blocks += BUFFER // 8
+            waiting.extend(stream.bits.tolist())
+        return waiting.pop()
+
+    def below(bound: int) -> int:
+        length = max(1, -(-(bound - 1).bit_length() // 64))
+        surplus = 64 * length - (bound - 1).bit_length()
+        while True:
+            found = 0
+            for _ in range(length):
+                found = found << 64 | word()
+            if (found := found >> surplus) < bound:
+                return found
+
+    return below
+
+
+def _happens(below: Callable[[int], int], probability: Fraction) -> bool:
+    return below(probability.denominator) < probability.numerator
+
+
+def negative_binomial_runs(key: bytes, shape: float, gamma: float) -> int:
+    """Draw a number of runs from the truncated negative binomial distribution.
+
+    Parameters
+    ----------
+    key : bytes
+        32 of them, for this draw alone.
+    shape : float
+        eta; above -1 and at most 1.
+    gamma : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    int
+        k = 1, 2, ... with probability proportional to ``(1 - gamma)^k prod_{l=1}^{k-1} (l + eta) / (l + 1)``, exactly
+        for these float64 numbers: a geometric number, kept with the probability that the product is.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+    """
+    if not -1.0 < shape <= 1.0 or not 0.0 < gamma < 1.0:
+        raise ValueError(f"shape={shape!r}, gamma={gamma!r}: must be above -1 and at most 1, and between 0 and 1")
+    below, eta, onward = _words(key), Fraction(shape), 1 - Fraction(gamma)
+    while True:
+        runs = 1
+        while _happens(below, onward):
+            runs += 1
+        if all(_happens(below, (step + eta) / (step + 1)) for step in range(1, runs)):
+            return runs
+
+
+def poisson_runs(key: bytes, parameter: float) -> int:
+    """Draw a number of runs from the Poisson distribution without 0.
+
+    Parameters
+    ----------
+    key : bytes
+        32 of them, for this draw alone.
+    parameter : float
+        mu, from above 0 to a million.
+
+    Returns
+    -------
+    int
+        k = 1, 2, ... with probability proportional to ``mu^k / k!``, exactly: a sum of Poisson numbers of parameter 1/2
+        at most, each a geometric number n that is kept with probability ``1 / n!``.
+
+    Raises
+    ------
+    ValueError
+        If the parameter is out of range.
+    """
+    if not 0.0 < parameter <= 1e6:
+        raise ValueError(f"parameter={parameter!r}: must lie above 0 and be at most a million")
+    below = _words(key)
+    parts = math.ceil(2.0 * parameter)
+    share = Fraction(parameter) / parts
+
+    def part() -> int:
+        while True:
+            number = 0
+            while _happens(below, share):
+                number += 1
+            if all(below(step) == 0 for step in range(2, number + 1)):
+                return number
+
+    while True:
+        if runs := sum(part() for _ in range(parts)):
+            return runs
+
+
+def draw_choices(key: bytes, n_choices: int, size: int) -> list[int]:
+    """Draw `size` independent uniform whole numbers below `n_choices`."""
+    below = _words(key)
+    return [below(n_choices) for _ in range(size)]

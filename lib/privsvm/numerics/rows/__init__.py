@@ -1,0 +1,1 @@
+"""Rows as grids, blocks and sparse matrices."""

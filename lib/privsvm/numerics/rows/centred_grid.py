@@ -1,0 +1,107 @@
+"""Sparse unit rows less a vector, on the grid of unit rows: held by what is not zero, and dense while they are needed.
+
+A row that was zero in most places becomes dense when a vector is subtracted. What such a place becomes depends on the
+vector and on the few numbers that the row was multiplied by. They are found once; after that a dense row costs a few
+multiplications a number. The bits are those of dense rows: the same operations on the same numbers, in the same order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from privsvm.numerics.compiled.jit import jit
+from privsvm.numerics.rows.unit_grid import CELLS, unit_cells_and_factors
+
+__all__ = ["CentredCells"]
+
+
+@jit()
+def _set_dense(data, indices, indptr, centre, factors, n_columns, out):
+    """Set dense rows after divisions of the first ``n_columns[k]`` columns; what those append is there already."""
+    shorter = 1.0 / CELLS
+    for i in range(out.shape[0]):
+        row = out[i]
+        once, again, factor = factors[0, i, 0], factors[0, i, 1], factors[0, i, 2]
+        # Adding 0 makes 0 of -0, as whole numbers have it. 1 / CELLS is a power of two: to multiply is to divide.
+        for j in range(centre.shape[0]):
+            row[j] = np.trunc((0.0 - centre[j]) * once * again * factor) + 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            row[j] = np.trunc((data[e] * shorter - centre[j]) * once * again * factor) + 0.0
+        for k in range(1, factors.shape[0]):
+            once, again, factor = factors[k, i, 0], factors[k, i, 1], factors[k, i, 2]
+            for j in range(n_columns[k]):
+                row[j] = np.trunc(row[j] * shorter * once * again * factor) + 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class CentredCells:
+    """Rows that were divided by their norms after a vector was subtracted, once or more; whole numbers of 2^-20.
+
+    Attributes
+    ----------
+    cells : CSR array (n, d)
+        The rows before, whole numbers of 2^-20.
+    centre : ndarray (d,)
+        What is subtracted.
+    factors : tuple of ndarray (n, 3)
+        What each division multiplied a row by.
+    columns : tuple of ndarray (n,) or None
+        The column that was appended after each division.
+    """
+
+    cells: Any
+    centre: np.ndarray
+    factors: tuple[np.ndarray, ...]
+    columns: tuple[np.ndarray | None, ...]
+
+    @classmethod
+    def of(cls, cells: Any, centre: np.ndarray) -> CentredCells:
+        """Subtract a finite vector (d,) from sparse rows of cells (n, d) and divide by norms; dense for a moment."""
+        return cls(cells, centre, (unit_cells_and_factors(cells.toarray() / CELLS - centre)[3],), (None,))
+
+    def unit(self, constant: float = 0.0) -> tuple[CentredCells, np.ndarray, np.ndarray]:
+        """Divide by norms once more: `privsvm.numerics.rows.unit_grid.unit_cells` of these rows as multiples of 2^-20."""
+        _, constants, norms, factors = unit_cells_and_factors(self.toarray() / CELLS, constant)
+        divided = dataclasses.replace(self, factors=(*self.factors, factors), columns=(*self.columns, None))
+        return divided, constants, norms
+
+    def with_column(self, column: np.ndarray) -> CentredCells:
+        """Append a column of cells (n,) after the last division."""
+        return dataclasses.replace(self, columns=(*self.columns[:-1], column))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of columns."""
+        return self.cells.shape[0], self.cells.shape[1] + sum(column is not None for column in self.columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what belongs to the rows."""
+        sparse = (self.cells.data, self.cells.indices, self.cells.indptr)
+        return sum(part.nbytes for part in (*sparse, *self.factors, *self.columns) if part is not None)
+
+    def __getitem__(self, rows: np.ndarray) -> CentredCells:
+        """Rows by their numbers."""
+        return dataclasses.replace(
+            self,
+            cells=self.cells[rows],
+            factors=tuple(part[rows] for part in self.factors),
+            columns=tuple(None if part is None else part[rows] for part in self.columns),
+        )
+
+    def toarray(self) -> np.ndarray:
+        """Dense rows, with the columns that were appended."""
+        cells, out = self.cells, np.empty(self.shape)
+        n_columns = [cells.shape[1]]
+        for column in self.columns:
+            if column is not None:
+                out[:, n_columns[-1]] = column
+            n_columns.append(n_columns[-1] + (column is not None))
+        _set_dense(
+            cells.data, cells.indices, cells.indptr, self.centre, np.stack(self.factors), np.array(n_columns), out
+        )
+        return out

@@ -1,0 +1,694 @@
+"""Rows that are read block by block, from files or from memory: what is done with them needs no more than a block.
+
+A source reads rows between two row numbers. `RowsByBlock` are the rows of a source after steps that map each row by
+itself, and sums over them in whole numbers. Such sums are the same bits for any size of blocks, any number of threads
+and any machines that share the work: additions of int64 have one result in any order, those that wrap around too.
+"""
+
+from __future__ import annotations
+
+import abc
+import collections
+import contextlib
+import dataclasses
+import functools
+import math
+import mmap
+import os
+import threading
+import tokenize
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsvm.errors import PrivSVMError
+from privsvm.numerics.compiled.aligned import aligned_bytes
+
+__all__ = [
+    "ArrayBlocks",
+    "NpyBlocks",
+    "ParquetBlocks",
+    "RowBlocks",
+    "RowsByBlock",
+    "Table",
+    "as_blocks",
+    "blocks_in_order",
+    "dense_bytes",
+    "dense_rows",
+    "is_by_block",
+    "mapped",
+    "open_rows",
+]
+
+# Numbers of a block as it is read, and of the pieces of it that are worked on, in their widest form.
+_READ_NUMBERS, _WORK_NUMBERS = 2**20, 2**19
+# Files of more than this share of the machine's memory are read past Linux's cache.
+_CACHED_SHARE = 0.5
+# Blocks that are read ahead, and threads that read: with one, the disk waits for the processor.
+_AHEAD, _READERS = 2, 2
+# Memory for what steps make of rows in memory; whole numbers of up to 24 bits are held in single precision.
+_KEPT_BYTES = 2**30
+# Work space of words for sampling has so many numbers: blocks begin at multiples of it.
+_MULTIPLE = 1024
+
+
+class RowBlocks(abc.ABC):
+    """A source of rows.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Numbers of rows n and features d.
+    block_rows : int or None, default=None
+        Rows that are read at a time, rounded up to a multiple of 1024; None: about 8 MB. No result depends on it.
+
+    Attributes
+    ----------
+    labels : array-like of length n or None
+        Labels that are stored with the rows.
+    client : distributed.Client or None
+        Whose workers compute sums; see `on`.
+    """
+
+    def __init__(self, shape: tuple[int, int], block_rows: int | None = None) -> None:
+        self.shape = (int(shape[0]), int(shape[1]))
+        rows = _READ_NUMBERS // max(self.shape[1], 1) if block_rows is None else int(block_rows)
+        if rows < 1 and block_rows is not None:
+            raise ValueError(f"block_rows={block_rows!r}: must be at least 1, or None")
+        self.block_rows = max(1, -(-rows // _MULTIPLE)) * _MULTIPLE
+        self.labels: Any = None
+        self.client: Any = None
+
+    in_memory = False
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abc.abstractmethod
+    def read(self, start: int, stop: int) -> Any:
+        """Read rows (stop - start, d) as float64: an array of their own, or a CSR matrix."""
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """First row of every block, and the row behind its last."""
+        for start in range(0, self.shape[0], self.block_rows):
+            yield start, min(start + self.block_rows, self.shape[0])
+
+    def on(self, client: Any) -> RowBlocks:
+        """Let the workers of a `distributed.Client` compute sums; they must be able to read the files.
+
+        The noise of a release is drawn once, where the model is trained. A sum that a lost worker had begun is computed
+        again elsewhere, from the same rows and the same public numbers: it has the same bits, and is no new release.
+        """
+        other = _copy_of(self)
+        other.client = client
+        return other
+
+
+def _copy_of(source: RowBlocks) -> RowBlocks:
+    import copy
+
+    return copy.copy(source)
+
+
+class ArrayBlocks(RowBlocks):
+    """Rows in memory: an array or a CSR matrix (n, d), memory-mapped arrays among them."""
+
+    in_memory = True
+
+    def __init__(self, X: Any, block_rows: int | None = None) -> None:
+        super().__init__(X.shape, block_rows)
+        self._X = X
+
+    def read(self, start: int, stop: int) -> Any:
+        part = self._X[start:stop]
+        return np.ascontiguousarray(part, dtype=np.float64) if isinstance(part, np.ndarray) else part
+
+
+class NpyBlocks(RowBlocks):
+    """Rows in an ``.npy`` file of numbers, in C order.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    labels : path-like or None, default=None
+        An ``.npy`` file of n labels.
+    block_rows : int or None, default=None
+        See `RowBlocks`.
+    """
+
+    def __init__(self, path: Any, labels: Any = None, block_rows: int | None = None) -> None:
+        self._path = str(path)
+        found = _mapped_npy(path, "bfiu")
+        if found.ndim != 2 or not found.flags.c_contiguous:
+            raise PrivSVMError(f"{path}: holds an array of shape {found.shape}; must be rows (n, d) in C order")
+        super().__init__(found.shape, block_rows)
+        self._offset, self._kind = int(found.offset), found.dtype
+        if labels is not None:
+            self.labels = _mapped_npy(labels, "bfiuUS")
+            if self.labels.shape != self.shape[:1]:
+                raise PrivSVMError(
+                    f"{labels}: holds labels of shape {self.labels.shape} for {self.shape[0]} rows of {path}"
+                )
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        row_bytes = self.shape[1] * self._kind.itemsize
+        place, size = self._offset + start * row_bytes, (stop - start) * row_bytes
+        view = None
+        if self._offset + self.shape[0] * row_bytes > _memory() * _CACHED_SHARE:
+            # Not every file system can.
+            with contextlib.suppress(OSError):
+                view = _bytes_at(self._path, place, size, past_cache=True)
+        if view is None:
+            view = _bytes_at(self._path, place, size)
+        if len(view) < size:
+            raise PrivSVMError(f"{self._path}: ends within row {start + len(view) // max(row_bytes, 1)}")
+        return np.ndarray((stop - start, self.shape[1]), dtype=self._kind, buffer=view).astype(np.float64)
+
+
+class _Buffer(threading.local):
+    """Memory that a thread reads into, again and again: fresh memory costs as much as reading."""
+
+    def __init__(self) -> None:
+        self.held = memoryview(b"")
+
+    def of(self, size: int) -> memoryview:
+        """Return the thread's memory of so many bytes, which begins at a page. A copy of this process has its own."""
+        if len(self.held) < size:
+            self.held = aligned_bytes(size, mmap.PAGESIZE).data
+        return self.held[:size]
+
+
+_BUFFER = _Buffer()
+
+
+@functools.cache
+def _memory() -> float:
+    """Bytes of memory of this machine; infinitely many where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def _past_cache(path: str, flags: int) -> int:
+    """Open a file to read it past the cache of Linux, which costs processor time and gives nothing if it is small."""
+    return os.open(path, flags | getattr(os, "O_DIRECT", 0))
+
+
+def _bytes_at(path: str, place: int, size: int, past_cache: bool = False) -> memoryview:
+    """Read so many bytes of a file, fewer at its end, into this thread's memory; the next call overwrites them."""
+    # Past the cache, places, lengths and memory begin and end at pages.
+    unit = mmap.PAGESIZE if past_cache else 1
+    skipped = place % unit
+    view, done = _BUFFER.of(-(-(skipped + size) // unit) * unit), 0
+    with open(path, "rb", buffering=0, opener=_past_cache if past_cache else None) as file:
+        file.seek(place - skipped)
+        while done < skipped + size and (count := file.readinto(view[done:])):
+            done += count
+    return view[skipped : max(skipped, min(done, skipped + size))]
+
+
+def _line(error: Exception) -> str:
+    """Return what a library says of a file, in one line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def _mapped_npy(path: Any, kinds: str) -> Any:
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    # NumPy hands the file's head to Python's own parser.
+    except (OSError, ValueError, EOFError, TypeError, OverflowError, SyntaxError, tokenize.TokenError) as error:
+        raise PrivSVMError(f"{path}: cannot be read as .npy ({_line(error)}); write it with numpy.save") from None
+    if not isinstance(found, np.memmap) or found.dtype.kind not in kinds:
+        raise PrivSVMError(f"{path}: holds {getattr(found, 'dtype', 'no array')}; must be one array of plain values")
+    return found
+
+
+class ParquetBlocks(RowBlocks):
+    """Rows in a Parquet file, or in all those of a folder in the order of their names.
+
+    Parameters
+    ----------
+    path : path-like
+        File or folder.
+    label : str or None, default=None
+        The column of the labels. All other columns are features, and hold numbers without missing values.
+    block_rows : int or None, default=None
+        See `RowBlocks`. Row groups of no more rows are read fastest.
+    """
+
+    def __init__(self, path: Any, label: str | None = None, block_rows: int | None = None) -> None:
+        parquet = _parquet()
+        files = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
+        if not files:
+            raise PrivSVMError(f"{path}: no *.parquet file in this folder")
+        # First row of each row group, its file, and its number there.
+        self._groups: list[tuple[int, str, int]] = []
+        names: list[str] = []
+        n_rows = 0
+        for file in files:
+            with _readable(file):
+                found = parquet.ParquetFile(file)
+            if names and found.schema_arrow.names != names:
+                raise PrivSVMError(f"{file}: its columns are not those of {files[0]}")
+            names = found.schema_arrow.names
+            _check_columns(file, found.schema_arrow, label)
+            with _readable(file):
+                for number in range(found.metadata.num_row_groups):
+                    self._groups.append((n_rows, str(file), number))
+                    n_rows += found.metadata.row_group(number).num_rows
+            found.close()
+        self._names = [name for name in names if name != label]
+        super().__init__((n_rows, len(self._names)), block_rows)
+        # The group that was read last: blocks and groups need not have the same ends.
+        self._last: tuple[int, np.ndarray] | None = None
+        if label is not None:
+            if not self._groups:
+                raise PrivSVMError(f"{files[0]}: holds no rows")
+            self.labels = np.concatenate([self._columns(group, [label])[:, 0] for group in self._groups])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_last": None}
+
+    def _columns(self, group: tuple[int, str, int], names: list[str]) -> np.ndarray:
+        with _readable(group[1]), _parquet().ParquetFile(group[1]) as file:
+            table = file.read_row_group(group[2], columns=names, use_threads=False)
+            columns = [table.column(name).to_numpy() for name in names]
+            if table.num_rows != file.metadata.row_group(group[2]).num_rows:
+                raise PrivSVMError(f"{group[1]}: row group {group[2]} ends too early; get the file again")
+        return np.stack(columns, axis=1)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        rows = np.empty((stop - start, self.shape[1]))
+        ends = [group[0] for group in self._groups[1:]] + [self.shape[0]]
+        first = int(np.searchsorted(ends, start, side="right"))
+        for index in range(first, len(self._groups)):
+            group = self._groups[index]
+            if group[0] >= stop:
+                break
+            last = self._last
+            part = last[1] if last is not None and last[0] == index else self._columns(group, self._names)
+            self._last = (index, part)
+            low, high = max(start, group[0]), min(stop, ends[index])
+            rows[low - start : high - start] = part[low - group[0] : high - group[0]]
+        return rows
+
+
+@contextlib.contextmanager
+def _readable(file: Any) -> Iterator[None]:
+    """Name the file in what Arrow says of one that it cannot read."""
+    import pyarrow
+
+    try:
+        yield
+    except (OSError, ValueError, KeyError, pyarrow.ArrowException, MemoryError) as error:
+        raise PrivSVMError(f"{file}: cannot be read as Parquet ({_line(error)}); get the file again") from None
+
+
+def _check_columns(file: Any, schema: Any, label: str | None) -> None:
+    import pyarrow
+
+    if label is not None and label not in schema.names:
+        raise PrivSVMError(f"label={label!r}: {file} has no such column")
+    if len(set(schema.names)) < len(schema.names):
+        raise PrivSVMError(f"{file}: two columns have one name")
+    kinds = pyarrow.types
+    for name in schema.names:
+        kind = schema.field(name).type
+        if name != label and not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+            raise PrivSVMError(f"{file}: column {name!r} holds {kind}; must hold numbers")
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise PrivSVMError("Parquet needs pyarrow: pip install 'privsvm[rows]'") from None
+    return parquet
+
+
+def open_rows(path: Any, labels: Any = None, block_rows: int | None = None) -> RowBlocks:
+    """Open rows on disk, for training and prediction in little memory.
+
+    Parameters
+    ----------
+    path : path-like
+        An ``.npy`` file of rows (n, d), or a Parquet file or folder of them.
+    labels : path-like, str or None, default=None
+        For ``.npy`` rows a file of n labels, for Parquet the name of their column. Estimators take these where `fit` is
+        given no labels.
+    block_rows : int or None, default=None
+        See `RowBlocks`.
+
+    Returns
+    -------
+    RowBlocks
+
+    Raises
+    ------
+    PrivSVMError
+        If a file cannot be read, or holds other things than numbers.
+    """
+    if str(path).endswith(".npy"):
+        return NpyBlocks(path, labels, block_rows)
+    return ParquetBlocks(path, labels, block_rows)
+
+
+def as_blocks(X: Any) -> RowBlocks:
+    """Return a source as it is, and rows in memory as a source."""
+    return X if isinstance(X, RowBlocks) else ArrayBlocks(X)
+
+
+# --- steps and sums -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Numbers that belong to rows by their codes: ``table[codes]`` of any slice of the rows."""
+
+    table: np.ndarray
+    codes: np.ndarray
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        found: np.ndarray = self.table[self.codes[rows]]
+        return found
+
+
+def _widened(values: np.ndarray) -> np.ndarray:
+    """Codes, which may be held in one byte each, as int64; others stay."""
+    return values.astype(np.int64) if values.dtype.kind in "iu" else values
+
+
+def _checked(rows: Any) -> Any:
+    values = rows if isinstance(rows, np.ndarray) else rows.data
+    if not np.isfinite(values).all():
+        raise ValueError("X holds a number that is not finite (NaN or infinity)")
+    return rows
+
+
+def _added(total: Any, part: Any) -> Any:
+    """Add up sums: arrays of int64, or tuples of those."""
+    if total is None:
+        return part
+    if isinstance(part, tuple):
+        return tuple(_added(one, other) for one, other in zip(total, part, strict=True))
+    return total + part
+
+
+def _taken(rows: Any, steps: tuple[Callable[[Any], Any], ...]) -> Any:
+    for step in steps:
+        rows = step(rows)
+    return rows
+
+
+def _ready(rows: Any) -> Any:
+    """Rows as functions take them: dense. What steps make of rows and more than rows stays."""
+    return rows if isinstance(rows, tuple) else dense_rows(rows)
+
+
+def _pieces(start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
+    size = max(1, _WORK_NUMBERS // max(width, 1) // _MULTIPLE) * _MULTIPLE
+    for low in range(start, stop, size):
+        yield low, min(low + size, stop)
+
+
+def _sum_of_block(
+    rows: Any, start: int, aligned: tuple[Any, ...], steps: Any, width: int, function: Any, arguments: tuple[Any, ...]
+) -> Any:
+    """Sum over the rows of a block, piece by piece; `aligned` belongs to the block."""
+    total = None
+    for low, high in _pieces(0, rows.shape[0], width):
+        made = _ready(_taken(_checked(rows[low:high]), steps))
+        total = _added(total, function(made, *(_widened(own[low:high]) for own in aligned), *arguments, start + low))
+    return total
+
+
+def _sum_of_source(
+    source: RowBlocks, start: int, stop: int, aligned: Any, steps: Any, width: int, function: Any, arguments: Any
+) -> Any:
+    """Read a block and sum over it: what a worker does."""
+    return _sum_of_block(source.read(start, stop), start, aligned, steps, width, function, arguments)
+
+
+def _single(array: Any) -> Any:
+    """Whole numbers of rows in single precision, where they are the same; other arrays as they are."""
+    if isinstance(array, tuple):
+        return tuple(_single(part) for part in array)
+    if not isinstance(array, np.ndarray) or array.ndim != 2:
+        return array
+    single = array.astype(np.float32)
+    return single if np.array_equal(single, array) else array
+
+
+def _double(array: Any) -> Any:
+    if isinstance(array, tuple):
+        return tuple(_double(part) for part in array)
+    return array.astype(np.float64, copy=False) if isinstance(array, np.ndarray) else array
+
+
+def _bytes(array: Any) -> int:
+    return sum(_bytes(part) for part in array) if isinstance(array, tuple) else int(array.nbytes)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RowsByBlock:
+    """Rows of a source after steps, each of which maps every row by itself.
+
+    Functions that take an array of rows take these, too, where they dispatch on `is_by_block`.
+
+    Attributes
+    ----------
+    source : RowBlocks
+        Where rows are read.
+    shape : (int, int)
+        Numbers of rows and of features after the steps.
+    steps : tuple of callable
+        From rows to rows; they can be pickled, and what becomes of a row depends on that row alone, bit for bit.
+    width : int
+        Numbers of a row in its widest form.
+    n_threads : int
+        Threads that work on blocks.
+    kept : list
+        Pieces of the first rows as the steps before these have made them: (first, end, what they are).
+    """
+
+    source: RowBlocks
+    shape: tuple[int, int]
+    steps: tuple[Callable[[Any], Any], ...] = ()
+    width: int = 0
+    n_threads: int = 1
+    kept: tuple[tuple[int, int, Any], ...] = ()
+    kept_steps: int = 0
+
+    @classmethod
+    def of(cls, X: Any, n_threads: int = 1, sparse: bool = False) -> RowsByBlock:
+        """Rows in memory or of a source, dense piece by piece; if `sparse`, sparse rows reach the steps as they are."""
+        source = as_blocks(X)
+        return cls(source, source.shape, () if sparse else (dense_rows,), source.shape[1], n_threads)
+
+    def then(self, step: Callable[[Any], Any], n_features: int | None = None) -> RowsByBlock:
+        """Rows after one more step, with so many features; None: as many as before."""
+        width = self.shape[1] if n_features is None else n_features
+        return dataclasses.replace(
+            self, shape=(self.shape[0], width), steps=(*self.steps, step), width=max(self.width, width)
+        )
+
+    def with_threads(self, n_threads: int) -> RowsByBlock:
+        """Return the same rows, for another number of threads."""
+        return dataclasses.replace(self, n_threads=n_threads)
+
+    def keep(self) -> RowsByBlock:
+        """Hold what the steps make of rows in memory, of as many rows as have room, so that they are made once."""
+        if not self.source.in_memory or self.source.client is not None:
+            return self
+        kept: list[tuple[int, int, Any]] = []
+        size = 0
+        for low, high in _pieces(0, self.shape[0], self.width):
+            made = _single(self._made(low, high))
+            size += _bytes(made)
+            if size > _KEPT_BYTES:
+                break
+            kept.append((low, high, made))
+        return dataclasses.replace(self, kept=tuple(kept), kept_steps=len(self.steps))
+
+    def _made(self, low: int, high: int) -> Any:
+        """Rows of a source in memory after all steps."""
+        for first, end, made in self.kept:
+            if (first, end) == (low, high):
+                return _taken(_double(made), self.steps[self.kept_steps :])
+        return _taken(_checked(self.source.read(low, high)), self.steps)
+
+    def sum(self, axis: int, dtype: type) -> np.ndarray:
+        """Sum of whole numbers over the rows (d,), as int64; as NumPy's method."""
+        if axis != 0 or dtype is not np.int64:
+            raise ValueError(f"axis={axis!r}, dtype={dtype!r}: sums go over rows, in int64")
+        found: np.ndarray = self.total(_sum_of_rows)
+        return found
+
+    def total(self, function: Callable[..., Any], *aligned: Any, arguments: tuple[Any, ...] = ()) -> Any:
+        """Sum a function of rows over all of them.
+
+        Parameters
+        ----------
+        function : callable
+            From some rows, the same rows of everything in `aligned`, `arguments` and the number of the first row to an
+            array of int64, or a tuple of those. It can be pickled, and adds up over rows.
+        *aligned : array-like
+            Of length n.
+        arguments : tuple, default=()
+            Further arguments, the same for all rows.
+
+        Returns
+        -------
+        ndarray or tuple of ndarray
+            Sums that do not fit into int64 wrap around.
+        """
+        if self.shape[0] == 0:
+            empty = _ready(_taken(np.empty((0, self.source.shape[1])), self.steps))
+            return function(empty, *(_widened(own[0:0]) for own in aligned), *arguments, 0)
+        if self.source.client is not None:
+            return self._by_workers(function, aligned, arguments)
+        if self.source.in_memory:
+            return self._from_memory(function, aligned, arguments)
+        return self._read_ahead(function, aligned, arguments)
+
+    def _from_memory(self, function: Any, aligned: Any, arguments: Any) -> Any:
+        places = {(first, end): made for first, end, made in self.kept}
+
+        def work(piece: tuple[int, int]) -> Any:
+            low, high = piece
+            made = places.get(piece)
+            if made is None:
+                made = _taken(_checked(self.source.read(low, high)), self.steps)
+            else:
+                made = _taken(_double(made), self.steps[self.kept_steps :])
+            return function(_ready(made), *(_widened(own[low:high]) for own in aligned), *arguments, low)
+
+        pieces = list(_pieces(0, self.shape[0], self.width))
+        if self.n_threads == 1 or len(pieces) == 1:
+            return functools.reduce(_added, map(work, pieces))
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return functools.reduce(_added, pool.map(work, pieces))
+
+    def _read_ahead(self, function: Any, aligned: Any, arguments: Any) -> Any:
+        """Blocks are read by some threads while others work on those before."""
+        total = None
+        waiting: collections.deque[Future[Any]] = collections.deque()
+        with ThreadPoolExecutor(_READERS) as reader, ThreadPoolExecutor(self.n_threads) as workers:
+            # Blocks that are in memory: those read ahead, and those that are worked on.
+            room = threading.Semaphore(_AHEAD + self.n_threads)
+
+            def work(read: Future[Any], start: int, stop: int) -> Any:
+                try:
+                    own = tuple(one[start:stop] for one in aligned)
+                    return _sum_of_block(read.result(), start, own, self.steps, self.width, function, arguments)
+                finally:
+                    room.release()
+
+            try:
+                for start, stop in self.source.blocks():
+                    room.acquire()
+                    read = reader.submit(self.source.read, start, stop)
+                    waiting.append(workers.submit(work, read, start, stop))
+                    del read
+                    while waiting and (waiting[0].done() or len(waiting) > 2 * (_AHEAD + self.n_threads)):
+                        total = _added(total, waiting.popleft().result())
+                while waiting:
+                    total = _added(total, waiting.popleft().result())
+            finally:
+                for future in waiting:
+                    future.cancel()
+        return total
+
+    def _by_workers(self, function: Any, aligned: Any, arguments: Any) -> Any:
+        client = self.source.client
+        source = _copy_of(self.source)
+        source.client, source.labels = None, None
+        jobs = [
+            client.submit(
+                _sum_of_source,
+                source,
+                start,
+                stop,
+                tuple(own[start:stop] for own in aligned),
+                self.steps,
+                self.width,
+                function,
+                arguments,
+                pure=False,
+            )
+            for start, stop in self.source.blocks()
+        ]
+        total = None
+        for job in jobs:
+            total = _added(total, job.result())
+            job.release()
+        return total
+
+
+def blocks_in_order(source: RowBlocks, function: Callable[[Any], np.ndarray], none: np.ndarray) -> np.ndarray:
+    """Call a function on every block of rows and join what it returns, an array with an entry for each row.
+
+    `none` is what it returns for no rows. One block is read ahead; a client's workers do all but the joining.
+    """
+    if source.shape[0] == 0:
+        return none
+    found = np.empty((source.shape[0], *none.shape[1:]), dtype=none.dtype)
+    blocks = list(source.blocks())
+    if source.client is not None:
+        alone = _copy_of(source)
+        alone.client, alone.labels = None, None
+        jobs = [source.client.submit(_of_block, alone, *block, function, pure=False) for block in blocks]
+        for (start, stop), job in zip(blocks, jobs, strict=True):
+            found[start:stop] = job.result()
+            job.release()
+        return found
+    with ThreadPoolExecutor(1) as reader:
+        ahead = reader.submit(source.read, *blocks[0])
+        for (start, stop), following in zip(blocks, [*blocks[1:], None], strict=True):
+            rows = _checked(ahead.result())
+            if following is not None:
+                ahead = reader.submit(source.read, *following)
+            found[start:stop] = function(rows)
+    return found
+
+
+def _of_block(source: RowBlocks, start: int, stop: int, function: Any) -> np.ndarray:
+    found: np.ndarray = function(_checked(source.read(start, stop)))
+    return found
+
+
+def _sum_of_rows(rows: np.ndarray, first: int) -> np.ndarray:
+    total: np.ndarray = rows.sum(axis=0, dtype=np.int64)
+    return total
+
+
+def dense_rows(rows: Any) -> np.ndarray:
+    """Return rows as an array: sparse ones, and those that are held in a form of their own."""
+    found: np.ndarray = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    return found
+
+
+def is_by_block(rows: Any) -> bool:
+    """Tell whether rows are `RowsByBlock`, or an array."""
+    return isinstance(rows, RowsByBlock)
+
+
+def mapped(rows: Any, step: Callable[..., Any], *arguments: Any, n_features: int | None = None) -> Any:
+    """Take a step, by an array at once and by `RowsByBlock` when they are needed; see `RowsByBlock.then`."""
+    if isinstance(rows, RowsByBlock):
+        return rows.then(functools.partial(_step, step, arguments), n_features)
+    return step(rows, *arguments)
+
+
+def _step(step: Callable[..., Any], arguments: tuple[Any, ...], rows: Any) -> Any:
+    return step(rows, *arguments)
+
+
+def dense_bytes(X: Any, n_features: int | None = None) -> int:
+    """Bytes of rows as a dense table of float64."""
+    return math.prod((X.shape[0], X.shape[1] if n_features is None else n_features)) * 8

@@ -1,1 +1,0 @@
-"""What the stages call."""

@@ -1,0 +1,201 @@
+"""The methods that an entry of params.yaml may name: the files of `privsvm.methods`, and classes of other packages.
+
+The recommended classifier, which is a layer above the methods, counts as one of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import re
+from pathlib import Path
+
+from privsvm.errors import PrivSVMError, nearest_name
+
+__all__ = [
+    "ForeignSource",
+    "check_installed",
+    "estimator_class",
+    "foreign_files",
+    "foreign_source",
+    "implementation_source",
+    "implementations",
+    "is_foreign",
+    "module_name",
+    "version_of_package",
+]
+
+_FOLDER = Path(__file__).parents[1] / "methods"
+# The classifier that chooses among methods; a layer above them.
+_RECOMMENDED = "recommended"
+_FOREIGN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+def implementations() -> list[str]:
+    """Names of the method files and of the recommended classifier, in alphabetical order."""
+    files = (path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_"))
+    return sorted([*files, _RECOMMENDED])
+
+
+def module_name(implementation: str) -> str:
+    """Full name of the module of a method of this package."""
+    return "privsvm.methods.recommended" if implementation == _RECOMMENDED else f"privsvm.methods.{implementation}"
+
+
+def is_foreign(implementation: str) -> bool:
+    """Whether an implementation is a class of another package, written ``package.module:Class``."""
+    return _FOREIGN.fullmatch(implementation) is not None
+
+
+def estimator_class(implementation: str) -> type:
+    """Import the class of a method.
+
+    Parameters
+    ----------
+    implementation : str
+        One of `implementations`, or ``package.module:Class``.
+
+    Returns
+    -------
+    type
+
+    Raises
+    ------
+    PrivSVMError
+        If there is no such file, module or class.
+    """
+    if not is_foreign(implementation):
+        if implementation not in implementations():
+            raise PrivSVMError(
+                f"implementation: {implementation!r} is unknown; {nearest_name(implementation, implementations())}, or "
+                "package.module:Class for a class of an installed package"
+            )
+        return importlib.import_module(module_name(implementation)).ESTIMATOR
+    home, class_name = implementation.split(":")
+    try:
+        module = importlib.import_module(home)
+    except ImportError as error:
+        raise PrivSVMError(
+            f"implementation: {implementation!r} cannot be imported ({error}); install its package where the workflow "
+            "runs, or correct the name"
+        ) from None
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        names = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise PrivSVMError(
+            f"implementation: {implementation!r}: {home} has no class {class_name!r}; {nearest_name(class_name, names)}"
+        )
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class ForeignSource:
+    """What identifies the code of a class of another package.
+
+    Attributes
+    ----------
+    package : str
+        Top-level package or module.
+    version : str
+        Of the distribution that it comes from; "" where there is none.
+    digest : str
+        SHA-256 over the names and contents of its Python files.
+    """
+
+    package: str
+    version: str
+    digest: str
+
+
+def check_installed(implementation: str) -> importlib.machinery.ModuleSpec:
+    """Find the package behind ``package.module:Class``, without importing it.
+
+    Raises
+    ------
+    PrivSVMError
+        If it is not installed.
+    """
+    package = implementation.split(":")[0].split(".")[0]
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise PrivSVMError(
+            f"implementation: {implementation!r}: no package {package!r} is installed; install it where the workflow "
+            "runs, or correct the name"
+        )
+    return spec
+
+
+def foreign_files(implementation: str) -> list[tuple[Path, Path]]:
+    """List the Python files of the package behind ``package.module:Class``, without importing it.
+
+    Parameters
+    ----------
+    implementation : str
+        ``package.module:Class``.
+
+    Returns
+    -------
+    list of (Path, Path)
+        Each file's name below its package, and where it is; sorted.
+
+    Raises
+    ------
+    PrivSVMError
+        If the package is not installed.
+    """
+    spec = check_installed(implementation)
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    files = [(path.relative_to(folder), path) for folder in folders for path in folder.rglob("*.py")]
+    if not folders and spec.origin is not None and Path(spec.origin).is_file():
+        files = [(Path("module.py"), Path(spec.origin))]
+    return sorted(files)
+
+
+def foreign_source(implementation: str) -> ForeignSource:
+    """Identify the code behind ``package.module:Class``, without importing it.
+
+    Raises
+    ------
+    PrivSVMError
+        If the package is not installed.
+    """
+    package = implementation.split(":")[0].split(".")[0]
+    digest = hashlib.sha256()
+    for name, path in foreign_files(implementation):
+        digest.update(name.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return ForeignSource(package, version_of_package(package), digest.hexdigest())
+
+
+def version_of_package(package: str) -> str:
+    """Find the version of the distribution that installs a package.
+
+    The same as by `importlib.metadata.packages_distributions`, which looks at every file of every distribution.
+
+    Parameters
+    ----------
+    package : str
+        First part of a module's name.
+
+    Returns
+    -------
+    str
+        Empty if no distribution says that it installs the package.
+    """
+    for distribution in importlib.metadata.distributions():
+        names = (distribution.read_text("top_level.txt") or "").split()
+        files = [] if names else (distribution.read_text("RECORD") or "").splitlines()
+        if package in names or any(file.startswith((f"{package}/", f"{package}.py,")) for file in files):
+            return distribution.version
+    return ""
+
+
+def implementation_source(implementation: str) -> Path | ForeignSource:
+    """Say where a method's own code is: its file, or what identifies another package's."""
+    if is_foreign(implementation):
+        return foreign_source(implementation)
+    folder = _FOLDER.parent if implementation == _RECOMMENDED else _FOLDER
+    return folder / f"{implementation}.py"

@@ -1,0 +1,1 @@
+"""Groups of similar rows."""

@@ -1,0 +1,439 @@
+"""Lists of the rows most similar to a row, exactly, by blocks of products.
+
+Similarities are cosines of unit rows, summed in one order and rounded to multiples of 2^-46, so that these lists and
+those of `privsvm.solvers.condensing.kd_tree` agree, and differences by round-off count as equal. Of equals the row with
+the smaller number comes first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from privsvm.numerics.compiled.jit import jit, jit_step
+from privsvm.numerics.compiled.vector_math import FAST_MATH
+
+__all__ = [
+    "SCALE",
+    "UNKNOWN",
+    "Candidates",
+    "Copies",
+    "Near",
+    "SparseRows",
+    "block_lists",
+    "candidate_lists",
+    "insert_copies",
+    "meet",
+    "scan_list",
+    "scan_third",
+    "similarity",
+    "similarity_from",
+]
+
+SCALE = 2.0**46
+# Less than any similarity, in units of ``1 / SCALE``.
+UNKNOWN = -(2**62)
+
+# Products that are looked at together.
+_STRIDE = 32
+
+
+class Copies(NamedTuple):
+    """Row numbers by distinct row, each one's ascending; where those that are left start, and where they end."""
+
+    members: np.ndarray
+    head: np.ndarray
+    tail: np.ndarray
+
+
+class SparseRows(NamedTuple):
+    """Distinct rows as CSR arrays."""
+
+    n_features: int
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+
+
+class Candidates(NamedTuple):
+    """Of each row, by its place: the largest products so far, with which places, how many; what others must reach."""
+
+    found: np.ndarray
+    columns: np.ndarray
+    # -1 where more come near than there is room for, or too few.
+    counts: np.ndarray
+    bounds: np.ndarray
+
+
+class Near(NamedTuple):
+    """Of each distinct row: rows that are near to it, and what their similarity and that of all others is at most.
+
+    They are as many as serve to tell a third row. The similarities themselves are known of those in the list only.
+    """
+
+    most: np.ndarray
+    rows: np.ndarray
+    # -1 where only the list is known.
+    counts: np.ndarray
+    bounds: np.ndarray
+
+
+@jit_step(forceinline=True)
+def similarity(rows_of, a, b):
+    """Cosine of two rows as a whole number of units; the terms in the order of the features, so equal for both ways."""
+    n_features, indptr, indices, data = rows_of
+    total = 0.0
+    i, j, stop_i, stop_j = indptr[a], indptr[b], indptr[a + 1], indptr[b + 1]
+    if stop_i - i == n_features and stop_j - j == n_features:
+        for k in range(n_features):
+            total += data[i + k] * data[j + k]
+        return np.int64(np.rint(total * SCALE))
+    while i < stop_i and j < stop_j:
+        if indices[i] == indices[j]:
+            total += data[i] * data[j]
+            i += 1
+            j += 1
+        elif indices[i] < indices[j]:
+            i += 1
+        else:
+            j += 1
+    return np.int64(np.rint(total * SCALE))
+
+
+@jit_step()
+def insert_copies(sims, rows, count, found, copies, distinct, left_out):
+    """Put a row's copies into a list ordered by similarity, then number, except one; return the list's new length."""
+    length = rows.shape[0]
+    for position in range(copies.head[distinct], copies.tail[distinct]):
+        row = copies.members[position]
+        if row == left_out:
+            continue
+        place = count
+        if count == length:
+            place -= 1
+            if found < sims[place] or (found == sims[place] and row > rows[place]):
+                break
+        else:
+            count += 1
+        while place > 0 and (found > sims[place - 1] or (found == sims[place - 1] and row < rows[place - 1])):
+            sims[place], rows[place] = sims[place - 1], rows[place - 1]
+            place -= 1
+        sims[place], rows[place] = found, row
+    return count
+
+
+@jit_step()
+def _is_full(rows_of):
+    """Whether no row has a zero."""
+    return rows_of.data.shape[0] == rows_of.n_features * (rows_of.indptr.shape[0] - 1)
+
+
+@jit_step()
+def _reach_any(values, bound):
+    """Whether one of some numbers is at least `bound`."""
+    reached = False
+    for j in range(values.shape[0]):
+        reached |= values[j] >= bound
+    return reached
+
+
+@jit_step()
+def _add(rows_of, i, dense):
+    """Add a row to a dense one."""
+    for position in range(rows_of.indptr[i], rows_of.indptr[i + 1]):
+        dense[rows_of.indices[position]] += rows_of.data[position]
+
+
+@jit_step()
+def _clear(rows_of, i, dense):
+    """Set a dense row to zero where a row may have numbers."""
+    for position in range(rows_of.indptr[i], rows_of.indptr[i + 1]):
+        dense[rows_of.indices[position]] = 0.0
+
+
+@jit_step()
+def _similarity_with(rows_of, dense, j):
+    """As `similarity`, of a dense row with another: products with zeros change no sum."""
+    total = 0.0
+    for position in range(rows_of.indptr[j], rows_of.indptr[j + 1]):
+        total += dense[rows_of.indices[position]] * rows_of.data[position]
+    return np.int64(np.rint(total * SCALE))
+
+
+@jit_step()
+def _four_similarities(rows_of, one, columns, others, out):
+    """As `similarity`, of a dense row with four rows, none of which has a zero: four sums at a time."""
+    n_features, indptr, _, data = rows_of
+    a, b, c, d = others[columns[0]], others[columns[1]], others[columns[2]], others[columns[3]]
+    first, second = data[indptr[a] : indptr[a] + n_features], data[indptr[b] : indptr[b] + n_features]
+    third, fourth = data[indptr[c] : indptr[c] + n_features], data[indptr[d] : indptr[d] + n_features]
+    total_a, total_b, total_c, total_d = 0.0, 0.0, 0.0, 0.0
+    for k in range(n_features):
+        total_a += one[k] * first[k]
+        total_b += one[k] * second[k]
+        total_c += one[k] * third[k]
+        total_d += one[k] * fourth[k]
+    out[0], out[1] = np.int64(np.rint(total_a * SCALE)), np.int64(np.rint(total_b * SCALE))
+    out[2], out[3] = np.int64(np.rint(total_c * SCALE)), np.int64(np.rint(total_d * SCALE))
+
+
+@jit_step()
+def _list_candidates(rows_of, copies, full, i, dense, columns, others, sims, rows):
+    """Make a row's list of candidates; return its length. `dense` are zeros, and are so again."""
+    left_out = copies.members[copies.head[i]]
+    count, four = 0, np.empty(4, np.int64)
+    _add(rows_of, i, dense)
+    for first in range(0, columns.shape[0], 4):
+        n_some = min(4, columns.shape[0] - first)
+        if full and n_some == 4:
+            _four_similarities(rows_of, dense, columns[first:], others, four)
+        else:
+            for k in range(n_some):
+                four[k] = _similarity_with(rows_of, dense, others[columns[first + k]])
+        for k in range(n_some):
+            count = insert_copies(sims, rows, count, four[k], copies, others[columns[first + k]], left_out)
+    _clear(rows_of, i, dense)
+    return count
+
+
+@jit_step()
+def _number_at(numbers, place):
+    """Return the number at a place of the sorted numbers, whose order changes.
+
+    As ``numpy.partition``, which takes longer to compile than all else here.
+    """
+    low, high = 0, numbers.shape[0] - 1
+    while low < high:
+        pivot, i, j = numbers[(low + high) // 2], low, high
+        while i <= j:
+            while numbers[i] < pivot:
+                i += 1
+            while numbers[j] > pivot:
+                j -= 1
+            if i <= j:
+                numbers[i], numbers[j] = numbers[j], numbers[i]
+                i, j = i + 1, j - 1
+        if place <= j:
+            high = j
+        elif place >= i:
+            low = i
+        else:
+            break
+    return numbers[place]
+
+
+@jit_step()
+def _compress(found, columns, count, wanted, error):
+    """Keep the candidates that may be among the `wanted` best; return how many, and what others must reach."""
+    if count <= wanted:
+        return count, np.float32(-np.inf)
+    bound = np.float32(_number_at(found[:count].copy(), count - wanted) - error)
+    kept = 0
+    for k in range(count):
+        if found[k] >= bound:
+            found[kept], columns[kept] = found[k], columns[k]
+            kept += 1
+    return kept, bound
+
+
+@jit_step()
+def _keep(candidates, i, value, j, wanted, apart):
+    """Keep a row's product with the row at place j, where it is large enough."""
+    count = candidates.counts[i]
+    found, columns = candidates.found[i], candidates.columns[i]
+    if count == found.shape[0]:
+        count, bound = _compress(found, columns, count, wanted, apart)
+        candidates.bounds[i] = max(bound, candidates.bounds[i])
+        if count == found.shape[0]:
+            # All of them are as good as equal. No product is so large.
+            candidates.counts[i], candidates.bounds[i] = -1, np.inf
+            return
+    if value >= candidates.bounds[i]:
+        found[count], columns[count] = value, j
+        count += 1
+    candidates.counts[i] = count
+
+
+@jit()
+def meet(products, first, second, wanted, apart, candidates):
+    """Keep the largest products of the rows from place `first` on with those from `second` on, for both of them.
+
+    From one place on they are the products of some rows with themselves. For `wanted` and `apart` see `block_lists`.
+    """
+    n_others = products.shape[1]
+    bounds = candidates.bounds[second : second + n_others]
+    hits = np.empty(n_others + 1, np.int64)
+    for r in range(products.shape[0]):
+        i, row = first + r, products[r]
+        # So many are hits that branches, which no processor would foresee, take longer.
+        n_hits, bound = np.int64(0), candidates.bounds[i]
+        for j in range(r if first == second else 0, n_others):
+            hits[n_hits] = j
+            n_hits += np.int64((row[j] >= bound) | (row[j] >= bounds[j]))
+        for hit in range(n_hits):
+            j = hits[hit]
+            if row[j] >= candidates.bounds[i]:
+                _keep(candidates, i, row[j], second + j, wanted, apart)
+            if row[j] >= bounds[j] and second + j != i:
+                _keep(candidates, second + j, row[j], i, wanted, apart)
+
+
+@jit_step()
+def _set_near(found, columns, count, bound, error, others, near, i):
+    """Set the rows that are near to a row: as many of its candidates as there is room for."""
+    room, kept = near.rows.shape[1], 0
+    if count > room:
+        bound = max(bound, _number_at(found[:count].copy(), count - room - 1))
+    for k in range(count):
+        if found[k] > bound:
+            near.most[i, kept] = np.int64(math.ceil((np.float64(found[k]) + error) * SCALE))
+            near.rows[i, kept] = others[columns[k]]
+            kept += 1
+    near.counts[i] = kept
+    near.bounds[i] = np.int64(math.ceil((np.float64(bound) + error) * SCALE)) if bound > -np.inf else UNKNOWN
+
+
+@jit()
+def candidate_lists(start, stop, apart, error, candidates, others, rows_of, copies, sims, rows, counts, near):
+    """Make lists of the rows at some places from candidates; `others` are the distinct rows of all places.
+
+    Where fewer rows than a list wants reached what candidates had to, the count becomes -1.
+    """
+    full, dense, wanted = _is_full(rows_of), np.zeros(rows_of.n_features), rows.shape[1] + 1
+    for place in range(start, stop):
+        i, count = others[place], candidates.counts[place]
+        if count < 0 or rows_of.indptr[i + 1] == rows_of.indptr[i]:
+            continue
+        found, columns, least = candidates.found[place], candidates.columns[place], candidates.bounds[place]
+        if near.rows.shape[1]:
+            _set_near(found, columns, count, least, error, others, near, i)
+        kept, bound = _compress(found, columns, count, wanted, apart)
+        if bound < least:
+            candidates.counts[place] = -1
+            continue
+        counts[i] = _list_candidates(rows_of, copies, full, i, dense, columns[:kept], others, sims[i], rows[i])
+
+
+@jit()
+def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_rows, counts):
+    """Make lists from approximate products of the distinct rows `mine` with `others`; similarities are exact.
+
+    A product is off by `error` at most. Only rows whose product comes near to those of the list's last are candidates,
+    for which the similarity is computed. Returns how many there were beyond those that any list needs.
+    """
+    length, n_others, beyond = all_rows.shape[1], products.shape[1], 0
+    # One of the best may be the row itself. Two products whose order is wrong differ by twice the error, and round-off.
+    wanted, apart = length + 1, 2.0 * error + 1e-6
+    # Where so many come near, the others are looked at one by one.
+    room = 4 * wanted
+    found, columns = np.empty(room, products.dtype), np.empty(room, np.int64)
+    full, dense = _is_full(rows_of), np.zeros(rows_of.n_features)
+    for r in range(products.shape[0]):
+        i = mine[r]
+        if rows_of.indptr[i + 1] == rows_of.indptr[i]:
+            continue
+        row, kept, bound, near = products[r], 0, np.float32(-np.inf), True
+        for start in range(0, n_others, _STRIDE):
+            stop = min(start + _STRIDE, n_others)
+            if not _reach_any(row[start:stop], bound):
+                continue
+            for j in range(start, stop):
+                if row[j] >= bound:
+                    if kept == room:
+                        kept, bound = _compress(found, columns, kept, wanted, apart)
+                        if kept == room:
+                            near = False
+                            break
+                    if row[j] >= bound:
+                        found[kept], columns[kept] = row[j], j
+                        kept += 1
+            if not near:
+                break
+        sims, rows, count = all_sims[i], all_rows[i], 0
+        if near:
+            kept, bound = _compress(found, columns, kept, wanted, apart)
+            count = _list_candidates(rows_of, copies, full, i, dense, columns[:kept], others, sims, rows)
+            beyond += max(0, kept - 2 * wanted)
+        else:
+            least, left_out = -np.inf, copies.members[copies.head[i]]
+            _add(rows_of, i, dense)
+            for k in range(n_others):
+                if row[k] >= least:
+                    beyond += 1
+                    j = others[k]
+                    count = insert_copies(sims, rows, count, _similarity_with(rows_of, dense, j), copies, j, left_out)
+                    if count == length:
+                        least = sims[count - 1] / SCALE - error
+            _clear(rows_of, i, dense)
+        counts[i] = count
+    return beyond
+
+
+@jit_step(fastmath=FAST_MATH)
+def _product(rows_of, i, dense):
+    """Product of a row with a dense one, added up in any order."""
+    total, start, stop = 0.0, rows_of.indptr[i], rows_of.indptr[i + 1]
+    if stop - start == rows_of.n_features:
+        row = rows_of.data[start:stop]
+        for k in range(row.shape[0]):
+            total += row[k] * dense[k]
+    else:
+        for position in range(start, stop):
+            total += rows_of.data[position] * dense[rows_of.indices[position]]
+    return total
+
+
+@jit_step()
+def _least_product(rows_of, found):
+    """Return what the product with a row, or with the sum of two, is at least if similarities reach `found` units.
+
+    The product of rows of norm 1 is off by half of d 2^-52 at most, that with a sum by twice that, and similarities are
+    rounded to units of 2^-46.
+    """
+    return (found - 4 - rows_of.n_features // 8) / SCALE
+
+
+@jit_step()
+def similarity_from(rows_of, a, b, least):
+    """Similarity of two rows, or UNKNOWN where it is less than `least`."""
+    n_features, indptr, _, data = rows_of
+    start, stop = indptr[a], indptr[a + 1]
+    if stop - start == n_features and _product(rows_of, b, data[start:stop]) < _least_product(rows_of, least):
+        return np.int64(UNKNOWN)
+    return similarity(rows_of, a, b)
+
+
+@jit_step()
+def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
+    """Find the rows most similar to the first copy of i, best first, among all that are left; return their number."""
+    left_out = copies.members[copies.head[i]]
+    _add(rows_of, i, dense)
+    count, least = 0, _least_product(rows_of, UNKNOWN)
+    for place in range(n_remaining):
+        j = remaining[place]
+        if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
+            count = insert_copies(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
+            if count == rows.shape[0]:
+                least = _least_product(rows_of, sims[count - 1])
+    _clear(rows_of, i, dense)
+    return count
+
+
+@jit_step()
+def scan_third(rows_of, copies, remaining, n_remaining, a, b, dense, best, third):
+    """Find the row most similar to both a and b among all that are left, where one is known already or is -1."""
+    _add(rows_of, a, dense)
+    _add(rows_of, b, dense)
+    least = _least_product(rows_of, best)
+    for place in range(n_remaining):
+        j = remaining[place]
+        if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
+            both, row = similarity(rows_of, a, j) + similarity(rows_of, b, j), copies.members[copies.head[j]]
+            if third < 0 or both > best or (both == best and row < third):
+                best, third = both, row
+                least = _least_product(rows_of, best)
+    _clear(rows_of, a, dense)
+    _clear(rows_of, b, dense)
+    return third

@@ -1,0 +1,351 @@
+"""Full-batch descent on noisy sums of clipped gradients of the Huber hinge, exact in whole numbers, by BLAS.
+
+Rows are unit rows in whole numbers of 2^-20 (`privsvm.numerics.rows.unit_grid`), weights are rounded to whole numbers
+of norm below 2^32, and slopes to whole numbers of 2^-18. So every product and every partial sum of a matrix product is
+a whole number below 2^53: whatever order BLAS takes, float64 is exact, and a row's part in a sum depends on that row,
+its label, the weights and public numbers alone, bit for bit. What comes after the scores is additions, products,
+quotients and roots number by number, which IEEE 754 rounds in one way. `docs/proofs/recommended.md` has the bounds.
+
+The loss of a row with label y and scores z is ``sum_{k != y} huber(z_y - z_k)``, where the slope of ``huber`` is -1 up
+to a margin of 0 and grows linearly to 0 at a margin of 2. A row's slopes are clipped to norm 1, and then multiplied by
+the weight of its class.
+
+For two classes there is one vector v: the scores are ``z`` and ``-z`` over the root of 2, with ``z = v x``. For more,
+noise is projected to the vectors that add up to zero, as the sums do before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privsvm.numerics.compiled.jit import jit
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
+from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, mapped
+from privsvm.numerics.rows.unit_grid import CELLS
+
+__all__ = [
+    "GRADIENT_BITS",
+    "HuberDescent",
+    "condition_of_product",
+    "descend",
+    "exact_product",
+    "gradient_cells",
+    "step_lengths",
+    "warm_up",
+]
+
+# Margin at which the slope ends, and over which it falls.
+_CORNER, _WIDTH = 1.0, 1.0
+_ROOT = math.sqrt(2.0)
+_SLOPE_BITS = 18
+_BOUND = 2.0**_SLOPE_BITS
+# Sums count in 2^-38; noise is on a grid so fine that rounding a sum costs a row 2^-20 of its bound, or a little more.
+GRADIENT_BITS = 38
+_NOISE_BITS = 20
+# Rows whose products, below 2^38, are summed up in float64: at most 2^14. Fewer are kept in the cache.
+_EXACT_ROWS = 2**14
+_CACHED = 2**17
+# Weights are rounded to a norm of about this.
+_WEIGHT_BITS = 31
+_LEAST_WEIGHTS, _LARGEST_WEIGHTS = 2.0**-400, 2.0**100
+# Standard deviations of more cells take long to draw.
+_MANY_CELLS = 2.0**40
+# A quotient is off by less.
+_ROUND_OFF = 1.0 - 2.0**-40
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HuberDescent:
+    """How to descend.
+
+    Attributes
+    ----------
+    n_steps : int
+        Number of steps T, each along one noisy sum over all rows.
+    length : float
+        All steps together, as a multiple of the sum of clipped gradients.
+    schedule : {"constant", "cosine"}
+        How the steps' lengths go on.
+    noise_multiplier : float
+        Standard deviation of the noise on every number of a sum, over what one row adds; 0 for none.
+    whole_multiplier : float or None, default=None
+        That of a larger release, which all steps end; None if each step is a release by itself.
+    averaged : float, default=0.3
+        Share of the steps, the last ones, whose weights are averaged; above 0 and at most 1.
+    """
+
+    n_steps: int
+    length: float
+    schedule: str = "constant"
+    noise_multiplier: float = 0.0
+    whole_multiplier: float | None = None
+    averaged: float = 0.3
+
+
+def step_lengths(descent: HuberDescent) -> np.ndarray:
+    """Length of every step (T,)."""
+    factors = np.ones(descent.n_steps)
+    if descent.schedule == "cosine":
+        factors = 1.0 + np.cos(np.pi * np.arange(descent.n_steps) / descent.n_steps)
+    lengths: np.ndarray = descent.length * factors / factors.sum()
+    return lengths
+
+
+def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights as whole numbers, all together of a norm below 2^32, and what one of them is."""
+    numbers = weights.ravel(order="K")
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = math.sqrt(numbers.dot(numbers))
+    if not _LEAST_WEIGHTS <= norm <= _LARGEST_WEIGHTS:
+        # As good as zero, or training has diverged.
+        return np.zeros_like(weights), 0.0
+    scale = math.ldexp(1.0, _WEIGHT_BITS - math.frexp(norm)[1])
+    return np.rint(weights * scale), 1.0 / scale
+
+
+def exact_product(cells: Any, matrix: np.ndarray) -> Any:
+    """Rows of whole numbers, of norm at most 2^20, times a matrix that is rounded so that the product is exact.
+
+    Parameters
+    ----------
+    cells : ndarray or RowsByBlock (n, d)
+        See `privsvm.numerics.rows.unit_grid.unit_cells`.
+    matrix : ndarray (d, m)
+        Finite.
+
+    Returns
+    -------
+    ndarray or RowsByBlock (n, m)
+        Each row depends on that row and the matrix alone, bit for bit, whatever the other rows are.
+    """
+    if is_by_block(cells):
+        return mapped(cells, exact_product, matrix, n_features=matrix.shape[1])
+    whole, unit = _rounded(matrix)
+    product: np.ndarray = dense_rows(cells) @ whole
+    product *= unit / CELLS
+    return product
+
+
+def condition_of_product(matrix: np.ndarray) -> float:
+    """Condition number of what `exact_product` multiplies rows by; rounded up, and infinite beyond a million."""
+    spectrum = np.linalg.svd(_rounded(matrix)[0], compute_uv=False)
+    least = float(spectrum.min())
+    condition = float(spectrum.max()) / least if least > 0.0 else math.inf
+    return condition * (1.0 + 1e-6) if condition < 1e6 else math.inf
+
+
+def _slope_bits(n_classes: int) -> int:
+    """Bits of a slope before clipping: sums over the classes of their squares are exact."""
+    return min(_SLOPE_BITS, 26 - math.ceil(math.log2(n_classes)))
+
+
+class _Part(NamedTuple):
+    """Some rows, and what their slopes depend on that is the same in all steps."""
+
+    cells: np.ndarray
+    codes: np.ndarray
+    # The longest that a row's slopes may be.
+    bounds: np.ndarray
+
+
+def _parts(cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray) -> list[_Part]:
+    """Rows in parts whose sums are exact, and which stay in the cache."""
+    codes = codes.astype(np.int64)
+    bounds = class_weights[codes] * (_BOUND if n_classes == 2 else _BOUND * _ROUND_OFF)
+    size = max(64, min(_EXACT_ROWS, _CACHED // max(cells.shape[1], 1)))
+    return [
+        _Part(*(array[start : start + size] for array in (cells, codes, bounds)))
+        for start in range(0, cells.shape[0], size)
+    ]
+
+
+@jit()
+def _set_slopes(scores, unit, codes, bounds, steepest):
+    """Replace scores (n, k) by clipped slopes as whole numbers of 2^-18; no row of them is longer than 2^18.
+
+    What is added up here are whole numbers: their sums are exact.
+
+    Parameters
+    ----------
+    scores : ndarray (n, k)
+        In units of `unit`; k is 1 for two classes.
+    unit : float
+        See `scores`.
+    codes : ndarray of int64 (n,)
+        Class codes.
+    bounds : ndarray (n,)
+        The longest that a row's slopes may be, in the same whole numbers.
+    steepest : float
+        A slope of 1 before clipping.
+    """
+    n_rows, n_vectors = scores.shape
+    if n_vectors == 1:
+        for i in range(n_rows):
+            sign = 1.0 if codes[i] == 1 else -1.0
+            slope = (_CORNER - _ROOT * sign * (scores[i, 0] * unit)) * (_ROOT / _WIDTH)
+            scores[i, 0] = -sign * min(np.trunc(min(max(slope, 0.0), 1.0) * bounds[i]), _BOUND)
+        return
+    for i in range(n_rows):
+        row, own = scores[i], codes[i]
+        start = row[own] * unit - _CORNER
+        row[own] = total = squares = 0.0
+        for k in range(n_vectors):
+            if k != own:
+                slope = np.trunc(min(max((row[k] * unit - start) * (steepest / _WIDTH), 0.0), steepest))
+                row[k] = slope
+                total += slope
+                squares += slope * slope
+        factor = bounds[i] / max(math.sqrt(squares + total * total), steepest)
+        total = squares = 0.0
+        for k in range(n_vectors):
+            slope = np.trunc(row[k] * factor)
+            row[k] = slope
+            total += slope
+            squares += slope * slope
+        row[own] = -total
+        # No row is longer than the bound, and if one were, it would not count.
+        if squares + total * total > _BOUND * _BOUND:
+            row[:] = 0.0
+
+
+def _sum_of_parts(parts: list[_Part], n_classes: int, weights: np.ndarray) -> np.ndarray:
+    """Do what `gradient_cells` says, for rows in parts."""
+    total = np.zeros(weights.shape, dtype=np.int64)
+    whole, unit = _rounded(weights)
+    steepest = math.ldexp(1.0, _slope_bits(n_classes))
+    for part in parts:
+        slopes = part.cells @ whole.T
+        _set_slopes(slopes, unit / CELLS, part.codes, part.bounds, steepest)
+        total += (slopes.T @ part.cells).astype(np.int64)
+    return total
+
+
+def gradient_cells(
+    cells: Any, codes: np.ndarray, n_classes: int, class_weights: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Sum of the clipped gradients of all rows, before it is rounded and noise is added.
+
+    Parameters
+    ----------
+    cells : ndarray or RowsByBlock (n, d)
+        Unit rows as whole numbers of 2^-20.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c.
+    class_weights : ndarray (c,)
+        From 0 to 1.
+    weights : ndarray (k, d)
+        Weight vectors; k is 1 for two classes, and c for more.
+
+    Returns
+    -------
+    ndarray of int64 (k, d)
+        Whole numbers of 2^-38. One row adds at most 2^38 to its norm. A sum beyond int64 wraps around.
+    """
+    if is_by_block(cells):
+        found: np.ndarray = cells.total(_gradient_of_block, codes, arguments=(n_classes, class_weights, weights))
+        return found
+    return _sum_of_parts(_parts(cells, codes, n_classes, class_weights), n_classes, weights)
+
+
+def _gradient_of_block(
+    cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray, weights: np.ndarray, first: int
+) -> np.ndarray:
+    return gradient_cells(cells, codes, n_classes, class_weights, weights)
+
+
+def _noise_shift(multiplier: float, size: int) -> int:
+    """Choose the noise's grid: it is wider than that of the sums by this power of two."""
+    shift = max(0, GRADIENT_BITS - _NOISE_BITS - math.ceil(math.log2(size) / 2.0))
+    return shift + max(0, math.ceil(math.log2(multiplier * 2.0 ** (GRADIENT_BITS - shift) / _MANY_CELLS)))
+
+
+class _StepNoise:
+    """The noise of one descent's steps, and where it comes from."""
+
+    def __init__(self, descent: HuberDescent, size: int, source: NoiseSource) -> None:
+        multiplier, whole = descent.noise_multiplier, descent.whole_multiplier
+        self.source, self.is_none = source, multiplier == 0.0
+        if self.is_none:
+            return
+        self.shift = _noise_shift(multiplier, size)
+        self.half = (np.int64(1) << self.shift) >> 1
+        self.grid = 2.0 ** (self.shift - GRADIENT_BITS)
+        # Rounding moves two sums apart by at most one step in each number.
+        one_row = (2.0 ** (GRADIENT_BITS - self.shift) + math.sqrt(size)) * ROUND_UP
+        self.sigma = multiplier * one_row * ROUND_UP
+        # Of the last step, and of those before it.
+        self.stated = self.stated_before = Stated(one_row, per_row=True, grid=self.grid)
+        if whole is not None:
+            share = one_row * multiplier / whole
+            self.stated = Stated(share, per_row=True, grid=self.grid)
+            self.stated_before = Stated(share, per_row=True, grid=self.grid, more=True)
+
+    def release(self, total: np.ndarray, last: bool) -> np.ndarray:
+        """Release a sum of clipped gradients."""
+        if self.is_none:
+            return total * 2.0**-GRADIENT_BITS
+        rounded = (total + self.half) >> self.shift
+        noisy = self.source.add_rounded_normals(rounded, self.sigma, self.stated if last else self.stated_before)
+        # What is released is reduced by the modulus of the sums: a function of the exact one.
+        released: np.ndarray = ((noisy << self.shift) >> self.shift) * self.grid
+        return released
+
+
+def descend(
+    cells: Any,
+    codes: np.ndarray,
+    n_classes: int,
+    class_weights: np.ndarray,
+    descent: HuberDescent,
+    source: NoiseSource,
+    preconditioner: np.ndarray | None = None,
+) -> np.ndarray:
+    """Train from weights of zero.
+
+    Parameters
+    ----------
+    cells, codes, n_classes, class_weights
+        See `gradient_cells`.
+    descent : HuberDescent
+        Steps and their noise.
+    source : NoiseSource
+        Of the noise.
+    preconditioner : ndarray (d, d) or None, default=None
+        Multiplies the released gradients: made of public numbers and of earlier releases.
+
+    Returns
+    -------
+    ndarray (c, d)
+        Mean of the weights of the last steps, see `HuberDescent.averaged`; the vectors add up to zero.
+    """
+    n_vectors = 1 if n_classes == 2 else n_classes
+    shape = n_vectors, cells.shape[1]
+    weights, mean = np.zeros(shape), np.zeros(shape)
+    first = descent.n_steps - math.ceil(descent.averaged * descent.n_steps)
+    noise = _StepNoise(descent, weights.size, source)
+    parts = None if is_by_block(cells) else _parts(cells, codes, n_classes, class_weights)
+    for step, length in enumerate(step_lengths(descent)):
+        if parts is None:
+            total = gradient_cells(cells, codes, n_classes, class_weights, weights)
+        else:
+            total = _sum_of_parts(parts, n_classes, weights)
+        gradient = noise.release(total, step == descent.n_steps - 1)
+        if n_vectors > 1:
+            gradient -= gradient.sum(axis=0) / n_vectors
+        if preconditioner is not None:
+            gradient = gradient @ preconditioner
+        weights = weights - length * gradient
+        if step >= first:
+            mean += (weights - mean) / (step - first + 1)
+    return mean if n_vectors > 1 else np.concatenate([-mean, mean]) / _ROOT
+
+
+def warm_up() -> None:
+    """Compile what this module runs."""
+    gradient_cells(np.zeros((1, 1)), np.zeros(1, dtype=np.int64), 2, np.ones(2), np.ones((1, 1)))

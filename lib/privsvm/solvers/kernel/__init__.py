@@ -1,0 +1,1 @@
+"""C-SVC with kernels."""

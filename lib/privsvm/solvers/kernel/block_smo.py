@@ -1,0 +1,645 @@
+"""The C-SVC dual by sequential minimal optimisation in two levels: the fast solver.
+
+The outer level picks a working set of some hundred to some thousand variables, whose kernel matrix fits the cache;
+the inner level solves it by LIBSVM's second order pairs, and one pass over the rows brings their values up to date.
+It starts from a solution for a sample of the rows (with C raised in proportion), which says for nearly every other row
+whether its variable ends at 0 or at C. Rows that are settled are set aside, and checked again before the solver stops.
+
+Variables here are ``b_t = y_t a_t`` and values ``v_t = -y_t G_t = y_t - sum_s b_s K(x_s, x_t)``; labels then occur in
+the bounds only. Sources: Fan, Chen and Lin (2005) for the pairs; Joachims (1999) for working sets and shrinking.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from privsvm.numerics.compiled.jit import jit, jit_step
+from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
+from privsvm.numerics.compiled.vector_math import FAST_MATH, maximum
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm.solvers.kernel.c_svc import CSVCSolution, rho_from_gradient
+from privsvm.solvers.kernel.kernel_cache import RowStore, worth_storing
+from privsvm.solvers.kernel.kernel_rows import KernelRows
+from privsvm.solvers.kernel.momentum import RecentSteps
+
+__all__ = ["extremes", "single_is_enough", "solve_block_smo", "solve_prepared"]
+
+# Smallest working set, for rows of few features: of more, a kernel matrix costs more, unless kernel rows are stored,
+# when a larger set costs little more and saves others. A problem of this share of it is solved as one.
+_WORKING_SET = 640
+_STORED_SET = 2048
+_SMALL_SHARE = 0.75
+
+# No memory limit makes a working set smaller than this (half a megabyte): small ones converge slowly.
+_LEAST_SET = 256
+
+# Share of the working set for variables between their bounds, and how many of them it should have room for.
+_FREE_SHARE = 0.8
+_ROOM = 1.3
+
+# Most variables of a working set where the free ones do not fit one: then several small ones serve as well as a large
+# one, whose kernel matrix costs more (measured), since many free variables mean a kernel matrix of many dimensions.
+_CROWDED_SET = 1024
+
+# A working set is solved until its gap is this share of the gap of all variables.
+_INNER_SHARE = 0.05
+
+# Steps a little longer than the optimal one need fewer iterations on hard problems, and cost nothing on easy ones.
+_STEP = 1.1
+
+# Kernel values that cost this many times what they would for one feature are worth more than the steps that samples
+# save: the solver starts from zero, and computes the rows of variables that move.
+_COSTLY = 6.0
+
+# Each sample is this many times smaller than the next, and is solved to this tolerance.
+_SAMPLE_RATIO = 4
+_SAMPLE_TOLERANCE = 0.03
+
+# Rows this close to the margin of the sample's solution start between the bounds.
+_MARGIN_WIDTH = 0.02
+
+# Rows are set aside once that leaves at most this share of those in play.
+_SHRINK_SHARE = 0.7
+
+# Where float32 will do: see `single_is_enough`. Below this tolerance, working sets are solved in float64 too.
+_SINGLE_TOLERANCE = 1e-4
+_SINGLE_SHARE = 3.0
+_ROW_SHARE = 0.1
+
+# Working sets without a smaller gap, before float64 takes over; and before float64 gives up.
+_PATIENCE = 200
+_RETURNS = 20
+
+# Near the optimum (a gap of so many times the tolerance) float32 may also spend this many pairs for each variable of a
+# working set, in several of them: what is out of its depth would use the limit of pairs every time.
+_NEAR = 20.0
+_PAIRS = 100
+_SETS = 3
+
+# A coefficient below zero curvature, LIBSVM's constant.
+_TAU = 1e-12
+
+# How far from zero y'a may start, as a share of the sum of the bounds: what rounding leaves.
+_IMBALANCE = 1e-9
+
+# Entries of the inner level that are searched together for a maximum.
+_CHUNK = 64
+
+
+@jit_step(fastmath=FAST_MATH, forceinline=True)
+def _move_values(values, row_i, row_j, step, up, low):
+    """Move the values along a pair's step; return the largest that may go up and minus the smallest to go down."""
+    highest = values.dtype.type(-1e30)
+    lowest = values.dtype.type(-1e30)
+    for t in range(values.shape[0]):
+        value = values[t] - step * (row_i[t] - row_j[t])
+        values[t] = value
+        highest = maximum(highest, value + up[t])
+        lowest = maximum(lowest, low[t] - value)
+    return highest, lowest
+
+
+@jit_step(fastmath=FAST_MATH, forceinline=True)
+def _largest_gain(values, row_i, low, diagonal, value_i, diagonal_i, tau):
+    """Largest second order gain of a pair with i: ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``."""
+    zero = values.dtype.type(0)
+    two = values.dtype.type(2)
+    largest = values.dtype.type(-1)
+    for t in range(values.shape[0]):
+        violation = maximum(value_i - values[t] + low[t], zero)
+        curvature = maximum(diagonal_i + diagonal[t] - two * row_i[t], tau)
+        largest = maximum(largest, violation * violation / curvature)
+    return largest
+
+
+@jit()
+def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, max_iter):
+    """Solve one working set by pairs; `beta` and `values` are changed in place.
+
+    Returns the number of pairs.
+    """
+    kind = values.dtype.type
+    zero = kind(0)
+    # Added to a value, this takes it out of a maximum.
+    out = kind(-1e30)
+    tau = kind(_TAU)
+    size = values.shape[0]
+    up = np.empty(size, values.dtype)
+    low = np.empty(size, values.dtype)
+    for t in range(size):
+        up[t] = zero if beta[t] < upper[t] else out
+        low[t] = zero if beta[t] > lower[t] else out
+    step = zero
+    i, j, n_iter = 0, 0, 0
+    while True:
+        row_i, row_j = gram[i], gram[j]
+        highest, lowest, where = kind(-3e38), kind(-3e38), 0
+        for start in range(0, size, _CHUNK):
+            stop = min(start + _CHUNK, size)
+            chunk_highest, chunk_lowest = _move_values(
+                values[start:stop], row_i[start:stop], row_j[start:stop], step, up[start:stop], low[start:stop]
+            )
+            if chunk_highest > highest:
+                highest, where = chunk_highest, start
+            lowest = max(lowest, chunk_lowest)
+        if highest + lowest <= tolerance or n_iter >= max_iter:
+            return n_iter
+        for t in range(where, min(where + _CHUNK, size)):
+            if up[t] == zero and values[t] == highest:
+                i = t
+                break
+        row_i = gram[i]
+        largest = kind(-1)
+        for start in range(0, size, _CHUNK):
+            stop = min(start + _CHUNK, size)
+            gain = _largest_gain(
+                values[start:stop],
+                row_i[start:stop],
+                low[start:stop],
+                diagonal[start:stop],
+                values[i],
+                diagonal[i],
+                tau,
+            )
+            if gain > largest:
+                largest, where = gain, start
+        # Found again among the chunk's few, and not by equality: the loop above may round differently.
+        largest = kind(-1)
+        for t in range(where, min(where + _CHUNK, size)):
+            violation = max(values[i] - values[t] + low[t], zero)
+            gain = violation * violation / max(diagonal[i] + diagonal[t] - kind(2) * row_i[t], tau)
+            if gain > largest:
+                largest, j = gain, t
+        curvature = np.float64(max(diagonal[i] + diagonal[j] - kind(2) * row_i[j], tau))
+        move = _STEP * np.float64(values[i] - values[j]) / curvature
+        room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
+        # A variable that reaches its bound is set to it exactly.
+        if room_i <= move and room_i <= room_j:
+            move = room_i
+            beta[i] = upper[i]
+            beta[j] = lower[j] if room_i == room_j else beta[j] - move
+        elif room_j <= move:
+            move = room_j
+            beta[j] = lower[j]
+            beta[i] += move
+        else:
+            beta[i] += move
+            beta[j] -= move
+        step = kind(move)
+        up[i] = zero if beta[i] < upper[i] else out
+        low[i] = zero if beta[i] > lower[i] else out
+        up[j] = zero if beta[j] < upper[j] else out
+        low[j] = zero if beta[j] > lower[j] else out
+        n_iter += 1
+
+
+@jit()
+def extremes(values, beta, lower, upper):
+    """Return the largest value that may go up, and the smallest that may go down; all are arrays (n,)."""
+    m, M = -np.inf, np.inf
+    for t in range(values.shape[0]):
+        if beta[t] < upper[t] and values[t] > m:
+            m = values[t]
+        if beta[t] > lower[t] and values[t] < M:
+            M = values[t]
+    return m, M
+
+
+@jit()
+def _candidates(values, beta, lower, upper, m, M):
+    """Return the indices of the free variables, and of others that violate optimality by going up, and down."""
+    n = values.shape[0]
+    free, upwards, downwards = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    n_free, n_up, n_down = 0, 0, 0
+    for t in range(n):
+        may_rise, may_fall = beta[t] < upper[t], beta[t] > lower[t]
+        if may_rise and may_fall:
+            free[n_free] = t
+            n_free += 1
+        elif may_rise and values[t] > M:
+            upwards[n_up] = t
+            n_up += 1
+        elif may_fall and values[t] < m:
+            downwards[n_down] = t
+            n_down += 1
+    return free[:n_free], upwards[:n_up], downwards[:n_down]
+
+
+@jit()
+def _in_play(values, beta, lower, upper, m, M):
+    """Return the indices of the variables that could still form a violating pair: LIBSVM's shrinking rule."""
+    n = values.shape[0]
+    kept = np.empty(n, np.int64)
+    count = 0
+    for t in range(n):
+        may_rise, may_fall = beta[t] < upper[t], beta[t] > lower[t]
+        if (may_rise and may_fall) or (may_rise and values[t] >= M) or (may_fall and values[t] <= m):
+            kept[count] = t
+            count += 1
+    return kept[:count]
+
+
+@dataclasses.dataclass
+class _Problem:
+    """A set of rows with their bounds, variables and values."""
+
+    rows: KernelRows
+    lower: np.ndarray
+    upper: np.ndarray
+    beta: np.ndarray
+    values: np.ndarray
+    store: RowStore
+
+    def take(self, index: np.ndarray) -> _Problem:
+        """Return the problem of some of the rows, which stores none of their kernel values."""
+        rows = self.rows.take(index)
+        lower, upper, beta, values = (array[index] for array in (self.lower, self.upper, self.beta, self.values))
+        return _Problem(rows, lower, upper, beta, values, RowStore(rows, 0))
+
+    def extremes(self) -> tuple[float, float]:
+        """Return m, the largest value that may go up, and M, the smallest that may go down."""
+        return extremes(self.values, self.beta, self.lower, self.upper)
+
+
+class _Optimiser:
+    """What the levels of one solve share: memory, limits and counts."""
+
+    def __init__(self, tol: float, shrinking: bool, cache_bytes: float, most_pairs: float, rows: KernelRows):
+        self.tol, self.shrinking, self.cache_bytes, self.most_pairs = tol, shrinking, cache_bytes, most_pairs
+        self.dtype = np.dtype(np.float32 if tol >= _SINGLE_TOLERANCE else np.float64)
+        self.n_iter = 0
+        # Whether there are more free variables than a working set has room for; their steps, as long as there are.
+        self.crowded, self.recent = False, RecentSteps()
+        stored = worth_storing(rows)
+        self.smallest_set = _STORED_SET if stored else max(64, int(_WORKING_SET / np.sqrt(rows.product_cost)))
+        self.small = int(_SMALL_SHARE * self.smallest_set)
+        self._buffer = np.empty(0, dtype=self.dtype)
+
+    def use_double(self) -> None:
+        self.dtype = np.dtype(np.float64)
+        self._buffer = np.empty(0, dtype=self.dtype)
+
+    def gram(self, store: RowStore, chosen: np.ndarray, rows: KernelRows) -> np.ndarray:
+        if self._buffer.size < chosen.size**2:
+            self._buffer = np.empty(chosen.size**2, dtype=self.dtype)
+        return store.gram(chosen, rows, self._buffer)
+
+    def working_set(self, problem: _Problem) -> tuple[np.ndarray, float]:
+        """Choose variables: free ones, then those that violate optimality most on either side; with the gap."""
+        m, M = problem.extremes()
+        values, self.crowded = problem.values, False
+        if values.size <= self.small:
+            return np.arange(values.size), m - M
+        free, upwards, downwards = _candidates(values, problem.beta, problem.lower, problem.upper, m, M)
+        largest = max(_LEAST_SET, int(np.sqrt(self.cache_bytes / self.dtype.itemsize)))
+        target = int(np.clip(_ROOM * free.size + self.smallest_set // 4, min(self.smallest_set, largest), largest))
+        self.crowded = free.size > _FREE_SHARE * target
+        if self.crowded:
+            return _furthest(values, free, upwards, downwards, min(target, _CROWDED_SET)), m - M
+        self.recent.forget()
+        free = _top(free, np.abs(values[free] - 0.5 * (m + M)), max(1, int(_FREE_SHARE * target)))
+        half = max(1, (target - free.size) // 2)
+        first, second = _top(upwards, values[upwards], half), _top(downwards, -values[downwards], half)
+        return np.concatenate([free, first, second]), m - M
+
+    def optimise(self, problem: _Problem, tol: float) -> bool:
+        """Solve in place; return whether the gap came down to `tol`."""
+        active: np.ndarray | None = None
+        part = problem
+        self.recent.forget()
+        # Rows set aside together, with the variables of that moment.
+        aside: list[tuple[np.ndarray, np.ndarray]] = []
+        smallest, waited, spent = np.inf, 0, 0
+        # Gap of all variables when the last rows came back, and how often it has not become smaller since.
+        full_gap, returns = np.inf, 0
+        while True:
+            chosen, gap = self.working_set(part)
+            smallest, waited, spent = (gap, 0, 0) if gap < 0.95 * smallest else (smallest, waited + 1, spent)
+            exhausted = self.n_iter >= self.most_pairs
+            stuck = waited > _PATIENCE * max(1.0, part.values.size / max(1, chosen.size)) or returns > _RETURNS
+            if self.dtype == np.float32 and gap <= _NEAR * tol:
+                stuck |= waited >= _SETS and spent > _PAIRS * chosen.size
+            n_iter = 0
+            if gap > tol and not exhausted and not stuck:
+                n_iter = self._improve(part, chosen, max(0.5 * tol, _INNER_SHARE * gap))
+                stuck = n_iter == 0
+                spent += n_iter
+            if gap <= tol or exhausted or stuck:
+                if active is None:
+                    return bool(gap <= tol)
+                problem.beta[active], problem.values[active] = part.beta, part.values
+                _bring_back(problem, aside)
+                if part is not problem:
+                    problem.store = part.store.emptied(problem.rows)
+                active, part, smallest = None, problem, np.inf
+                self.recent.forget()
+                m, M = problem.extremes()
+                full_gap, returns = (m - M, 0) if m - M < 0.9 * full_gap else (full_gap, returns + 1)
+                if exhausted or stuck:
+                    return m - M <= tol
+                continue
+            if self.shrinking and part.values.size > self.small and not part.store.holds_all:
+                kept = _in_play(part.values, part.beta, part.lower, part.upper, *part.extremes())
+                if kept.size <= _SHRINK_SHARE * part.values.size:
+                    if active is None:
+                        active = np.arange(part.values.size)
+                    problem.beta[active], problem.values[active] = part.beta, part.values
+                    aside.append((np.delete(active, kept), problem.beta.copy()))
+                    store = part.store
+                    active, part = active[kept], part.take(kept)
+                    self.recent.forget()
+                    part.store = store.narrowed(part.rows, kept)
+
+    def _improve(self, part: _Problem, chosen: np.ndarray, tol: float) -> int:
+        """Solve one working set and bring the values of all rows in play up to date."""
+        work = part.take(chosen)
+        values = work.values.astype(self.dtype)
+        before = work.beta.copy()
+        diagonal = work.rows.diagonal().astype(self.dtype)
+        limit = int(min(100 * chosen.size + 100_000, self.most_pairs - self.n_iter))
+        gram = self.gram(part.store, chosen, work.rows)
+        n_iter = _solve_working_set(gram, diagonal, work.beta, work.lower, work.upper, values, tol, limit)
+        self.n_iter += n_iter
+        change = work.beta - before
+        moved = np.flatnonzero(change)
+        part.beta[chosen] = work.beta
+        moved, change = chosen[moved], change[moved]
+        if not self.crowded:
+            part.store.subtract_expansion(part.values, moved, change)
+            return n_iter
+        step, values = np.zeros(part.values.size), part.values.copy()
+        step[moved] = change
+        if part.store.holds_most:
+            part.store.subtract_expansion(part.values, moved, change)
+        else:
+            part.rows.subtract_expansion(part.values, part.rows.take(moved), change)
+        self.recent.add(step, values - part.values)
+        self.recent.improve(part.rows, part.beta, part.values, part.lower, part.upper)
+        return n_iter
+
+
+def _top(index: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
+    """Return those `count` indices whose scores are largest."""
+    return index if index.size <= count else index[np.argpartition(-scores, count)[:count]]
+
+
+def _furthest(
+    values: np.ndarray, free: np.ndarray, upwards: np.ndarray, downwards: np.ndarray, size: int
+) -> np.ndarray:
+    """Return `size` variables: those whose values are highest and may go up, and lowest and may go down.
+
+    The middle is the free variables' median: most of them have nearly one value, from which few are far.
+    """
+    above = values[free] > np.median(values[free])
+    upwards, downwards = np.concatenate([free[above], upwards]), np.concatenate([free[~above], downwards])
+    half = size // 2
+    n_up = max(half, size - downwards.size) if downwards.size < upwards.size else min(half, upwards.size)
+    return np.concatenate([_top(upwards, values[upwards], n_up), _top(downwards, -values[downwards], size - n_up)])
+
+
+def _bring_back(problem: _Problem, aside: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Give the rows that were set aside the changes that they missed, and empty the list."""
+    for rows, beta in aside:
+        moved = np.flatnonzero(problem.beta != beta)
+        values = problem.values[rows]
+        change = problem.beta[moved] - beta[moved]
+        problem.rows.take(rows).subtract_expansion(values, problem.rows.take(moved), change)
+        problem.values[rows] = values
+    aside.clear()
+
+
+def _samples(y: np.ndarray, small: int) -> list[np.ndarray]:
+    """Nested samples of the rows, smallest first, each with the classes in proportion; the last is all rows."""
+    order = seeded_stream(0, "block_smo", "samples")
+    by_class = [order.permutation(np.flatnonzero(y == label)) for label in (-1.0, 1.0)]
+    samples = [np.arange(y.size)]
+    while samples[-1].size > small:
+        share = 1.0 / _SAMPLE_RATIO ** len(samples)
+        counts = [max(8, int(np.ceil(share * rows.size))) for rows in by_class]
+        sample = np.sort(np.concatenate([rows[:count] for rows, count in zip(by_class, counts, strict=True)]))
+        if sample.size >= samples[-1].size:
+            break
+        samples.append(sample)
+    return samples[::-1]
+
+
+def _class_scale(y: np.ndarray, sample: np.ndarray) -> np.ndarray:
+    """By how much the bounds of a sample's rows are raised, (n_sample,)."""
+    scale = np.empty(sample.size)
+    for label in (-1.0, 1.0):
+        mask = y[sample] == label
+        scale[mask] = int((y == label).sum()) / max(1, int(mask.sum()))
+    return scale
+
+
+def _start(problem: _Problem, y: np.ndarray, known: np.ndarray, known_share: np.ndarray, scores: np.ndarray) -> None:
+    """Fill in variables from a sample's solution, so that they sum to zero.
+
+    A row of the sample keeps its share of the bound; every other goes to 0 or to its bound by the side of the margin
+    it lies on. The offset is chosen to balance the classes.
+    """
+    bound = np.where(y > 0, problem.upper, problem.lower)
+    beta = np.zeros(y.size)
+    beta[known] = known_share * bound[known]
+    other = np.ones(y.size, dtype=bool)
+    other[known] = False
+    rest, label, size = scores[other], y[other], bound[other]
+    fixed = beta.sum()
+
+    def assigned(offset: float) -> np.ndarray:
+        return size * np.clip(label * (rest - offset) / _MARGIN_WIDTH + 0.5, 0.0, 1.0)
+
+    if rest.size:
+        left, right = rest.min() - 1.0, rest.max() + 1.0
+        for _ in range(20):
+            middle = 0.5 * (left + right)
+            left, right = (middle, right) if fixed + assigned(middle).sum() > 0 else (left, middle)
+        beta[other] = assigned(0.5 * (left + right))
+        excess = beta.sum()
+        for t in np.argsort(np.abs(scores - 0.5 * (left + right)), kind="stable"):
+            if excess == 0.0:
+                break
+            moved = min(max(beta[t] - excess, problem.lower[t]), problem.upper[t])
+            excess += moved - beta[t]
+            beta[t] = moved
+    problem.beta[:] = beta
+
+
+def solve_block_smo(
+    X,
+    y: np.ndarray,
+    upper: np.ndarray,
+    *,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 0.0,
+    tol: float = 1e-3,
+    shrinking: bool = True,
+    cache_size: float = 200.0,
+    max_iter: int = -1,
+    n_threads: int = 1,
+) -> CSVCSolution:
+    """Solve the C-SVC dual.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d) of float64
+        Rows; finite.
+    y : ndarray (n,) of float64
+        Labels +1 and -1, both present.
+    upper : ndarray (n,)
+        Upper bound C of each variable; positive.
+    kernel : {"linear", "rbf", "poly", "sigmoid"}
+        Kernel; see `privsvm.solvers.kernel.kernels.kernel_matrix`.
+    gamma, degree, coef0 : float, int, float
+        Kernel parameters.
+    tol : float, default=1e-3
+        The solver stops where the largest violation of optimality is at most this.
+    shrinking : bool, default=True
+        Set settled variables aside.
+    cache_size : float, default=200
+        Megabytes for the kernel matrix of a working set.
+    max_iter : int, default=-1
+        Most pairs; -1 for no limit. With a limit the solver starts from zero, not from samples.
+    n_threads : int, default=1
+        Threads. The result does not depend on it.
+
+    Returns
+    -------
+    CSVCSolution
+    """
+    with one_blas_thread(), thread_pool(n_threads) as pool:
+        rows = KernelRows(X, kernel, gamma, degree, coef0, pool=pool, n_threads=n_threads)
+        return solve_prepared(rows, y, upper, tol=tol, shrinking=shrinking, cache_size=cache_size, max_iter=max_iter)
+
+
+def solve_prepared(
+    rows: KernelRows,
+    y: np.ndarray,
+    upper: np.ndarray,
+    *,
+    tol: float,
+    shrinking: bool,
+    cache_size: float,
+    max_iter: int,
+    start: np.ndarray | None = None,
+    patience: float = np.inf,
+) -> CSVCSolution:
+    """Solve the C-SVC dual for float32 rows that are prepared already; see `solve_block_smo`.
+
+    Variables `start` (n,), within their bounds and with ``y'start = 0``, take the place of the samples. It ends after
+    `patience` pairs as it does after `max_iter`, but starts from samples all the same.
+    """
+    n = y.size
+    largest = float(np.max(upper))
+    if start is not None:
+        _check_start(start, y, upper)
+    if not rows.finite or not single_is_enough(rows, n, largest, tol):
+        rows = rows.in_double()
+    if not rows.finite or not np.isfinite(largest):
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite: kernel values overflow; scale the features, or choose "
+            "a smaller C, gamma, degree or coef0"
+        )
+    # Half for the working set, half for stored rows.
+    most_pairs = np.ceil(min(patience, max_iter if max_iter >= 0 else np.inf))
+    optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, most_pairs, rows)
+    lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
+    problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, optimiser.cache_bytes))
+    if start is not None:
+        problem.beta[:] = y * start
+        _refresh(problem, y)
+    elif max_iter < 0 and rows.product_cost < _COSTLY:
+        _start_from_samples(problem, y, optimiser)
+    converged = optimiser.optimise(problem, tol)
+    if not converged and optimiser.dtype == np.float32 and optimiser.n_iter < most_pairs:
+        # Out of float32's depth: once more from here, in float64.
+        optimiser.use_double()
+        problem.rows = rows.in_double()
+        problem.store = RowStore(problem.rows, optimiser.cache_bytes)
+        _refresh(problem, y)
+        converged = optimiser.optimise(problem, tol)
+    alpha, gradient = np.abs(problem.beta), -y * problem.values
+    return CSVCSolution(
+        alpha=alpha,
+        rho=rho_from_gradient(alpha, gradient, y, upper),
+        gradient=gradient,
+        objective=float(0.5 * problem.beta @ (y - problem.values) - alpha.sum()),
+        n_iter=optimiser.n_iter,
+        converged=bool(converged and np.isfinite(problem.values).all()),
+    )
+
+
+def _check_start(start: np.ndarray, y: np.ndarray, upper: np.ndarray) -> None:
+    """Raise ValueError for starting variables that the pairs' steps could not keep feasible."""
+    if start.shape != y.shape:
+        raise ValueError(f"start has shape {start.shape}: must be {y.shape}, one variable for each row")
+    if not ((start >= 0).all() and (start <= upper).all()):
+        worst = float(np.max(np.maximum(-start, start - upper)))
+        raise ValueError(f"start leaves its bounds by {worst:g}: must lie between 0 and upper")
+    imbalance = abs(float(y @ start))
+    if not imbalance <= _IMBALANCE * float(np.sum(upper)):
+        raise ValueError(f"start has y'start = {imbalance:g}: must be 0; scale the larger class down")
+
+
+def single_is_enough(rows: KernelRows, n_rows: int, largest_upper: float, tol: float) -> bool:
+    """Tell whether float32 products move the values of `n_rows` rows by a small share of the tolerance only.
+
+    Errors of kernel values add up like a random walk over the rows, in steps of C (measured: 2 % of this bound); those
+    of one long row all have one sign.
+    """
+    unit = np.finfo(np.float32).eps * largest_upper
+    walk = unit * rows.typical_error * np.sqrt(n_rows)
+    return bool(
+        tol >= _SINGLE_TOLERANCE and walk <= _SINGLE_SHARE * tol and unit * rows.largest_error <= _ROW_SHARE * tol
+    )
+
+
+def _refresh(problem: _Problem, y: np.ndarray) -> None:
+    """Compute the values from the variables."""
+    problem.values[:] = y
+    support = np.flatnonzero(problem.beta)
+    problem.store.subtract_expansion(problem.values, support, problem.beta[support])
+
+
+def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser) -> None:
+    """Solve growing samples, and fill in the variables of all rows from the largest one's solution."""
+    samples = _samples(y, optimiser.small)
+    if len(samples) == 1:
+        return
+    solved: _Problem | None = None
+    previous = np.empty(0, dtype=np.int64)
+    for sample in samples:
+        if sample.size == y.size:
+            level = problem
+        else:
+            level = problem.take(sample)
+            level.store = RowStore(level.rows, optimiser.cache_bytes)
+            scale = _class_scale(y, sample)
+            level.lower, level.upper = level.lower * scale, level.upper * scale
+        labels = y[sample]
+        if solved is not None:
+            support = np.flatnonzero(solved.beta)
+            scores = labels.copy()
+            known = np.searchsorted(sample, previous)
+            level.store.subtract_expansion(scores, known[support], solved.beta[support])
+            share = np.abs(solved.beta) / np.maximum(solved.upper, -solved.lower)
+            _start(level, labels, known, share, scores)
+            _refresh(level, labels)
+        if sample.size == y.size:
+            return
+        optimiser.optimise(level, max(optimiser.tol, _SAMPLE_TOLERANCE))
+        level.store = RowStore(level.rows, 0)
+        solved, previous = level, sample
+
+
+def warm_up() -> None:
+    """Compile the inner level in single precision and in double, and the choice of sets."""
+    for tol in (1e-3, 0.1 * _SINGLE_TOLERANCE):
+        solve_block_smo(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), np.ones(2), kernel="linear", tol=tol)
+    zeros, ones = np.zeros(2), np.ones(2)
+    _candidates(zeros, zeros, zeros, ones, 0.0, 0.0)
+    _in_play(zeros, zeros, zeros, ones, 0.0, 0.0)

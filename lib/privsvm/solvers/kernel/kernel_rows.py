@@ -1,0 +1,721 @@
+"""Rows prepared for kernel products: matrices by blocks that stay in the processor's cache, never as a whole.
+
+One block is a product of a few rows with many others (BLAS for dense rows, a sparse one for CSR), turned into kernel
+values and summed in the same pass, so that a kernel value costs a fraction of a nanosecond and is not stored.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from privsvm.numerics.compiled.aligned import aligned_bytes
+from privsvm.numerics.compiled.jit import jit, jit_step
+from privsvm.numerics.compiled.threads import one_blas_thread, share_out, thread_pool, threads_worth
+from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2, maximum
+from privsvm.numerics.rows.rows import squared_norms
+from privsvm.solvers.kernel.kernels import (
+    KERNELS,
+    LINEAR,
+    POLY,
+    RBF,
+    SIGMOID,
+    set_kernel_values,
+    set_other_values,
+    turn_into_values,
+)
+
+__all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sparse_products", "sum_pairs"]
+
+# Rows of a block, and columns of it: a float32 block of 256 KB, half of a usual second-level cache; of fewer rows the
+# product of wide ones is slower (measured: 13 ns a value for 32 rows of 300 features, 8.7 ns for 128). Threads get
+# whole blocks, so that results do not depend on how many there are. Expansions at new rows, in float64, keep to fewer:
+# with others the recorded predictions of the methods would change in their last digits.
+_BLOCK_ROWS = 128
+_NEW_ROWS = 32
+_BLOCK_COLUMNS = 512
+
+# OpenBLAS multiplies matrices whose three sizes have at most this product as they lie, on processors with AVX-512;
+# larger ones it copies first, which takes a fifth longer where there are few features.
+_PLAIN_PRODUCT, _FEWER_ROWS = 1_000_000, (_BLOCK_ROWS, 64, 32)
+
+# A sparse product costs per nonzero about this many times what a dense one costs per number (measured).
+_SPARSE_COST = 3.0
+
+# A product of this many features costs what the rest of a kernel value does (measured).
+_COST_FEATURES = 24.0
+
+# Columns that are copied together: one cache line of float32; and its bytes.
+_TILE, _LINE_BYTES = 16, 64
+
+# Rows of kernel values that are computed together: a float32 block of half a megabyte.
+_FILLED_ROWS = 256
+
+# Bytes of the dense block that a sparse product multiplies with.
+_SPARSE_BLOCK_BYTES = 4_000_000
+
+# Sparse new rows of at least so many features, and of at most so many (a block of others then has 16 MB), are not
+# spread out where their product is cheaper.
+_SPARSE_WIDTH, _SPARSE_MOST = 48, 4096
+
+# Numbers of rows that are spread out at once: 64 MB.
+_EXPANDED_NUMBERS = 8_000_000
+
+# Seconds that a kernel value takes, of those that `KernelRows.product_cost` counts (measured).
+_VALUE_SECONDS = 5e-10
+
+# The same of expansions at new rows, in float64.
+_NEW_VALUE_SECONDS = 1e-9
+
+
+@jit_step(fastmath=FAST_MATH)
+def _subtract(values, products, kind, row_norms, other_norms, coef):
+    """``values[t] -= sum_i coef_i K(t, i)``; for rbf, `products` are turned into kernel values on the way."""
+    for t in range(products.shape[0]):
+        row = products[t]
+        # In float64 whatever the kernel values are: the sum's rounding would outweigh theirs.
+        total = 0.0
+        if kind == RBF:
+            norm = row_norms[t]
+            for i in range(row.shape[0]):
+                total += coef[i] * exp2(-maximum(norm + other_norms[i] - row[i], products.dtype.type(0)))
+        else:
+            for i in range(row.shape[0]):
+                total += coef[i] * row[i]
+        values[t] -= total
+
+
+@jit()
+def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, degree, n_block, first, last):
+    products = np.empty((n_block, other.shape[1]), data.dtype)
+    for start in range(first, last, n_block):
+        stop = min(start + n_block, last)
+        block = products[: stop - start]
+        np.dot(data[start:stop], other, block)
+        if kind > RBF:
+            set_other_values(block, block, 0, 0, kind, coef0, degree)
+        _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
+
+
+@jit()
+def _rows_dense(data, norms, others, other_norms, out, slots, kind, coef0, degree, first, last):
+    """Kernel values of a few scaled rows with the rows from `first` to `last`, into the rows `slots` of `out`."""
+    memory = np.empty(others.shape[0] * _BLOCK_COLUMNS, data.dtype)
+    for start in range(first, last, _BLOCK_COLUMNS):
+        stop = min(start + _BLOCK_COLUMNS, last)
+        block = memory[: others.shape[0] * (stop - start)].reshape(others.shape[0], stop - start)
+        np.dot(others, data[start:stop].T, block)
+        turn_into_values(block, kind, other_norms, norms[start:stop], coef0, degree)
+        # One by one: the error message that Numba prepares for an assignment of slices takes long to compile.
+        for i in range(others.shape[0]):
+            row, values = out[slots[i]], block[i]
+            for t in range(start, stop):
+                row[t] = values[t - start]
+
+
+@jit_step()
+def _mirror(out, start, stop):
+    """Copy a block of rows of a symmetric matrix to the columns above it, by tiles that stay in the nearest cache."""
+    for begin in range(0, stop, _TILE):
+        for i in range(begin, min(begin + _TILE, stop)):
+            for t in range(max(start, i + 1), stop):
+                out[i, t] = out[t, i]
+
+
+@jit()
+def _gram_dense(data, norms, scaled, out, kind, coef0, degree):
+    """Kernel values of all dense rows with each other."""
+    n = data.shape[0]
+    memory = np.empty(_BLOCK_ROWS * n, data.dtype)
+    for start in range(0, n, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, n)
+        block = memory[: (stop - start) * stop].reshape(stop - start, stop)
+        np.dot(data[start:stop], scaled[:stop].T, block)
+        set_kernel_values(block, out, start, 0, kind, norms[start:stop], norms[:stop], coef0, degree)
+        _mirror(out, start, stop)
+
+
+# Parts of arrays are made in functions that do nothing else: elsewhere Numba counts references to them.
+@jit_step(fastmath=SAME_ROUNDING)
+def _add_row(out, factors, place, value):
+    row = factors[place]
+    for i in range(out.shape[0]):
+        out[i] += value * row[i]
+
+
+@jit_step(fastmath=SAME_ROUNDING)
+def _add_four_rows(out, factors, places, weights):
+    """Do `_add_row` four times in one pass, with the same bits."""
+    one, two, three, four = factors[places[0]], factors[places[1]], factors[places[2]], factors[places[3]]
+    a, b, c, d = weights[0], weights[1], weights[2], weights[3]
+    for i in range(out.shape[0]):
+        total = out[i] + a * one[i]
+        total += b * two[i]
+        total += c * three[i]
+        out[i] = total + d * four[i]
+
+
+@jit_step()
+def sparse_products(data, indices, indptr, column_of, other, first, last, products):
+    """Rows of a CSR matrix times a dense matrix that has only the columns with ``column_of >= 0``."""
+    places, weights = np.empty(4, np.int64), np.empty(4, data.dtype)
+    for t in range(first, last):
+        out, count = products[t - first], 0
+        for i in range(out.shape[0]):
+            out[i] = 0
+        for k in range(indptr[t], indptr[t + 1]):
+            column = column_of[indices[k]]
+            if column >= 0:
+                places[count], weights[count] = column, data[k]
+                count += 1
+                if count == 4:
+                    _add_four_rows(out, other, places, weights)
+                    count = 0
+        for k in range(count):
+            _add_row(out, other, places[k], weights[k])
+
+
+@jit()
+def _subtract_sparse(
+    data, indices, indptr, norms, values, column_of, other, other_norms, coef, kind, coef0, degree, first, last
+):
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
+    for start in range(first, last, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, last)
+        block = products[: stop - start]
+        sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        if kind > RBF:
+            set_other_values(block, block, 0, 0, kind, coef0, degree)
+        _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
+
+
+@jit()
+def _rows_sparse(
+    data, indices, indptr, norms, column_of, other, other_norms, out, slots, kind, coef0, degree, first, last
+):  # fmt: skip
+    """Kernel values of a few rows with the CSR rows from `first` to `last`, into the rows `slots` of `out`."""
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
+    for start in range(first, last, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, last)
+        block = products[: stop - start]
+        sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
+        for i in range(other.shape[1]):
+            for t in range(start, stop):
+                out[slots[i], t] = block[t - start, i]
+
+
+@jit()
+def _gram_sparse(
+    data, indices, indptr, norms, column_of, other, other_norms, out, first_column, kind, coef0, degree
+):  # fmt: skip
+    """Kernel values of all CSR rows with some of them, from `first_column` on."""
+    n = norms.shape[0]
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
+    for start in range(0, n, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, n)
+        block = products[: stop - start]
+        sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        set_kernel_values(block, out, start, first_column, kind, norms[start:stop], other_norms, coef0, degree)
+
+
+@jit()
+def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
+    """Add kernel expansions to `out`."""
+    products, all_sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
+    for start in range(0, data.shape[0], _NEW_ROWS):
+        stop = min(start + _NEW_ROWS, data.shape[0])
+        block = products[: stop - start]
+        np.dot(data[start:stop], other, block)
+        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
+        sums = all_sums[: stop - start]
+        np.dot(block, coef, sums)
+        for t in range(start, stop):
+            for k in range(coef.shape[1]):
+                out[t, k] += sums[t - start, k]
+
+
+@jit()
+def _expand_sparse(
+    data, indices, indptr, norms, column_of, other, other_norms, coef, kind, coef0, degree, out, first, last
+):  # fmt: skip
+    """Add kernel expansions at the CSR rows from `first` to `last` to `out`."""
+    products, all_sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
+    for start in range(first, last, _NEW_ROWS):
+        stop = min(start + _NEW_ROWS, last)
+        block = products[: stop - start]
+        sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
+        sums = all_sums[: stop - start]
+        np.dot(block, coef, sums)
+        for t in range(start, stop):
+            for k in range(coef.shape[1]):
+                out[t, k] += sums[t - start, k]
+
+
+@jit()
+def sum_pairs(sums, intercept, out):
+    """Values of the pairs of classes (n, p) from the sums over each class's rows (c, n, c - 1)."""
+    n_classes = sums.shape[0]
+    for t in range(out.shape[0]):
+        column = 0
+        for a in range(n_classes):
+            for b in range(a + 1, n_classes):
+                out[t, column] = sums[a, t, b - 1] + sums[b, t, a] + intercept[column]
+                column += 1
+
+
+@jit()
+def count_votes(values, votes, sums):
+    """LIBSVM's vote over the values of the pairs (n, p): votes and summed values of the classes, (n, c)."""
+    n_classes = votes.shape[1]
+    for t in range(values.shape[0]):
+        column = 0
+        for a in range(n_classes):
+            for b in range(a + 1, n_classes):
+                value = values[t, column]
+                # LIBSVM gives a tie to the second class.
+                votes[t, a if value > 0 else b] += 1
+                sums[t, a] += value
+                sums[t, b] -= value
+                column += 1
+
+
+def _subtract_new(rows, norms, other, other_norms, coef, kind, coef0, degree, out) -> None:
+    """Subtract one expansion at new rows from the only column of `out`."""
+    tail = (kind, coef0, degree, _NEW_ROWS, 0, rows.shape[0])
+    _subtract_dense(rows, norms, out[:, 0], other, other_norms, coef, *tail)
+
+
+class Expansion:
+    """Kernel expansions over some rows, prepared for many calls: ``K(X, Z) @ coef`` without the matrix, in float64.
+
+    Parameters
+    ----------
+    Z : ndarray (m, d)
+        Rows of the expansions.
+    coef : ndarray (m, k)
+        Their coefficients.
+    kernel, gamma, degree, coef0
+        As in `privsvm.solvers.kernel.kernels.kernel_matrix`.
+    """
+
+    def __init__(
+        self, Z: np.ndarray, coef: np.ndarray, kernel: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
+    ):
+        self._rows, self._coef = Z, coef
+        self._kind = KERNELS.index(kernel)
+        self._exponent = float(gamma) * LOG2_E
+        self._factor = 2.0 * self._exponent if self._kind == RBF else float(gamma)
+        self._tail = (self._kind, float(coef0), int(degree))
+
+    @functools.cached_property
+    def _weights(self) -> np.ndarray:
+        """What the linear kernel's expansions come to, (d, k)."""
+        return self._rows.T @ self._coef
+
+    @functools.cached_property
+    def _origin(self) -> np.ndarray | None:
+        """What dense rows are moved by, if at all: distances do not change, and shorter rows lose less."""
+        return self._rows.mean(axis=0) if self._kind == RBF else None
+
+    @functools.cached_property
+    def _blocks(self) -> list[tuple[np.ndarray, ...]]:
+        """Scaled columns, norms and coefficients of the moved rows, by blocks."""
+        return list(self._block_of(self._origin))
+
+    def _block_of(self, origin: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        single = self._coef.shape[1] == 1
+        for start in range(0, self._rows.shape[0], _BLOCK_COLUMNS):
+            part = slice(start, start + _BLOCK_COLUMNS)
+            others = np.asarray(self._rows[part], dtype=np.float64)
+            others = others if origin is None else others - origin
+            other, norms = np.ascontiguousarray(self._factor * others.T), self._exponent * squared_norms(others)
+            weights = np.ascontiguousarray(self._coef[part], dtype=np.float64)
+            # One sum needs no block of kernel values.
+            yield other, norms, -weights[:, 0] if single else weights
+
+    def at(self, X: Any, n_threads: int = 1) -> np.ndarray:
+        """Evaluate at many rows.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n, d)
+            Where to evaluate.
+        n_threads : int, default=1
+            Threads. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray (n, k)
+        """
+        if self._kind == LINEAR:
+            return np.asarray(X @ self._weights)
+        n, d = X.shape
+        out = np.zeros((n, self._coef.shape[1]))
+        if self._rows.shape[0] == 0:
+            return out
+        sparse = scipy.sparse.issparse(X)
+        stays = sparse and _SPARSE_WIDTH <= d <= _SPARSE_MOST and X.nnz * _SPARSE_COST < n * d
+        cost = 1.0 + (_SPARSE_COST * X.nnz / max(n, 1) if stays else d) / _COST_FEATURES
+        n_threads = threads_worth(n_threads, _NEW_VALUE_SECONDS * cost * n * self._rows.shape[0])
+        # Whole blocks of rows, of which every thread has some.
+        share = -(-n // (n_threads * _NEW_ROWS)) * _NEW_ROWS
+        bounds = [(first, min(first + share, n)) for first in range(0, n, share)]
+        with one_blas_thread(), thread_pool(min(n_threads, len(bounds))) as pool:
+            if stays:
+                self._add_at_sparse(scipy.sparse.csr_array(X), out, bounds, pool)
+            elif pool is None:
+                self._add_at(self._blocks, X, out)
+            else:
+                parts = [(self._blocks, X[first:last], out[first:last]) for first, last in bounds]
+                share_out(pool, self._add_at, parts)
+        return out
+
+    def _add_at(self, blocks: list[tuple[np.ndarray, ...]], X: Any, out: np.ndarray) -> None:
+        """Add expansions at dense rows, or at sparse ones that are spread out, a few at a time."""
+        step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
+        add: Any = _subtract_new if out.shape[1] == 1 else _expand
+        for first in range(0, X.shape[0], step):
+            rows = X[first : first + step]
+            rows = np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)
+            rows = rows if self._origin is None else rows - self._origin
+            own = self._exponent * squared_norms(rows)
+            for block in blocks:
+                add(rows, own, *block, *self._tail, out[first : first + step])
+
+    def _add_at_sparse(self, csr: Any, out: np.ndarray, bounds: list[tuple[int, int]], pool: Any) -> None:
+        """Add expansions at CSR rows, which are not moved to a mean: they would be sparse no more."""
+        parts = csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
+        own, column_of = self._exponent * squared_norms(csr), np.arange(csr.shape[1], dtype=np.int32)
+        for other, norms, weights in self._block_of(None):
+            weights = weights if weights.ndim == 2 else -weights[:, None]
+            block = (*parts, own, column_of, other, norms, weights, *self._tail, out)
+            share_out(pool, _expand_sparse, [(*block, *bound) for bound in bounds])
+
+
+def kernel_expansion(
+    X,
+    Z: np.ndarray,
+    coef: np.ndarray,
+    kernel: str,
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 0.0,
+    n_threads: int = 1,
+) -> np.ndarray:
+    """Kernel expansions at many rows, once: see `Expansion`.
+
+    Returns
+    -------
+    ndarray (n, k)
+    """
+    return Expansion(Z, coef, kernel, gamma, degree, coef0).at(X, n_threads)
+
+
+class KernelRows:
+    """Rows of one matrix, ready for kernel products in one precision.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d) of float64
+        Rows; finite. Dense rows with many zeros are kept as sparse ones.
+    kernel : {"linear", "rbf", "poly", "sigmoid"}
+        As in `privsvm.solvers.kernel.kernels.kernel_matrix`.
+    gamma, degree, coef0 : float, int, float
+        Kernel parameters.
+    dtype : float32 or float64, default=float32
+        Precision of products and kernel values. Sums over kernel values are in float64.
+    pool : ThreadPoolExecutor or None
+        Threads for large products.
+    n_threads : int, default=1
+        How many of them.
+
+    Attributes
+    ----------
+    n_rows : int
+        n.
+    typical_error, largest_error : float
+        By how many roundings a kernel value of a typical row, and of the longest one, may be off.
+    finite : bool
+        Whether kernel values stay within the range of the precision.
+    product_cost : float
+        About how many times a kernel value costs what it would for one feature.
+    """
+
+    def __init__(
+        self,
+        X,
+        kernel: str,
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        *,
+        dtype: Any = np.float32,
+        pool: ThreadPoolExecutor | None = None,
+        n_threads: int = 1,
+    ):
+        self._made_from = (X, kernel, gamma, degree, coef0, pool, n_threads)
+        self._index: np.ndarray | None = None
+        self.kind = KERNELS.index(kernel)
+        self.dtype = np.dtype(dtype)
+        self.pool, self.n_threads = pool, n_threads
+        self.gamma, self.degree, self.coef0 = float(gamma), int(degree), self.dtype.type(coef0)
+        sparse = scipy.sparse.issparse(X)
+        if not sparse and _mostly_zeros(X):
+            X, sparse = scipy.sparse.csr_array(X), True
+        elif sparse and X.nnz * _SPARSE_COST > X.shape[0] * X.shape[1]:
+            X, sparse = X.toarray(), False
+        if self.kind == RBF and not sparse:
+            # Distances do not change, and shorter rows lose less to cancellation.
+            X = X - X.mean(axis=0)
+        with np.errstate(over="ignore"):
+            squared = squared_norms(X)
+        self.typical_error = self._roundings(float(squared.mean()))
+        self.largest_error = self._roundings(float(squared.max(initial=0.0)))
+        # For rbf the exponent of 2 is one product minus two norms.
+        exponent = self.gamma * LOG2_E
+        with np.errstate(over="ignore"):
+            # Too large for float32: see `finite`.
+            self._norms = (exponent * squared if self.kind == RBF else squared).astype(self.dtype)
+        self._factor = {RBF: 2 * exponent, LINEAR: 1.0}.get(self.kind, self.gamma)
+        self._exact: Any = X if self.kind == LINEAR else None
+        self._csr: Any = None
+        self._dense: Any = None
+        with np.errstate(over="ignore"):
+            if sparse:
+                X = scipy.sparse.csr_array(X)
+                # Short indices where they suffice: long ones would be compiled for anew.
+                index = np.int32 if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max else np.int64
+                parts = X.data.astype(self.dtype), X.indices.astype(index), X.indptr.astype(index)
+                self._csr = scipy.sparse.csr_array(parts, shape=X.shape)
+            else:
+                self._dense = np.ascontiguousarray(X, dtype=self.dtype)
+        self.finite = bool(np.isfinite(self._norms).all() and np.isfinite(self.largest_error))
+        self.n_rows = X.shape[0]
+        per_row = _SPARSE_COST * X.nnz / max(self.n_rows, 1) if sparse else X.shape[1]
+        self.product_cost = 1.0 + per_row / _COST_FEATURES
+
+    def _roundings(self, squared: float) -> float:
+        """Error of the kernel value of two rows of this squared norm, in units of the precision's rounding."""
+        with np.errstate(over="ignore"):
+            argument = np.float64(self.gamma * squared + abs(float(self.coef0)))
+            if self.kind == RBF:
+                return float(1.0 + self.gamma * squared)
+            if self.kind == POLY:
+                return float(self.degree * np.maximum(argument, 1.0) ** self.degree)
+            return float(1.0 + argument if self.kind == SIGMOID else squared)
+
+    def seconds(self, n_values: float) -> float:
+        """Return about how long one thread takes for so many kernel values."""
+        return _VALUE_SECONDS * self.product_cost * n_values
+
+    def take(self, index: np.ndarray) -> KernelRows:
+        """Return the rows of an index array (m,), in its order."""
+        part = object.__new__(KernelRows)
+        part.__dict__.update(self.__dict__)
+        part.n_rows = len(index)
+        part._index = index if self._index is None else self._index[index]
+        part._norms = self._norms[index]
+        part._dense = None if self._dense is None else self._dense[index]
+        part._csr = None if self._csr is None else self._csr[index]
+        part._exact = None if self._exact is None else self._exact[index]
+        return part
+
+    def in_double(self) -> KernelRows:
+        """Return the same rows in float64."""
+        if self.dtype == np.float64:
+            return self
+        X, kernel, gamma, degree, coef0, pool, n_threads = self._made_from
+        X = X if self._index is None else X[self._index]
+        return KernelRows(X, kernel, gamma, degree, coef0, dtype=np.float64, pool=pool, n_threads=n_threads)
+
+    def diagonal(self) -> np.ndarray:
+        """Return ``K(x, x)`` of each row, (n,)."""
+        squared = self._norms.astype(np.float64)
+        if self.kind == RBF:
+            return np.ones(self.n_rows)
+        if self.kind == POLY:
+            return (self.gamma * squared + self.coef0) ** self.degree
+        if self.kind == SIGMOID:
+            return np.tanh(self.gamma * squared + self.coef0)
+        return squared
+
+    def gram(self, buffer: np.ndarray) -> np.ndarray:
+        """Kernel matrix of the rows with themselves.
+
+        Parameters
+        ----------
+        buffer : ndarray (at least n * n,)
+            Memory for the result, float32 or float64.
+
+        Returns
+        -------
+        ndarray (n, n)
+            A view of `buffer`.
+        """
+        out = buffer[: self.n_rows**2].reshape(self.n_rows, self.n_rows)
+        tail = (self.kind, self.coef0, self.degree)
+        if self._csr is None:
+            _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, out, *tail)
+            return out
+        csr = self._csr
+        for start, stop in self._column_blocks():
+            other, column_of = self._scaled_columns(slice(start, stop))
+            head = (csr.data, csr.indices, csr.indptr, self._norms, column_of, other, self._norms[start:stop])
+            _gram_sparse(*head, out, start, *tail)
+        return out
+
+    def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:
+        """Subtract a kernel expansion at every row: ``values_t -= sum_i coef_i K(x_t, z_i)``.
+
+        Parameters
+        ----------
+        values : ndarray (n,) of float64
+            Changed in place.
+        others : KernelRows (m)
+            The rows z; of the same matrix.
+        coef : ndarray (m,)
+            Coefficients.
+        """
+        if self.kind == LINEAR:
+            values -= self._exact @ (others._exact.T @ coef)
+            return
+        for start, stop in others._column_blocks():
+            other, column_of = others._scaled_columns(slice(start, stop))
+            norms = others._norms[start:stop]
+            tail = (norms, coef[start:stop], self.kind, self.coef0, self.degree)
+            if self._csr is None:
+                arguments = (self._dense, self._norms, values, other, *tail, _rows_at_once(*other.shape))
+                self._run(_subtract_dense, arguments, stop - start)
+            else:
+                csr = self._csr
+                head = (csr.data, csr.indices, csr.indptr, self._norms, values, column_of, other)
+                self._run(_subtract_sparse, (*head, *tail), stop - start)
+
+    @property
+    def storable(self) -> bool:
+        """Whether kernel values may be kept by whole rows; see `fill`."""
+        return True
+
+    def stored_rows(self) -> tuple[np.ndarray | None, Any]:
+        """Return the rows (n, d) as a dense array or else as a CSR one, in this precision; None for the other.
+
+        Dense ones are moved to their mean for rbf.
+        """
+        return self._dense, self._csr
+
+    @property
+    def norms(self) -> np.ndarray:
+        """Squared norms (n,), times `factor` / 2 for rbf."""
+        return self._norms
+
+    @property
+    def factor(self) -> float:
+        """What products of two rows are multiplied by before they become kernel values."""
+        return self._factor
+
+    def fill(self, out: np.ndarray, slots: np.ndarray, index: np.ndarray) -> None:
+        """Write whole rows of the kernel matrix.
+
+        Parameters
+        ----------
+        out : ndarray (any, n)
+            Gets them.
+        slots : ndarray of int (m,)
+            Where in `out` each goes.
+        index : ndarray of int (m,)
+            Which rows.
+        """
+        tail: tuple[Any, ...] = (self.kind, self.coef0, self.degree)
+        head: tuple[Any, ...]
+        if self._csr is None:
+            # A few rows at a time, so that their products stay in the processor's cache.
+            for start in range(0, len(index), _FILLED_ROWS):
+                some = index[start : start + _FILLED_ROWS]
+                scaled = self.dtype.type(self._factor) * self._dense[some]
+                head = (self._dense, self._norms, scaled, self._norms[some], out, slots[start : start + _FILLED_ROWS])
+                self._run(_rows_dense, (*head, *tail), len(some), _BLOCK_COLUMNS)
+            return
+        others, csr = self.take(index), self._csr
+        for start, stop in others._column_blocks():
+            other, column_of = others._scaled_columns(slice(start, stop))
+            head = (csr.data, csr.indices, csr.indptr, self._norms, column_of, other, others._norms[start:stop])
+            self._run(_rows_sparse, (*head, out, slots[start:stop], *tail), stop - start)
+
+    def _run(self, task, arguments: tuple, n_columns: int, granule: int = _BLOCK_ROWS) -> None:
+        """Run a block task over all rows, on several threads where that pays: whole blocks of `granule` rows each."""
+        n_threads = threads_worth(self.n_threads, self.seconds(self.n_rows * n_columns))
+        if self.pool is None or n_threads == 1:
+            task(*arguments, 0, self.n_rows)
+            return
+        blocks = -(-self.n_rows // granule)
+        bounds = [min(k * blocks // n_threads * granule, self.n_rows) for k in range(n_threads + 1)]
+        bounds[-1] = self.n_rows
+        share_out(self.pool, task, [(*arguments, *bounds[k : k + 2]) for k in range(n_threads)])
+
+    def _column_blocks(self):
+        """Bounds of the blocks in which these rows serve as columns."""
+        width = _BLOCK_COLUMNS
+        if self._csr is not None:
+            occurring = min(self._csr.nnz, self._csr.shape[1])
+            width = int(np.clip(_SPARSE_BLOCK_BYTES // max(occurring * self.dtype.itemsize, 1), 16, width))
+        for start in range(0, self.n_rows, width):
+            yield start, min(start + width, self.n_rows)
+
+    def _scaled_columns(self, part: slice) -> tuple[np.ndarray, np.ndarray | None]:
+        """Rows of a slice as scaled columns, and for sparse rows where each feature went (-1: it does not occur)."""
+        factor = self.dtype.type(self._factor)
+        if self._csr is None:
+            return np.ascontiguousarray((factor * self._dense[part]).T), None
+        rows = self._csr[part]
+        column_of = np.full(rows.shape[1], -1, dtype=np.int32)
+        column_of[rows.indices] = 0
+        occurring = np.flatnonzero(column_of == 0)
+        column_of[occurring] = np.arange(occurring.size, dtype=np.int32)
+        own = scipy.sparse.csr_array(
+            (factor * rows.data, column_of[rows.indices], rows.indptr), shape=(rows.shape[0], occurring.size)
+        )
+        other = _aligned(occurring.size, rows.shape[0], self.dtype)
+        own.toarray(out=other.T)
+        return other, column_of
+
+
+def _rows_at_once(n_features: int, n_columns: int) -> int:
+    """Rows of dense blocks that are multiplied with so many columns at a time."""
+    plain = (n for n in _FEWER_ROWS if n * n_features * n_columns <= _PLAIN_PRODUCT)
+    return next(plain, _BLOCK_ROWS)
+
+
+def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
+    """Memory of a matrix that begins with a line of the cache: a vector across two of them takes two reads."""
+    return aligned_bytes(n_rows * n_columns * dtype.itemsize, _LINE_BYTES).view(dtype).reshape(n_rows, n_columns)
+
+
+def _mostly_zeros(X: np.ndarray) -> bool:
+    """Whether a sparse product of these dense rows is cheaper, judged by a sample of them."""
+    sample = X[:: max(1, X.shape[0] // 1000)]
+    return bool(np.count_nonzero(sample) * _SPARSE_COST < sample.size)
+
+
+def warm_up() -> None:
+    """Compile predictions, and kernel values of dense rows and of sparse ones, in single precision and in double."""
+    for n_sums in (1, 2):
+        kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), "rbf")
+    wide = np.eye(_SPARSE_WIDTH)
+    kernel_expansion(scipy.sparse.csr_array(wide), wide, np.ones((_SPARSE_WIDTH, 1)), "rbf")
+    sum_pairs(np.zeros((3, 1, 2)), np.zeros(3), np.zeros((1, 3)))
+    count_votes(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 3)))
+    eye = np.eye(8)
+    single = [KernelRows(X, "poly") for X in (np.ones((8, 8)) + eye, scipy.sparse.csr_array(eye))]
+    for rows in (*single, *(rows.in_double() for rows in single)):
+        # Working sets have single precision even where the rows need double.
+        for kind in (np.float32, np.float64):
+            rows.gram(np.empty(64, kind))
+            rows.fill(np.empty((2, 8), kind), np.arange(2), np.arange(2))
+        rows.subtract_expansion(np.zeros(8), rows, np.ones(8))

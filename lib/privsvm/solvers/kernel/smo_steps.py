@@ -1,0 +1,825 @@
+"""The compiled loop of sequential minimal optimisation; `privsvm.solvers.kernel.smo` says what it does.
+
+Inside, the gradient is held as ``F = -y G``, which is to be large for the variable that goes up in the direction of its
+label and small for the one that goes down. The update of F and the search for its extremes are one pass, by blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from privsvm.numerics.compiled.jit import jit, jit_step
+
+__all__ = [
+    "BLOCK",
+    "SELECTIONS",
+    "Buffers",
+    "Cache",
+    "Memory",
+    "Numbers",
+    "Progress",
+    "Rows",
+    "Rule",
+    "Runs",
+    "Start",
+    "State",
+    "draw",
+    "run_all",
+    "squares_and_diagonal",
+]
+
+SELECTIONS = ("wss1", "wss2", "wss3", "wss4", "dpwss")
+
+_WSS1, _WSS2, _WSS3, _WSS4, _DPWSS = range(5)
+_LINEAR, _RBF, _POLY, _SIGMOID = range(4)
+
+# LIBSVM's curvature where two rows have none between them.
+_TAU = 1e-12
+
+# Variables whose extremes are kept together, and rows whose products are summed together.
+BLOCK = 256
+
+
+class Rows(NamedTuple):
+    """Training rows, in the order of the variables (dense) or in their own (sparse, found through `order`)."""
+
+    sparse: bool
+    columns: np.ndarray
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    squares: np.ndarray
+    # Row of each variable.
+    order: np.ndarray
+    # Work space: the row at hand (dense: what is not zero of it, and where), and its products.
+    one_row: np.ndarray
+    places: np.ndarray
+    products: np.ndarray
+    kernel: int
+    gamma: float
+    degree: int
+    coef0: float
+
+
+class Cache(NamedTuple):
+    """Kernel rows in the order of the variables, each up to some length; the least recently used makes room."""
+
+    rows: np.ndarray
+    # Training row that a slot belongs to, and the slot of each training row; -1 for none.
+    owner: np.ndarray
+    length: np.ndarray
+    last_use: np.ndarray
+    slot: np.ndarray
+    clock: np.ndarray
+
+
+class State(NamedTuple):
+    """Variables, in an order in which the active ones come first."""
+
+    y: np.ndarray
+    alpha: np.ndarray
+    upper: np.ndarray
+    F: np.ndarray
+    F_bounded: np.ndarray
+    diagonal: np.ndarray
+    up: np.ndarray
+    low: np.ndarray
+    block_max: np.ndarray
+    block_min: np.ndarray
+    # Work space of one block.
+    above: np.ndarray
+    below: np.ndarray
+
+
+class Rule(NamedTuple):
+    """How pairs are chosen, and when to stop."""
+
+    selection: int
+    tol: float
+    sigma: float
+    sharpness: float
+    shrinking: bool
+
+
+class Memory(NamedTuple):
+    """What the random rule needs: pairs chosen so far, and work space."""
+
+    # Last pair of each first variable, by place; see `_remember`.
+    head: np.ndarray
+    # Second variables that are marked with the present stamp have been used.
+    used: np.ndarray
+    stamp: np.ndarray
+    candidates: np.ndarray
+    weights: np.ndarray
+
+
+class Numbers(NamedTuple):
+    """Uniform random numbers: a row for each generator, and how many of it have been used."""
+
+    values: np.ndarray
+    used: np.ndarray
+
+
+class Runs(NamedTuple):
+    """What differs between the runs on one problem, and their results by row."""
+
+    sharpness: np.ndarray
+    # Row of `Numbers`.
+    stream: np.ndarray
+    alpha: np.ndarray
+    F: np.ndarray
+    n_iter: np.ndarray
+    # How it ended: 0 optimal, 1 no pair left, 2 limit.
+    ended: np.ndarray
+    n_selected: np.ndarray
+
+
+class Start(NamedTuple):
+    """The problem as it is before a run, in the rows' order."""
+
+    y: np.ndarray
+    upper: np.ndarray
+    squares: np.ndarray
+    diagonal: np.ndarray
+
+
+class Progress(NamedTuple):
+    """Where a run is: active variables, steps, steps until variables are set aside again, and what has happened."""
+
+    active: int
+    iteration: int
+    counter: int
+    unshrunk: bool
+    scanned: bool
+    largest: float
+    smallest: float
+
+
+class Buffers(NamedTuple):
+    """Work space of shrinking: where each variable was, and one row in either precision."""
+
+    source: np.ndarray
+    single: np.ndarray
+    double: np.ndarray
+
+
+@jit_step()
+def _power(base, exponent):
+    result = 1.0
+    while exponent > 0:
+        if exponent % 2 == 1:
+            result *= base
+        base *= base
+        exponent //= 2
+    return result
+
+
+@jit_step()
+def _kernel_value(product, squares, kernel, gamma, degree, coef0):
+    if kernel == _RBF:
+        return math.exp(-gamma * (squares - 2.0 * product))
+    if kernel == _POLY:
+        return _power(gamma * product + coef0, degree)
+    if kernel == _SIGMOID:
+        return math.tanh(gamma * product + coef0)
+    return product
+
+
+@jit_step()
+def _sparse_products(i, start, stop, rows):
+    """Set the products of variable `i` with the variables ``start..stop-1``, for CSR rows."""
+    x, products, order = rows.one_row, rows.products, rows.order
+    first, last = rows.indptr[order[i]], rows.indptr[order[i] + 1]
+    for k in range(first, last):
+        x[rows.indices[k]] = rows.data[k]
+    for p in range(start, stop):
+        row = order[p]
+        total = 0.0
+        for k in range(rows.indptr[row], rows.indptr[row + 1]):
+            total += x[rows.indices[k]] * rows.data[k]
+        products[p] = total
+    for k in range(first, last):
+        x[rows.indices[k]] = 0.0
+
+
+@jit_step()
+def _dense_products(i, start, stop, rows):
+    """Set the products of variable `i` with the variables ``start..stop-1``, for dense rows."""
+    x, places, products, columns = rows.one_row, rows.places, rows.products, rows.columns
+    count = 0
+    for k in range(columns.shape[0]):
+        if columns[k, i] != 0.0:
+            x[count], places[count] = columns[k, i], k
+            count += 1
+    single = count - count % 4
+    for begin in range(start, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
+        for p in range(begin, end):
+            products[p] = 0.0
+        # Four features at a time, still one after the other: a product is read and written once for all of them.
+        for q in range(0, single, 4):
+            x_a, x_b, x_c, x_d = x[q], x[q + 1], x[q + 2], x[q + 3]
+            a, b, c, d = places[q], places[q + 1], places[q + 2], places[q + 3]
+            for p in range(begin, end):
+                total = (products[p] + x_a * columns[a, p]) + x_b * columns[b, p]
+                products[p] = (total + x_c * columns[c, p]) + x_d * columns[d, p]
+        for q in range(single, count):
+            value, k = x[q], places[q]
+            for p in range(begin, end):
+                products[p] += value * columns[k, p]
+
+
+@jit_step()
+def _fill_row(target, i, start, stop, rows):
+    """Write the kernel values of variable `i` with the variables ``start..stop-1``.
+
+    Products are summed in the order of the features, so that dense and sparse rows give the same bits.
+    """
+    if rows.sparse:
+        _sparse_products(i, start, stop, rows)
+    else:
+        _dense_products(i, start, stop, rows)
+    products, kernel = rows.products, rows.kernel
+    if kernel == _LINEAR:
+        for p in range(start, stop):
+            target[p] = products[p]
+    else:
+        square, squares = rows.squares[i], rows.squares
+        gamma, degree, coef0 = rows.gamma, rows.degree, rows.coef0
+        for p in range(start, stop):
+            target[p] = _kernel_value(products[p], square + squares[p], kernel, gamma, degree, coef0)
+
+
+@jit_step()
+def _fetch(i, stop, rows, cache):
+    """Slot of the cache that holds the kernel row of variable `i` up to variable ``stop - 1``."""
+    index = rows.order[i]
+    slot = cache.slot[index]
+    if slot < 0:
+        slot = 0
+        for s in range(cache.last_use.shape[0]):
+            if cache.last_use[s] < cache.last_use[slot]:
+                slot = s
+        if cache.owner[slot] >= 0:
+            cache.slot[cache.owner[slot]] = -1
+        cache.owner[slot] = index
+        cache.length[slot] = 0
+        cache.slot[index] = slot
+    cache.clock[0] += 1
+    cache.last_use[slot] = cache.clock[0]
+    if cache.length[slot] < stop:
+        _fill_row(cache.rows[slot], i, cache.length[slot], stop, rows)
+        cache.length[slot] = stop
+    return slot
+
+
+@jit_step()
+def _fold(values, count):
+    """Largest of ``values[:count]``, which is overwritten: by halves, since one running maximum is not vectorised."""
+    if count == BLOCK:
+        while count > 8:
+            count //= 2
+            for k in range(count):
+                values[k] = values[k] if values[k] > values[k + count] else values[k + count]
+    largest = -np.inf
+    for k in range(count):
+        if values[k] > largest:
+            largest = values[k]
+    return largest
+
+
+@jit_step()
+def _scan(active, state):
+    """Find the largest F that may rise and the smallest that may fall, of each block and of all active variables."""
+    F, up, low, above, below = state.F, state.up, state.low, state.above, state.below
+    largest, smallest = -np.inf, np.inf
+    for begin in range(0, active, BLOCK):
+        count = min(BLOCK, active - begin)
+        for k in range(count):
+            above[k] = F[begin + k] + up[begin + k]
+            below[k] = -(F[begin + k] + low[begin + k])
+        block_max, block_min = _fold(above, count), -_fold(below, count)
+        state.block_max[begin // BLOCK] = block_max
+        state.block_min[begin // BLOCK] = block_min
+        largest = max(largest, block_max)
+        smallest = min(smallest, block_min)
+    return largest, smallest
+
+
+@jit_step()
+def _update_and_scan(row_i, row_j, step_i, step_j, active, state):
+    """Move F by the steps of two variables, and `_scan` it in the same pass."""
+    F, up, low, above, below = state.F, state.up, state.low, state.above, state.below
+    largest, smallest = -np.inf, np.inf
+    for begin in range(0, active, BLOCK):
+        count = min(BLOCK, active - begin)
+        for k in range(count):
+            value = F[begin + k] - (row_i[begin + k] * step_i + row_j[begin + k] * step_j)
+            F[begin + k] = value
+            above[k] = value + up[begin + k]
+            below[k] = -(value + low[begin + k])
+        block_max, block_min = _fold(above, count), -_fold(below, count)
+        state.block_max[begin // BLOCK] = block_max
+        state.block_min[begin // BLOCK] = block_min
+        largest = max(largest, block_max)
+        smallest = min(smallest, block_min)
+    return largest, smallest
+
+
+@jit_step()
+def _last_equal(values, offsets, blocks, target, active):
+    """Last active variable where ``values + offsets`` is `target`, the extreme of its block."""
+    for b in range((active - 1) // BLOCK, -1, -1):
+        if blocks[b] == target:
+            for k in range(min((b + 1) * BLOCK, active) - 1, b * BLOCK - 1, -1):
+                if values[k] + offsets[k] == target:
+                    return k
+    return -1
+
+
+@jit_step()
+def _second_order(row, fixed, extreme, sign, least, offsets, active, state):
+    """Variable that, moved together with `fixed`, lowers the objective most to second order; -1 for none.
+
+    Admissible are those with ``sign * (extreme - F_t)`` positive and at least `least`.
+    """
+    F, diagonal, gains, scratch = state.F, state.diagonal, state.above, state.below
+    own = diagonal[fixed]
+    best, chosen = 0.0, -1
+    for begin in range(0, active, BLOCK):
+        count = min(BLOCK, active - begin)
+        for k in range(count):
+            t = begin + k
+            violation = sign * (extreme - (F[t] + offsets[t]))
+            curvature = own + diagonal[t] - 2.0 * row[t]
+            curvature = curvature if curvature > 0.0 else _TAU
+            gain = violation * violation / curvature
+            gain = gain if violation > 0.0 else 0.0
+            gain = gain if violation >= least else 0.0
+            gains[k] = gain
+            scratch[k] = gain
+        block_best = _fold(scratch, count)
+        if block_best > 0.0 and block_best >= best:
+            best = block_best
+            k = count - 1
+            while gains[k] != best:
+                k -= 1
+            chosen = begin + k
+    return chosen
+
+
+@jit_step()
+def draw(extreme, gap, rule, active, low, F, memory, numbers, stream):
+    """Draw variable t with probability proportional to ``exp(sharpness q_t)``.
+
+    Candidates have ``extreme - F_t`` above the tolerance and a share ``q_t`` of the gap of at least sigma, and are not
+    stamped as used. Returns -1 where no candidate is left, -2 where no random number is.
+    """
+    candidates, weights, stamp = memory.candidates, memory.weights, memory.stamp[0]
+    count, best = 0, 0.0
+    for t in range(active):
+        violation = extreme - (F[t] + low[t])
+        if violation > rule.tol:
+            share = violation / gap
+            if share >= rule.sigma and memory.used[t] != stamp:
+                candidates[count] = t
+                weights[count] = share
+                best = max(best, share)
+                count += 1
+    if count == 0:
+        return -1
+    if numbers.used[stream] == numbers.values.shape[1]:
+        return -2
+    total = 0.0
+    for c in range(count):
+        total += math.exp(rule.sharpness * (weights[c] - best))
+        weights[c] = total
+    # Of the cumulative weights, the first above the drawn level.
+    level = numbers.values[stream, numbers.used[stream]] * total
+    numbers.used[stream] += 1
+    first, last = 0, count - 1
+    while first < last:
+        middle = (first + last) // 2
+        if weights[middle] > level:
+            last = middle
+        else:
+            first = middle + 1
+    return candidates[first]
+
+
+@jit_step()
+def _refresh_sides(k, state):
+    """Set whether variable `k` may move up, and down, in the direction of its label."""
+    below, above = state.alpha[k] < state.upper[k], state.alpha[k] > 0.0
+    may_rise = below if state.y[k] > 0 else above
+    may_fall = above if state.y[k] > 0 else below
+    state.up[k] = 0.0 if may_rise else -np.inf
+    state.low[k] = 0.0 if may_fall else np.inf
+
+
+@jit_step()
+def _move_apart(i, j, step, state):
+    """Let two variables of different labels grow or shrink together, and clip them the way LIBSVM does."""
+    alpha, upper_i, upper_j = state.alpha, state.upper[i], state.upper[j]
+    difference = alpha[i] - alpha[j]
+    alpha[i] += step
+    alpha[j] += step
+    if difference > 0.0:
+        if alpha[j] < 0.0:
+            alpha[j] = 0.0
+            alpha[i] = difference
+    elif alpha[i] < 0.0:
+        alpha[i] = 0.0
+        alpha[j] = -difference
+    if difference > upper_i - upper_j:
+        if alpha[i] > upper_i:
+            alpha[i] = upper_i
+            alpha[j] = upper_i - difference
+    elif alpha[j] > upper_j:
+        alpha[j] = upper_j
+        alpha[i] = upper_j + difference
+
+
+@jit_step()
+def _exchange(i, j, step, state):
+    """Move `step` from one variable to another of the same label, and clip them the way LIBSVM does."""
+    alpha, upper_i, upper_j = state.alpha, state.upper[i], state.upper[j]
+    total = alpha[i] + alpha[j]
+    alpha[i] += step
+    alpha[j] -= step
+    if total > upper_i:
+        if alpha[i] > upper_i:
+            alpha[i] = upper_i
+            alpha[j] = total - upper_i
+    elif alpha[j] < 0.0:
+        alpha[j] = 0.0
+        alpha[i] = total
+    if total > upper_j:
+        if alpha[j] > upper_j:
+            alpha[j] = upper_j
+            alpha[i] = total - upper_j
+    elif alpha[i] < 0.0:
+        alpha[i] = 0.0
+        alpha[j] = total
+
+
+@jit_step()
+def _move_pair(i, j, curvature, state):
+    """Move variables `i` and `j` to their best values."""
+    if curvature <= 0.0:
+        curvature = _TAU
+    step = (state.F[i] - state.F[j]) / curvature * state.y[i]
+    if state.y[i] != state.y[j]:
+        _move_apart(i, j, step, state)
+    else:
+        _exchange(i, j, step, state)
+
+
+@jit_step()
+def _keep_bounded(i, was_bounded, n, state, rows, cache):
+    """Keep up the part of F that variables at their upper bound make."""
+    is_bounded = state.alpha[i] >= state.upper[i]
+    if is_bounded != was_bounded:
+        row = cache.rows[_fetch(i, n, rows, cache)]
+        weight = state.y[i] * state.upper[i]
+        if was_bounded:
+            weight = -weight
+        for k in range(n):
+            state.F_bounded[k] -= weight * row[k]
+
+
+@jit_step()
+def _reconstruct(active, n, state, rows, cache):
+    """Compute F of the variables that had been set aside."""
+    if active == n:
+        return
+    F, alpha, y = state.F, state.alpha, state.y
+    n_free = 0
+    for i in range(active):
+        if 0.0 < alpha[i] < state.upper[i]:
+            n_free += 1
+    for k in range(active, n):
+        F[k] = state.F_bounded[k] + y[k]
+    if n_free * n > 2 * active * (n - active):
+        for k in range(active, n):
+            row = cache.rows[_fetch(k, active, rows, cache)]
+            for i in range(active):
+                if 0.0 < alpha[i] < state.upper[i]:
+                    F[k] -= alpha[i] * y[i] * row[i]
+    else:
+        for i in range(active):
+            if 0.0 < alpha[i] < state.upper[i]:
+                row = cache.rows[_fetch(i, n, rows, cache)]
+                weight = alpha[i] * y[i]
+                for k in range(active, n):
+                    F[k] -= weight * row[k]
+
+
+@jit_step()
+def _may_leave(k, largest, smallest, state):
+    """Whether a bounded variable is further on its side than any that can still move."""
+    if state.up[k] == 0.0:
+        return state.low[k] != 0.0 and state.F[k] < smallest
+    return state.F[k] > largest
+
+
+@jit_step()
+def _swap(values, i, j):
+    values[i], values[j] = values[j], values[i]
+
+
+# Slice assignment would compile a second's worth of broadcasting rules.
+@jit_step()
+def _copy(source, target, count):
+    for p in range(count):
+        target[p] = source[p]
+
+
+@jit_step()
+def _swap_variables(i, k, state, rows, source):
+    """Let two variables change places."""
+    _swap(state.y, i, k)
+    _swap(state.alpha, i, k)
+    _swap(state.upper, i, k)
+    _swap(state.F, i, k)
+    _swap(state.F_bounded, i, k)
+    _swap(state.diagonal, i, k)
+    _swap(state.up, i, k)
+    _swap(state.low, i, k)
+    _swap(rows.squares, i, k)
+    _swap(rows.order, i, k)
+    _swap(source, i, k)
+
+
+@jit_step()
+def _reorder_rows(before, rows, cache, buffers):
+    """Bring cached kernel rows, and dense rows, into the new order of the variables."""
+    source = buffers.source
+    for slot in range(cache.owner.shape[0]):
+        if cache.owner[slot] < 0:
+            continue
+        row, length = cache.rows[slot], cache.length[slot]
+        known = 0
+        while known < min(before, length) and source[known] < length:
+            buffers.single[known] = row[source[known]]
+            known += 1
+        _copy(buffers.single, row, known)
+        if known < before:
+            cache.length[slot] = known
+    if not rows.sparse:
+        for k in range(rows.columns.shape[0]):
+            column = rows.columns[k]
+            for p in range(before):
+                buffers.double[p] = column[source[p]]
+            _copy(buffers.double, column, before)
+
+
+@jit_step()
+def _shrink(active, largest, smallest, state, rows, cache, buffers):
+    """Set variables aside that look settled, as LIBSVM does; return how many stay active."""
+    before = active
+    for p in range(before):
+        buffers.source[p] = p
+    moved = False
+    i = 0
+    while i < active:
+        if _may_leave(i, largest, smallest, state):
+            active -= 1
+            while active > i:
+                if not _may_leave(active, largest, smallest, state):
+                    _swap_variables(i, active, state, rows, buffers.source)
+                    moved = True
+                    break
+                active -= 1
+        i += 1
+    if moved:
+        _reorder_rows(before, rows, cache, buffers)
+    return active
+
+
+@jit_step()
+def _stamp_used(i, pairs, memory):
+    """Stamp the variables that were chosen together with variable `i` before."""
+    memory.stamp[0] += 1
+    pair = memory.head[i]
+    while pair >= 0:
+        memory.used[pairs[pair, 1]] = memory.stamp[0]
+        pair = pairs[pair, 0]
+
+
+@jit_step()
+def _choose_pair(largest, smallest, rule, active, state, rows, cache, memory, pairs, numbers, stream):
+    """Choose two variables by the rule; -1 in place of one that cannot be found, -2 where numbers have run out."""
+    gap = largest - smallest
+    if rule.selection == _WSS3:
+        j = _last_equal(state.F, state.low, state.block_min, smallest, active)
+        row = cache.rows[_fetch(j, active, rows, cache)]
+        return _second_order(row, j, smallest, -1.0, rule.sigma * gap, state.up, active, state), j
+    i = _last_equal(state.F, state.up, state.block_max, largest, active)
+    if rule.selection == _WSS1:
+        j = _last_equal(state.F, state.low, state.block_min, smallest, active)
+    elif rule.selection == _DPWSS:
+        _stamp_used(i, pairs, memory)
+        j = draw(largest, gap, rule, active, state.low, state.F, memory, numbers, stream)
+    else:
+        row = cache.rows[_fetch(i, active, rows, cache)]
+        least = rule.sigma * gap if rule.selection == _WSS4 else 0.0
+        j = _second_order(row, i, largest, 1.0, least, state.low, active, state)
+    return i, j
+
+
+@jit_step()
+def _remember(iteration, i, j, rows, memory, pairs):
+    """Note a pair; return the list of pairs, which may have been made longer.
+
+    Each entry holds the pair before with the same first variable, the second variable, and the rows of both. Variables
+    are known by their places.
+    """
+    if iteration > pairs.shape[0]:
+        longer = np.empty((2 * pairs.shape[0], 4), dtype=np.int64)
+        for k in range(pairs.shape[0]):
+            _copy(pairs[k], longer[k], 4)
+        pairs = longer
+    pairs[iteration - 1, 0] = memory.head[i]
+    pairs[iteration - 1, 1] = j
+    pairs[iteration - 1, 2] = rows.order[i]
+    pairs[iteration - 1, 3] = rows.order[j]
+    memory.head[i] = iteration - 1
+    return pairs
+
+
+@jit_step()
+def _take_step(i, j, active, shrinking, state, rows, cache):
+    """Move a pair and bring F up to date; return its extremes."""
+    n = state.y.shape[0]
+    row_i = cache.rows[_fetch(i, active, rows, cache)]
+    row_j = cache.rows[_fetch(j, active, rows, cache)]
+    old_i, old_j = state.alpha[i], state.alpha[j]
+    bounded_i, bounded_j = old_i >= state.upper[i], old_j >= state.upper[j]
+    _move_pair(i, j, state.diagonal[i] + state.diagonal[j] - 2.0 * row_i[j], state)
+    _refresh_sides(i, state)
+    _refresh_sides(j, state)
+    step_i = state.y[i] * (state.alpha[i] - old_i)
+    step_j = state.y[j] * (state.alpha[j] - old_j)
+    extremes = _update_and_scan(row_i, row_j, step_i, step_j, active, state)
+    if shrinking:
+        _keep_bounded(i, bounded_i, n, state, rows, cache)
+        _keep_bounded(j, bounded_j, n, state, rows, cache)
+    return extremes
+
+
+@jit_step()
+def _run(progress, state, rows, cache, rule, memory, buffers, pairs, max_iter, numbers, stream):
+    """Iterate; return where the run is, how it ended (0 optimal, 1 no pair left, 2 limit, 3 out of random numbers).
+
+    The third result are the pairs. A run that is out of random numbers can be continued with more of them.
+    """
+    n = state.y.shape[0]
+    active, iteration, counter, unshrunk, scanned, largest, smallest = progress
+    ended = 2
+    # Steps until variables are set aside again.
+    period = min(n, 1000)
+    while iteration < max_iter:
+        counter -= 1
+        if counter == 0:
+            counter = period
+            if rule.shrinking:
+                if not scanned:
+                    largest, smallest = _scan(active, state)
+                if not unshrunk and largest - smallest <= 10.0 * rule.tol:
+                    unshrunk = True
+                    _reconstruct(active, n, state, rows, cache)
+                    active = n
+                active = _shrink(active, largest, smallest, state, rows, cache, buffers)
+                scanned = False
+        while True:
+            i, j = -1, -1
+            if not scanned:
+                largest, smallest = _scan(active, state)
+                scanned = True
+            if largest - smallest >= rule.tol:
+                i, j = _choose_pair(largest, smallest, rule, active, state, rows, cache, memory, pairs, numbers, stream)
+            if (i >= 0 and j >= 0) or j == -2 or active == n:
+                break
+            # Nothing to do among the active variables: look at all of them.
+            _reconstruct(active, n, state, rows, cache)
+            active, counter, scanned = n, 1, False
+        if j == -2:
+            # The next call counts this step again.
+            return Progress(active, iteration, counter + 1, unshrunk, scanned, largest, smallest), 3, pairs
+        if i < 0 or j < 0:
+            # Written so that NaN does not count as optimal.
+            ended = 0 if largest - smallest < rule.tol else 1
+            break
+        iteration += 1
+        if rule.selection == _DPWSS:
+            pairs = _remember(iteration, i, j, rows, memory, pairs)
+        largest, smallest = _take_step(i, j, active, rule.shrinking, state, rows, cache)
+    _reconstruct(active, n, state, rows, cache)
+    return Progress(active, iteration, counter, unshrunk, scanned, largest, smallest), ended, pairs
+
+
+@jit_step()
+def _restore_order(rows, cache, buffers):
+    """Bring dense rows and kernel rows back into the rows' order; kernel rows that are not complete are dropped."""
+    n, order = rows.order.shape[0], rows.order
+    in_order = True
+    for p in range(n):
+        in_order = in_order and order[p] == p
+    if in_order:
+        return
+    for slot in range(cache.owner.shape[0]):
+        if cache.owner[slot] >= 0 and cache.length[slot] == n:
+            row = cache.rows[slot]
+            for p in range(n):
+                buffers.single[order[p]] = row[p]
+            _copy(buffers.single, row, n)
+        else:
+            cache.length[slot] = 0
+    for k in range(rows.columns.shape[0]):
+        column = rows.columns[k]
+        for p in range(n):
+            buffers.double[order[p]] = column[p]
+        _copy(buffers.double, column, n)
+
+
+@jit_step()
+def _reset(start, state, rows, memory):
+    """Set all variables to 0, in the rows' order."""
+    for k in range(start.y.shape[0]):
+        rows.order[k] = k
+        rows.squares[k] = start.squares[k]
+        state.y[k], state.upper[k] = start.y[k], start.upper[k]
+        state.diagonal[k] = start.diagonal[k]
+        state.alpha[k], state.F[k], state.F_bounded[k] = 0.0, start.y[k], 0.0
+        _refresh_sides(k, state)
+    for k in range(memory.head.shape[0]):
+        memory.head[k] = -1
+
+
+@jit_step()
+def _count_distinct(n_iter, memory, pairs):
+    """Count the distinct pairs of rows among the first `n_iter` ones; overwrites how pairs are linked."""
+    head = memory.head
+    for k in range(head.shape[0]):
+        head[k] = -1
+    for k in range(n_iter):
+        pairs[k, 0] = head[pairs[k, 2]]
+        head[pairs[k, 2]] = k
+    distinct = 0
+    for k in range(head.shape[0]):
+        memory.stamp[0] += 1
+        pair = head[k]
+        while pair >= 0:
+            if memory.used[pairs[pair, 3]] != memory.stamp[0]:
+                memory.used[pairs[pair, 3]] = memory.stamp[0]
+                distinct += 1
+            pair = pairs[pair, 0]
+    return distinct
+
+
+@jit()
+def run_all(first, progress, start, runs, state, rows, cache, rule, memory, buffers, pairs, max_iter, numbers):
+    """Run from run `first` on, which is at `progress`; its active variables are -1 where it has not begun.
+
+    Returns which run is out of random numbers (the number of runs where none is), where it is, and the pairs so far.
+    Kernel rows are kept from one run to the next.
+    """
+    n, n_runs = start.y.shape[0], runs.n_iter.shape[0]
+    for run in range(first, n_runs):
+        if progress.active < 0:
+            _restore_order(rows, cache, buffers)
+            _reset(start, state, rows, memory)
+            progress = Progress(n, 0, min(n, 1000) + 1, False, False, 0.0, 0.0)
+        own = Rule(rule.selection, rule.tol, rule.sigma, runs.sharpness[run], rule.shrinking)
+        progress, ended, pairs = _run(
+            progress, state, rows, cache, own, memory, buffers, pairs, max_iter, numbers, runs.stream[run]
+        )
+        if ended == 3:
+            return run, progress, pairs
+        for p in range(n):
+            runs.alpha[run, rows.order[p]] = state.alpha[p]
+            runs.F[run, rows.order[p]] = state.F[p]
+        runs.n_iter[run], runs.ended[run] = progress.iteration, ended
+        runs.n_selected[run] = _count_distinct(progress.iteration, memory, pairs) if memory.head.shape[0] else 0
+        progress = Progress(-1, 0, 0, False, False, 0.0, 0.0)
+    return n_runs, progress, pairs
+
+
+@jit()
+def squares_and_diagonal(rows, diagonal):
+    """Fill in the rows' squared norms and their kernel values with themselves."""
+    squares = rows.squares
+    for i in range(squares.shape[0]):
+        total = 0.0
+        if rows.sparse:
+            for k in range(rows.indptr[i], rows.indptr[i + 1]):
+                total += rows.data[k] * rows.data[k]
+        else:
+            for k in range(rows.columns.shape[0]):
+                total += rows.columns[k, i] * rows.columns[k, i]
+        squares[i] = total
+        diagonal[i] = _kernel_value(total, total + total, rows.kernel, rows.gamma, rows.degree, rows.coef0)

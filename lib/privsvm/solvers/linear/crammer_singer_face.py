@@ -1,0 +1,399 @@
+"""Newton steps on the dual variables of the Crammer-Singer problem that are inside their bounds: a face.
+
+Row f of a face moves weight between its reference class and each of its other free classes. Variable v belongs to row
+``places[v]`` and class ``classes[v]``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.linalg import lapack
+
+from privsvm.numerics.compiled.jit import jit, jit_step
+
+__all__ = ["Face"]
+
+# Most variables of a face step.
+_MAX_VARIABLES = 3000
+# A linear system or an inverse costs less per multiplication than a pass does.
+_FACTOR_WORK, _INVERSE_WORK = 1.0 / 24.0, 1.0 / 8.0
+# A face that shrank by no more than this share since the last pass will meet few bounds: no inverse is computed.
+_SETTLED_FACE = 0.02
+# Added to the diagonal of the system, relative to it; it may be singular.
+_RIDGE = 1e-9
+# Rows with a smaller squared norm are left to the passes: products of their features underflow.
+_SMALLEST_SQUARE = 1e-200
+
+_FAST = {"contract"}
+
+
+class _Path(NamedTuple):
+    """Where a step stands on its way through a face."""
+
+    # Of each row: dual variables (n_face, c), own class, reference class.
+    alpha: np.ndarray
+    labels: np.ndarray
+    references: np.ndarray
+    # Of each variable: row, class, what is left of the step, and its number in the whole system.
+    places: np.ndarray
+    classes: np.ndarray
+    step: np.ndarray
+    original: np.ndarray
+    # Of each row: how far the step moves its reference class, whether that is at its bound, and its variables.
+    leading: np.ndarray
+    at_bound: np.ndarray
+    n_of_row: np.ndarray
+    # Of each bound met: what it takes off the inverse, see `_follow_step`.
+    vectors: np.ndarray
+    scales: np.ndarray
+    products: np.ndarray
+    # Work space of one solve.
+    right: np.ndarray
+
+
+@jit()
+def _list_face(alpha, y, squared_norms, C, rows, references, places, classes):
+    """List the rows with dual variables inside their bounds, and one variable for each direction they may move in.
+
+    Row ``rows[f]`` moves weight between its class ``references[f]`` and each of its other free classes. Variable v
+    belongs to ``rows[places[v]]`` and ``classes[v]``. Returns the numbers of rows and of variables; 0 variables where
+    there is no room for them.
+    """
+    n_rows, n_classes = alpha.shape
+    n_face, n_variables = 0, 0
+    for i in range(n_rows):
+        label = y[i]
+        own = alpha[i, label]
+        if own <= 0.0 or squared_norms[i] < _SMALLEST_SQUARE:
+            continue
+        n_free, reference, lowest = 0, label, 0.0
+        for rival in range(n_classes - 1):
+            # No branch, here and below: it could not be predicted.
+            m = rival + (rival >= label)
+            value = alpha[i, m]
+            n_free += value < 0.0
+            reference = m if value < lowest else reference
+            lowest = min(lowest, value)
+        if own < C * (1.0 - 1e-12):
+            reference = label
+        elif n_free < 2:
+            continue
+        if n_variables + n_classes > classes.shape[0]:
+            return 0, 0
+        for rival in range(n_classes - 1):
+            m = rival + (rival >= label)
+            places[n_variables] = n_face
+            classes[n_variables] = m
+            n_variables += (alpha[i, m] < 0.0) & (m != reference)
+        rows[n_face] = i
+        references[n_face] = reference
+        n_face += 1
+    return n_face, n_variables
+
+
+@jit()
+def _face_system(gram, scores, labels, references, places, classes):
+    """Newton system of a face: its matrix (lower triangle), and the slope of the dual objective along each variable."""
+    n_variables = classes.shape[0]
+    matrix, slopes = np.empty((n_variables, n_variables)), np.empty(n_variables)
+    for v in range(n_variables):
+        f, m = places[v], classes[v]
+        r = references[f]
+        slopes[v] = scores[f, r] - scores[f, m]
+        if r != labels[f]:
+            slopes[v] += 1.0
+        if m != labels[f]:
+            slopes[v] -= 1.0
+        for u in range(v + 1):
+            g, k = places[u], classes[u]
+            s = references[g]
+            # Product of e_m - e_r and e_k - e_s.
+            shared = int(m == k) - int(m == s) - int(r == k) + int(r == s)
+            matrix[v, u] = shared * gram[f, g]
+        matrix[v, v] *= 1.0 + _RIDGE
+    return matrix, slopes
+
+
+@jit_step(fastmath=_FAST)
+def _solve_factored(factor, right):
+    """Solve ``L L' x = right`` in place."""
+    n = right.shape[0]
+    for v in range(n):
+        total = right[v]
+        for u in range(v):
+            total -= factor[v, u] * right[u]
+        right[v] = total / factor[v, v]
+    for v in range(n - 1, -1, -1):
+        value = right[v] / factor[v, v]
+        right[v] = value
+        for u in range(v):
+            right[u] -= factor[v, u] * value
+
+
+@jit_step(fastmath=_FAST)
+def _set_direction(factor, inverted, slopes, path):
+    """Set the Newton step, and count the variables of each row."""
+    step, n_all = path.step, slopes.shape[0]
+    if inverted:
+        for v in range(n_all):
+            for u in range(v):
+                factor[u, v] = factor[v, u]
+        for v in range(n_all):
+            total = 0.0
+            for u in range(n_all):
+                total += factor[v, u] * slopes[u]
+            step[v] = total
+    else:
+        for v in range(n_all):
+            step[v] = slopes[v]
+        _solve_factored(factor, step)
+    for v in range(n_all):
+        path.n_of_row[path.places[v]] += 1
+
+
+@jit_step()
+def _upper_bound(path, C, f):
+    """Upper bound of the dual variable of a row's reference class."""
+    return C if path.references[f] == path.labels[f] else 0.0
+
+
+@jit_step(fastmath=_FAST)
+def _advance(path, C, n_live):
+    """Go as far as the bounds allow.
+
+    Returns
+    -------
+    t : float
+        Share of the step that was taken.
+    blocking, blocked_row : int
+        The variable that met its bound, or the row whose reference class did; -1 for none.
+    """
+    alpha, places, classes, references = path.alpha, path.places, path.classes, path.references
+    step, leading = path.step, path.leading
+    t, blocking, blocked_row = 1.0, -1, -1
+    for f in range(leading.shape[0]):
+        leading[f] = 0.0
+    for v in range(n_live):
+        leading[places[v]] -= step[v]
+        value = alpha[places[v], classes[v]]
+        if value + t * step[v] > 0.0:
+            t = -value / step[v]
+            blocking = v
+    for f in range(leading.shape[0]):
+        bound, value = _upper_bound(path, C, f), alpha[f, references[f]]
+        if leading[f] > 0.0 and not path.at_bound[f] and value + t * leading[f] > bound:
+            t = max(0.0, (bound - value) / leading[f])
+            blocked_row = f
+    for v in range(n_live):
+        alpha[places[v], classes[v]] = min(0.0, alpha[places[v], classes[v]] + t * step[v])
+    for f in range(leading.shape[0]):
+        alpha[f, references[f]] = min(_upper_bound(path, C, f), alpha[f, references[f]] + t * leading[f])
+    return t, blocking, blocked_row
+
+
+@jit_step()
+def _settle(path, C, blocking, blocked_row):
+    """Put what met a bound exactly there."""
+    if blocked_row >= 0:
+        path.at_bound[blocked_row] = True
+        path.alpha[blocked_row, path.references[blocked_row]] = _upper_bound(path, C, blocked_row)
+    else:
+        path.alpha[path.places[blocking], path.classes[blocking]] = 0.0
+
+
+@jit_step()
+def _takes_part(path, u, blocking, blocked_row):
+    """Whether variable u occurs in the condition of the bound just met."""
+    return path.places[u] == blocked_row if blocked_row >= 0 else u == blocking
+
+
+@jit_step(fastmath=_FAST)
+def _set_vector(factor, inverted, path, blocking, blocked_row, n_live, n_bounds):
+    """Set the vector ``Q a`` of the bound just met; return one variable that takes part, and the vector's size."""
+    vector, vectors, original, right = path.vectors[n_bounds], path.vectors, path.original, path.right
+    drop, size = blocking, 0.0
+    for v in range(n_live):
+        vector[v] = 0.0
+    for v in range(right.shape[0]):
+        right[v] = 0.0
+    for u in range(n_live):
+        if _takes_part(path, u, blocking, blocked_row):
+            drop = u
+            if inverted:
+                for v in range(n_live):
+                    vector[v] += factor[original[u], original[v]]
+            else:
+                right[original[u]] = 1.0
+            for b in range(n_bounds):
+                path.products[b] += vectors[b, u]
+    if not inverted:
+        _solve_factored(factor, right)
+        for v in range(n_live):
+            vector[v] = right[original[v]]
+    for u in range(n_live):
+        if _takes_part(path, u, blocking, blocked_row):
+            size += vector[u]
+    # What the earlier bounds have taken off.
+    for b in range(n_bounds):
+        by = path.products[b] * path.scales[b]
+        path.products[b] = 0.0
+        if by != 0.0:
+            for v in range(n_live):
+                vector[v] -= by * vectors[b, v]
+    return drop, size
+
+
+@jit_step(fastmath=_FAST)
+def _bend(path, t, size, blocking, blocked_row, n_live, n_bounds):
+    """Turn what is left of the step so that it stays at the bound just met."""
+    vector, step = path.vectors[n_bounds], path.step
+    left, along = 0.0, 0.0
+    for u in range(n_live):
+        if _takes_part(path, u, blocking, blocked_row):
+            left += vector[u]
+            along += step[u]
+    # Where the conditions so far imply this one, round-off is all that is left.
+    path.scales[n_bounds] = 1.0 / left if left > 1e-12 * size else 0.0
+    by = along * path.scales[n_bounds]
+    for v in range(n_live):
+        step[v] = (1.0 - t) * (step[v] - by * vector[v])
+
+
+@jit_step()
+def _drop_variable(path, drop, last, n_bounds):
+    """Let the last variable take the place of one that follows from the others."""
+    path.n_of_row[path.places[drop]] -= 1
+    path.step[drop] = path.step[last]
+    path.places[drop] = path.places[last]
+    path.classes[drop] = path.classes[last]
+    path.original[drop] = path.original[last]
+    for b in range(n_bounds):
+        path.vectors[b, drop] = path.vectors[b, last]
+
+
+@jit_step(fastmath=_FAST)
+def _restore_sums(path, C):
+    """Make the rows' dual variables feasible again: otherwise the dual value would be no lower bound."""
+    alpha, labels = path.alpha, path.labels
+    for f in range(labels.shape[0]):
+        total = 0.0
+        for m in range(alpha.shape[1]):
+            if m != labels[f]:
+                total -= alpha[f, m]
+        if total > 0.0 and (path.references[f] != labels[f] or path.at_bound[f] or total > C):
+            for m in range(alpha.shape[1]):
+                if m != labels[f]:
+                    alpha[f, m] *= C / total
+            total = C
+        alpha[f, labels[f]] = total
+
+
+@jit(fastmath=_FAST)
+def _follow_step(factor, inverted, slopes, path, C):
+    """Go along the Newton step of a face; what meets a bound stays there, and the step bends along the rest.
+
+    `factor` holds, in its lower triangle, the Cholesky factor of the system's matrix, or its inverse if `inverted`.
+    Each bound is a linear condition ``a . step = 0``, which takes ``q q' / (a . q)`` off the inverse Q, with
+    ``q = Q a``: those vectors are kept instead of a new inverse. Returns the number of bounds met.
+    """
+    n_live, n_bounds = slopes.shape[0], 0
+    _set_direction(factor, inverted, slopes, path)
+    while n_live > 0:
+        t, blocking, blocked_row = _advance(path, C, n_live)
+        if (blocking < 0 and blocked_row < 0) or n_bounds == path.vectors.shape[0]:
+            break
+        _settle(path, C, blocking, blocked_row)
+        drop, size = _set_vector(factor, inverted, path, blocking, blocked_row, n_live, n_bounds)
+        _bend(path, t, size, blocking, blocked_row, n_live, n_bounds)
+        n_bounds += 1
+        if blocked_row < 0 or path.n_of_row[blocked_row] == 1:
+            n_live -= 1
+            _drop_variable(path, drop, n_live, n_bounds)
+    _restore_sums(path, C)
+    return n_bounds
+
+
+@jit()
+def _slope(change, scores, labels, references):
+    """Return what a change of dual variables gains, to first order."""
+    slope = 0.0
+    for f in range(change.shape[0]):
+        # Margins count from the reference class, so that no digits are lost.
+        origin = scores[f, references[f]] + (0.0 if references[f] == labels[f] else 1.0)
+        for m in range(change.shape[1]):
+            slope -= change[f, m] * (scores[f, m] + (0.0 if m == labels[f] else 1.0) - origin)
+    return slope
+
+
+class Face:
+    """Newton steps on the dual variables inside their bounds.
+
+    Parameters
+    ----------
+    rows : object
+        Stored rows and their weights, as `privsvm.solvers.linear.crammer_singer` keeps them.
+    y : ndarray of int (n,)
+        Class codes.
+    C : float
+        Weight of one row's loss.
+    n_classes : int
+        Number of classes.
+    """
+
+    def __init__(self, rows, y: np.ndarray, C: float, n_classes: int) -> None:
+        self.stored, self.y, self.C = rows, y, C
+        self.rows, self.references = np.empty((2, y.size), dtype=np.int64)
+        self.places, self.classes = np.empty((2, _MAX_VARIABLES + n_classes), dtype=np.int64)
+        self.n_last = 0
+
+    def step(self, alpha: np.ndarray, allowed: float) -> float:
+        """Improve `alpha` and the weights if that is cheap enough; return the work done, 0 for no step."""
+        n_face, n = _list_face(
+            alpha, self.y, self.stored.squared_norms, self.C, self.rows, self.references, self.places, self.classes
+        )
+        settled = abs(n - self.n_last) <= _SETTLED_FACE * n
+        self.n_last = n
+        work = (_FACTOR_WORK if settled else _INVERSE_WORK) * n**3 + n_face**2 * self.stored.row_work * _INVERSE_WORK
+        if n == 0 or work > allowed:
+            return 0.0
+        rows, references = self.rows[:n_face], self.references[:n_face]
+        places, classes = self.places[:n], self.classes[:n]
+        X, labels = self.stored.take(rows), self.y[rows]
+        gram, scores = X @ X.T, np.asarray(X @ self.stored.by_feature)
+        gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
+        matrix, slopes = _face_system(gram, scores, labels, references, places, classes)
+        # LAPACK counts columns first: the transposed matrix is the same memory.
+        factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+        if not failed and not settled:
+            factor, failed = lapack.dpotri(factor, lower=0, overwrite_c=1)
+        if failed:
+            return work
+        before = alpha[rows]
+        after = before.copy()
+        path = _Path(
+            alpha=after,
+            labels=labels,
+            references=references,
+            places=places,
+            classes=classes,
+            step=np.zeros(n),
+            original=np.arange(n),
+            leading=np.empty(n_face),
+            at_bound=np.zeros(n_face, dtype=np.bool_),
+            n_of_row=np.zeros(n_face, dtype=np.int64),
+            vectors=np.empty((n, n)),
+            scales=np.zeros(n),
+            products=np.zeros(n),
+            right=np.empty(n),
+        )
+        n_bounds = _follow_step(factor.T, not settled, slopes, path, self.C)
+        work += 0.5 * n_bounds**2 * n + (n_bounds * n**2 if settled else 0.0)
+        change = after - before
+        of_weights = X.T @ change
+        if _slope(change, scores, labels, references) > 0.5 * np.vdot(of_weights, of_weights):
+            alpha[rows] = after
+            self.stored.by_feature += of_weights
+        return work

@@ -1,0 +1,78 @@
+"""Rows and slopes of a Newton step for a smoothed hinge: what a row adds to a Hessian and to a gradient, by itself.
+
+The loss of a row with label y and scores z is ``sum_{k != y} (g_k + sqrt(g_k^2 + 1)) / 2`` with
+``g_k = 1 - (z_y - z_k)``. The slope of a rival is ``u_k = (1 + g_k / r_k) / 2`` with ``r_k = sqrt(g_k^2 + 1)``, that of
+the row's own class minus their sum; a row's slopes are clipped to norm 1. A parabola that touches the loss and lies
+nowhere below it has the curvature ``1 / (2 r_k)``: steps by these go down from anywhere, which Newton's own need not.
+(The *quadratic upper bound* of Ganesh and others, 2023, for the logistic loss.) Twice their mean over the rivals, and
+never less than the squared norm of the clipped slopes, is the row's curvature h, between 0 and 1.
+
+Rows are given back times the root of h, and slopes over it. So products of rows are those of the Hessian, products of
+rows with slopes are those of the gradient, and neither a row nor its slopes are longer than 1: one release with one
+joint sensitivity has both (`privsvm.families.moments.second_moments`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from privsvm.numerics.rows.unit_grid import CELLS
+from privsvm.solvers.gradients.huber_descent import exact_product
+
+__all__ = ["weighted_rows"]
+
+# Sums over the classes of squares of whole numbers of so many bits are exact.
+_SLOPE_BITS, _SQUARE_BITS = 18, 26
+# A curvature's root is at least this.
+_LEAST_ROOT = 2.0**-20
+# Some quotients are off by less.
+_ROUND_OFF = 1.0 - 2.0**-40
+
+
+def weighted_rows(cells: Any, codes: np.ndarray, n_classes: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weight rows by the roots of their curvatures, and find their slopes over these.
+
+    Parameters
+    ----------
+    cells : ndarray (n, d)
+        Rows in whole numbers of 2^-20, of norm 2^20 at most.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c.
+    weights : ndarray (c, d)
+        Weight vectors: public, or made of earlier releases.
+
+    Returns
+    -------
+    rows : ndarray (n, d)
+        Whole numbers of 2^-20, truncated toward zero; no number is larger than the row's own.
+    slopes : ndarray (n, c)
+        Whole numbers of 2^-20, by how much a score should grow; they add up to zero, and their squares to at most 2^40.
+        A row's numbers depend on that row, its label, the weights and public numbers alone, bit for bit.
+    """
+    rows, ones = np.arange(codes.shape[0]), np.ones(n_classes)
+    bound = math.ldexp(1.0, min(_SLOPE_BITS, _SQUARE_BITS - math.ceil(math.log2(n_classes))))
+    scores = exact_product(cells, weights.T)
+    gaps = scores - (scores[rows, codes] - 1.0)[:, None]
+    lengths = np.sqrt(gaps * gaps + 1.0)
+    slopes = np.trunc((1.0 + gaps / lengths) * (0.5 * bound))
+    curvatures = np.trunc(bound / lengths)
+    slopes[rows, codes] = curvatures[rows, codes] = 0.0
+    # Whole numbers: sums over the classes are exact, in any order.
+    total = slopes @ ones
+    norms = np.sqrt(np.einsum("ij,ij->i", slopes, slopes) + total * total)
+    longest = np.maximum(norms, bound)
+    clipped = norms / longest
+    roots = np.sqrt(np.maximum((curvatures @ ones) / (bound * (n_classes - 1)), clipped * clipped))
+    roots = np.clip(roots, _LEAST_ROOT, 1.0)
+    slopes *= (-CELLS * _ROUND_OFF / (longest * roots))[:, None]
+    np.trunc(slopes, out=slopes)
+    slopes[rows, codes] = -(slopes @ ones)
+    # No row is longer than the bound, and if one were, it would not count. In int64, where sums are exact.
+    whole = slopes.astype(np.int64)
+    slopes[np.einsum("ij,ij->i", whole, whole) > int(CELLS) ** 2] = 0.0
+    return np.trunc(cells * roots[:, None]), slopes

@@ -1,0 +1,186 @@
+"""Two-class SVM with a smoothed hinge loss and a linear term, without bias: Newton's method to a certified gradient.
+
+``min_w 1/2 ||w||^2 + C sum_i loss(y_i w . x_i) + b . w`` with the loss whose slopes are
+`privsvm.solvers.linear.hinge.smoothed_hinge_slopes`. The objective is 1-strongly convex, so ``||w - w*||`` is at most
+the norm of its gradient at w. It is made of quadratic pieces: a Newton step whose end lies on the same piece as the
+optimum ends in the optimum. Steps come from conjugate gradients on the rows in the quadratic part of the loss; along a
+step the slope of the objective grows, and is followed to a point just short of its zero, so every step goes down. Where
+float64 gets no nearer, or its round-off cannot be bounded any closer, `privsvm.solvers.linear.exact_ascent` goes on in
+whole numbers, and always ends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from privsvm.numerics.rows.rows import squared_norms
+from privsvm.solvers.linear.certificate import UNIT, Progress, dot_error, growth, row_lengths, sum_error, sums_of_rows
+from privsvm.solvers.linear.exact_ascent import ascend_smoothed_exactly
+from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
+
+__all__ = ["SmoothedHingeSolution", "solve_smoothed_hinge"]
+
+# Newton's equations are solved to this share of the gradient, and a step ends where this share of its slope is left.
+_STEP_RESIDUAL = 0.05
+_SLOPE_SHARE = 0.5
+
+# A step may end this share of its slope beyond the lowest point: round-off.
+_OVERSHOOT = 1e-9
+
+
+# A gradient this much below its target that is still not certified has more round-off than float64 can bound; and for
+# so many steps, a gradient need not shrink.
+_SURE_SHARE = 0.25
+_PATIENCE = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothedHingeSolution:
+    """A solution and how good it is.
+
+    Attributes
+    ----------
+    coef : ndarray (d,)
+        Weight vector.
+    gradient_norm : float
+        Norm of the objective's gradient at `coef`, as computed, and what that may be off by; bounds the distance to the
+        optimum. After the exact ascent, as computed where that began.
+    n_steps : int
+        Newton steps.
+    exact : bool
+        Whether the exact ascent was needed.
+    """
+
+    coef: np.ndarray
+    gradient_norm: float
+    n_steps: int
+    exact: bool
+
+
+def _gradient_error(margins, slopes, lengths, coef, linear, C: float, smoothing: float) -> float:
+    """Bound the error of a computed gradient; see `privsvm.solvers.linear.certificate`.
+
+    A slope is off only where its row is in the quadratic part of the loss, or too near to tell.
+    """
+    missing = 1.0 - margins
+    errors = dot_error(coef.size, float(np.linalg.norm(coef))) * lengths + 8.0 * UNIT * (1.0 + np.abs(missing))
+    doubtful = (missing >= -errors) & (missing <= smoothing + errors)
+    of_slopes = float(np.minimum(errors / smoothing, 1.0)[doubtful] @ lengths[doubtful])
+    pull = float(np.abs(slopes) @ lengths)
+    rest = 8.0 * UNIT * (float(np.linalg.norm(coef)) + float(np.linalg.norm(linear)) + C * pull)
+    return (C * (of_slopes + sum_error(margins.size, pull)) + rest) * (1.0 + growth(margins.size + 40.0))
+
+
+def _newton_step(rows, weight: float, gradient: np.ndarray) -> np.ndarray:
+    """Solve ``(I + weight rows^T rows) step = -gradient`` by conjugate gradients, to a share of the gradient."""
+    step, residual = np.zeros_like(gradient), -gradient
+    direction = residual.copy()
+    squared = float(residual @ residual)
+    target = _STEP_RESIDUAL**2 * squared
+    # In exact arithmetic there are no more steps than features; round-off may add some, and any of them will do.
+    for _ in range(2 * gradient.size + 10):
+        if squared <= target:
+            break
+        image = direction + weight * np.asarray(rows.T @ np.asarray(rows @ direction))
+        size = squared / float(direction @ image)
+        step += size * direction
+        residual -= size * image
+        previous, squared = squared, float(residual @ residual)
+        direction = residual + (squared / previous) * direction
+    return step
+
+
+def _step_size(
+    start: float,
+    curvature: float,
+    margins: np.ndarray,
+    slopes: np.ndarray,
+    moves: np.ndarray,
+    C: float,
+    smoothing: float,
+):
+    """How far to go along a step: to where the objective's slope is nearly zero, from below.
+
+    `start` and `curvature` are the slope of the quadratic term and the linear term at 0, and how fast it grows;
+    `slopes` are those of the losses at `margins`.
+    """
+
+    def slope(size: float) -> float:
+        losses = float(smoothed_hinge_slopes(margins + size * moves, smoothing) @ moves)
+        return start + size * curvature + C * losses
+
+    steepest = -(start + C * float(slopes @ moves))
+    low, high, size = 0.0, math.inf, 1.0
+    while True:
+        found = slope(size)
+        if -_SLOPE_SHARE * steepest <= found <= _OVERSHOOT * steepest:
+            return size
+        low, high = (size, high) if found < 0 else (low, size)
+        size = 2.0 * size if math.isinf(high) else 0.5 * (low + high)
+        if not low < size < high:
+            return size
+
+
+def solve_smoothed_hinge(
+    X,
+    y: np.ndarray,
+    C: float,
+    smoothing: float,
+    tol: float,
+    linear: np.ndarray | None = None,
+    start: np.ndarray | None = None,
+) -> SmoothedHingeSolution:
+    """Solve the two-class problem until the gradient is small enough.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n, d) of float
+        Rows; finite.
+    y : ndarray (n,)
+        Signs, -1 or 1; one of them may be missing.
+    C : float
+        Weight of one row's loss, positive.
+    smoothing : float
+        Width h of the loss's quadratic part, positive.
+    tol : float
+        Stop once the distance to the optimum is certainly at most this.
+    linear : ndarray (d,) or None, default=None
+        Linear term b; None: zero.
+    start : ndarray (d,) or None, default=None
+        Where to start; None: the optimum without rows, ``-b``.
+
+    Returns
+    -------
+    SmoothedHingeSolution
+        Deterministic. There is one for every data set.
+    """
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    linear = np.zeros(X.shape[1]) if linear is None else linear
+    coef = -linear if start is None else start.copy()
+    lengths = row_lengths(squared_norms(X))
+    n_steps, progress = 0, Progress(_PATIENCE)
+    while True:
+        margins = y * np.asarray(X @ coef)
+        slopes = smoothed_hinge_slopes(margins, smoothing)
+        gradient = coef + linear + C * sums_of_rows(X, slopes * y)
+        norm = float(np.linalg.norm(gradient))
+        sure = math.inf
+        if norm <= tol:
+            error = _gradient_error(margins, slopes, lengths, coef, linear, C, smoothing)
+            sure = norm * (1.0 + growth(2.0 * coef.size + 20.0)) + error
+        if sure <= tol:
+            return SmoothedHingeSolution(coef, sure, n_steps, exact=False)
+        if norm <= _SURE_SHARE * tol or progress.stuck(norm, n_steps):
+            coef = ascend_smoothed_exactly(X, y, C, smoothing, linear, tol, -slopes)
+            return SmoothedHingeSolution(coef, norm, n_steps, exact=True)
+        curved = X[np.flatnonzero((margins < 1.0) & (margins > 1.0 - smoothing))]
+        step = _newton_step(curved, C / smoothing, gradient)
+        moves = y * np.asarray(X @ step)
+        size = _step_size(
+            float((coef + linear) @ step), float(step @ step), margins, slopes, moves, C, smoothing
+        )  # fmt: skip
+        coef = coef + size * step
+        n_steps += 1

@@ -1,0 +1,1 @@
+"""Public schemas of tables, and how their files are read."""

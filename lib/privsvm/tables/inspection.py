@@ -1,0 +1,155 @@
+"""What a look at the rows finds. Its answers are private: they are for the owner of the table alone."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from privsvm.tables.schema import MISSING, Column, Schema
+from privsvm.tables.tables import delimiter_of, identifier, read_chunks, table_columns
+from privsvm_bench.datasets.settings import normalise_label
+
+__all__ = ["inspect_table"]
+
+_FEW = 20
+_EXACT = 1e-6
+# Letters of a value that is quoted.
+_LONG = 30
+
+
+def inspect_table(
+    path: str | os.PathLike[str], schema: Schema | None = None, delimiter: str | None = None
+) -> list[str]:
+    """List what may be wrong with a table.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    schema : Schema or None
+        Its declaration, where there is one.
+    delimiter : str or None
+        Of a file without a declaration; None: what its header says.
+
+    Returns
+    -------
+    list of str
+        One line for each finding; empty where nothing was found.
+    """
+    if schema is None:
+        columns = table_columns(path, delimiter_of(path) if delimiter is None else delimiter)
+        return [text for name, values in columns.items() for text in _scaled_by_itself(name, _numbers(values))]
+    extra = [schema.label] + ([schema.person] if schema.person else [])
+    whole: dict[str, list[str]] = {}
+    for block in read_chunks(path, schema, extra, whole=True):
+        for name, values in block.items():
+            whole.setdefault(name, []).extend(values)
+    if not whole:
+        return ["no rows: the model will hold noise alone"]
+    found = _about_labels(schema, whole[schema.label]) + _about_line_breaks(whole)
+    for name, column in schema.features.items():
+        found += _about_column(name, column, whole[name], schema.decimal)
+    if schema.person:
+        found += _about_persons(schema, whole[schema.person])
+    return found
+
+
+def _about_labels(schema: Schema, labels: Sequence[str]) -> list[str]:
+    counts = Counter(map(normalise_label, labels))
+    found = [f"{len(labels)} rows: too few for any noise to leave something"] if len(labels) < _FEW else []
+    other = sum(count for label, count in counts.items() if label not in schema.classes)
+    if other:
+        strange = _such_as(label for label in labels if normalise_label(label) not in schema.classes)
+        found.append(
+            f"label: {other} rows have none of the classes{strange}; each counts as an empty row of the first class"
+        )
+    present = [name for name in schema.classes if counts[name]]
+    if len(present) == 1:
+        found.append(f"label: only class {present[0]!r} occurs; the model cannot tell classes apart")
+    absent = [name for name in schema.classes if not counts[name]]
+    return found + [f"label: class {name!r} does not occur" for name in absent if len(present) > 1]
+
+
+def _about_line_breaks(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Tell of cells that hold lines: after a quotation mark without its pair, all rows that follow are one cell."""
+    broken = {name: [value.count("\n") for value in values if "\n" in value] for name, values in columns.items()}
+    return [
+        f"{name}: {len(counts)} values hold line breaks, up to {max(counts)}; where these are rows, a quotation mark "
+        "before them has no pair: mend the file, or they are left out"
+        for name, counts in broken.items()
+        if counts
+    ]
+
+
+def _about_column(name: str, column: Column, values: Sequence[str], decimal: str | None) -> list[str]:
+    if column.kind == "categories":
+        missing = sum(not value.strip() for value in values)
+        unknown = [value for value in values if value.strip() and normalise_label(value) not in column.words]
+        bucket = "no category at all" if column.unknown is None else repr(column.unknown)
+        words = f"{name}: {len(unknown)} values are none of the categories{_such_as(unknown)}; they count as {bucket}"
+        return [words] * bool(unknown) + [f"{name}: {missing} values are missing"] * bool(missing)
+    numbers = np.array([column.read(value, decimal) for value in values])
+    known = numbers[np.isfinite(numbers)]
+    low, high = column.limits
+    outside = int(((known < low) | (known > high)).sum())
+    found = []
+    unread = [value for value, number in zip(values, numbers, strict=True) if not np.isfinite(number)]
+    strange = [value for value in unread if value.strip().lower() not in MISSING]
+    if len(unread) > len(strange):
+        found.append(f"{name}: {len(unread) - len(strange)} values are missing; they count as the fill value")
+    if strange:
+        commas = decimal != "," and any(column.read(value, ",") == column.read(value, ",") for value in strange)
+        remedy = '; where commas are decimal marks, set `decimal: ","`' if commas else ""
+        found.append(
+            f"{name}: {len(strange)} values cannot be read{_such_as(strange)}; they count as the fill value{remedy}"
+        )
+    if outside:
+        found.append(f"{name}: {outside} values lie outside the bounds; each counts as the nearer end")
+    if len(known) and np.ptp(known) < 0.05 * (high - low):
+        found.append(f"{name}: the values fill less than a twentieth of the bounds; narrower public ones would help")
+    if column.kind == "number" and len(known) > 2 and (known.min(), known.max()) == (low, high) and low != round(low):
+        found.append(f"{name}: the bounds are the least and the greatest value exactly; were they read off the rows?")
+    return found + (_scaled_by_itself(name, numbers) if column.kind == "number" else [])
+
+
+def _such_as(values: Iterable[str]) -> str:
+    """Quote the most frequent of some values, shortly."""
+    frequent = [value for value, _ in Counter(map(str.strip, values)).most_common(3)]
+    return ", such as " + ", ".join(repr(value[:_LONG] + "..." if len(value) > _LONG else value) for value in frequent)
+
+
+def _numbers(values: Sequence[str]) -> np.ndarray:
+    """Read numbers (n,) of a column of which nothing is declared, with points or commas; NaN for what is none."""
+    reader = Column(bounds=(0, 1))
+    found = np.array([reader.number(value) for value in values])
+    return np.where(np.isnan(found), [reader.read(value, ",") for value in values], found)
+
+
+def _scaled_by_itself(name: str, numbers: np.ndarray) -> list[str]:
+    """Tell whether a column looks as if it had been scaled by its own rows."""
+    numbers = numbers[np.isfinite(numbers)]
+    if len(np.unique(numbers)) < 3:
+        return []
+    if abs(numbers.mean()) < _EXACT and any(abs(numbers.std(ddof=ddof) - 1.0) < _EXACT for ddof in (0, 1)):
+        return [f"{name}: mean 0 and deviation 1 exactly: standardised by these rows, which no epsilon covers"]
+    fractions = bool((numbers != np.round(numbers)).any())
+    if fractions and (numbers.min(), numbers.max()) in ((0.0, 1.0), (-1.0, 1.0)):
+        return [
+            f"{name}: from {numbers.min():g} to {numbers.max():g} exactly: scaled by these rows, which no epsilon "
+            "covers"
+        ]
+    return []
+
+
+def _about_persons(schema: Schema, persons: Sequence[str]) -> list[str]:
+    counts = Counter(map(identifier, persons))
+    nobody = counts.pop("", 0)
+    most = schema.rows_per_person or 1
+    left_out = sum(count - most for count in counts.values() if count > most)
+    found = [f"{schema.person}: {nobody} rows name nobody and are left out"] if nobody else []
+    if left_out:
+        found.append(f"{schema.person}: {left_out} rows beyond the first {most} of their person are left out")
+    return found

@@ -1,0 +1,111 @@
+"""A public schema as a transformer of scikit-learn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from privsvm.errors import PrivSVMError
+from privsvm.privacy.assumptions import BROKEN
+from privsvm.tables.schema import Schema, parse_schema, read_schema
+from privsvm.tables.tables import Encoder
+
+__all__ = ["PublicSchema"]
+
+
+class PublicSchema(TransformerMixin, BaseEstimator):
+    """Encodes the columns of a table by what is declared of them; `fit` reads no values.
+
+    Parameters
+    ----------
+    schema : mapping, Schema or path-like
+        The declaration, or the YAML file that holds it; see `privsvm.tables.schema.Schema`.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Columns that become features.
+
+    Examples
+    --------
+    >>> from privsvm import PublicSchema
+    >>> schema = PublicSchema({
+    ...     "name": "wards", "label": "died", "classes": ["no", "yes"],
+    ...     "columns": {"age": {"bounds": [0, 100]}, "ward": {"categories": ["a", "b"]}},
+    ... })
+    >>> schema.fit_transform({"age": [25, None], "ward": ["b", "c"]}).tolist()
+    [[-0.5, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+
+    def __init__(self, schema: Mapping[str, Any] | Schema | str | os.PathLike[str]) -> None:
+        self.schema = schema
+
+    @property
+    def declaration(self) -> Schema:
+        """The checked declaration."""
+        if isinstance(self.schema, (str, os.PathLike)):
+            return read_schema(self.schema)
+        return parse_schema(self.schema)
+
+    @property
+    def broken_assumption(self) -> str | None:
+        """Why nothing is proved of rows that the declaration describes, without looking at them; or None."""
+        schema, reasons = self.declaration, []
+        if schema.prescaled:
+            reasons.append(BROKEN["preparation"]["prescaled"])
+        if schema.person is not None:
+            reasons.append(
+                f"a person has up to {schema.rows_per_person} rows, and epsilon covers one row: `privsvm release` "
+                "keeps to so many, and covers persons"
+            )
+        return "; ".join(reasons) or None
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Check the declaration; the rows are not looked at."""
+        self._encoder = Encoder(self.declaration)
+        self.n_features_in_ = len(self._encoder.schema.features)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_encoder")
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, mapping of str to sequence (n), or array-like (n, columns)
+            Columns by name, or those of the schema in its order.
+
+        Returns
+        -------
+        ndarray (n, d)
+            See `privsvm.tables.tables.Encoder.features`.
+
+        Raises
+        ------
+        PrivSVMError
+            Where columns are missing; one line names all of them.
+        """
+        if not hasattr(self, "_encoder"):
+            self.fit()
+        features = self._encoder.schema.features
+        if hasattr(X, "columns") or isinstance(X, Mapping):
+            missing = [name for name in features if name not in X]
+            if missing:
+                raise PrivSVMError(f"X: no column {', '.join(map(repr, missing))}; the schema declares it")
+            return self._encoder.features({name: list(X[name]) for name in features})
+        rows = [list(row) for row in X]
+        for row in rows:
+            if len(row) != len(features):
+                raise PrivSVMError(f"X: {len(row)} columns, and the schema declares {len(features)}; name them")
+        turned = list(zip(*rows, strict=True)) or [()] * len(features)
+        return self._encoder.features(dict(zip(features, turned, strict=True)))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names (d,) of the features."""
+        return np.array(Encoder(self.declaration).feature_names, dtype=object)

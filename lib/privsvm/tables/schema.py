@@ -1,0 +1,395 @@
+"""A public schema: what is declared of the columns of a table, so that its values need not be looked at.
+
+One declaration for `privsvm release`, for own data in params.yaml and for `PublicSchema`. Everything in it is public:
+whoever writes it takes it from a data dictionary or from common knowledge, not from the rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import math
+import os
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from privsvm.constraints import COUNT, FLAG, Constraint, optional, text
+from privsvm.errors import PrivSVMError
+from privsvm.models import KeyedError, Model, Obeys, check_model
+from privsvm.plain_yaml import read_yaml
+from privsvm_bench.datasets.settings import normalise_label, parse_words
+
+__all__ = [
+    "FORMS",
+    "MISSING",
+    "SCHEMA_VERSION",
+    "Column",
+    "Schema",
+    "day_number",
+    "parse_schema",
+    "read_schema",
+    "with_point",
+]
+
+SCHEMA_VERSION = 1
+
+# What a column may be, as a person writes it; shown where a decision is missing.
+FORMS = (
+    '{bounds: [low, high]}, {categories: [a, b], unknown: other}, {date: "%Y-%m-%d", bounds: [first, last]}, '
+    "{boolean: true} or ignore"
+)
+# What programs write where there is no value. Any cell that cannot be read counts as missing; these are meant so.
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
+_TRUE = ("1", "true", "yes", "y", "t", "on")
+_FALSE = ("0", "false", "no", "n", "f", "off")
+
+_NAME = text("must be a name of letters, digits, _ . and -", "[A-Za-z0-9][A-Za-z0-9._-]*")
+_TEXT = text("must be a text that is not empty", "(?s:.+)")
+_VALUE = Constraint({"anyOf": [{"type": "number"}, {"type": "string"}]}, "must be a number or a text in quotes")
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+@functools.lru_cache(maxsize=65536)
+def day_number(value: str, form: str) -> float:
+    """Count the days from 1970-01-01 to a date; NaN for what is none.
+
+    Parameters
+    ----------
+    value : str
+        Text of one cell.
+    form : str
+        Format of `datetime.datetime.strptime`, or ``"iso"``.
+
+    Returns
+    -------
+    float
+        Days, with fractions where the format has a time of day. Time zones are left out.
+    """
+    try:
+        read = datetime.datetime.fromisoformat(value) if form == "iso" else datetime.datetime.strptime(value, form)
+        return (read.replace(tzinfo=None) - _EPOCH) / datetime.timedelta(days=1)
+    except ValueError:
+        return math.nan
+
+
+def with_point(value: Any) -> Any:
+    """Write a number with a point in place of its comma; one with a point is none, being of thousands or in doubt."""
+    if not isinstance(value, str):
+        return value
+    return "" if "." in value else value.replace(",", ".")
+
+
+_Words = Annotated[tuple[str, ...], pydantic.PlainValidator(parse_words)]
+
+
+class Column(Model):
+    """What is declared of one column.
+
+    Attributes
+    ----------
+    bounds : tuple or None
+        Public range: two numbers, or two dates. Values outside count as the nearer end.
+    categories : tuple of str or None
+        All values that are told apart.
+    unknown : str or None
+        The category of any other value, one of `categories` or one more. None: of none.
+    date : str or None
+        Format of the dates, or ``iso``.
+    boolean : bool or None
+        Whether the values are yes and no (or 1 and 0, true and false ...).
+    ignore : bool or None
+        Whether the column is left out.
+    fill : value or None
+        What stands for a value that is missing or cannot be read; None is the middle of the range, or for categories
+        the one for unknown values.
+    looked : bool or None
+        Mark of a draft that was made from the values.
+    """
+
+    bounds: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None
+    categories: _Words | None = None
+    unknown: Annotated[Any, Obeys(optional(_VALUE))] = None
+    date: Annotated[str | None, Obeys(optional(_TEXT))] = None
+    boolean: Annotated[bool | None, Obeys(optional(FLAG))] = None
+    ignore: Annotated[bool | None, Obeys(optional(FLAG))] = None
+    fill: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None
+    looked: Annotated[bool | None, Obeys(optional(FLAG))] = None
+
+    @property
+    def kind(self) -> Literal["number", "categories", "date", "boolean", "ignore"]:
+        """What the column is, by the keys that are given."""
+        if self.ignore:
+            return "ignore"
+        if self.categories is not None:
+            return "categories"
+        if self.date is not None:
+            return "date"
+        return "boolean" if self.boolean else "number"
+
+    def number(self, value: Any) -> float:
+        """Turn the value of one cell into a number, NaN where it is none."""
+        kind = self.kind
+        try:
+            if kind == "date":
+                if isinstance(value, datetime.date):
+                    return day_number(value.isoformat(), "iso")
+                return day_number(str(value).strip(), self.date or "iso")
+            if kind == "boolean":
+                word = normalise_label(value).lower()
+                return 1.0 if word in _TRUE else 0.0 if word in _FALSE else math.nan
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            return math.nan
+        return number if math.isfinite(number) else math.nan
+
+    def read(self, value: Any, decimal: str | None = None) -> float:
+        """Turn a cell of a file into a number, by the file's decimal mark; see `number`."""
+        return self.number(with_point(value) if decimal == "," and self.kind == "number" else value)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds as numbers."""
+        if self.kind == "boolean":
+            return 0.0, 1.0
+        low, high = self.bounds
+        return self.number(low), self.number(high)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All categories, with the one for unknown values."""
+        own = self.categories or ()
+        return own if self.unknown is None or self.unknown in own else (*own, self.unknown)
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> Column:
+        given = [name for name in ("categories", "date", "boolean", "ignore") if getattr(self, name)]
+        if len(given) > 1:
+            raise ValueError(f"{given[0]} and {given[1]} exclude each other; keep one")
+        kind = self.kind
+        if self.unknown is not None:
+            if kind != "categories":
+                raise ValueError("unknown goes with categories; remove it")
+            self.unknown = normalise_label(self.unknown)
+        if self.date not in (None, "iso"):
+            try:
+                day_number("", str(self.date))
+            except re.error:
+                raise ValueError(f"date {self.date!r} names a part of a date twice; name each once") from None
+        if kind in ("number", "date"):
+            self._check_bounds()
+        elif self.bounds is not None:
+            raise ValueError(f"bounds do not go with {kind}; remove them")
+        if self.fill is not None:
+            self._check_fill()
+        return self
+
+    def _check_bounds(self) -> None:
+        if self.bounds is None:
+            raise ValueError(f"no public range is declared; write one of {FORMS}")
+        if not isinstance(self.bounds, (list, tuple)) or len(self.bounds) != 2:
+            raise ValueError(f"bounds {self.bounds!r} are no pair; write [low, high]")
+        # YAML reads some dates as dates.
+        self.bounds = [self._as_text(end) for end in self.bounds]
+        low, high = self.limits
+        if not low < high:
+            what = f"dates of the format {self.date}" if self.kind == "date" else "finite numbers"
+            raise ValueError(f"bounds {list(map(str, self.bounds))} must be two {what}, the lower first; correct them")
+
+    def _as_text(self, value: Any) -> Any:
+        if not isinstance(value, datetime.date):
+            return value
+        return value.isoformat() if self.date in (None, "iso") else value.strftime(str(self.date))
+
+    def _check_fill(self) -> None:
+        self.fill = self._as_text(self.fill)
+        if self.kind == "categories":
+            self.fill = normalise_label(self.fill)
+            if self.fill not in self.words:
+                raise ValueError(f"fill {self.fill!r} is none of the categories; name one of them")
+        elif self.kind == "ignore" or math.isnan(self.number(self.fill)):
+            raise ValueError(f"fill {self.fill!r} is no value of such a column; correct or remove it")
+
+
+class Schema(Model):
+    """The declaration of a table.
+
+    Attributes
+    ----------
+    version : int
+        Of this format.
+    name : str
+        Of the data set; the account of the ledger, whatever the file is called and however it is edited.
+    label : str
+        Column of the label.
+    classes : tuple of str
+        The public set of labels.
+    positive : str or None
+        Of two classes, the one that becomes the second.
+    person : str or None
+        Column that identifies persons. The guarantee then speaks of persons.
+    rows_per_person : int or None
+        At most so many rows of a person count: the first ones in the file, whatever else they hold.
+    rows : int or None
+        The number of rows, where it is public.
+    prescaled : bool or None
+        Whether the file was scaled, or filled in, by statistics of its own rows. Where nobody says that it was not,
+        nothing is proved.
+    delimiter : str
+        Of the file.
+    decimal : {".", ","} or None
+        What numbers of the file have before their fractions; None is the point. There are no marks of thousands.
+    columns : mapping of str to Column
+        All other columns. Their order is that of the features.
+    """
+
+    version: int = SCHEMA_VERSION
+    name: Annotated[str, Obeys(_NAME)]
+    label: Annotated[str, Obeys(_TEXT)]
+    classes: _Words
+    positive: Annotated[Any, Obeys(optional(_VALUE))] = None
+    person: Annotated[str | None, Obeys(optional(_TEXT))] = None
+    rows_per_person: Annotated[int | None, Obeys(optional(COUNT))] = None
+    rows: Annotated[int | None, Obeys(optional(COUNT))] = None
+    prescaled: Annotated[bool | None, Obeys(optional(FLAG))] = None
+    delimiter: Annotated[str, Obeys(text("must be one character", "(?s:.)"))] = ","
+    decimal: Annotated[str | None, Obeys(optional(text("must be `.` or `,`", "[.,]")))] = None
+    columns: dict[str, Column]
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        """Name everything that a draft leaves open in one message."""
+        if not isinstance(value, Mapping):
+            return value
+        columns = value.get("columns")
+        if isinstance(columns, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in columns):
+            # As `to_json` writes them.
+            columns = {str(name): item for name, item in columns}
+            value = {**value, "columns": columns}
+        columns = columns if isinstance(columns, Mapping) else {}
+        undecided = [name for name in ("label", "classes", "person", "prescaled") if value.get(name) == "decide"]
+        undecided += [f"column {name!r}" for name, item in columns.items() if item is None or item == "decide"]
+        if undecided:
+            need = "needs" if len(undecided) == 1 else "need"
+            raise ValueError(f"{', '.join(undecided)} {need} a decision; a column is one of {FORMS}")
+        return value
+
+    @pydantic.field_validator("version", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        if value != SCHEMA_VERSION:
+            raise ValueError(f"{value!r} is not {SCHEMA_VERSION}, the only one known here; a newer PrivSVM may read it")
+        return value
+
+    @pydantic.field_validator("columns", mode="before")
+    @classmethod
+    def _decided(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or not value:
+            raise ValueError("must be a mapping from the name of a column to what it is; add it")
+        value = {str(name): {"ignore": True} if item == "ignore" else item for name, item in value.items()}
+        looked = [name for name, item in value.items() if isinstance(item, Mapping) and item.get("looked")]
+        if looked:
+            raise ValueError(
+                f"{_names(looked)} confirmation, being drafted from private rows; put what is public in place of what "
+                "was read there, and delete `looked` from each"
+            )
+        return value
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> Schema:
+        if len(self.classes) < 2:
+            raise KeyedError("classes", f"{list(self.classes)!r}: one class only; name at least two")
+        if self.positive is not None:
+            self.positive = normalise_label(self.positive)
+            if self.positive not in self.classes or len(self.classes) != 2:
+                raise KeyedError("positive", f"{self.positive!r} must be one of two classes; correct it")
+        if (self.person is None) != (self.rows_per_person is None):
+            raise KeyedError("rows_per_person", "goes with `person`: at most so many rows of one person count; add it")
+        for key in ("label", "person"):
+            if getattr(self, key) in self.columns:
+                raise KeyedError(key, f"{getattr(self, key)!r} is among `columns` too; remove it there")
+        if self.label == self.person:
+            raise KeyedError("person", "is the label; name another column")
+        if not self.features:
+            raise KeyedError("columns", "all are ignored; declare at least one")
+        return self
+
+    @property
+    def features(self) -> dict[str, Column]:
+        """The columns that become features."""
+        return {name: column for name, column in self.columns.items() if column.kind != "ignore"}
+
+    @property
+    def ordered_classes(self) -> tuple[str, ...]:
+        """The classes in the order of their codes: the positive one last."""
+        if self.positive is None:
+            return self.classes
+        return (*(name for name in self.classes if name != self.positive), str(self.positive))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration as JSON values, from which `parse_schema` makes the same."""
+        found = {name: _json(value) for name, value in self if name != "columns" and value is not None}
+        # A list: canonical JSON sorts the keys of mappings, and the order is that of the features.
+        return found | {"columns": [[name, _plain(column)] for name, column in self.columns.items()]}
+
+
+def _plain(column: Column) -> Any:
+    if column.kind == "ignore":
+        return "ignore"
+    return {name: _json(value) for name, value in column if value is not None}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return [_json(item) for item in value]
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def _names(columns: list[str]) -> str:
+    listed = ", ".join(map(repr, columns))
+    return f"columns {listed} need" if len(columns) > 1 else f"column {listed} needs"
+
+
+def parse_schema(values: Any, where: str = "schema") -> Schema:
+    """Check a declaration.
+
+    Parameters
+    ----------
+    values : mapping or Schema
+        As written, in YAML or in Python.
+    where : str, default="schema"
+        What to call it in messages.
+
+    Returns
+    -------
+    Schema
+
+    Raises
+    ------
+    PrivSVMError
+        One line; where columns need a decision it names all of them.
+    """
+    return values if isinstance(values, Schema) else check_model(Schema, values, where)
+
+
+def read_schema(path: str | os.PathLike[str], dataset: str | None = None) -> Schema:
+    """Read a schema from a YAML file; see `parse_schema`.
+
+    Parameters
+    ----------
+    path : path-like
+        A schema, or a params.yaml.
+    dataset : str or None
+        Of a params.yaml: the dataset whose `schema` is meant.
+    """
+    if dataset is None:
+        return parse_schema(read_yaml(path, "write a draft with `privsvm schema <table>`")[0], str(path))
+    try:
+        declared = read_yaml(path)[0]["datasets"][dataset]["schema"]
+        named = {"name": dataset, **declared}
+    except (KeyError, TypeError):
+        raise PrivSVMError(f"{path}: datasets.{dataset} has no `schema`; write one there") from None
+    return parse_schema(named, f"{path}: datasets.{dataset}.schema")

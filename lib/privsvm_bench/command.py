@@ -1,0 +1,66 @@
+"""The commands of the benchmark: ``python -m privsvm_bench``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from privsvm.command import run
+
+__all__ = ["main"]
+
+
+def _datasets(options: argparse.Namespace) -> int:
+    from privsvm_bench.datasets.catalogue import load_catalogue
+
+    for name, entry in load_catalogue().items():
+        parts = ", ".join(f"{part.n_rows} x {part.n_features}" for part in entry.parts.values())
+        print(f"{name}: {len(entry.classes or ())} classes, {parts}")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from privsvm.files import write_text
+    from privsvm_bench.tracking import comparison
+
+    names = (options.first, options.second)
+    first, second = (comparison.result_files(name) for name in names)
+    differences = comparison.compare(first, second, options.metric)
+    if options.latex:
+        write_text(options.latex, comparison.comparison_latex(names, differences, options.metric))
+    if options.figure:
+        write_text(options.figure, comparison.comparison_svg(names, differences, options.metric))
+    print(comparison.comparison_text(names, differences, options.metric))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m privsvm_bench", description="Look at the benchmark's data.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    compare = commands.add_parser("compare", help="compare two settings of a benchmark that ran here, split by split")
+    compare.add_argument("first", help="a method, a result file, or a folder of these")
+    compare.add_argument("second", help="the same; its numbers less those of the first are shown")
+    compare.add_argument("--metric", default="accuracy")
+    compare.add_argument("--latex", help="file for a table (booktabs)")
+    compare.add_argument("--figure", help="file for a picture (SVG)")
+    compare.set_defaults(run=_compare)
+
+    commands.add_parser("datasets", help="list the catalogue of data sets").set_defaults(run=_datasets)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command of the benchmark.
+
+    Parameters
+    ----------
+    arguments : sequence of str or None
+        None: those of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    return run(_parser(), arguments, "interrupted")

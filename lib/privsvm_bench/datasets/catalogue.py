@@ -1,0 +1,615 @@
+"""What is known of every dataset: where its files are, how to read them, what is public about it.
+
+Light, because the workflow reads the catalogue at every start.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.models import KeyedError
+from privsvm.tables.schema import Schema, parse_schema
+from privsvm_bench.datasets.settings import (
+    FORMATS,
+    MOST_BYTES,
+    Bounds,
+    OwnSettings,
+    Settings,
+    check_settings,
+    normalise_label,
+    normalise_protocol,
+    parse_bounds,
+)
+
+__all__ = [
+    "Bounds",
+    "DataFile",
+    "DataPart",
+    "DatasetEntry",
+    "load_catalogue",
+    "normalise_label",
+    "normalise_protocol",
+    "raw_files",
+    "resolve",
+]
+
+PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".zip", ".Z")
+_SUFFIX_FORMATS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".data": "csv",
+    ".txt": "csv",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+    ".arff": "arff",
+    ".parquet": "parquet",
+    ".npz": "npz",
+    ".mat": "mat",
+}
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One raw file of a dataset.
+
+    Attributes
+    ----------
+    name : str
+        File name below ``data/raw/<dataset>/``.
+    urls : tuple of str
+        Addresses to try, in order.
+    sha256 : str or None
+        Hash of the file as it is kept, that is unpacked; None where none is known.
+    content_sha256 : str or None
+        For sets bundled with scikit-learn: hash of the values and labels, whatever the packing of the ``.npz``.
+    size : int or None
+        Bytes to fetch, as far as known.
+    max_bytes : int
+        The most that is fetched and unpacked.
+    mirror_path : str or None
+        Path below the mirror folder.
+    path : str or None
+        Own data: the file on this machine.
+    own : bool
+        Whether it is the user's own, so that no copy stays in the cache of downloads.
+    """
+
+    name: str
+    urls: tuple[str, ...] = ()
+    sha256: str | None = None
+    content_sha256: str | None = None
+    size: int | None = None
+    max_bytes: int = MOST_BYTES
+    mirror_path: str | None = None
+    path: str | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True)
+class DataPart:
+    """One part (``all``, ``train``, ``test``, ``validation`` or ``remaining``) and how to read it.
+
+    Attributes
+    ----------
+    role : str
+        Name of the part.
+    files : tuple of str
+        File names, read one after the other.
+    format : str
+        One of `FORMATS`.
+    label : int, str or None
+        Label column by position or name; for ``mat`` and ``npz`` the variable.
+    features : str or None
+        ``mat`` and ``npz``: the variable that holds the features.
+    table : str or None
+        ``mat``: one variable that holds label column and features.
+    transpose : bool
+        ``mat`` and ``npz``: features are stored with one column for each row.
+    header_rows : int
+        Lines to skip; the last of them names the columns.
+    header_assumed : bool
+        Whether the header is only assumed; one that looks like data is then refused.
+    delimiter : str or None
+        ``","``, ``"whitespace"``, ``"tab"`` or any character; None: the format's own.
+    encoding : str or None
+        Of a text file, as Python names it; None: UTF-8.
+    max_bytes : int
+        The largest size that a file may have, unpacked.
+    drop_columns : tuple of int or str
+        Columns that are neither label nor feature.
+    rows : tuple of int or None
+        First row and end row inside a file shared with other parts.
+    member, label_member : str or None
+        File inside a zip (``outer.zip/inner/file`` for nested ones); ``label_member`` holds labels only.
+    label_map : mapping of str to str
+        Labels of this part as the other parts write them.
+    n_rows, n_features, missing_values : int or None
+        What must be found; None where it is not known.
+    class_counts : mapping of str to int or None
+        Rows of each label, after `label_map`.
+    """
+
+    role: str
+    files: tuple[str, ...]
+    format: str
+    label: int | str | None = None
+    features: str | None = None
+    table: str | None = None
+    transpose: bool = False
+    header_rows: int = 0
+    header_assumed: bool = False
+    delimiter: str | None = None
+    encoding: str | None = None
+    max_bytes: int = MOST_BYTES
+    drop_columns: tuple[int | str, ...] = ()
+    rows: tuple[int, int] | None = None
+    member: str | None = None
+    label_member: str | None = None
+    label_map: Mapping[str, str] = field(default_factory=dict)
+    n_rows: int | None = None
+    n_features: int | None = None
+    missing_values: int | None = None
+    class_counts: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """A dataset with the settings it is used with.
+
+    Attributes
+    ----------
+    name : str
+        Name in the catalogue or in params.yaml.
+    files : mapping of str to DataFile
+        Every raw file by name.
+    parts : mapping of str to DataPart
+        Every part by role.
+    labels : tuple of str or None
+        Labels that may occur in the files; None: not declared.
+    classes : tuple of str or None
+        Public class list after `groups`; None: taken from the data.
+    positive : str or None
+        Two classes: the one that gets code 1.
+    groups : mapping of str to tuple of str
+        Class made of several labels; empty for none.
+    missing : str
+        One of `MISSING_RULES`.
+    bounds : Bounds or None
+        Declared public bounds.
+    bounds_origin : {"declared", "published", "observed"} or None
+        ``declared``: they follow from how the features are made, or are the user's; ``published``: from a source that
+        `bounds_note` names; ``observed``: nobody says.
+    scaling : str
+        One of `SCALINGS`.
+    fit_on : str
+        One of `FIT_ON`; matters for ``min_max`` and ``z_score``.
+    target_range : tuple of float
+        Where ``bounds`` and ``min_max`` map the features to.
+    pool : tuple of str
+        Parts whose rows are used by protocols that draw their own splits.
+    protocol : mapping or None
+        The dataset's own protocol, which overrides the experiment's.
+    bundled : str or None
+        Loader function of ``sklearn.datasets``.
+    verified : bool
+        False where no hash is known.
+    own : bool
+        True for data declared in params.yaml.
+    schema : mapping or None
+        Own data: what is declared of its columns, see `privsvm.tables.schema.Schema.to_json`.
+    declared_rows : int or None
+        Own data: the public number of rows. Where the catalogue says how many rows a part has, that is public.
+    prescaled : bool or None
+        True where the published file was scaled by statistics of its own rows; None where nobody says whether.
+    note, bounds_note : str
+        What to know before using it.
+    papers : tuple of str
+        Letters of the papers that use it.
+    """
+
+    name: str
+    files: Mapping[str, DataFile]
+    parts: Mapping[str, DataPart]
+    labels: tuple[str, ...] | None = None
+    classes: tuple[str, ...] | None = None
+    positive: str | None = None
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: str = "error"
+    bounds: Bounds | None = None
+    bounds_origin: str | None = None
+    scaling: str = "none"
+    fit_on: str = "training_rows"
+    target_range: tuple[float, float] = (-1.0, 1.0)
+    pool: tuple[str, ...] = ()
+    protocol: Mapping[str, Any] | None = None
+    bundled: str | None = None
+    verified: bool = True
+    own: bool = False
+    schema: Mapping[str, Any] | None = None
+    declared_rows: int | None = None
+    note: str = ""
+    bounds_note: str = ""
+    prescaled: bool | None = False
+    papers: tuple[str, ...] = ()
+
+
+def label_order(labels: Sequence[str]) -> tuple[str, ...]:
+    """Order labels by number if all are whole numbers, else by text."""
+    try:
+        return tuple(sorted(labels, key=int))
+    except ValueError:
+        return tuple(sorted(labels))
+
+
+def _github_raw(source: Mapping[str, str]) -> str:
+    """Address of one file of a GitHub repository at a commit."""
+    path = urllib.parse.quote(source["path"])
+    return f"https://raw.githubusercontent.com/{source['repo']}/{source['commit']}/{path}"
+
+
+def _catalogue_file(name: str, record: Mapping[str, Any]) -> DataFile:
+    # An address that serves other bytes (another format or printing) is not tried.
+    urls = [record["canonical_url"]] if record.get("canonical_url") and not record.get("canonical_differs") else []
+    if "source" in record:
+        urls.append(_github_raw(record["source"]))
+    return DataFile(
+        name=name,
+        urls=tuple(urls),
+        sha256=record["sha256"],
+        content_sha256=record.get("content_sha256"),
+        size=record["bytes"],
+        mirror_path=record.get("mirror"),
+    )
+
+
+def _catalogue_part(role: str, record: Mapping[str, Any]) -> DataPart:
+    values = dict(record)
+    values["files"] = tuple(values["files"])
+    values["drop_columns"] = tuple(values.get("drop_columns", ()))
+    if values.get("rows") is not None:
+        values["rows"] = tuple(values["rows"])
+    return DataPart(role=role, **values)
+
+
+def _default_pool(parts: Mapping[str, DataPart]) -> tuple[str, ...]:
+    """Parts used where the protocol draws its own splits: everything in one part, else the training part."""
+    for role in ("all", "train"):
+        if role in parts:
+            return (role,)
+    return (next(iter(parts)),)
+
+
+def _catalogue_entry(name: str, record: Mapping[str, Any]) -> DatasetEntry:
+    parts = {role: _catalogue_part(role, part) for role, part in record["parts"].items()}
+    bounds = None if record.get("bounds") is None else parse_bounds(record["bounds"])
+    return DatasetEntry(
+        name=name,
+        files={file: _catalogue_file(file, item) for file, item in record["files"].items()},
+        parts=parts,
+        labels=tuple(record.get("labels", record["classes"])),
+        classes=tuple(record["classes"]),
+        positive=record.get("positive"),
+        groups={key: tuple(labels) for key, labels in record.get("groups", {}).items()},
+        missing=record["missing"],
+        bounds=bounds,
+        bounds_origin=None if bounds is None else record.get("bounds_origin", "observed"),
+        scaling=record["scaling"],
+        pool=tuple(record.get("pool", _default_pool(parts))),
+        bundled=record.get("bundled"),
+        verified=record.get("verified", True),
+        note=record.get("note", ""),
+        bounds_note=record.get("bounds_note", ""),
+        papers=tuple(record.get("papers", ())),
+        prescaled=record.get("prescaled", False),
+    )
+
+
+@functools.cache
+def _cached_catalogue() -> Mapping[str, DatasetEntry]:
+    text = Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8")
+    return MappingProxyType({name: _catalogue_entry(name, record) for name, record in json.loads(text).items()})
+
+
+def load_catalogue() -> dict[str, DatasetEntry]:
+    """Load every dataset of the catalogue.
+
+    Returns
+    -------
+    dict of str to DatasetEntry
+        By name, in alphabetical order. Read once a process; the mapping is a copy, the entries are frozen.
+    """
+    return dict(_cached_catalogue())
+
+
+def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
+    """Build the entry of a dataset declared in params.yaml."""
+    where, file_name = _own_file(settings)
+    schema = None if settings.schema_ is None else _own_schema(name, settings)
+    if schema is not None:
+        settings = settings.model_copy(update={"label": schema.label, "header": True, "n_rows": schema.rows})
+    format_ = settings.format or _told_format(file_name, settings.member)
+    header = settings.header if settings.header is not None else format_ == "csv"
+    _check_label(settings.label, format_, header, file_name)
+    for key, formats in (("delimiter", ("csv", "data")), ("encoding", ("csv", "data", "arff"))):
+        if getattr(settings, key) is not None and format_ not in formats:
+            raise KeyedError(key, f"has no effect with format {format_!r}; remove it")
+    delimiter = settings.delimiter
+    if delimiter is None and file_name.removesuffix(".gz").lower().endswith(".tsv"):
+        delimiter = "tab"
+    part = DataPart(
+        role="all",
+        files=(file_name,),
+        format=format_,
+        label=settings.label if settings.label is not None or format_ == "libsvm" else "y",
+        features=settings.features or "X" if format_ in ("mat", "npz") else None,
+        header_rows=int(header) if format_ in ("csv", "data") else 0,
+        header_assumed=settings.header is None,
+        delimiter=delimiter,
+        encoding=settings.encoding,
+        max_bytes=settings.max_bytes or MOST_BYTES,
+        drop_columns=settings.drop_columns,
+        member=settings.member,
+        n_features=settings.n_features,
+    )
+    file = DataFile(
+        name=file_name,
+        urls=() if settings.url is None else (where,),
+        sha256=settings.sha256,
+        path=settings.path,
+        own=True,
+        max_bytes=settings.max_bytes or MOST_BYTES,
+    )
+    entry = DatasetEntry(
+        name=name,
+        files={file_name: file},
+        parts={"all": part},
+        labels=None if settings.groups else settings.classes,
+        classes=settings.classes,
+        pool=("all",),
+        verified=settings.sha256 is not None,
+        own=True,
+        declared_rows=settings.n_rows,
+        prescaled=settings.prescaled,
+    )
+    if schema is None:
+        return entry
+    return dataclasses.replace(
+        entry,
+        labels=schema.ordered_classes,
+        classes=schema.ordered_classes,
+        positive=schema.positive,
+        prescaled=schema.prescaled,
+        scaling="bounds",
+        bounds=Bounds((-1.0,), (1.0,)),
+        bounds_origin="declared",
+        schema=schema.to_json(),
+    )
+
+
+# Keys of an entry that its schema says, or that have no meaning beside it.
+_BESIDE_SCHEMA = (
+    "label", "classes", "positive", "groups", "bounds", "scaling", "range", "missing", "delimiter", "header",
+    "encoding", "drop_columns", "features", "member", "n_features", "n_rows", "prescaled", "format",
+)  # fmt: skip
+
+
+def _own_schema(name: str, settings: OwnSettings) -> Schema:
+    """Read the public schema of a dataset of the user's own."""
+    for key in _BESIDE_SCHEMA:
+        if getattr(settings, key) not in (None, ()):
+            raise KeyedError(key, "is the schema's to say; move it into `schema`, or remove it")
+    if not isinstance(settings.schema_, Mapping):
+        raise KeyedError("schema", f"{settings.schema_!r} is not a mapping; write the keys of a schema below it")
+    try:
+        schema = parse_schema({"name": name, **settings.schema_})
+    except PrivSVMError as error:
+        # The message begins with the word schema itself.
+        raise ValueError(str(error)) from None
+    if schema.person is not None:
+        raise KeyedError(
+            "schema.person",
+            "splits and epsilons of a benchmark are of rows: remove it, or train with `privsvm release`, whose "
+            "guarantee is of persons",
+        )
+    return schema
+
+
+def _own_file(settings: OwnSettings) -> tuple[str, str]:
+    """Return path or address of the user's own file, and its name."""
+    path, url = settings.path, settings.url
+    if path is not None and url is not None:
+        raise ValueError("both `path` and `url` given; keep one")
+    if path is not None:
+        if not Path(path).is_file():
+            what = "is a folder" if Path(path).is_dir() else "no such file"
+            raise KeyedError("path", f"{path!r}: {what}; correct the path or use `url`")
+        return path, Path(path).name
+    parts = urllib.parse.urlsplit(str(url))
+    if parts.scheme not in ("http", "https"):
+        raise KeyedError("url", f"{url!r} is not an http(s) address; use `path` for a local file")
+    file_name = Path(urllib.parse.unquote(parts.path)).name
+    if not file_name:
+        raise KeyedError("url", f"{url!r} names no file; give the address of a file")
+    return str(url), file_name
+
+
+def _told_format(file_name: str, member: str | None) -> str:
+    """Format that a file's ending tells."""
+    bare = file_name if member is None else member
+    for suffix in PACKING_SUFFIXES:
+        bare = bare.removesuffix(suffix)
+    format_ = _SUFFIX_FORMATS.get(Path(bare).suffix.lower())
+    if format_ is None:
+        raise KeyedError("format", f"cannot be told from {file_name!r}; set it to one of {', '.join(FORMATS)}")
+    return format_
+
+
+def _check_label(label: int | str | None, format_: str, header: bool, file_name: str) -> None:
+    """Refuse a label column that cannot be found."""
+    if label is None and format_ in ("csv", "data", "arff", "parquet"):
+        raise KeyedError("label", f"missing; name the label column of {file_name!r} (or its position)")
+    if format_ in ("csv", "data") and not header and isinstance(label, str):
+        raise KeyedError("label", f"{label!r} is a name but `header` is false; give the position")
+
+
+def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntry:
+    """Find a dataset and apply its settings from params.yaml.
+
+    Parameters
+    ----------
+    name : str
+        Name in the catalogue, or of own data declared by `settings`.
+    settings : mapping or None
+        Keys ``scaling``, ``fit_on``, ``range``, ``bounds``, ``positive``, ``groups``, ``missing``, ``protocol``,
+        ``parts`` (whose rows are pooled); for own data also ``path`` or ``url``, ``sha256``, ``format``, ``label``,
+        ``features``, ``classes``, ``delimiter``, ``encoding``, ``header``, ``drop_columns``, ``max_bytes``, ``member``,
+        ``n_features``, ``n_rows``.
+
+    Returns
+    -------
+    DatasetEntry
+        The catalogue's entry, or a new one for own data, with the settings in place.
+
+    Raises
+    ------
+    PrivSVMError
+        If the dataset, a key or a value is unknown, or the file of own data is missing.
+    """
+    settings = {} if settings is None else settings
+    if not isinstance(settings, Mapping):
+        raise PrivSVMError(f"datasets.{name}: {settings!r} is not a mapping; write `{name}: {{}}` for the defaults")
+    own = "path" in settings or "url" in settings
+    catalogue = _cached_catalogue()
+    if own and name in catalogue:
+        raise PrivSVMError(f"datasets.{name}: that name belongs to the catalogue; give your data another name")
+    if not own and name not in catalogue:
+        hint = nearest_name(name, catalogue)
+        if hint.startswith("known:"):
+            hint = "`python stages/download.py --list` lists them"
+        raise PrivSVMError(f"datasets.{name}: unknown dataset {name!r}; {hint} (own data needs `path` or `url`)")
+    if own and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+        raise PrivSVMError(f"datasets.{name}: the name becomes a folder; use letters, digits, '.', '_', '-' and '+'")
+    checked = check_settings(name, settings, own)
+    try:
+        return _apply(_own_entry(name, checked) if isinstance(checked, OwnSettings) else catalogue[name], checked)
+    except KeyedError as error:
+        raise PrivSVMError(f"datasets.{name}.{error.key}: {error}") from None
+    except ValueError as error:
+        raise PrivSVMError(f"datasets.{name}: {error}") from None
+
+
+def _apply(entry: DatasetEntry, settings: Settings) -> DatasetEntry:
+    """Put the settings that every dataset may have over an entry."""
+    changes: dict[str, Any] = {}
+    _apply_groups(entry, settings, changes)
+    _apply_positive(entry, settings, changes)
+    _apply_scaling(entry, settings, changes)
+    if settings.missing is not None:
+        changes["missing"] = settings.missing
+    if settings.protocol is not None:
+        changes["protocol"] = settings.protocol
+    for role in settings.parts or ():
+        if role not in entry.parts:
+            raise KeyedError("parts", f"the set has no part {role!r}; {nearest_name(str(role), entry.parts)}")
+    if settings.parts is not None:
+        changes["pool"] = settings.parts
+    return dataclasses.replace(entry, **changes)
+
+
+def _apply_groups(entry: DatasetEntry, settings: Settings, changes: dict[str, Any]) -> None:
+    """Merge labels into classes."""
+    groups = settings.groups
+    if groups is None:
+        return
+    changes["groups"] = groups
+    unknown = [label for members in groups.values() for label in members if label not in (entry.labels or [label])]
+    if unknown:
+        hint = nearest_name(unknown[0], entry.labels or ())
+        raise KeyedError("groups", f"no label {unknown[0]!r} in this set; {hint}")
+    changes["classes"] = label_order(list(groups)) if groups else entry.labels
+    # A default of the catalogue may name a class that the new groups do not have.
+    if changes["classes"] is None or entry.positive not in changes["classes"] or len(changes["classes"]) != 2:
+        changes["positive"] = None
+    if isinstance(settings, OwnSettings) and "classes" in settings.model_fields_set:
+        if groups and set(entry.classes or ()) != set(groups):
+            raise KeyedError(
+                "classes",
+                f"{list(entry.classes or ())!r} differ from the groups {sorted(groups)!r}; make them agree",
+            )
+        changes["classes"] = entry.classes
+
+
+def _apply_positive(entry: DatasetEntry, settings: Settings, changes: dict[str, Any]) -> None:
+    """Choose the class that gets code 1."""
+    positive, classes = settings.positive, changes.get("classes", entry.classes)
+    if positive is None:
+        return
+    if classes is not None and (problem := positive_problem(positive, classes)):
+        raise KeyedError("positive", problem)
+    changes["positive"] = positive
+
+
+def positive_problem(positive: str, classes: Sequence[str]) -> str | None:
+    """Say why a class cannot be the positive one of these, or None where it can."""
+    if positive not in classes:
+        return f"no class {positive!r}; {nearest_name(positive, classes)}"
+    return None if len(classes) == 2 else f"the set has {len(classes)} classes; use `groups` to make it two first"
+
+
+def _apply_scaling(entry: DatasetEntry, settings: Settings, changes: dict[str, Any]) -> None:
+    """Choose how features are scaled."""
+    if settings.bounds is not None:
+        changes["bounds"], changes["bounds_origin"] = settings.bounds, "declared"
+        if entry.own:
+            changes["scaling"] = "bounds"
+    if settings.scaling is not None:
+        changes["scaling"] = settings.scaling
+    scaling = changes.get("scaling", entry.scaling)
+    if scaling == "bounds" and changes.get("bounds", entry.bounds) is None:
+        raise KeyedError(
+            "scaling",
+            "'bounds' needs public bounds and none are declared; add `bounds: [low, high]` or choose none, min_max or "
+            "z_score",
+        )
+    if settings.fit_on is not None:
+        changes["fit_on"] = settings.fit_on
+        if scaling not in ("min_max", "z_score"):
+            raise KeyedError("fit_on", f"has no effect with scaling {scaling!r}; remove it or use min_max or z_score")
+    if settings.range is not None:
+        changes["target_range"] = settings.range
+        if scaling not in ("bounds", "min_max"):
+            raise KeyedError("range", f"has no effect with scaling {scaling!r}; remove it or choose bounds or min_max")
+
+
+def raw_files(name: str, settings: Mapping[str, Any] | None = None) -> list[str]:
+    """List the raw files of a dataset.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    settings : mapping or None
+        Its settings in params.yaml.
+
+    Returns
+    -------
+    list of str
+        File names below ``data/raw/<name>/``.
+
+    Raises
+    ------
+    PrivSVMError
+        As `resolve`.
+    """
+    return list(resolve(name, settings).files)

@@ -1,0 +1,155 @@
+"""Unpack compressed files and zip members, recognised by their first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from typing import Any
+
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm_bench.datasets.settings import MOST_BYTES
+
+__all__ = ["BAD_ZIP", "is_html", "is_packed", "is_zip", "read_member", "unpack"]
+
+_CHUNK = 1 << 20
+# What the standard library raises for zips that are broken, encrypted, or packed by a method that it does not know.
+BAD_ZIP = (
+    zipfile.BadZipFile, EOFError, MemoryError, NotImplementedError, OSError, OverflowError, RuntimeError,
+    UnicodeDecodeError, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+
+_XZ, _BZ2, _GZIP, _COMPRESS, _ZIP = b"\xfd7zXZ\x00", b"BZh", b"\x1f\x8b", b"\x1f\x9d", b"PK\x03\x04"
+
+
+def is_packed(head: bytes) -> bool:
+    """Tell whether a file is xz, bz2, gzip or compress (.Z) by its first bytes."""
+    return head.startswith((_XZ, _BZ2, _GZIP, _COMPRESS))
+
+
+def is_html(head: bytes) -> bool:
+    """Tell whether a file is a web page by its first bytes (512 are enough)."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:16].lower()
+    return start.startswith((b"<!doctype", b"<html"))
+
+
+def _too_large(name: str, most: int) -> PrivSVMError:
+    return PrivSVMError(
+        f"{name}: more than {most} bytes when unpacked; if it is to be as large, declare `max_bytes` for the dataset"
+    )
+
+
+def _read_stream(stream: Any, most: int) -> bytes:
+    """Read a stream to its end, or one byte more than the limit."""
+    chunks, size = [], 0
+    while chunk := stream.read(min(_CHUNK, most + 1 - size)):
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
+
+
+def unpack(data: bytes, name: str, most: int = MOST_BYTES) -> bytes:
+    """Unpack a file if it is compressed.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    name : str
+        What to call it in errors.
+    most : int
+        The largest size that the content may have, in bytes.
+
+    Returns
+    -------
+    bytes
+        The unpacked content; `data` itself where it is not xz, bz2, gzip or compress.
+
+    Raises
+    ------
+    PrivSVMError
+        If the file is truncated or corrupt, or its content too large.
+    """
+    try:
+        if data.startswith(_COMPRESS):
+            from unlzw3 import unlzw
+
+            content = unlzw(data)
+        elif data.startswith((_XZ, _BZ2, _GZIP)):
+            opener = lzma.open if data.startswith(_XZ) else bz2.open if data.startswith(_BZ2) else gzip.open
+            with opener(io.BytesIO(data)) as stream:
+                content = _read_stream(stream, most)
+        else:
+            return data
+    except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError, zlib.error) as error:
+        raise PrivSVMError(
+            f"{name}: compressed file is truncated or corrupt ({error}); delete it and download it again"
+        ) from None
+    if len(content) > most:
+        raise _too_large(name, most)
+    return content
+
+
+def read_member(data: bytes, name: str, member: str | None, most: int = MOST_BYTES) -> bytes:
+    """Take one file out of a zip, or out of a zip inside a zip.
+
+    Parameters
+    ----------
+    data : bytes
+        The zip file.
+    name : str
+        What to call it in errors.
+    member : str or None
+        Path inside the zip; parts of it that are zips themselves are opened
+        (``"inner.zip/folder/file.csv"``). None: the only file there is.
+    most : int
+        The largest size that the content may have, in bytes.
+
+    Returns
+    -------
+    bytes
+        The member, unpacked.
+
+    Raises
+    ------
+    PrivSVMError
+        If the zip is corrupt, encrypted or packed in an unusual way, the content too large, or there is no such member,
+        or several where one is expected.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = [info.filename for info in archive.infolist() if not info.is_dir()]
+            if member is None:
+                if len(names) != 1:
+                    shown = ", ".join(sorted(names)[:8])
+                    raise PrivSVMError(f"{name}: the zip holds {len(names)} files; set `member:` to one of: {shown}")
+                member = names[0]
+            if member in names:
+                return unpack(_read_archived(archive, member, name, most), f"{name}/{member}", most)
+            for outer in names:
+                if member.startswith(outer + "/"):
+                    inner = _read_archived(archive, outer, name, most)
+                    return read_member(inner, f"{name}/{outer}", member[len(outer) + 1 :], most)
+            raise PrivSVMError(f"{name}: no member {member!r} in the zip; {nearest_name(member, names[:50])}")
+    except BAD_ZIP as error:
+        raise PrivSVMError(
+            f"{name}: zip file is truncated, corrupt, encrypted or packed in an unusual way ({error}); delete it and "
+            "download it again, or unpack it yourself"
+        ) from None
+
+
+def _read_archived(archive: zipfile.ZipFile, member: str, name: str, most: int) -> bytes:
+    """Read a file of a zip; what the zip says of its size counts for nothing."""
+    with archive.open(member) as stream:
+        content = _read_stream(stream, most)
+    if len(content) > most:
+        raise _too_large(f"{name}/{member}", most)
+    return content
+
+
+def is_zip(head: bytes) -> bool:
+    """Tell whether a file is a zip by its first bytes."""
+    return head.startswith(_ZIP)

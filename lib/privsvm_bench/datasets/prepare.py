@@ -1,0 +1,433 @@
+"""Turn raw files into features, label codes, splits and scaling."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsvm.digests import sha256_of_file
+from privsvm.errors import PrivSVMError
+from privsvm.files import write_json, write_npz
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm.numerics.rows.rows import is_sparse
+from privsvm_bench.datasets.catalogue import DatasetEntry, label_order, normalise_protocol, positive_problem
+from privsvm_bench.datasets.prepared import arrays_of_rows
+from privsvm_bench.datasets.readers import count_not_finite, read_part, stack_rows
+
+__all__ = ["prepare", "treat_missing", "write_prepared"]
+
+
+def prepare(
+    entry: DatasetEntry,
+    raw_folder: str | os.PathLike[str],
+    protocol: Mapping[str, Any] | str,
+    seed: int,
+    experiment: str,
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read a dataset, code its labels, treat missing values, draw the splits and fit the scaling.
+
+    Parameters
+    ----------
+    entry : DatasetEntry
+        As `privsvm_bench.datasets.catalogue.resolve` returns it.
+    raw_folder : path-like
+        ``data/raw/<dataset>``.
+    protocol : mapping or str
+        The experiment's protocol (see `privsvm_bench.datasets.catalogue.normalise_protocol`); one of the dataset's own
+        takes precedence.
+    seed : int
+        The experiment's seed.
+    experiment : str
+        The experiment's name. Splits depend only on seed, experiment, dataset and repeat.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        As docs/files.md describes them: ``X`` (n, d) or the four CSR arrays, ``y`` (n,), ``train_<s>``, ``test_<s>``,
+        ``scale_shift`` and ``scale_factor`` (1 or S, d).
+    description : dict
+        The ``.json`` without its ``digest``.
+
+    Raises
+    ------
+    PrivSVMError
+        If the data cannot be read, a label is not a declared class, or the protocol or scaling cannot be applied.
+
+    Notes
+    -----
+    With two classes, code 1 is the positive class. Values outside declared bounds are kept and counted. A feature that
+    is constant in the rows to which the scaling is fitted becomes 0 everywhere. Sparse features cannot be shifted.
+    """
+    plan = normalise_protocol(entry.protocol if entry.protocol is not None else protocol)
+    roles = _roles(entry, plan)
+    blocks = [read_part(entry, role, raw_folder) for role in roles]
+    widths = {role: block[0].shape[1] for role, block in zip(roles, blocks, strict=True)}
+    if len(set(widths.values())) > 1:
+        raise PrivSVMError(f"dataset {entry.name}: parts have different features {widths}; choose one with `parts`")
+    X = stack_rows([block[0] for block in blocks])
+    labels = np.concatenate([block[1] for block in blocks])
+    part_of_row = np.repeat(np.arange(len(roles)), [len(block[1]) for block in blocks])
+
+    bounds = _bounds_arrays(entry, X.shape[1])
+    X, kept_rows, kept_columns = treat_missing(entry, X)
+    labels, part_of_row = labels[kept_rows], part_of_row[kept_rows]
+    if bounds is not None:
+        bounds = (bounds[0][kept_columns], bounds[1][kept_columns])
+    y, classes, classes_origin = _code_labels(entry, labels)
+
+    splits = _draw_splits(entry, plan, y, classes, classes_origin, part_of_row, seed, experiment)
+    shift, factor, scaling = _fit_scaling(entry, X, bounds, splits)
+
+    arrays: dict[str, np.ndarray] = {"y": y, "scale_shift": shift, "scale_factor": factor}
+    arrays |= arrays_of_rows("X", X)
+    for number, (train, test) in enumerate(splits):
+        arrays[f"train_{number}"] = train
+        arrays[f"test_{number}"] = test
+    files = [name for role in roles for name in entry.parts[role].files]
+    description = {
+        "dataset": entry.name,
+        "n_rows": int(X.shape[0]),
+        "n_features": int(X.shape[1]),
+        # LIBSVM files do not say how many features there are; the largest index that occurs depends on the rows.
+        "n_features_origin": "data"
+        if any(entry.parts[role].format == "libsvm" and entry.parts[role].n_features is None for role in roles)
+        else "declared",
+        "declared_training_rows": _declared_training_rows(entry, plan, roles, len(splits)),
+        "prescaled": entry.prescaled,
+        "prescaled_origin": "declared" if entry.own else "catalogue",
+        "n_splits": len(splits),
+        "sparse": is_sparse(X),
+        "classes": list(classes),
+        "classes_origin": classes_origin,
+        "parts": list(roles),
+        "scaling": scaling,
+        "missing": {
+            "rule": entry.missing,
+            "rows_dropped": int((~kept_rows).sum()),
+            "columns_dropped": np.flatnonzero(~kept_columns).tolist(),
+        },
+        "protocol": plan,
+        "sources": {name: sha256_of_file(Path(raw_folder) / name) for name in dict.fromkeys(files)},
+    }
+    return arrays, description
+
+
+def _roles(entry: DatasetEntry, plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """Parts to read, in row order."""
+    if plan["kind"] != "given":
+        return entry.pool
+    roles = (str(plan["train"]), str(plan["test"]))
+    for role in roles:
+        if role not in entry.parts:
+            raise PrivSVMError(
+                f"dataset {entry.name}: protocol 'given' needs part {role!r}, the set has {', '.join(entry.parts)}; "
+                "set its `protocol:` to holdout, k_fold or resubstitution"
+            )
+    if roles[0] == roles[1]:
+        raise PrivSVMError(
+            f"dataset {entry.name}: protocol 'given' trains and tests on part {roles[0]!r}; use resubstitution for that"
+        )
+    return roles
+
+
+def _bounds_arrays(entry: DatasetEntry, n_features: int) -> tuple[np.ndarray, np.ndarray] | None:
+    if entry.bounds is None:
+        return None
+    count = len(entry.bounds.lower)
+    if count not in (1, n_features):
+        raise PrivSVMError(
+            f"datasets.{entry.name}.bounds: {count} pairs for {n_features} features; give one pair or one per feature"
+        )
+    lower, upper = (np.array(np.broadcast_to(side, n_features)) for side in (entry.bounds.lower, entry.bounds.upper))
+    return lower, upper
+
+
+def treat_missing(entry: DatasetEntry, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Apply a dataset's rule for missing values; `read_part` has already refused them where the rule is ``error``.
+
+    Parameters
+    ----------
+    entry : DatasetEntry
+        The dataset.
+    X : ndarray or CSR matrix (n, d)
+        All rows, missing values being NaN. A CSR matrix may be changed in place.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix (kept rows, kept columns)
+    rows : ndarray of bool (n,)
+        Which rows were kept.
+    columns : ndarray of bool (d,)
+        Which columns were kept.
+
+    Raises
+    ------
+    PrivSVMError
+        If no row or no column is left.
+    """
+    rows, columns = np.ones(X.shape[0], dtype=bool), np.ones(X.shape[1], dtype=bool)
+    missing, _ = count_not_finite(X)
+    if not missing.any():
+        return X, rows, columns
+    if entry.missing == "zero":
+        if is_sparse(X):
+            X.data[np.isnan(X.data)] = 0.0
+            X.eliminate_zeros()
+            return X, rows, columns
+        return np.where(np.isnan(X), 0.0, X), rows, columns
+    if entry.missing == "drop_columns":
+        columns = missing == 0
+    elif is_sparse(X):
+        row_of_value = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        rows[row_of_value[np.isnan(X.data)]] = False
+    else:
+        rows = ~np.isnan(X).any(axis=1)
+    if not rows.any() or not columns.any():
+        what = "row" if not rows.any() else "column"
+        raise PrivSVMError(f"dataset {entry.name}: every {what} has a missing value; set `missing:` to another rule")
+    # Sparse arrays accept row and column numbers on both sides, but not boolean masks.
+    return X[np.flatnonzero(rows)][:, np.flatnonzero(columns)], rows, columns
+
+
+def _code_labels(entry: DatasetEntry, labels: np.ndarray) -> tuple[np.ndarray, tuple[str, ...], str]:
+    """Map labels to codes in the order of the public class list."""
+    distinct, inverse = np.unique(labels, return_inverse=True)
+    texts = [str(text) for text in distinct]
+    if entry.groups:
+        class_of = {label: group for group, members in entry.groups.items() for label in members}
+        for text in texts:
+            if text not in class_of:
+                raise PrivSVMError(f"datasets.{entry.name}.groups: label {text!r} is in no group; add it to one")
+        texts = [class_of[text] for text in texts]
+    origin = "declared"
+    classes = entry.classes
+    if classes is None:
+        classes, origin = label_order(sorted(set(texts))), "data"
+    for text in texts:
+        if text not in classes:
+            raise PrivSVMError(
+                f"dataset {entry.name}: label {text!r} is not a declared class ({', '.join(classes[:20])}); "
+                "correct `classes` or `groups`"
+            )
+    # What is refused must not depend on private labels: with a declared set they may all be the same.
+    if origin == "data" and len(classes) < 2:
+        raise PrivSVMError(
+            f"dataset {entry.name}: one class only, {texts[0]!r}; correct `groups`, `label` or `missing`"
+        )
+    if entry.positive is not None:
+        if problem := positive_problem(entry.positive, classes):
+            raise PrivSVMError(f"datasets.{entry.name}.positive: {problem}")
+        classes = (*(name for name in classes if name != entry.positive), entry.positive)
+    code = {name: number for number, name in enumerate(classes)}
+    codes = np.array([code[text] for text in texts], dtype=np.int64)
+    return codes[inverse.ravel()], tuple(classes), origin
+
+
+def _draw_splits(
+    entry: DatasetEntry,
+    plan: Mapping[str, Any],
+    y: np.ndarray,
+    classes: tuple[str, ...],
+    classes_origin: str,
+    part_of_row: np.ndarray,
+    seed: int,
+    experiment: str,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Draw the row numbers of training and test rows of every split, ascending."""
+    kind = plan["kind"]
+    everything = np.arange(len(y), dtype=np.int64)
+    if kind == "resubstitution":
+        splits = [(everything, everything)]
+    elif kind == "given":
+        splits = [(everything[part_of_row == 0], everything[part_of_row == 1])]
+    else:
+        splits = _random_splits(entry, plan, y, classes, seed, experiment)
+    for number, (train, test) in enumerate(splits):
+        if len(train) == 0 or len(test) == 0:
+            raise PrivSVMError(f"dataset {entry.name}: split {number} has no rows on one side; change `protocol`")
+        if classes_origin == "data" and len(np.unique(y[train])) < 2:
+            raise PrivSVMError(
+                f"dataset {entry.name}: split {number} trains on one class only, {classes[y[train[0]]]!r}; "
+                "declare `classes` or use more training rows"
+            )
+    return splits
+
+
+def _declared_training_rows(
+    entry: DatasetEntry, plan: Mapping[str, Any], roles: tuple[str, ...], n_splits: int
+) -> list[int] | None:
+    """Compute from the declared number of rows how many each split trains on; None where none is declared."""
+    counts = [entry.declared_rows if entry.own else entry.parts[role].n_rows for role in roles]
+    known = [count for count in counts if count is not None]
+    # The rule counts, whether or not it dropped a row: whether it did is told by the rows.
+    if len(known) < len(counts) or entry.missing == "drop_rows":
+        return None
+    total = sum(known)
+    match plan["kind"]:
+        case "given":
+            rows = [known[0]]
+        case "resubstitution":
+            rows = [total]
+        case "holdout":
+            size = plan["test_size"]
+            rows = [total - (size if isinstance(size, int) else math.ceil(size * total))] * n_splits
+        case _:
+            folds = plan["folds"]
+            rows = [total - total // folds - (fold < total % folds) for fold in range(folds)] * plan["repeats"]
+    return rows if min(rows) >= 1 else None
+
+
+def _random_splits(
+    entry: DatasetEntry,
+    plan: Mapping[str, Any],
+    y: np.ndarray,
+    classes: tuple[str, ...],
+    seed: int,
+    experiment: str,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    import warnings
+
+    from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+
+    stratified = plan["stratified"]
+    if stratified:
+        counts = np.bincount(y, minlength=len(classes))
+        for name, count in zip(classes, counts, strict=True):
+            if count == 1:
+                raise PrivSVMError(
+                    f"dataset {entry.name}: class {name!r} has 1 row, so splits cannot be stratified; "
+                    "set `stratified: false` in its protocol or merge classes with `groups`"
+                )
+    if plan["kind"] == "k_fold" and plan["folds"] > len(y):
+        raise PrivSVMError(f"dataset {entry.name}: {plan['folds']} folds of {len(y)} rows; lower `folds`")
+    splits: list[tuple[np.ndarray, np.ndarray]] = []
+    for repeat in range(plan["repeats"]):
+        stream = seeded_stream(seed, "split", experiment, entry.name, repeat)
+        state = int(stream.integers(2**31))
+        if plan["kind"] == "holdout":
+            maker = StratifiedShuffleSplit if stratified else ShuffleSplit
+            splitter: Any = maker(n_splits=1, test_size=plan["test_size"], random_state=state)
+        else:
+            maker = StratifiedKFold if stratified else KFold
+            splitter = maker(n_splits=plan["folds"], shuffle=True, random_state=state)
+        try:
+            with warnings.catch_warnings():
+                # A class with fewer rows than folds has at most one row in a fold.
+                warnings.simplefilter("ignore", UserWarning)
+                drawn = list(splitter.split(np.zeros((len(y), 1)), y))
+        except ValueError as error:
+            reason = str(error).split("\n")[0].rstrip(".")
+            remedy = "set `stratified: false` or change the sizes" if stratified else "change the sizes"
+            raise PrivSVMError(
+                f"dataset {entry.name}: protocol {plan['kind']!r} does not fit ({reason}); {remedy} in its protocol"
+            ) from None
+        splits += [(np.sort(train).astype(np.int64), np.sort(test).astype(np.int64)) for train, test in drawn]
+    return splits
+
+
+def _affine(low: np.ndarray, high: np.ndarray, target: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Compute shift and factor that map low..high to the target range; features without width become 0."""
+    width = high - low
+    # A width whose reciprocal overflows counts as 0.
+    usable = width > np.finfo(float).tiny * (target[1] - target[0])
+    factor = np.zeros_like(width)
+    factor[usable] = (target[1] - target[0]) / width[usable]
+    shift = np.zeros_like(width)
+    shift[usable] = low[usable] - target[0] / factor[usable]
+    return shift, factor
+
+
+def _column_extremes(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    if is_sparse(X):
+        return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
+    return X.min(axis=0), X.max(axis=0)
+
+
+def _fit_scaling(
+    entry: DatasetEntry,
+    X: Any,
+    bounds: tuple[np.ndarray, np.ndarray] | None,
+    splits: list[tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """Compute shift and factor (1 or S, d), and say what they come from."""
+    kind, target = entry.scaling, entry.target_range
+    d = X.shape[1]
+    if kind == "none":
+        return np.zeros((1, d)), np.ones((1, d)), {"kind": kind, "origin": "none"}
+    record: dict[str, Any] = {"kind": kind}
+    if kind == "bounds":
+        if bounds is None:
+            raise PrivSVMError(f"datasets.{entry.name}.bounds: missing for scaling 'bounds'; add `bounds: [low, high]`")
+        shift, factor = (row[np.newaxis] for row in _affine(*bounds, target))
+        record |= {
+            "origin": "declared",
+            "range": list(target),
+            "bounds_origin": entry.bounds_origin,
+            "outside_bounds": _count_outside(X, *bounds),
+        }
+    else:
+        per_split = entry.fit_on == "training_rows"
+        record["origin"] = "training rows" if per_split else "all rows"
+        fitted_to = [train for train, _ in splits] if per_split else [None]
+        pairs = []
+        for rows in fitted_to:
+            part = X if rows is None else X[rows]
+            if kind == "min_max":
+                pairs.append(_affine(*_column_extremes(part), target))
+            elif is_sparse(X):
+                _refuse_shift(entry)
+            else:
+                spread = part.std(axis=0)
+                # Rounding gives a constant column a spread that is tiny, not zero.
+                constant = part.max(axis=0) == part.min(axis=0)
+                factor = np.divide(1.0, spread, out=np.zeros(d), where=~constant & (spread > 0))
+                pairs.append((np.where(factor > 0, part.mean(axis=0), 0.0), factor))
+        shift, factor = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+        if kind == "min_max":
+            record["range"] = list(target)
+    if is_sparse(X) and np.any(shift != 0.0):
+        _refuse_shift(entry)
+    if not (np.isfinite(shift).all() and np.isfinite(factor).all()):
+        raise PrivSVMError(
+            f"dataset {entry.name}: a feature is too wide or too narrow for scaling {kind!r}; declare `bounds` for it"
+        )
+    return shift, factor, record
+
+
+def _refuse_shift(entry: DatasetEntry) -> None:
+    raise PrivSVMError(
+        f"datasets.{entry.name}.scaling: {entry.scaling!r} would shift sparse features and fill them up; "
+        "choose `scaling: none`, or `bounds` starting at 0 with `range: [0, 1]`"
+    )
+
+
+def _count_outside(X: Any, lower: np.ndarray, upper: np.ndarray) -> int:
+    if not is_sparse(X):
+        return int((np.less(X, lower) | np.greater(X, upper)).sum())
+    stored = int(((X.data < lower[X.indices]) | (X.data > upper[X.indices])).sum())
+    zeros = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
+    return stored + int(zeros[(lower > 0) | (upper < 0)].sum())
+
+
+def write_prepared(
+    npz_path: str | os.PathLike[str],
+    json_path: str | os.PathLike[str],
+    arrays: Mapping[str, np.ndarray],
+    description: Mapping[str, Any],
+) -> None:
+    """Write what `prepare` returns, with the digest that ties the two files together.
+
+    Parameters
+    ----------
+    npz_path, json_path : path-like
+        Files to write; both are written atomically, the ``.json`` last.
+    arrays, description : mapping
+        As `prepare` returns them.
+    """
+    write_npz(npz_path, arrays)
+    write_json(json_path, {**description, "digest": sha256_of_file(npz_path)})

@@ -1,0 +1,606 @@
+"""Read every format of the catalogue. A file is data, never code: nothing here unpickles or evaluates."""
+
+from __future__ import annotations
+
+import faulthandler
+import hashlib
+import io
+import multiprocessing
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.numerics.rows.rows import is_sparse
+from privsvm.numerics.rows.well_formed import check_sparse
+from privsvm.tables.delimited import check_arff_fields, check_fields, check_libsvm_numbers, decode_text, shown
+from privsvm.tables.schema import parse_schema
+from privsvm.tables.tables import labelled_table
+from privsvm_bench.datasets.catalogue import DataPart, DatasetEntry, normalise_label
+from privsvm_bench.datasets.packing import BAD_ZIP, is_html, is_zip, read_member, unpack
+from privsvm_bench.datasets.prepared import Features
+
+__all__ = ["content_hash", "read_part"]
+
+# Rows are kept sparse below this share of non-zero values and from this number of features.
+SPARSE_DENSITY = 0.25
+SPARSE_FEATURES = 100
+# Of a LIBSVM file that does not say how many there are: one wrong index would take all memory.
+_MOST_FEATURES = 10_000_000
+MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null")
+# What `float` takes beyond this, such as 1_000 or digits of other scripts, is more likely a text.
+_NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
+_TRAILING_BLANKS = re.compile(r"[ \t]+(?=\r?\n|\Z)")
+# Of one label: texts are held in arrays whose every place is as wide as the longest one.
+_LONGEST_LABEL = 1000
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+def content_hash(X: np.ndarray, labels: np.ndarray) -> str:
+    """Hash the values and labels of a set, independently of its file format.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features.
+    labels : array of n texts
+        Labels.
+
+    Returns
+    -------
+    str
+        SHA-256 of the little-endian float64 values, row by row, followed by the labels one a line.
+    """
+    values = np.ascontiguousarray(X, dtype="<f8").tobytes()
+    return hashlib.sha256(values + "\n".join(str(label) for label in labels).encode()).hexdigest()
+
+
+def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) -> tuple[Features, np.ndarray]:
+    """Read one part of a dataset and check it against the catalogue.
+
+    Parameters
+    ----------
+    entry : DatasetEntry
+        As `privsvm_bench.datasets.catalogue.resolve` returns it.
+    part : str
+        Role of the part, for example ``"train"``.
+    folder : path-like
+        ``data/raw/<dataset>``.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d), float64, or scipy.sparse.csr_array
+        Features in the units of the file, NaN where a value is missing. CSR only for ``libsvm`` files and sparse
+        ``mat`` variables with at least 100 features and less than a quarter of non-zero values.
+    labels : ndarray of n texts
+        Labels as `normalise_label` writes them, after the part's `label_map`.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing, cut short, a web page or not of its format; if the label column is missing, a feature is
+        not a number, a value is missing and the rule for that is ``error``, only one class occurs, or rows, features,
+        classes or missing values differ from the catalogue.
+    """
+    if part not in entry.parts:
+        raise PrivSVMError(f"dataset {entry.name}: no part {part!r}; {nearest_name(part, entry.parts)}")
+    recipe = entry.parts[part]
+    if entry.schema is not None:
+        return labelled_table(Path(folder) / recipe.files[0], parse_schema(entry.schema))
+    pieces = [_read_file(Path(folder) / name, recipe) for name in recipe.files]
+    where = str(Path(folder) / recipe.files[0]) + (f" .. {recipe.files[-1]}" if len(recipe.files) > 1 else "")
+    widths = {piece[0].shape[1] for piece in pieces}
+    if len(widths) > 1:
+        raise PrivSVMError(f"{where}: files have {sorted(widths)} features; delete them and run again")
+    X = stack_rows([piece[0] for piece in pieces])
+    columns = pieces[0][2]
+    labels = np.concatenate([piece[1] for piece in pieces])
+    if recipe.rows is not None:
+        start, stop = recipe.rows
+        X, labels = X[start:stop], labels[start:stop]
+    labels = _normalise_labels(labels, recipe, where)
+    if X.shape[0] == 0:
+        raise PrivSVMError(f"{where}: no rows; the file is empty, get it again")
+    if X.shape[1] == 0:
+        raise PrivSVMError(f"{where}: no features beside the label; check `label` and `delimiter`")
+    _check_labels(where, labels)
+    missing, infinite = count_not_finite(X)
+    if infinite:
+        raise PrivSVMError(f"{where}: {infinite} infinite values among the features; replace them by numbers")
+    _check_expected(entry, recipe, where, X, labels, int(missing.sum()))
+    if entry.missing == "error" and missing.any():
+        column = int(np.argmax(missing > 0))
+        name = columns[column] if columns else f"feature {column + 1}"
+        raise PrivSVMError(
+            f"{where}: {int(missing.sum())} missing values, {int(missing[column])} of them in column {name!r}; "
+            f"set `missing: drop_rows`, `drop_columns` or `zero` for dataset {entry.name}"
+        )
+    file = entry.files[recipe.files[0]]
+    if file.content_sha256 is not None and content_hash(np.asarray(X), labels) != file.content_sha256:
+        raise PrivSVMError(
+            f"{where}: values differ from the catalogue's; delete it and run again with the locked scikit-learn"
+        )
+    return X, labels
+
+
+def _read_file(path: Path, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    """Read one file into features, raw labels and column names (empty where there are none)."""
+    data = _content(path, recipe, recipe.member)
+    name = f"{path}" if recipe.member is None else f"{path}/{recipe.member}"
+    X, labels, columns = _READERS[recipe.format](data, name, recipe)
+    if recipe.label_member is not None:
+        text = _content(path, recipe, recipe.label_member)
+        labels = np.array(decode_text(text, f"{path}/{recipe.label_member}", recipe.encoding).split())
+        if len(labels) != X.shape[0]:
+            raise PrivSVMError(f"{name}: {X.shape[0]} rows but {len(labels)} labels; delete it and download it again")
+    return X, labels, columns
+
+
+def _content(path: Path, recipe: DataPart, member: str | None) -> bytes:
+    """Read the bytes of a file, unpacked, after the checks that all formats share."""
+    most = recipe.max_bytes
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise PrivSVMError(f"{path}: file not found; run `snakemake --cores 8` to download it") from None
+    if not data:
+        raise PrivSVMError(f"{path}: empty file; delete it and download it again")
+    if len(data) > most:
+        raise PrivSVMError(f"{path}: {len(data)} bytes, more than {most}; declare `max_bytes` for the dataset")
+    data = unpack(data, str(path), most)
+    # An .npz is a zip itself.
+    if recipe.format != "npz" and is_zip(data[:4]):
+        data = read_member(data, str(path), member, most)
+    elif member is not None:
+        raise PrivSVMError(f"{path}: not a zip, so it has no member {member!r}; remove `member` or get the zip")
+    if not data.strip():
+        raise PrivSVMError(f"{path}: holds only white space; delete it and download it again")
+    if is_html(data[:512]):
+        raise PrivSVMError(f"{path}: an HTML page instead of data; delete it and get the data file itself")
+    return data
+
+
+def stack_rows(blocks: list[Any]) -> Features:
+    """Stack blocks of rows; sparse where any is."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if all(not is_sparse(block) for block in blocks):
+        return np.vstack(blocks)
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack([csr_array(block) for block in blocks], format="csr"))
+
+
+def _dense_or_sparse(X: Any) -> Features:
+    """Keep a matrix that was read as sparse, or make it dense; see `read_part`. ValueError if it is none."""
+    from scipy.sparse import csr_array
+
+    check_sparse(X)
+    X = csr_array(X, dtype=np.float64)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    n, d = X.shape
+    if d >= SPARSE_FEATURES and X.nnz < SPARSE_DENSITY * n * d:
+        return X
+    return X.toarray()
+
+
+def _normalise_labels(labels: np.ndarray, recipe: DataPart, where: str) -> np.ndarray:
+    distinct, codes = np.unique(np.asarray(labels), return_inverse=True)
+    try:
+        texts = [normalise_label(value.decode() if isinstance(value, bytes) else value) for value in distinct]
+    except UnicodeDecodeError:
+        raise PrivSVMError(f"{where}: a label is not UTF-8 text; store texts or numbers") from None
+    _refuse_merged(distinct, texts, where)
+    mapped = np.array([recipe.label_map.get(text, text) for text in texts], dtype=np.str_)
+    return mapped[codes.ravel()] if len(mapped) else np.array([], dtype=np.str_)
+
+
+def _refuse_merged(distinct: np.ndarray, texts: list[str], where: str) -> None:
+    """Refuse two labels that differ in leading zeros, which may be two codes, and numbers that float64 merges."""
+    codes: dict[str, str] = {}
+    for value, text in zip(distinct, texts, strict=True):
+        written = str(value).strip()
+        zeros = written[:1] == "0" and written[1:2].isdigit()
+        other = codes.setdefault(text, written)
+        if other != written and (zeros or (other[:1] == "0" and other[1:2].isdigit())):
+            raise PrivSVMError(f"{where}: the labels {other!r} and {written!r} would be one class; write them alike")
+    if distinct.dtype.kind == "f" and (np.abs(distinct) >= 2**53).any():
+        raise PrivSVMError(f"{where}: labels of 2^53 and more are not told apart as numbers; store them as texts")
+
+
+def _check_labels(where: str, labels: np.ndarray) -> None:
+    empty = np.flatnonzero(np.isin(labels, ["", "nan", "NaN"]))
+    if len(empty):
+        raise PrivSVMError(f"{where}: no label in row {int(empty[0]) + 1} ({len(empty)} such rows); remove those rows")
+    distinct = np.unique(labels)
+    if len(distinct) == 1:
+        raise PrivSVMError(
+            f"{where}: one class only, {str(distinct[0])!r}; a classifier needs at least two, check `label`"
+        )
+
+
+def count_not_finite(X: Any) -> tuple[np.ndarray, int]:
+    """Count the missing values of each column, and the infinite values."""
+    if is_sparse(X):
+        infinite = int(np.isinf(X.data).sum())
+        return np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1]), infinite
+    return np.isnan(X).sum(axis=0), int(np.isinf(X).sum())
+
+
+def _check_expected(
+    entry: DatasetEntry, recipe: DataPart, where: str, X: Any, labels: np.ndarray, missing: int
+) -> None:
+    """Compare what was read with the catalogue."""
+    remedy = "delete it and download it again"
+    found = {"rows": X.shape[0], "features": X.shape[1], "missing values": missing}
+    known = {"rows": recipe.n_rows, "features": recipe.n_features, "missing values": recipe.missing_values}
+    for what, count in known.items():
+        if count is not None and found[what] != count:
+            raise PrivSVMError(f"{where}: {found[what]} {what}, but {entry.name} ({recipe.role}) has {count}; {remedy}")
+    counts = dict(Counter(labels.tolist()))
+    if recipe.class_counts is not None and counts != dict(recipe.class_counts):
+        label = next(
+            key for key in sorted({*counts, *recipe.class_counts}) if counts.get(key) != recipe.class_counts.get(key)
+        )
+        raise PrivSVMError(
+            f"{where}: {counts.get(label, 0)} rows of class {label!r}, but {entry.name} ({recipe.role}) "
+            f"has {recipe.class_counts.get(label, 0)}; {remedy}"
+        )
+
+
+def _read_libsvm(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    from sklearn.datasets import load_svmlight_file
+
+    check_libsvm_numbers(data, name)
+    try:
+        X, y = load_svmlight_file(io.BytesIO(data), n_features=recipe.n_features, zero_based=False)
+    except (ValueError, OverflowError) as error:
+        reason = str(error).split("\n")[0].removesuffix(".")
+        raise PrivSVMError(
+            f"{name}: not readable as LIBSVM text ({reason}); lines are `label index:value ...`, indices from 1 upwards"
+        ) from None
+    if recipe.n_features is None and X.shape[1] > _MOST_FEATURES:
+        raise PrivSVMError(
+            f"{name}: the largest index is {X.shape[1]}; declare `n_features` if that is right, or mend the line"
+        )
+    return _dense_or_sparse(X), y, []
+
+
+def _separator(recipe: DataPart) -> str:
+    named = {"whitespace": r"\s+", "tab": "\t", "comma": ",", "semicolon": ";"}
+    if recipe.delimiter is None:
+        return "," if recipe.format == "csv" else r"\s+"
+    return named.get(recipe.delimiter, recipe.delimiter)
+
+
+def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
+    """Find the position of a column given by name or number."""
+    if isinstance(key, int):
+        if not -len(columns) <= key < len(columns):
+            raise PrivSVMError(f"{name}: {what} column {key} missing; there are {len(columns)} columns, counted from 0")
+        return key % len(columns)
+    if key not in columns:
+        shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
+        close = nearest_name(key, columns)
+        hint = f"{close} " if close.startswith("did") else ""
+        raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {shown}")
+    return columns.index(key)
+
+
+def _number(value: Any) -> float:
+    """Read a number as files write it; ValueError if it is none."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise ValueError
+    return float(str(value))
+
+
+def _refuse_duplicates(columns: list[str], name: str) -> None:
+    """Refuse two columns of one name: a setting that names it would mean either."""
+    for column, times in Counter(column for column in columns if column).items():
+        if times > 1:
+            raise PrivSVMError(f"{name}: {times} columns are called {column!r}; give every column a name of its own")
+
+
+def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Split a pandas frame into numeric features and labels."""
+    import pandas as pd
+
+    columns = [str(column) for column in frame.columns]
+    _refuse_duplicates(columns, name)
+    dropped = {_position(key, columns, name, "dropped") for key in recipe.drop_columns}
+    label: int | None = None
+    if recipe.label_member is None:
+        if recipe.label is None:
+            raise PrivSVMError(f"{name}: no label column named; set `label` to one of: {', '.join(columns[:20])}")
+        label = _position(recipe.label, columns, name, "label")
+    kept = [index for index in range(len(columns)) if index not in dropped and index != label]
+    X = np.empty((len(frame), len(kept)))
+    for target, index in enumerate(kept):
+        series = frame.iloc[:, index]
+        if pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
+            X[:, target] = series.to_numpy(dtype=np.float64, na_value=np.nan)
+            continue
+        texts = series.astype("object").where(series.notna(), None)
+        for row, text in enumerate(texts):
+            try:
+                X[row, target] = np.nan if text is None or str(text).strip() in MISSING_TEXTS else _number(text)
+            except ValueError:
+                raise PrivSVMError(
+                    f"{name}: column {columns[index]!r} is not numeric ({shown(text)} in row {row + 1}); "
+                    "encode it as numbers or add it to `drop_columns`"
+                ) from None
+    if label is None:
+        labels = np.zeros(len(frame))
+    else:
+        series = frame.iloc[:, label]
+        labels = _label_texts(series.astype("object").where(series.notna(), ""), name)
+    return X, labels, [columns[index] for index in kept]
+
+
+def _label_texts(series: Any, name: str) -> np.ndarray:
+    try:
+        texts = series.astype(str)
+    except UnicodeDecodeError:
+        raise PrivSVMError(f"{name}: a label is not UTF-8 text; store texts or numbers") from None
+    longest = int(texts.str.len().max()) if len(texts) else 0
+    if longest > _LONGEST_LABEL:
+        raise PrivSVMError(f"{name}: a label has {longest} characters, more than {_LONGEST_LABEL}; check `label`")
+    labels: np.ndarray = texts.to_numpy(dtype=np.str_)
+    return labels
+
+
+def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    """Read delimited text, with or without a header."""
+    import warnings
+
+    import pandas as pd
+
+    text = decode_text(data, name, recipe.encoding)
+    separator = _separator(recipe)
+    if separator == r"\s+":
+        # Blanks at the end of a line are no delimiter.
+        text = _TRAILING_BLANKS.sub("", text)
+    options: dict[str, Any] = {"sep": separator, "skipinitialspace": True}
+    # Before pandas 3.1 the default parser may be wrong in the last digit; from 3.1 on, naming a parser is deprecated.
+    if tuple(int(number) for number in pd.__version__.split(".")[:2]) < (3, 1):
+        options["float_precision"] = "round_trip"
+    try:
+        head = pd.read_csv(
+            io.StringIO(text), header=None, nrows=1, skiprows=max(recipe.header_rows - 1, 0), dtype=str, **options
+        )
+        first = ["" if cell is None or cell != cell else str(cell).strip() for cell in head.iloc[0]]
+        columns: list[Any] = first if recipe.header_rows else [str(index) for index in range(len(first))]
+        check_fields(text, name, separator, len(columns), recipe.header_rows)
+        # Positions name the columns: a header may leave names empty.
+        positions = list(range(len(columns)))
+        label = None
+        if recipe.label is not None and recipe.label_member is None:
+            label = _position(recipe.label, columns, name, "label")
+        if recipe.header_rows and recipe.header_assumed and not isinstance(recipe.label, str):
+            _check_header([cell for index, cell in enumerate(first) if index != label], name)
+        # A class may be called "NA", so only features have texts for missing values.
+        missing: dict[int, list[str]] = {index: list(MISSING_TEXTS) for index in positions if index != label}
+        with warnings.catch_warnings():
+            # What pandas only warns of, such as fields that it leaves out, changes the data.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.StringIO(text),
+                header=None,
+                names=positions,
+                index_col=False,
+                skiprows=recipe.header_rows,
+                keep_default_na=False,
+                na_values=missing,
+                dtype=None if label is None else {label: str},
+                low_memory=False,
+                on_bad_lines="error",
+                **options,
+            )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise PrivSVMError(
+            f"{name}: not readable as delimited text ({reason}); check `delimiter` and `header`"
+        ) from None
+    frame.columns = pd.Index(columns)
+    return _split_frame(frame, name, recipe)
+
+
+def _check_header(cells: list[str], name: str) -> None:
+    """Refuse a header whose feature names are all numbers: it is a row of data, which would be lost."""
+    try:
+        [float(cell) for cell in cells]
+    except ValueError:
+        return
+    raise PrivSVMError(
+        f"{name}: the first line may be data, its features are numbers; set `header: false` (or `true` if it is one)"
+    )
+
+
+def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    import pandas as pd
+    from scipy.io import arff
+
+    text = decode_text(data, name, recipe.encoding)
+    try:
+        records, attributes = arff.loadarff(io.StringIO(text))
+    except Exception as error:
+        # A damaged file makes SciPy fail in every way that Python knows.
+        reason = str(error).split("\n")[0][:200] or type(error).__name__
+        raise PrivSVMError(
+            f"{name}: not readable as ARFF ({reason}); numeric and nominal attributes are understood, one row a line"
+        ) from None
+    # SciPy takes what it needs of a row and leaves the rest.
+    fields = records.dtype.names or ()
+    check_arff_fields(text, name, [records[field].dtype.kind == "f" for field in fields])
+    columns: dict[str, Any] = {}
+    for field in fields:
+        column = records[field]
+        if column.dtype.kind == "S":
+            # SciPy takes ASCII alone.
+            column = np.char.decode(column, "ascii").astype(object)
+            if "?" not in attributes[field][1]:
+                # What is missing is no class of its own.
+                column[column == "?"] = None
+        columns[field] = column
+    return _split_frame(pd.DataFrame(columns), name, recipe)
+
+
+def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    try:
+        from pyarrow import parquet, types
+    except ImportError:
+        raise PrivSVMError(
+            f"{name}: Parquet needs pyarrow; run `make prepare-dev`, or `pip install 'privsvm[rows]'`"
+        ) from None
+
+    try:
+        found = parquet.ParquetFile(io.BytesIO(data))
+        schema, n_rows = found.schema_arrow, found.metadata.num_rows
+        kinds = (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary)
+        texts = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
+        # A row that is stored once may count for millions.
+        size = 8 * n_rows * max(1, len(schema))
+        if size <= recipe.max_bytes:
+            # No thread of Arrow's, as its data sets have: it would still read when all else of a damaged file is gone.
+            alone: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": True}
+            again = parquet.ParquetFile(io.BytesIO(data), read_dictionary=texts, **alone)
+            table = again.read(use_threads=False)
+            # Places may lie outside of what they point into.
+            table.validate(full=True)
+            size = table.nbytes
+        if size <= recipe.max_bytes:
+            frame = table.to_pandas(use_threads=False)
+    except Exception as error:
+        # What a damaged file or pandas' notes in it lead to is of every kind.
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise PrivSVMError(f"{name}: not readable as Parquet ({reason}); write it again") from None
+    if size > recipe.max_bytes:
+        raise PrivSVMError(
+            f"{name}: {n_rows} rows take more than {recipe.max_bytes} bytes in memory; declare `max_bytes` for the "
+            "dataset"
+        )
+    return _split_frame(frame, name, recipe)
+
+
+def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    """Read features and labels from named arrays (``mat``, ``npz``)."""
+
+    def array(key: str | int | None, what: str) -> Any:
+        if key not in variables:
+            close = nearest_name(str(key), variables)
+            raise PrivSVMError(f"{name}: {what} variable {key!r} missing; {close}")
+        return variables[key]
+
+    if recipe.table is not None:
+        table = np.asarray(array(recipe.table, "table"))
+        if table.ndim != 2 or table.dtype.kind not in "fiub":
+            raise PrivSVMError(
+                f"{name}: variable {recipe.table!r} has {table.ndim} dimensions and holds {table.dtype}; store a table "
+                "of numbers"
+            )
+        column = _position(
+            recipe.label if recipe.label is not None else 0, [str(i) for i in range(table.shape[1])], name, "label"
+        )
+        X: Any = np.delete(table, column, axis=1)
+        labels = table[:, column]
+    else:
+        X = array(recipe.features, "features")
+        labels = np.asarray(array(recipe.label, "label"))
+    if recipe.transpose:
+        X = X.T
+    if X.dtype.kind not in "fiub":
+        raise PrivSVMError(f"{name}: variable {recipe.features!r} is not numeric; store it as a matrix of numbers")
+    if X.ndim != 2:
+        raise PrivSVMError(f"{name}: variable {recipe.features!r} has {X.ndim} dimensions; store rows x features")
+    if labels.dtype.hasobject:
+        # Cell arrays of text, as MATLAB stores class names.
+        labels = np.array([str(np.asarray(item).ravel()[0]) if np.size(item) else "" for item in labels.ravel()])
+    labels = labels.ravel()
+    if X.shape[0] != len(labels):
+        raise PrivSVMError(f"{name}: {X.shape[0]} rows of features but {len(labels)} labels; check the two variables")
+    if isinstance(X, np.ndarray):
+        return np.ascontiguousarray(X, dtype=np.float64), labels, []
+    try:
+        return _dense_or_sparse(X), labels, []
+    except ValueError as error:
+        raise PrivSVMError(f"{name}: variable {recipe.features!r}: {error}") from None
+
+
+def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    if data.startswith(b"MATLAB 7.3") or _HDF5 in data[:2048]:
+        raise PrivSVMError(
+            f"{name}: MATLAB 7.3 (HDF5) file; save it with `save(file, vars, '-v7')` or convert it to .npz"
+        )
+
+    # Some damaged files crash SciPy's compiled reader (docs/upstream.md), which ends its process.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    try:
+        with ProcessPoolExecutor(1, context, initializer=_end_silently) as pool:
+            return pool.submit(_parse_mat, data, name, recipe).result()
+    except BrokenProcessPool:
+        raise PrivSVMError(
+            f"{name}: not readable as a MATLAB file (its reader crashed); delete it and get it again"
+        ) from None
+
+
+def _end_silently() -> None:
+    """Print no trace where this process crashes."""
+    faulthandler.disable()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def _parse_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    from scipy.io import loadmat
+
+    try:
+        stored = loadmat(io.BytesIO(data))
+        variables = {key: value for key, value in stored.items() if not key.startswith("__")}
+        return _from_variables(variables, name, recipe)
+    except PrivSVMError:
+        raise
+    except Exception as error:
+        # A damaged file makes SciPy fail in every way that Python knows.
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise PrivSVMError(f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again") from None
+
+
+def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+        if size > recipe.max_bytes:
+            raise PrivSVMError(
+                f"{name}: more than {recipe.max_bytes} bytes when unpacked; declare `max_bytes` if it is to be so large"
+            )
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            variables = {key: stored[key] for key in stored.files}
+            if len(variables) < len(stored.files):
+                raise ValueError("two arrays have the same name")
+    except PrivSVMError:
+        raise
+    except (ValueError, KeyError, AttributeError, TypeError, SyntaxError, *BAD_ZIP) as error:
+        reason = str(error).split("\n")[0]
+        raise PrivSVMError(f"{name}: not readable as .npz without Python objects ({reason}); write it again") from None
+    return _from_variables(variables, name, recipe)
+
+
+_READERS: dict[str, Callable[[bytes, str, DataPart], tuple[Any, np.ndarray, list[str]]]] = {
+    "libsvm": _read_libsvm,
+    "csv": _read_text,
+    "data": _read_text,
+    "arff": _read_arff,
+    "parquet": _read_parquet,
+    "mat": _read_mat,
+    "npz": _read_npz,
+}

@@ -1,0 +1,1 @@
+"""What the stages call: parameters, training, evaluation, audits."""

@@ -1,0 +1,107 @@
+"""Audit one method of the benchmark, and put what was found into a record."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privsvm.auditing.methods import MethodCell, audit_method, relations_of
+from privsvm.errors import PrivSVMError
+from privsvm.registry import estimator_class
+from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
+
+__all__ = ["audit_entry", "audit_record"]
+
+
+def _cell(cell: MethodCell) -> AuditCell:
+    guarantee = cell.guarantee
+    return AuditCell(
+        relation=cell.relation,
+        epsilon=cell.epsilon,
+        delta=cell.delta,
+        status=guarantee.status,
+        epsilon_proved=guarantee.epsilon_proved,
+        event=None if guarantee.event is None else guarantee.event.kind,
+        pair=cell.pair,
+        draws=cell.draws,
+        bounds=tuple(AuditBound(**dataclasses.asdict(bound)) for bound in cell.bounds),
+        looks_at=cell.looks_at,
+        reachable=cell.reachable,
+        refuted=cell.confirmed,
+    )
+
+
+def audit_record(method: str, implementation: str, cells: Sequence[MethodCell], parameters: Mapping[str, Any]) -> Any:
+    """Put the cells of one method into a record.
+
+    Parameters
+    ----------
+    method, implementation : str
+        Name of the entry, and the file of the method.
+    cells : sequence of MethodCell
+        See `privsvm.auditing.methods.audit_method`.
+    parameters : mapping
+        What was audited.
+
+    Returns
+    -------
+    AuditRecord
+
+    Raises
+    ------
+    PrivSVMError
+        If a proof is refuted, by fresh draws too: the code or its accounting is wrong.
+    """
+    record = AuditRecord(
+        method=method, implementation=implementation, parameters=dict(parameters), cells=tuple(map(_cell, cells))
+    )
+    for cell in record.cells:
+        if cell.status == "proved" and cell.refuted:
+            found = max(cell.bounds, key=lambda bound: bound.sure)
+            raise PrivSVMError(
+                f"methods.{method}: an audit refutes the proof: epsilon is at least {found.sure:.4g} ({found.kind}, "
+                f"{cell.relation}, {cell.draws} draws, confirmed by fresh ones), and {cell.epsilon_proved:.4g} is said "
+                f"to be proved; the pair: {cell.pair}"
+            )
+    return record
+
+
+def audit_entry(method: str, job: Mapping[str, Any]) -> AuditRecord:
+    """Audit one entry of params.yaml.
+
+    Parameters
+    ----------
+    method : str
+        Its name.
+    job : mapping
+        ``implementation, parameters, seed, delta, neighbours, draws, epsilons``.
+
+    Returns
+    -------
+    AuditRecord
+        For the benchmark's relation, or the one that the method offers.
+
+    Raises
+    ------
+    PrivSVMError
+        One line, for parameters that the method refuses, or a proof that is refuted.
+    """
+    estimator = estimator_class(job["implementation"])
+    offered = relations_of(estimator)
+    relations = [job["neighbours"]] if job["neighbours"] in offered else offered
+    try:
+        cells = audit_method(
+            estimator,
+            job["parameters"],
+            epsilons=job["epsilons"],
+            delta=job["delta"],
+            draws=job["draws"],
+            key=method,
+            seed=job["seed"],
+            relations=relations,
+        )
+    except ValueError as error:
+        raise PrivSVMError(f"methods.{method}: audit: {error}") from None
+    record: AuditRecord = audit_record(method, job["implementation"], cells, job["parameters"])
+    return record

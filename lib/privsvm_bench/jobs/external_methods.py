@@ -1,0 +1,182 @@
+"""Methods of other packages: any scikit-learn style classifier, as ``implementation: package.module:Class``.
+
+Nothing is known of such a model but what it predicts, and it is not stored: a file that anybody may load holds no code.
+The job that trains it stores its predictions for the test rows of its split, and says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.estimators import NoiseStreams, noise_generators
+from privsvm.base.released import PredictionsPath, rows_digest
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.privacy.guarantee import Guarantee
+from privsvm.registry import estimator_class, foreign_source
+
+__all__ = ["STATES_EPSILON", "ForeignMethod"]
+
+# Key of an entry: the name of the parameter that takes the epsilon which the class states.
+STATES_EPSILON = "states_epsilon"
+
+# Read once a process: all of a package's files are.
+_source = functools.cache(foreign_source)
+
+_STORED = "only its predictions for the test rows are stored"
+
+
+class ForeignMethod:
+    """A classifier of another package, released by what it predicts.
+
+    Parameters
+    ----------
+    implementation : str
+        ``package.module:Class``.
+    parameters : mapping
+        Of the entry: those of the class, and ``states_epsilon``.
+    privacy : mapping
+        ``delta`` and ``neighbours`` of the benchmark; None for a class that states no epsilon.
+    n_classes : int
+        Labels are 0 to ``n_classes - 1``.
+    X_test : ndarray or CSR matrix (m, d)
+        Test rows, which its models predict.
+    """
+
+    def __init__(
+        self,
+        implementation: str,
+        parameters: Mapping[str, Any],
+        privacy: Mapping[str, Any],
+        n_classes: int,
+        X_test: Any,
+    ):
+        self.implementation, self.privacy, self.n_classes = implementation, privacy, n_classes
+        self.X_test = X_test
+        self.method = estimator_class(implementation)
+        self.parameters = dict(parameters)
+        self.states_epsilon: str | None = self.parameters.pop(STATES_EPSILON, None)
+        self.known = inspect.signature(self.method).parameters
+        takes_any = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in self.known.values())
+        for name in (*self.parameters, *([self.states_epsilon] if self.states_epsilon else [])):
+            if name not in self.known and not takes_any:
+                raise PrivSVMError(f"{name}: not a parameter of {implementation}; {nearest_name(name, self.known)}")
+        if self.states_epsilon in self.parameters:
+            raise PrivSVMError(f"{self.states_epsilon}: takes the grid's epsilon; remove it or {STATES_EPSILON}")
+
+    def release_path(
+        self, X, y: np.ndarray, epsilons: Sequence[float], repeats: int, rng: NoiseStreams, audit: bool = False
+    ) -> PredictionsPath:
+        """Train for every epsilon and repeat, and predict the test rows.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n, d)
+            Training rows.
+        y : ndarray of int (n,)
+            Class codes.
+        epsilons : sequence of float (E)
+            The grid; a class that states no epsilon is trained once.
+        repeats : int
+            Models R per epsilon.
+        rng : callable
+            Gives the generator of one epsilon and repeat, from which a seed is drawn.
+        audit : bool, default=False
+            Not looked at: nothing is known of the mechanism.
+
+        Returns
+        -------
+        PredictionsPath
+        """
+        private = self.states_epsilon is not None
+        grid, draws = (list(epsilons), repeats) if private else ([0.0], 1)
+        streams = noise_generators(rng, self)
+        started = time.perf_counter()
+        scores = np.stack(
+            [
+                np.stack([self._scores(X, y, epsilon, streams(epsilon, repeat)) for repeat in range(draws)])
+                for epsilon in grid
+            ]
+        )
+        seconds = time.perf_counter() - started
+        return PredictionsPath(
+            epsilons=tuple(grid) if private else (math.inf,),
+            guarantees=tuple(self._guarantee(epsilon) for epsilon in grid),
+            n_classes=self.n_classes,
+            release_seconds=seconds if private else 0.0,
+            fit_seconds=0.0 if private else seconds,
+            predicted_scores=scores,
+            digest=rows_digest(self.X_test),
+        )
+
+    def _scores(self, X, y: np.ndarray, epsilon: float, stream: np.random.Generator) -> np.ndarray:
+        """Scores (m, k) of one trained model: its own where they agree with what it predicts, else its predictions."""
+        common = {
+            "delta": self.privacy["delta"],
+            "classes": list(range(self.n_classes)),
+            "random_state": int(stream.integers(2**31)),
+        }
+        if self.states_epsilon is None:
+            del common["delta"]
+        given = {name: value for name, value in common.items() if name in self.known} | self.parameters
+        if self.states_epsilon is not None:
+            given[self.states_epsilon] = epsilon
+        try:
+            model = self.method(**given).fit(X, y)
+            predicted = np.asarray(model.predict(self.X_test)).astype(np.int64)
+            scores = self._own_scores(model)
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise PrivSVMError(f"{self.implementation} failed: {what}") from error
+        if predicted.shape != (self.X_test.shape[0],) or not np.isin(predicted, np.arange(self.n_classes)).all():
+            raise PrivSVMError(f"{self.implementation}: predict must return one of its training labels for each row")
+        if scores is not None:
+            codes = (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
+            if np.array_equal(codes, predicted):
+                return scores
+        chosen = np.where(predicted[:, None] == np.arange(self.n_classes), 1.0, 0.0)
+        return chosen[:, 1:] - chosen[:, :1] if self.n_classes == 2 else chosen
+
+    def _own_scores(self, model: Any) -> np.ndarray | None:
+        """Decision values, one column for two classes; None where the model has none for these classes."""
+        if not np.array_equal(getattr(model, "classes_", ()), np.arange(self.n_classes)):
+            return None
+        for name in ("decision_function", "predict_proba"):
+            if hasattr(model, name):
+                values = np.asarray(getattr(model, name)(self.X_test), dtype=np.float64)
+                if values.ndim == 1:
+                    values = values[:, None]
+                elif self.n_classes == 2 and values.shape[1] == 2:
+                    values = values[:, 1:] - values[:, :1]
+                if values.shape[1] == (1 if self.n_classes == 2 else self.n_classes) and np.isfinite(values).all():
+                    return values
+        return None
+
+    def _guarantee(self, epsilon: float) -> Guarantee:
+        source = _source(self.implementation)
+        version = f" {source.version}" if source.version else ""
+        reference = f"package {source.package}{version}, sources {source.digest[:16]}"
+        if self.states_epsilon is None:
+            return Guarantee(
+                status="none",
+                mechanism=f"none: {self.implementation}; {_STORED}",
+                reason="a class of another package, which states no epsilon",
+                reference=reference,
+            )
+        return Guarantee(
+            status="claimed",
+            mechanism=f"that of {self.implementation}; {_STORED}",
+            neighbours=self.privacy["neighbours"],
+            epsilon_requested=epsilon,
+            delta=float(self.privacy["delta"]) if "delta" in self.known else 0.0,
+            randomness="seeded" if "random_state" in self.known else None,
+            reason="a class of another package states the epsilon; nothing of it is checked here, nor the relation "
+            "between data sets that it has in mind",
+            reference=reference,
+        )

@@ -1,0 +1,187 @@
+"""The files of one job's models: what its method released on every split of one dataset, and the record of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from privsvm.base.released import ReleasedPath, path_from_arrays
+from privsvm.digests import sha256_of_file
+from privsvm.errors import PrivSVMError
+from privsvm.files import missing_file, read_npz, write_npz
+from privsvm_bench.records import Attack, ModelRecord, Result, SavedModels, TrainTimings, read, write
+
+__all__ = ["check_arrays", "load_paths", "model_record", "released", "save_paths", "train_timings"]
+
+_Saved = TypeVar("_Saved", bound=SavedModels)
+
+
+def released(paths: Sequence[ReleasedPath]) -> dict[str, Any]:
+    """Collect what a record says of the paths of all splits, as fields of `SavedModels`."""
+    first = paths[0]
+    return {
+        "kind": first.kind,
+        "epsilons": first.epsilons,
+        "repeats": first.n_repeats,
+        "n_splits": len(paths),
+        "n_classes": first.n_classes,
+        # Those of split 0, where the witness is computed. Where another split has another number of rows, its
+        # sensitivity, its noise, its sample rate and the gap among its assumptions may differ a little.
+        "guarantees": first.guarantees,
+        "objective": tuple(path.objective for path in paths),
+        "n_support": tuple(path.n_support for path in paths),
+        "n_iter": tuple(path.n_iter for path in paths),
+    }
+
+
+def model_record(
+    method: str,
+    job: Mapping[str, Any],
+    description: Mapping[str, Any],
+    n_train: int | None,
+    paths: Sequence[ReleasedPath],
+    attacks: Sequence[Attack] = (),
+) -> ModelRecord:
+    """Say what the models of one job are.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method's entry.
+    job : mapping
+        See `privsvm_bench.jobs.training.train_paths`.
+    description : mapping
+        Of the prepared data: ``dataset, digest, protocol, classes, n_features``.
+    n_train : int or None
+        Training rows, of the largest split: see `privsvm_bench.jobs.training.training_sizes`.
+    paths : sequence of ReleasedPath (S)
+        The models of each split.
+    attacks : sequence of Attack, default=()
+        What attacks found on the condensed rows or public blocks that they were trained on.
+
+    Returns
+    -------
+    ModelRecord
+    """
+    privacy = job.get("privacy", {})
+    return ModelRecord(
+        experiment=job["experiment"],
+        method=method,
+        implementation=job["implementation"],
+        parameters=job["parameters"],
+        condense=job["condense"],
+        # A method that states no epsilon has none.
+        delta=privacy.get("delta"),
+        neighbours=privacy.get("neighbours"),
+        dataset=description["dataset"],
+        dataset_digest=description["digest"],
+        protocol=description["protocol"],
+        classes=tuple(description["classes"]),
+        n_features=description["n_features"],
+        n_train=n_train,
+        attacks=tuple(attacks),
+        **released(paths),
+    )
+
+
+def train_timings(paths: Sequence[ReleasedPath]) -> TrainTimings:
+    """Collect the seconds that the paths of all splits took."""
+    return TrainTimings(
+        fit_seconds=tuple(path.fit_seconds for path in paths),
+        release_seconds=tuple(path.release_seconds for path in paths),
+    )
+
+
+def save_paths(
+    paths: Sequence[ReleasedPath],
+    models: str | os.PathLike[str],
+    record_path: str | os.PathLike[str],
+    record: SavedModels,
+) -> None:
+    """Store the paths of all splits as arrays and a record.
+
+    Parameters
+    ----------
+    paths : sequence of ReleasedPath (S)
+        One for each split.
+    models, record_path : path-like
+        The ``.npz`` and ``.json`` to write.
+    record : SavedModels
+        Of these paths, see `model_record`; the digest of the arrays is added.
+    """
+    arrays = {f"{split}.{name}": array for split, path in enumerate(paths) for name, array in path.arrays().items()}
+    write_npz(models, arrays)
+    write(record_path, dataclasses.replace(record, arrays_sha256=sha256_of_file(models)))
+
+
+def check_arrays(
+    models: str | os.PathLike[str], record: SavedModels | Result, record_path: str | os.PathLike[str]
+) -> None:
+    """Refuse arrays that are not those of a record: cut short, edited, or of another run.
+
+    Raises
+    ------
+    PrivSVMError
+        Also if the file is missing.
+    """
+    try:
+        found = sha256_of_file(models)
+    except FileNotFoundError:
+        raise missing_file(models) from None
+    if found != record.arrays_sha256:
+        raise PrivSVMError(
+            f"{models}: not the arrays that {record_path} is of (its digest differs); delete both and run again"
+        )
+
+
+def load_paths(
+    models: str | os.PathLike[str], record_path: str | os.PathLike[str], form: type[_Saved]
+) -> tuple[list[ReleasedPath], _Saved]:
+    """Read what `save_paths` wrote.
+
+    Parameters
+    ----------
+    models, record_path : path-like
+        The ``.npz`` and ``.json``.
+    form : type
+        `ModelRecord` for a job of the benchmark.
+
+    Returns
+    -------
+    paths : list of ReleasedPath (S)
+    record : SavedModels
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing or broken, or the two do not belong together.
+    """
+    record = read(form, record_path)
+    check_arrays(models, record, record_path)
+    arrays: dict[str, dict[str, np.ndarray]] = {str(split): {} for split in range(record.n_splits)}
+    for key, array in read_npz(models).items():
+        split, _, name = key.partition(".")
+        if split not in arrays:
+            raise PrivSVMError(
+                f"{models}: array {key!r} is of none of the {record.n_splits} splits in {record_path}; delete both "
+                "files and run again"
+            )
+        arrays[split][name] = array
+    paths = [
+        path_from_arrays(
+            record.kind,
+            own,
+            epsilons=record.epsilons,
+            guarantees=record.guarantees,
+            n_classes=record.n_classes,
+            objective=record.objective[index],
+            n_support=record.n_support[index],
+            n_iter=record.n_iter[index],
+        )
+        for index, own in enumerate(arrays.values())
+    ]
+    return paths, record

@@ -1,0 +1,357 @@
+"""params.yaml as a typed model, which is what the workflow passes on."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+import pydantic
+from pydantic_core import PydanticCustomError
+
+from privsvm.constraints import FLAG, FOLDS, POSITIVE, REPEATS, SHARE, Constraint, one_of, optional, real, text, whole
+from privsvm.errors import PrivSVMError, nearest_name, without_passwords
+from privsvm.models import Model, Obeys, check_model, shown_value
+from privsvm.plain_yaml import Places, read_yaml, with_place
+from privsvm.registry import check_installed, estimator_class, is_foreign
+
+__all__ = [
+    "OWN_FOLDER",
+    "MethodEntry",
+    "Params",
+    "check_params",
+    "read_params",
+    "states_epsilon",
+]
+
+OWN_FOLDER = "data/own"
+
+_EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+
+
+# Names become folders and parts of the names of files, which hold 255 bytes at most. A name of digits alone is a number
+# to some readers of YAML; the ends that are not allowed are those of files beside the results.
+_NAME = r"(?=.{1,64}\Z)(?=.*[A-Za-z])"
+_METHOD_NAME = text(
+    "the name becomes a folder; use at most 64 letters, digits, - and _, among them a letter",
+    rf"{_NAME}[A-Za-z0-9][A-Za-z0-9_-]*",
+)
+_DATASET_NAME = text(
+    "the name becomes a folder; use at most 64 letters, digits, _ . + and -, among them a letter, and not .train or "
+    ".evaluate at the end",
+    rf"{_NAME}(?!.*\.(train|evaluate)\Z)[A-Za-z0-9][A-Za-z0-9._+-]*",
+)
+_EXPERIMENT = text(
+    "must be a name of at most 64 letters, digits, _ . -, among them a letter", rf"{_NAME}[A-Za-z0-9][A-Za-z0-9_.-]*"
+)
+_EPSILON = real("every epsilon must be a number above 0 (from 1e-6 to 1000)", least=1e-6, most=1000)
+_FOLDER = optional(text("must be a folder"))
+_DATABASE = text(
+    "must be a database or server address such as sqlite:///mlflow.db or http://127.0.0.1:5000",
+    r"(sqlite|postgresql|mysql|http|https)[+a-z0-9]*://.*",
+)
+
+
+def _distinct(wish: str, most: int | None = None) -> pydantic.AfterValidator:
+    """Refuse a list that is empty or too long, or holds equal values."""
+
+    def check(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        if values is not None and not 0 < len(set(values)) == len(values) <= (most or len(values)):
+            raise PydanticCustomError("constraint", "{wish}", {"wish": wish})
+        return values
+
+    return pydantic.AfterValidator(check)
+
+
+_Epsilons = Annotated[
+    tuple[Annotated[float, Obeys(_EPSILON)], ...],
+    _distinct("must be a list of different epsilons, at most 1000", 1000),
+]
+
+
+class _Section(Model):
+    """A section of params.yaml, read only; a base."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Data(_Section):
+    """Where raw files come from."""
+
+    mirror: Annotated[str | None, Obeys(_FOLDER)]
+
+
+class Protocol(_Section):
+    """How rows are split; which keys go with which kind, `normalise_protocol` says."""
+
+    kind: Annotated[str, Obeys(one_of("holdout", "k_fold", "given", "resubstitution"))]
+    repeats: Annotated[int | None, Obeys(REPEATS)] = None
+    test_size: Annotated[float | None, Obeys(SHARE)] = None
+    stratified: Annotated[bool | None, Obeys(FLAG)] = None
+    folds: Annotated[int | None, Obeys(FOLDS)] = None
+
+
+class Privacy(_Section):
+    """What all private methods are asked for."""
+
+    epsilons: _Epsilons
+    delta: Annotated[float, Obeys(SHARE)]
+    neighbours: Annotated[str, Obeys(one_of("replace_one", "add_remove"))]
+    repeats: Annotated[int, Obeys(REPEATS)]
+
+
+class MethodEntry(_Section):
+    """A method: what it is, where it is used, and the parameters of its estimator, which are its other keys."""
+
+    model_config = pydantic.ConfigDict(extra="allow")
+
+    implementation: Annotated[str, Obeys(text("must be a file of lib/privsvm/methods, or package.module:Class"))]
+    datasets: Annotated[
+        tuple[str, ...] | None,
+        _distinct("must be a list of different datasets of the benchmark; leave it out for all"),
+    ] = None
+    per_dataset: dict[str, dict[str, Any]] | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimator for all datasets."""
+        return dict(self.model_extra or {})
+
+
+class Audit(_Section):
+    """How the released models of private methods are audited."""
+
+    draws: Annotated[int, Obeys(whole(400))]
+    epsilons: _Epsilons
+
+
+class Report(_Section):
+    """What the report shows."""
+
+    reference_epsilon: Annotated[float, Obeys(POSITIVE)]
+
+
+class MLflow(_Section):
+    """Where runs are logged."""
+
+    tracking_uri: Annotated[str, Obeys(_DATABASE)]
+
+
+_Dataset = Annotated[dict[str, Any], pydantic.BeforeValidator(lambda value: {} if value is None else value)]
+
+
+class Params(_Section):
+    """The whole of params.yaml; `read_params` reads and checks it."""
+
+    experiment: Annotated[str, Obeys(_EXPERIMENT)]
+    seed: Annotated[int, Obeys(whole(0, 2**63 - 1))]
+    data: Data
+    datasets: Annotated[dict[Annotated[str, Obeys(_DATASET_NAME)], _Dataset], pydantic.Field(min_length=1)]
+    protocol: Protocol
+    condense: Annotated[str, Obeys(one_of("none", "ci", "fcm"))]
+    privacy: Privacy
+    methods: Annotated[dict[Annotated[str, Obeys(_METHOD_NAME)], MethodEntry], pydantic.Field(min_length=1)]
+    audit: Audit
+    report: Report
+    mlflow: MLflow
+
+    def dataset_settings(self, dataset: str) -> dict[str, Any]:
+        """Return what `privsvm_bench.datasets.catalogue.resolve` reads of a dataset, with the path of its own file."""
+        settings, path = self.datasets[dataset], self.own_file(dataset)
+        return settings if path is None else {**settings, "path": path}
+
+    def own_file(self, dataset: str) -> str | None:
+        """Return the path of a dataset's own file, which lies in `OWN_FOLDER`; None for a dataset without one."""
+        path = self.datasets[dataset].get("path")
+        return None if path is None else f"{OWN_FOLDER}/{str(path).removeprefix(f'{OWN_FOLDER}/')}"
+
+    def is_private(self, dataset: str) -> bool:
+        """Whether a dataset is a file of the user's own, and does not say ``share: true``."""
+        return self.own_file(dataset) is not None and not self.datasets[dataset].get("share")
+
+    def train_jobs(self) -> list[tuple[str, str]]:
+        """List all (method, dataset) pairs of the benchmark, in the order of params.yaml."""
+        return [(name, dataset) for name, entry in self.methods.items() for dataset in entry.datasets or self.datasets]
+
+    def audited_methods(self) -> list[str]:
+        """List the entries whose implementation states an epsilon and is a file of `privsvm.methods`."""
+        return [name for name, entry in self.methods.items() if states_epsilon(entry.implementation)]
+
+    def entry_parameters(self, method: str) -> dict[str, Any]:
+        """Parameters of one method that its entry gives for all datasets."""
+        return self.methods[method].parameters
+
+    def method_parameters(self, method: str, dataset: str) -> dict[str, Any]:
+        """Parameters of one method on one dataset: those of its entry, with `per_dataset` over them."""
+        entry = self.methods[method]
+        return {**entry.parameters, **(entry.per_dataset or {}).get(dataset, {})}
+
+    def reads_privacy(self, method: str, dataset: str) -> bool:
+        """Whether a method states an epsilon, so that its jobs depend on `privacy`."""
+        implementation = self.methods[method].implementation
+        return states_epsilon(implementation) or "states_epsilon" in self.method_parameters(method, dataset)
+
+
+def states_epsilon(implementation: str) -> bool:
+    """Whether a method of this package has a parameter epsilon; of a class of another package, nothing is known."""
+    return not is_foreign(implementation) and "epsilon" in _declared(implementation)
+
+
+@functools.cache
+def _declared(implementation: str) -> Mapping[str, Any]:
+    """Import the class of a method, for the parameters that it declares."""
+    try:
+        declared: Mapping[str, Any] = estimator_class(implementation).declared  # type: ignore[attr-defined]
+    except PrivSVMError:
+        raise
+    except Exception as error:
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PrivSVMError(
+            f"implementation: {implementation!r} cannot be imported ({problem}); correct it in lib/privsvm/methods"
+        ) from error
+    return declared
+
+
+def _merged(values: Any, changes: Any) -> Any:
+    """Put the changes of ``snakemake --config`` over values, mapping by mapping."""
+    if isinstance(changes, Mapping):
+        base = values if isinstance(values, Mapping) else {}
+        return {**base, **{key: _merged(base.get(key), value) for key, value in changes.items()}}
+    if isinstance(changes, list):
+        return [_merged(None, value) for value in changes]
+    # Snakemake's YAML 1.1 takes 1e-5 for text.
+    return float(changes) if isinstance(changes, str) and _EXPONENT.fullmatch(changes) else changes
+
+
+def read_params(path: str | Path = "params.yaml", changes: Mapping[str, Any] | None = None) -> Params:
+    """Read and check params.yaml.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    changes : mapping, optional
+        What ``snakemake --config`` puts over it, mapping by mapping.
+
+    Returns
+    -------
+    Params
+
+    Raises
+    ------
+    PrivSVMError
+        One line with the file, the key, the value, the remedy and the place, for the first problem found.
+    """
+    values, places = read_yaml(path)
+    return check_params(_merged(values, changes or {}), str(path), places)
+
+
+def check_params(values: Mapping[str, Any], source: str = "params.yaml", places: Places | None = None) -> Params:
+    """Check what was read of params.yaml.
+
+    Parameters
+    ----------
+    values : mapping
+        As parsed from YAML.
+    source : str, default="params.yaml"
+        Name of the file, for messages.
+    places : mapping, optional
+        Where its keys are, for messages; see `read_yaml`.
+
+    Returns
+    -------
+    Params
+
+    Raises
+    ------
+    PrivSVMError
+        As `read_params`.
+    """
+    from privsvm_bench.datasets.catalogue import resolve
+
+    try:
+        _check_finite(values)
+        params = check_model(Params, values)
+        for name in params.datasets:
+            _check_own_file(params, name)
+            resolve(name, params.dataset_settings(name))
+        for method in params.methods:
+            _check_entry(params, method)
+    except PrivSVMError as error:
+        raise PrivSVMError(f"{source}: {without_passwords(with_place(str(error), places or {}))}") from None
+    return params
+
+
+def _check_finite(value: Any, key: str = "") -> None:
+    """Refuse what is no finite number, wherever it stands."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            _check_finite(item, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            _check_finite(item, f"{key}.{position}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise PrivSVMError(f"{key}: {value!r} is not valid; must be a finite number")
+
+
+def _check_own_file(params: Params, dataset: str) -> None:
+    """Refuse a file of the user's own that lies outside `OWN_FOLDER`."""
+    path = PurePosixPath(str(params.datasets[dataset].get("path", "")))
+    if path.is_absolute() or ".." in path.parts:
+        file = shlex.quote(os.path.abspath(path))
+        raise PrivSVMError(
+            f"datasets.{dataset}.path: {str(path)!r} is outside of {OWN_FOLDER}; move it there (mv {file} "
+            f"{OWN_FOLDER}/) or link it (ln -s {file} {OWN_FOLDER}/), and write `path: {path.name}`"
+        )
+
+
+def _check_entry(params: Params, method: str) -> None:
+    """Check what one method's entry says of its implementation and of datasets."""
+    where, entry = f"methods.{method}", params.methods[method]
+    try:
+        check_installed(entry.implementation) if is_foreign(entry.implementation) else _declared(entry.implementation)
+    except PrivSVMError as error:
+        raise PrivSVMError(f"{where}.{error}") from None
+    if entry.implementation == "ppsvm" and params.condense != "none":
+        raise PrivSVMError(
+            f"condense: {params.condense!r} cannot go with {where}: a condensed row needs the columns of all entities "
+            "in one place; set it to none, or take the method out"
+        )
+    _check_parameters(where, entry.implementation, entry.parameters)
+    for dataset, changes in (entry.per_dataset or {}).items():
+        _check_dataset(dataset, params, f"{where}.per_dataset")
+        _check_parameters(f"{where}.per_dataset.{dataset}", entry.implementation, changes)
+    for dataset in entry.datasets or ():
+        _check_dataset(dataset, params, f"{where}.datasets")
+
+
+def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
+    """Raise PrivSVMError for the first parameter that an implementation does not have, or not with this value."""
+    if is_foreign(implementation):
+        # Another package's class has the last word on its own, in the job that imports it.
+        name = values.get("states_epsilon")
+        if name is not None and (not isinstance(name, str) or not name.isidentifier()):
+            raise PrivSVMError(f"{where}.states_epsilon: {name!r} is not valid; must name a parameter of the class")
+        return
+    known: dict[str, Constraint] = {
+        name: item.constraint for name, item in _declared(implementation).items() if not item.common
+    }
+    for name, value in values.items():
+        if name not in known:
+            raise PrivSVMError(
+                f"{where}.{name} is not a known key; {nearest_name(name, (*MethodEntry.model_fields, *known))}"
+            )
+        if not known[name].accepts(value):
+            wish = known[name].problem(value).replace("None", "null")
+            raise PrivSVMError(f"{where}.{name}: {shown_value(value)} is not valid; {wish}")
+
+
+def _check_dataset(dataset: str, params: Params, where: str) -> None:
+    if dataset not in params.datasets:
+        hint = nearest_name(dataset, params.datasets)
+        raise PrivSVMError(f"{where}: {dataset!r} is not one of the benchmark's datasets; {hint}")

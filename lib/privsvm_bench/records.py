@@ -1,0 +1,880 @@
+"""Typed records of the JSON files between stages; nothing else reads or writes these files.
+
+Every record is a frozen dataclass, validated by pydantic where a file is read. docs/files.md describes the files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
+
+from annotated_types import Ge, Le, MinLen
+
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
+from privsvm.files import ExtendedFloat, missing_file, write_json
+from privsvm.privacy.gate import Stored
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Status, weakest_status
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+__all__ = [
+    "Attack",
+    "AuditBound",
+    "AuditCell",
+    "AuditRecord",
+    "Condense",
+    "CondenseTimings",
+    "CondensedRowsAttack",
+    "CondensedSplit",
+    "Entity",
+    "EvaluateTimings",
+    "KnownSampleAttack",
+    "Membership",
+    "ModelRecord",
+    "Prepared",
+    "RecoveryErrors",
+    "Result",
+    "SavedModels",
+    "Summary",
+    "Timing",
+    "TrainTimings",
+    "attacks_of",
+    "parse",
+    "read",
+    "read_audits",
+    "read_condensing",
+    "read_prepared",
+    "read_results",
+    "read_timings",
+    "read_tracked",
+    "sealed",
+    "timing_files",
+    "write",
+]
+
+Condense = Literal["none", "ci", "fcm"]
+"""How rows are condensed: not at all, to means of three (CI-SVM), to centres of fuzzy c-means (FCM-SVM)."""
+
+Name = Annotated[str, MinLen(1)]
+Count = Annotated[int, Ge(0)]
+Positive = Annotated[int, Ge(1)]
+Share = Annotated[float, Ge(0), Le(1)]
+NotNegative = Annotated[float, Ge(0)]
+Numbers = tuple[float | None, ...]
+
+_Form = TypeVar("_Form")
+
+_REMEDY = "delete the file and run again"
+_LONGEST_VALUE = 80
+_SEAL = "record_sha256"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Record:
+    """What all records share: no unknown keys, no conversion of types, no infinity unless a field allows it.
+
+    The file of a sealed record holds a digest of all the rest, which `read` checks.
+    """
+
+    is_sealed: ClassVar[bool] = False
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CondensedSplit(_Record):
+    """What attacks on the condensed rows of one split found; see `privsvm.privacy.attacks.condensation_attacks`."""
+
+    n_rows: Positive
+    n_condensed: Positive
+    size_ratio: Share
+    label_purity: Share
+    lost_classes: Count
+    groups_of_three: Count | None
+    third_member_error: NotNegative | None
+    linkage_rate: Share | None
+    guessing_rate: Share | None
+    membership_auc: Share | None
+    certain_members: Share | None
+    nearest_row: NotNegative
+    linked_rows: Positive
+    other_rows: Count
+
+    def undefined(self, condense: Condense) -> dict[str, str]:
+        """Name the fields that have no value for rows condensed this way, each with the reason."""
+        reasons: dict[str, str] = {}
+        if condense == "fcm":
+            # A fuzzy centre is no mean of its group.
+            means_only = ("groups_of_three", "third_member_error", "linkage_rate", "guessing_rate")
+            reasons |= dict.fromkeys(means_only, "condense is 'fcm'")
+        elif self.groups_of_three == 0:
+            reasons["third_member_error"] = "groups_of_three is 0"
+        if self.other_rows == 0:
+            reasons |= dict.fromkeys(("membership_auc", "certain_members"), "other_rows is 0")
+        return reasons
+
+
+@dataclass(frozen=True, kw_only=True)
+class CondensedRowsAttack(_Record):
+    """What attacks on condensed rows found on one dataset.
+
+    Attributes
+    ----------
+    method : str or None
+        The method that condensed them; None for the stage, which does it for all methods.
+    dataset : str
+        Name of the dataset.
+    condense : {"none", "ci", "fcm"}
+        How.
+    splits : tuple of CondensedSplit (S)
+        Empty for "none".
+    """
+
+    method: Name | None
+    dataset: Name
+    attack: Literal["condensed_rows"] = "condensed_rows"
+    condense: Condense
+    splits: tuple[CondensedSplit, ...]
+
+    def __post_init__(self) -> None:
+        if self.condense == "none" and self.splits:
+            raise ValueError("splits is not empty: must be [] where condense is 'none'")
+        if self.condense != "none" and not self.splits:
+            raise ValueError("splits is []: must hold one record for each split")
+        for position, split in enumerate(self.splits):
+            undefined = split.undefined(self.condense)
+            for field in dataclasses.fields(split):
+                where, value = f"splits[{position}].{field.name}", getattr(split, field.name)
+                if field.name in undefined and value is not None:
+                    raise ValueError(f"{where} is {value!r}: must be null where {undefined[field.name]}")
+                if field.name not in undefined and value is None:
+                    raise ValueError(f"{where} is None: must be a number")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryErrors(_Record):
+    """Errors of recovered rows against the number of known ones."""
+
+    known: tuple[Count, ...]
+    max_error: Numbers
+    rms_error: Numbers
+    recovered_share: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership(_Record):
+    """What guessed columns leave beside a block: the worst right guess, the best wrong one."""
+
+    true_column_residual: float | None
+    random_residual: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entity(_Record):
+    """What the known-sample attack recovers from one entity's public block."""
+
+    entity: Name
+    features: Positive
+    rows_needed: Count
+    possible: bool
+    error_at_rows_needed: NotNegative | None
+    recovered_at: Count | None
+    unreadable_rows: Count
+    curve: RecoveryErrors
+    membership: Membership
+
+    @classmethod
+    def of_audit(cls, entity: str, found: Mapping[str, Any]) -> Self:
+        """Take over what `privsvm.privacy.attacks.known_sample.audit_entity` found."""
+        curve = {name: tuple(values) for name, values in found["curve"].items()}
+        nested = {"curve": RecoveryErrors(**curve), "membership": Membership(**found["membership"])}
+        return cls(entity=entity, **{**found, **nested})
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownSampleAttack(_Record):
+    """What the known-sample attack recovers from a method without a guarantee on one dataset."""
+
+    method: Name
+    dataset: Name
+    attack: Literal["known_sample"] = "known_sample"
+    kernel: str
+    gamma: float | None
+    mbar: Positive
+    n_rows: Positive
+    entities: tuple[Entity, ...]
+
+
+class _ByName:
+    """Tells pydantic that the key `attack` names the type of a record, without importing it here."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic import Field
+
+        return handler.generate_schema(Annotated[source, Field(discriminator="attack")])
+
+
+Attack = Annotated[KnownSampleAttack | CondensedRowsAttack, _ByName()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditBound(_Record):
+    """A lower bound on epsilon from sampled releases; see `privsvm.auditing.cells.CellBound`."""
+
+    kind: Literal["counts", "f_dp", "gaussian", "one_run"]
+    epsilon: ExtendedFloat
+    sure: ExtendedFloat
+    estimate: ExtendedFloat
+    ceiling: ExtendedFloat
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sure <= self.epsilon <= self.estimate:
+            raise ValueError(f"epsilon is {self.epsilon}: must lie between sure, {self.sure}, and the estimate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditCell(_Record):
+    """What the audit of one stated epsilon found.
+
+    Attributes
+    ----------
+    relation : {"replace_one", "add_remove"}
+        Between the two datasets.
+    epsilon, delta : float
+        What is stated.
+    status : {"proved", "claimed", "none"}
+        Of the audited releases.
+    epsilon_proved : float
+        Infinite where nothing is proved.
+    event : str or None
+        Kind of the releases' event.
+    pair : str
+        The two datasets, in words.
+    draws : int
+        Releases of both together.
+    bounds : tuple of AuditBound
+        By counts of an event; of Gaussian noise also by its trade-off curve, by normal samples and by one run.
+    looks_at : str
+        What of the releases the bounds are about.
+    reachable : float
+        Largest epsilon that any number of draws of this pair can show; infinite where that is not known.
+    refuted : bool
+        Whether a bound that a whole run can build on, and fresh draws too, lie above what is proved or stated.
+    """
+
+    relation: Neighbours
+    epsilon: NotNegative
+    delta: Share
+    status: Status
+    epsilon_proved: ExtendedFloat
+    event: str | None
+    pair: Name
+    draws: Positive
+    bounds: Annotated[tuple[AuditBound, ...], MinLen(1)]
+    looks_at: Name = "the released model"
+    reachable: ExtendedFloat = math.inf
+    refuted: bool
+
+    @property
+    def best(self) -> AuditBound:
+        """The bound that says most."""
+        return max(self.bounds, key=lambda bound: bound.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRecord(_Record):
+    """What audits of the releases of one method found.
+
+    Attributes
+    ----------
+    method, implementation : str
+        Name of the entry, and the file of the method.
+    parameters : dict
+        Of the entry; what the audit changed in them, docs/auditing.md says.
+    cells : tuple of AuditCell
+        One for each relation and stated epsilon.
+    """
+
+    method: Name
+    implementation: Name
+    parameters: dict[str, Any]
+    cells: tuple[AuditCell, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Models(_Record):
+    """What is known of the models that one method released on every split of a dataset.
+
+    Attributes
+    ----------
+    implementation : str
+        File of the method.
+    epsilons : tuple of float (E)
+        ``(inf,)`` for a non-private method.
+    repeats, n_splits, n_classes : int
+        R, S and c.
+    guarantees : tuple of Guarantee (E)
+        One for each epsilon.
+    objective, n_support, n_iter : tuple (S)
+        Of the solves; None where the number would be private.
+    arrays_sha256 : str
+        Of the file with the models' arrays; "" before it is written.
+    """
+
+    is_sealed: ClassVar[bool] = True
+
+    implementation: Name
+    epsilons: Annotated[tuple[ExtendedFloat, ...], MinLen(1)]
+    repeats: Positive
+    n_splits: Positive
+    n_classes: Positive
+    guarantees: tuple[Annotated[Guarantee, Stored()], ...]
+    objective: Numbers
+    n_support: tuple[int | None, ...]
+    n_iter: tuple[int | None, ...]
+    arrays_sha256: str = ""
+
+    def __post_init__(self) -> None:
+        if not all(epsilon > 0 for epsilon in self.epsilons):
+            raise ValueError(f"epsilons is {list(self.epsilons)}: must be positive numbers or ['inf']")
+        if len(self.guarantees) != len(self.epsilons):
+            raise ValueError(f"guarantees: there are {_for_epsilons(self.guarantees, 'guarantees', self.epsilons)}")
+        for name in ("objective", "n_support", "n_iter"):
+            if len(getattr(self, name)) != self.n_splits:
+                raise ValueError(f"{name} has {len(getattr(self, name))} numbers for {self.n_splits} splits")
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a proof holds for system noise alone, and this noise was seeded."""
+        return any(guarantee.status == "proved" and guarantee.randomness == "seeded" for guarantee in self.guarantees)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether no epsilon is finite: drawn against epsilon, the method is a horizontal line."""
+        return not any(math.isfinite(epsilon) for epsilon in self.epsilons)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedModels(_Models):
+    """The record beside the arrays of saved models: all that is needed to predict with them.
+
+    Attributes
+    ----------
+    kind : str
+        What the arrays are, see `privsvm_bench.jobs.model_files`.
+    classes : tuple of str (c)
+        In the order of the class codes.
+    """
+
+    kind: Name
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job(_Record):
+    """What one job of the benchmark was about.
+
+    Attributes
+    ----------
+    experiment, method, dataset : str
+        What was run.
+    dataset_digest : str
+        SHA-256 of the prepared data.
+    parameters, protocol : dict
+        Of the method, and of the splits.
+    condense : {"none", "ci", "fcm"}
+        How the training rows were condensed before this and every other method.
+    delta : float or None
+        Of the benchmark.
+    neighbours : {"replace_one", "add_remove"} or None
+        Of the benchmark.
+    n_train : int or None
+        Training rows, of the largest split; under ``add_remove`` those declared, or None.
+    n_features : int
+        Number of features.
+    attacks : tuple of Attack
+        On the rows that were condensed for this method or by it, and on the blocks that its entities published.
+    """
+
+    experiment: Name
+    method: Name
+    dataset: Name
+    dataset_digest: str
+    parameters: dict[str, Any]
+    protocol: dict[str, Any]
+    condense: Condense
+    delta: Share | None
+    neighbours: Neighbours | None
+    n_train: Positive | None
+    n_features: Positive
+    attacks: tuple[Attack, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord(SavedModels, _Job):
+    """What train says of the models of one job, beside their arrays."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(_Record):
+    """One metric over splits and repeats, one number for each epsilon; None where undefined."""
+
+    mean: Numbers
+    sd: Numbers
+    low: Numbers
+    high: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(_Models, _Job):
+    """What evaluate found for one method on one dataset: a curve over a grid of epsilons.
+
+    Attributes
+    ----------
+    status : {"proved", "claimed", "none"}
+        The weakest word of the record and of its guarantees: one claim that does not hold makes the whole curve
+        ``claimed``.
+    n_test : int
+        Test rows, of the largest split.
+    predictions_sha256 : str
+        Hash of all predictions.
+    metrics : dict of str to nested tuple (S, E, R)
+        Every metric of every model; None where undefined.
+    summary : dict of str to Summary
+        The same over splits and repeats.
+    """
+
+    status: Status
+    n_test: Positive
+    predictions_sha256: str
+    metrics: dict[str, tuple[tuple[Numbers, ...], ...]]
+    summary: dict[str, Summary]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        stated = {guarantee.status for guarantee in self.guarantees}
+        found = weakest_status({self.status, *stated})
+        if found is None:
+            raise ValueError(
+                f"status is {self.status!r} but the guarantees say {', '.join(sorted(stated))}: must agree"
+            )
+        object.__setattr__(self, "status", found)
+        if self.condense != "none" and self.status == "proved":
+            raise ValueError(
+                f"status is 'proved' but condense is {self.condense!r}: condensing has no bounded sensitivity"
+            )
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        n_epsilons = len(self.epsilons)
+        for metric, summary in self.summary.items():
+            for field in dataclasses.fields(summary):
+                column = getattr(summary, field.name)
+                if len(column) != n_epsilons:
+                    counts = _for_epsilons(column, "numbers", self.epsilons)
+                    raise ValueError(f"summary.{metric}.{field.name} has {counts}")
+        for metric, splits in self.metrics.items():
+            if len(splits) != self.n_splits or any(len(split) != n_epsilons for split in splits):
+                raise ValueError(
+                    f"metrics.{metric}: must hold one list for each of {self.n_splits} splits, with one list for each "
+                    f"of {n_epsilons} epsilons"
+                )
+
+    @classmethod
+    def of_models(cls, models: ModelRecord, **outcome: Any) -> Self:
+        """Put together what is said about the models of one job and what they achieved.
+
+        Parameters
+        ----------
+        models : ModelRecord
+            The models' record.
+        **outcome
+            The fields that it lacks, or others in their place.
+
+        Returns
+        -------
+        Result
+        """
+        own = {field.name for field in dataclasses.fields(cls)}
+        known = {field.name: getattr(models, field.name) for field in dataclasses.fields(models) if field.name in own}
+        return cls(**(known | outcome))
+
+    def value(self, metric: str, statistic: str, index: int) -> float | None:
+        """One number of the summary, or None where it is undefined."""
+        if metric not in self.summary:
+            return None
+        number: float | None = getattr(self.summary[metric], statistic)[index]
+        return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainTimings(_Record):
+    """Seconds of one training job, one number for each split."""
+
+    fit_seconds: tuple[NotNegative, ...]
+    release_seconds: tuple[NotNegative, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateTimings(_Record):
+    """Seconds of one evaluation, and the rows predicted in them, one number for each split."""
+
+    predict_seconds: tuple[NotNegative, ...]
+    rows_predicted: tuple[Count, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CondenseTimings(_Record):
+    """Seconds to condense the training rows of one dataset for all methods, one number for each split."""
+
+    dataset: Name
+    condense: Condense
+    condense_seconds: tuple[NotNegative, ...]
+
+    def __post_init__(self) -> None:
+        if self.condense != "none" and not self.condense_seconds:
+            raise ValueError("condense_seconds is []: must be one number for each split")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Timings of one method on one dataset, those of train and evaluate together; None where not measured."""
+
+    method: str
+    dataset: str
+    fit_seconds: tuple[float, ...] | None = None
+    release_seconds: tuple[float, ...] | None = None
+    predict_seconds: tuple[float, ...] | None = None
+    rows_predicted: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared(_Record):
+    """What was declared of a prepared dataset, and what was taken from its rows."""
+
+    dataset: Name
+    digest: str
+    n_rows: Positive
+    n_features: Positive
+    n_features_origin: Literal["declared", "data"]
+    declared_training_rows: tuple[Positive, ...] | None
+    n_splits: Positive
+    classes: tuple[str, ...]
+    classes_origin: Literal["declared", "data"]
+    prescaled: bool | None
+    prescaled_origin: Literal["declared", "catalogue"]
+    sparse: bool
+    parts: tuple[str, ...]
+    protocol: dict[str, Any]
+    scaling: dict[str, Any]
+    missing: dict[str, Any]
+    sources: dict[str, str]
+
+
+def _for_epsilons(values: Sequence[Any], what: str, epsilons: Sequence[float]) -> str:
+    return f"{len(values)} {what} for {len(epsilons)} epsilons"
+
+
+@functools.cache
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    # Imported where a file is read: those who only write records do not wait for pydantic.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(form)
+
+
+def _location(keys: Iterable[int | str]) -> str:
+    """Write where in a record something is, such as ``guarantees[0].delta``."""
+    text = ""
+    for key in keys:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            text += f"{'.' if text else ''}{key if key.isprintable() else repr(key)}"
+    return text
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+
+
+# What pydantic says in words of Python, in those of JSON.
+_RULES = {
+    "dataclass_type": "must be an object",
+    "dict_type": "must be an object",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "tuple_type": "must be a list",
+    "union_tag_invalid": "must have a known 'attack'",
+    "union_tag_not_found": "must have a key 'attack'",
+}
+
+
+def _said(error: ErrorDetails) -> str:
+    """Write one error of pydantic as key, value and what is wrong."""
+    keys, kind, value = error["loc"], error["type"], error["input"]
+    if kind == "json_invalid":
+        return f"not valid JSON ({error['ctx']['error']})"
+    if kind in ("missing", "unexpected_keyword_argument"):
+        *place, name = keys
+        where = f"{_location(place)}: " if place else ""
+        if kind == "missing":
+            return f"{where}key {name!r} is missing"
+        return f"{where}key {name!r} is unknown; another version of PrivSVM may have written it"
+    where = _location(keys)
+    if kind == "value_error" and isinstance(value, dict):
+        # What a record says of itself begins with the key.
+        return f"{where}{'.' if where else ''}{error['ctx']['error']}"
+    wanted = error["ctx"]["error"] if kind == "value_error" else error["msg"].removeprefix("Input should be ")
+    rule = _RULES.get(kind, f"must be {wanted}")
+    return f"{where or 'the content'} is {_shortened(value)}: {rule}"
+
+
+def parse(form: type[_Form], text: str | bytes, source: str) -> _Form:
+    """Check the text of a record and build it.
+
+    Parameters
+    ----------
+    form : type
+        One of this module's records.
+    text : str or bytes
+        JSON.
+    source : str
+        Where it comes from, for messages.
+
+    Returns
+    -------
+    object
+        Of type `form`.
+
+    Raises
+    ------
+    PrivSVMError
+        One line that names the source, the key and the value: for a missing or an unknown key, a wrong type, a number
+        out of range, or parts that contradict each other.
+    """
+    from pydantic import ValidationError
+
+    try:
+        record: _Form = _adapter(cast(Any, form)).validate_json(text)
+    except ValidationError as invalid:
+        first = invalid.errors(include_url=False)[0]
+        raise PrivSVMError(f"{source}: {' '.join(_said(first).split())}; {_REMEDY}") from None
+    return record
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to the content of a record its digest, in place of one that it may have."""
+    rest = {key: value for key, value in content.items() if key != _SEAL}
+    return {**rest, _SEAL: hashlib.sha256(canonical_json(rest).encode()).hexdigest()}
+
+
+def _unsealed(text: bytes, source: str) -> str | bytes:
+    """Take the digest off a record, or raise an error if the record is not as it was written."""
+    try:
+        content = json.loads(text)
+        stated = content.pop(_SEAL, None)
+        found = sealed(content)[_SEAL]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        # It is no such record at all, which its form will say.
+        return text
+    if stated is None:
+        raise PrivSVMError(f"{source}: key {_SEAL!r} is missing, so nothing tells whether it was changed; {_REMEDY}")
+    if stated != found:
+        raise PrivSVMError(f"{source}: was changed after it was written (its digest differs); {_REMEDY}")
+    return json.dumps(content)
+
+
+def read(form: type[_Form], path: str | os.PathLike[str]) -> _Form:
+    """Read a record; see `parse`.
+
+    Raises
+    ------
+    PrivSVMError
+        If the file is missing, is not such a record, or was changed after it was written.
+    """
+    try:
+        text = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise missing_file(path) from None
+    source = os.fspath(path)
+    return parse(form, _unsealed(text, source) if getattr(form, "is_sealed", False) else text, source)
+
+
+def write(path: str | os.PathLike[str], record: Any, indent: int | None = 1) -> None:
+    """Write a record as canonical JSON, sealed if it is of that kind; see `privsvm.files.write_json`."""
+    if getattr(record, "is_sealed", False):
+        record = sealed({field.name: getattr(record, field.name) for field in dataclasses.fields(record)})
+    write_json(path, record, indent=indent)
+
+
+def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
+    """Read results, in the order of the paths.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        One file for each method and dataset.
+
+    Returns
+    -------
+    list of Result
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is not a valid record, or two are for the same method and dataset.
+    """
+    found: dict[tuple[str, str], str] = {}
+    results = []
+    for path in paths:
+        result = read(Result, path)
+        key = (result.dataset, result.method)
+        if key in found:
+            raise PrivSVMError(
+                f"{path}: second result of {result.method!r} on {result.dataset!r}, which is already in {found[key]}; "
+                "give each experiment a folder of its own"
+            )
+        found[key] = os.fspath(path)
+        results.append(result)
+    return results
+
+
+_TIMING_FORMS: dict[str, type[TrainTimings] | type[EvaluateTimings]] = {
+    ".train.json": TrainTimings,
+    ".evaluate.json": EvaluateTimings,
+}
+
+
+def timing_files(result: str | os.PathLike[str], folder: str | os.PathLike[str] = "logs/timings") -> list[Path]:
+    """List the timing files of one result, as far as they are there: another machine's results come without.
+
+    Parameters
+    ----------
+    result : path-like
+        ``<method>/<dataset>.json``.
+    folder : path-like, default="logs/timings"
+        Holds ``<method>/<dataset>.train.json`` and ``<method>/<dataset>.evaluate.json``.
+
+    Returns
+    -------
+    list of Path
+    """
+    result = Path(result)
+    files = [Path(folder) / result.parent.name / f"{result.stem}{ending}" for ending in _TIMING_FORMS]
+    return [path for path in files if path.is_file()]
+
+
+def read_timings(paths: Iterable[str | os.PathLike[str]]) -> list[Timing]:
+    """Read timings, joining the parts of train and evaluate.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        ``<method>/<dataset>.train.json`` and ``<method>/<dataset>.evaluate.json``.
+
+    Returns
+    -------
+    list of Timing
+        Ordered by dataset and method.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file has another name, or is not such a record.
+    """
+    joined: dict[tuple[str, str], dict[str, Any]] = {}
+    for path in map(Path, paths):
+        ending = next((ending for ending in _TIMING_FORMS if path.name.endswith(ending)), None)
+        if ending is None:
+            raise PrivSVMError(f"{path}: not named as timings; use <method>/<dataset>{' or '.join(_TIMING_FORMS)}")
+        timings: TrainTimings | EvaluateTimings = read(_TIMING_FORMS[ending], path)
+        joined.setdefault((path.name.removesuffix(ending), path.parent.name), {}).update(vars(timings))
+    return [Timing(method, dataset, **seconds) for (dataset, method), seconds in sorted(joined.items())]
+
+
+def _require_condensed(source: str, condense: Condense) -> None:
+    if condense == "none":
+        raise PrivSVMError(f"{source}: condense is 'none': must be 'ci' or 'fcm'; {_REMEDY}")
+
+
+def read_condensing(paths: Iterable[str | os.PathLike[str]]) -> list[CondenseTimings]:
+    """Read how long it took to condense the rows of each dataset, ordered by dataset.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        ``_condense/<dataset>.json``.
+
+    Returns
+    -------
+    list of CondenseTimings
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is not such a record, or nothing was condensed.
+    """
+    found = []
+    for path in paths:
+        timings = read(CondenseTimings, path)
+        _require_condensed(os.fspath(path), timings.condense)
+        found.append(timings)
+    return sorted(found, key=lambda item: (item.dataset, item.condense))
+
+
+def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Prepared]:
+    """Read the records beside prepared datasets, ordered by dataset."""
+    return sorted((read(Prepared, path) for path in paths), key=lambda record: record.dataset)
+
+
+def attacks_of(results: Iterable[Result]) -> list[Attack]:
+    """Collect what attacks on methods without a guarantee recovered, ordered by dataset and method.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        Those on rows that were condensed for all methods are in the results of every one of them, and are taken once.
+
+    Returns
+    -------
+    list of Attack
+
+    Raises
+    ------
+    PrivSVMError
+        If two records of the same attack differ, or one is of rows that were not condensed.
+    """
+    found: dict[tuple[str, str, str], tuple[str, Attack]] = {}
+    for result in results:
+        for position, attack in enumerate(result.attacks):
+            source = f"results of {result.method} on {result.dataset}: attacks[{position}]"
+            if isinstance(attack, CondensedRowsAttack):
+                _require_condensed(source, attack.condense)
+            # The stage, which has no name of a method, comes first.
+            first, same = found.setdefault((attack.dataset, attack.method or "", attack.attack), (source, attack))
+            if same != attack:
+                raise PrivSVMError(f"{source}: differs from {first}, the same attack; run both again")
+    return [attack for _key, (_source, attack) in sorted(found.items(), key=lambda item: item[0])]
+
+
+def read_audits(paths: Iterable[str | os.PathLike[str]]) -> list[AuditRecord]:
+    """Read what the audits of releases found, ordered by method."""
+    return sorted((read(AuditRecord, path) for path in paths), key=lambda record: record.method)
+
+
+def read_tracked(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
+    """Read the keys of the results that are in MLflow, ``{dataset: {method: key}}``."""
+    return read(dict[str, dict[str, str]], path)

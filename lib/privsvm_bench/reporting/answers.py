@@ -1,0 +1,133 @@
+"""What the first screen of a page says: at each epsilon a sentence, and who may be relied on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from privsvm.privacy.assumptions import failings
+from privsvm_bench.records import Result
+from privsvm_bench.reporting.tables import nearest_epsilon
+from privsvm_bench.reporting.text import score_text, short_number
+from privsvm_bench.reporting.utility import best_proved
+
+__all__ = ["answers", "claimed_by", "data_set_rows"]
+
+# As much as without privacy, within this many points.
+_EQUAL = 0.05
+
+
+def answers(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, Any]]:
+    """Answer, for one data set and each epsilon, which proved method keeps most accuracy and what that costs.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Of one data set.
+    grid : sequence of float
+        Its epsilons.
+
+    Returns
+    -------
+    list of dict
+        ``epsilon``, ``text`` (a sentence), ``best`` (a row of `best_proved`) and ``rows``: all methods at that epsilon.
+    """
+    found = []
+    for epsilon in grid:
+        (best,) = best_proved(results, epsilon)
+        rows = _rows(results, epsilon)
+        found.append({"epsilon": epsilon, "text": _sentence(best, epsilon), "best": best, "rows": rows})
+    return found
+
+
+def _sentence(row: Mapping[str, Any], epsilon: float) -> str:
+    best, dataset = row["best"], row["dataset"]
+    if best is None:
+        return f"No method here has a proved guarantee on {dataset}: no epsilon on this page may be relied on."
+    at = f"At ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{short_number(best['epsilon'])}"
+    kept = f"{100 * best['mean']:.1f}\N{NO-BREAK SPACE}%"
+    if row["worthless"]:
+        return f"{at}, no proved method does better on {dataset} than always naming the commonest class ({kept})."
+    start = f"{at}, {best['method']} keeps {kept} accuracy on {dataset}"
+    if best["loss"] is None:
+        return f"{start}."
+    if best["loss"] < _EQUAL:
+        return f"{start}: as much as without privacy."
+    return f"{start}: {best['loss']:.1f} points less than without privacy."
+
+
+def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str, Any]]]:
+    """List all methods that ran at an epsilon, by status, most accurate first."""
+    without = [result for result in results if result.method == "svm" and result.is_reference]
+    level = without[0].value("accuracy", "mean", 0) if without else None
+    groups: dict[str, list[dict[str, Any]]] = {"proved": [], "claimed": [], "none": []}
+    for place, result in enumerate(results):
+        index = 0 if result.is_reference else nearest_epsilon(result.epsilons, epsilon)
+        if not result.is_reference and not math.isclose(result.epsilons[index], epsilon):
+            continue
+        mean = result.value("accuracy", "mean", index)
+        guarantee = result.guarantees[index]
+        groups[result.status].append(
+            {
+                "method": result.method,
+                "place": place,
+                "mean": -1.0 if mean is None else mean,
+                "score": score_text(mean, result.value("accuracy", "sd", index)),
+                "loss": None if mean is None or level is None else 100 * (level - mean),
+                "proved": short_number(guarantee.epsilon_proved) if result.status == "proved" else "",
+                "delta": short_number(guarantee.delta),
+                "seeded": result.seeded,
+            }
+        )
+    return {status: sorted(rows, key=lambda row: (-row["mean"], row["method"])) for status, rows in groups.items()}
+
+
+def data_set_rows(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, Any]]:
+    """Of each epsilon, the best proved method of every data set.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Of all data sets.
+    grid : sequence of float
+        The epsilons of the selector; a data set without one of them shows its nearest.
+
+    Returns
+    -------
+    list of dict
+        ``epsilon`` and ``rows``, as of `best_proved`.
+    """
+    return [{"epsilon": epsilon, "rows": best_proved(results, epsilon)} for epsilon in grid]
+
+
+def claimed_by(results: Iterable[Result]) -> dict[str, list[str]]:
+    """Tell whose word a claim is: a paper's, or one that what is declared here does not bear out.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        The curves.
+
+    Returns
+    -------
+    dict
+        ``papers`` and ``settings``: names of methods. A method is with the settings where all that is wrong are facts
+        about the rows, such as classes that nobody declared.
+    """
+    by: dict[str, list[str]] = {"papers": [], "settings": []}
+    for result in results:
+        if result.status != "claimed":
+            continue
+        broken = [guarantee for guarantee in result.guarantees if guarantee.status == "claimed"]
+        only_facts = all(
+            guarantee.facts is not None
+            and guarantee.reason
+            and guarantee.reason == "; ".join(failings(guarantee.facts, guarantee.neighbours))
+            for guarantee in broken
+        )
+        group = by["settings" if only_facts else "papers"]
+        if result.method not in group:
+            group.append(result.method)
+    by["settings"] = [name for name in by["settings"] if name not in by["papers"]]
+    return {name: sorted(methods) for name, methods in by.items()}

@@ -1,0 +1,207 @@
+"""What attacks on methods without a guarantee recovered, summed up for the page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from privsvm_bench.records import CondensedRowsAttack, KnownSampleAttack
+
+__all__ = [
+    "NEARLY",
+    "RECOVERED",
+    "condensed_rows_findings",
+    "condensed_rows_table",
+    "known_sample_figures",
+    "known_sample_table",
+]
+
+# Errors below it are round-off: the attacked values are known to eight digits.
+RECOVERED = 1e-8
+
+# A condensed row that is off by no more in any entry, in standard deviations, is called nearly a training row.
+NEARLY = 0.1
+
+_GROUP = 3
+
+_SPLIT_COLUMNS = (
+    "n_rows",
+    "size_ratio",
+    "label_purity",
+    "lost_classes",
+    "groups_of_three",
+    "third_member_error",
+    "linkage_rate",
+    "guessing_rate",
+    "membership_auc",
+    "certain_members",
+    "nearest_row",
+    "linked_rows",
+    "other_rows",
+)
+
+
+def known_sample_table(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
+    """Sum up what the known-sample attack recovers from every entity.
+
+    Parameters
+    ----------
+    attacks : sequence of KnownSampleAttack
+        Records.
+
+    Returns
+    -------
+    list of dict
+        One for each record.
+    """
+    shown = []
+    for attack in attacks:
+        rows = []
+        for entity in attack.entities:
+            error = entity.error_at_rows_needed
+            rows.append({**vars(entity), "broken": error is not None and error <= RECOVERED})
+        needed = [row["rows_needed"] for row in rows if row["broken"]]
+        shown.append(
+            {
+                "method": attack.method,
+                "dataset": attack.dataset,
+                "kernel": attack.kernel,
+                "mbar": attack.mbar,
+                "n_rows": attack.n_rows,
+                "entities": rows,
+                "broken": len(needed),
+                "fewest": min(needed, default=None),
+                "most": max(needed, default=None),
+            }
+        )
+    return shown
+
+
+def known_sample_figures(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
+    """Curves of the known-sample attack: largest error against the number of known rows, one curve an entity.
+
+    Parameters
+    ----------
+    attacks : sequence of KnownSampleAttack
+        Records.
+
+    Returns
+    -------
+    list of dict
+        For the page's script.
+    """
+    return [
+        {
+            "rows": attack.n_rows,
+            "curves": [
+                {
+                    "name": entity.entity,
+                    "features": entity.features,
+                    "needed": entity.rows_needed,
+                    "known": entity.curve.known,
+                    "error": [float(f"{value or 0.0:.3g}") for value in entity.curve.max_error],
+                    "share": [float(f"{value or 0.0:.3g}") for value in entity.curve.recovered_share],
+                }
+                for entity in attack.entities
+            ],
+        }
+        for attack in attacks
+    ]
+
+
+def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool = False) -> list[dict[str, Any]]:
+    """Sum up over the splits what condensed rows give away.
+
+    Parameters
+    ----------
+    attacks : sequence of CondensedRowsAttack
+        Records.
+    condensed : bool, default=False
+        Whether the rows were condensed for all methods: one that condenses then has only such rows to give away.
+
+    Returns
+    -------
+    list of dict
+        One for each record. Where it is about splits: `_median_and_range`. ``third_member`` is the largest error of
+        all splits; None where the attack does not apply or there is no group of three.
+    """
+    shown = []
+    for attack in attacks:
+        columns = {key: [getattr(split, key) for split in attack.splits] for key in _SPLIT_COLUMNS}
+        over_splits = {key: _median_and_range(values) for key, values in columns.items()}
+        error, nearest = over_splits["third_member_error"], over_splits["nearest_row"]
+        shares = zip(columns["groups_of_three"], columns["n_rows"], strict=True)
+        lost = [count for count in columns["lost_classes"] if count]
+        shown.append(
+            {
+                "dataset": attack.dataset,
+                "method": attack.method,
+                "label": attack.method or "the stage condense",
+                "kind": attack.condense,
+                # It condensed rows that are no person's, so nothing follows about people.
+                "twice": attack.method is not None and condensed,
+                "splits": len(attack.splits),
+                "third_member": error["high"] if error else None,
+                "third_member_known": error is not None and error["high"] <= RECOVERED,
+                "grouped": _median_and_range(
+                    _GROUP * groups / rows for groups, rows in shares if groups is not None and rows
+                ),
+                "linked": over_splits["linkage_rate"],
+                "guessed": over_splits["guessing_rate"],
+                "auc": over_splits["membership_auc"],
+                "certain": over_splits["certain_members"],
+                # Were it drawn like them, a row would be the nearest of itself and the others so often.
+                "certain_by_chance": _median_and_range(
+                    1.0 / (others + 1.0) for others in columns["other_rows"] if others
+                ),
+                "nearest": nearest,
+                "verbatim": nearest is not None and nearest["median"] <= RECOVERED,
+                "nearly": nearest is not None and nearest["median"] <= NEARLY,
+                "lost": {"low": min(lost), "high": max(lost), "splits": len(lost)} if lost else None,
+                "size_ratio": over_splits["size_ratio"],
+                "label_purity": over_splits["label_purity"],
+                # Fewer than all where there are many.
+                "drawn": over_splits["linked_rows"] if columns["linked_rows"] != columns["n_rows"] else None,
+            }
+        )
+    return shown
+
+
+def condensed_rows_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Pick the records that the page's sentences are about: none of rows that were condensed before.
+
+    Parameters
+    ----------
+    table : sequence of mapping
+        From `condensed_rows_table`.
+
+    Returns
+    -------
+    dict
+        Whether there are any of the workflow's ``stage``, and any ``means``; and rows of the table, None where there is
+        none: ``nearest`` (to training rows, of all), ``centres`` (the same of fuzzy centres), ``third`` (the nearest of
+        those whose third members are known), ``certain`` and ``auc`` (the highest).
+    """
+    rows = sorted((row for row in table if not row["twice"]), key=lambda row: row["nearest"]["median"])
+
+    def highest(key: str) -> Mapping[str, Any] | None:
+        return max((row for row in rows if row[key]), key=lambda row: row[key]["median"], default=None)
+
+    return {
+        "stage": any(row["method"] is None for row in rows),
+        "means": any(row["kind"] == "ci" for row in rows),
+        "nearest": next(iter(rows), None),
+        "centres": next((row for row in rows if row["kind"] == "fcm"), None),
+        "third": next((row for row in rows if row["third_member_known"]), None),
+        "certain": highest("certain"),
+        "auc": highest("auc"),
+    }
+
+
+def _median_and_range(values: Iterable[float | None]) -> dict[str, float] | None:
+    """Median, least and most of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {"median": statistics.median(known), "low": min(known), "high": max(known)}

@@ -1,0 +1,205 @@
+"""One guarantee card for each method, and the tables of seconds and parameters."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from privsvm.digests import canonical_json
+from privsvm.privacy.guarantee import Guarantee, Status
+from privsvm_bench.records import CondenseTimings, Result, Timing
+from privsvm_bench.reporting.claims import finite_guarantees
+from privsvm_bench.reporting.provenance import without_absolute_paths
+from privsvm_bench.reporting.results import by_status, grouped
+from privsvm_bench.reporting.tables import nearest_epsilon
+from privsvm_bench.reporting.text import names_text, percent, short_number, unique
+
+__all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "right_guess", "timing_rows"]
+
+# A method that is claimed on one dataset is shown as claimed.
+WEAKEST_LAST: tuple[Status, ...] = ("none", "proved", "claimed")
+
+
+def guarantee_cards(
+    results: Iterable[Result], methods: Sequence[str], reference_epsilon: float = 1.0
+) -> list[dict[str, Any]]:
+    """Sum up the guarantees of each method over all datasets.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        The curves.
+    methods : sequence of str
+        In the order of the cards.
+    reference_epsilon : float
+        What is long and differs by epsilon, such as the mechanism in words, is shown for the nearest one only.
+
+    Returns
+    -------
+    list of dict
+        One for each method.
+    """
+    of_method = grouped(results, "method")
+    return [_card(method, of_method[method], reference_epsilon) for method in methods]
+
+
+def _card(method: str, members: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
+    guarantees = [guarantee for result in members for guarantee in result.guarantees]
+    # One proof as an example: the words of several epsilons and data sets do not read well together.
+    weakest = max((result.status for result in members), key=WEAKEST_LAST.index)
+    example = next(result for result in members if result.status == weakest)
+    shown = [example.guarantees[nearest_epsilon(example.epsilons, reference_epsilon)]]
+    statuses = {
+        status: names_text([result.dataset for result in found]) for status, found in by_status(members).items()
+    }
+    grid = sorted({stated for result in members for stated, _ in finite_guarantees(result)})
+    return {
+        "method": method,
+        "statuses": statuses,
+        "seeded": any(result.seeded for result in members),
+        "worst": max(statuses, key=WEAKEST_LAST.index),
+        **{
+            name: [
+                short_number(without_absolute_paths(value))
+                for value in unique(getattr(guarantee, name) for guarantee in guarantees)
+            ]
+            for name in ("neighbours", "delta", "randomness", "reason", "reference")
+        },
+        "mechanism": [short_number(without_absolute_paths(one.mechanism)) for one in shown],
+        "accountant": [one.accountant for one in shown if one.accountant],
+        "assumptions": without_absolute_paths(list(shown[0].assumptions)),
+        "example": {"dataset": example.dataset, "epsilon": shown[0].epsilon_requested},
+        "lines": [_line(stated, members) for stated in grid],
+        "implementation": unique(result.implementation for result in members),
+        "grid": grid,
+        "scales": _scales(members, grid),
+    }
+
+
+def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
+    """One line of a card: what one stated epsilon is worth, over all data sets."""
+    found = [guarantee for result in members for epsilon, guarantee in finite_guarantees(result) if epsilon == stated]
+    proved = [guarantee for guarantee in found if guarantee.status == "proved"]
+    weakest = max((one.epsilon_proved for one in found), default=math.inf)
+    noises = sorted(guarantee.noise_scale for guarantee in found if guarantee.noise_scale is not None)
+    low, high = (short_number(noises[0]), short_number(noises[-1])) if noises else ("–", "–")
+    return {
+        "stated": stated,
+        "proved": weakest if len(proved) == len(found) else math.inf,
+        "guess": percent(max(right_guess(one.epsilon_proved, one.delta or 0.0) for one in found)),
+        "noise": low if low == high else f"{low} to {high}",
+    }
+
+
+def right_guess(epsilon: float, delta: float) -> float:
+    """Bound how often a guess which of two neighbouring data sets was used is right, both being equally likely.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Proved.
+
+    Returns
+    -------
+    float
+        From 0.5 (guessing blindly) to 1 (Kairouz, Oh and Viswanath 2015, theorem 2.1).
+    """
+    if epsilon > 700:
+        return 1.0
+    return min(1.0, (math.exp(epsilon) + delta) / (1.0 + math.exp(epsilon)))
+
+
+def _scales(members: Iterable[Result], grid: Sequence[float]) -> list[dict[str, Any]]:
+    """Sensitivity and noise by stated epsilon; datasets with the same numbers share a row."""
+    rows: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for result in members:
+        of_epsilon = dict(finite_guarantees(result))
+        if of_epsilon:
+            sensitivities = unique(short_number(guarantee.sensitivity) for guarantee in of_epsilon.values())
+            cells = tuple(_scale_cell(of_epsilon.get(stated)) for stated in grid)
+            rows.setdefault((" / ".join(sensitivities) or "–", cells), []).append(result.dataset)
+    return [
+        {"datasets": names_text(datasets), "sensitivity": sensitivity, "cells": cells}
+        for (sensitivity, cells), datasets in rows.items()
+    ]
+
+
+def _scale_cell(guarantee: Guarantee | None) -> tuple[str, str]:
+    if guarantee is None:
+        return "", ""
+    return short_number(guarantee.noise_scale), short_number(guarantee.epsilon_proved)
+
+
+def _mean(values: Iterable[float | None] | None) -> float | None:
+    known = [value for value in values or () if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def timing_rows(timings: Iterable[Timing], results: Iterable[Result]) -> list[dict[str, Any]]:
+    """Mean seconds and sizes of the solution of each job.
+
+    Parameters
+    ----------
+    timings : iterable of Timing
+        Of the jobs.
+    results : iterable of Result
+        Of the same jobs, for the sizes.
+
+    Returns
+    -------
+    list of dict
+    """
+    of_job: Mapping[tuple[str, str], Result] = {(result.dataset, result.method): result for result in results}
+    rows = []
+    for timing in timings:
+        result = of_job.get((timing.dataset, timing.method))
+        seconds, predicted = sum(timing.predict_seconds or ()), sum(timing.rows_predicted or ())
+        rows.append(
+            {
+                "dataset": timing.dataset,
+                "method": timing.method,
+                "splits": len(timing.fit_seconds or timing.predict_seconds or ()),
+                "fit": _mean(timing.fit_seconds),
+                "release": _mean(timing.release_seconds),
+                "predict": _mean(timing.predict_seconds),
+                "rate": predicted / seconds if seconds > 0 and predicted else None,
+                # None where the number would be private.
+                "support": _mean(result.n_support) if result else None,
+                "objective": _mean(result.objective) if result else None,
+            }
+        )
+    return rows
+
+
+def condensing_rows(timings: Iterable[CondenseTimings]) -> list[dict[str, Any]]:
+    """Mean seconds to condense each dataset."""
+    return [
+        {
+            "dataset": timing.dataset,
+            "kind": timing.condense,
+            "splits": len(timing.condense_seconds),
+            "seconds": statistics.fmean(timing.condense_seconds),
+        }
+        for timing in timings
+    ]
+
+
+def parameter_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
+    """List the parameters of each method; datasets with the same ones share a row."""
+    groups: dict[tuple[str, str], tuple[dict[str, str], list[str]]] = {}
+    for result in results:
+        parameters = without_absolute_paths(result.parameters)
+        written = {str(name): _parameter_text(value) for name, value in sorted(parameters.items())}
+        key = (result.method, canonical_json(written))
+        groups.setdefault(key, (written, []))[1].append(result.dataset)
+    return [
+        {"method": method, "datasets": names_text(datasets), "parameters": written}
+        for (method, _), (written, datasets) in sorted(groups.items(), key=lambda item: item[0])
+    ]
+
+
+def _parameter_text(value: Any) -> str:
+    """Write one parameter exactly: text bare, everything else as JSON."""
+    return value if isinstance(value, str) else canonical_json(value, spaced=True)

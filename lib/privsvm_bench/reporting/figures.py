@@ -1,0 +1,427 @@
+"""The interactive figures of the report: plotly's, in the colours of the page, which are CSS variables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import plotly.graph_objects as go
+
+from privsvm_bench.charts import VARIABLES
+from privsvm_bench.palette import COLOURS, SYMBOLS
+from privsvm_bench.reporting.pictures import thinned
+from privsvm_bench.reporting.text import short_number
+
+__all__ = ["plotly_figures"]
+
+_WORTH = {"proved": "proved", "claimed": "claimed, does not hold", "none": "none"}
+_SEEDED = "proved for system noise"
+_GROUPS = {"proved": "PROVED", "claimed": "CLAIMED, DOES NOT HOLD", "none": "NO GUARANTEE", "ceilings": "CEILINGS"}
+_CROSSED = ("square-x-open", "circle-x-open", "diamond-x-open", "circle-cross-open", "square-cross-open",
+            "diamond-cross-open")  # fmt: skip
+_GREYS = ("var(--claimed)", "var(--soft)", "var(--none)")
+_MEAN = "%{y:.3f}"
+_VALUES = (
+    f"{_MEAN} ± %{{customdata[0]:.3f}}<br>2.5 to 97.5 percentiles: %{{customdata[1]:.3f}} to %{{customdata[2]:.3f}}"
+)
+_HOVER = "%{text}<extra></extra>"
+# Pixels: axes and margins above and below, a line of the legend, a heading of it.
+_AXES_ROOM, _ENTRY, _HEADING = 88, 20, 26
+# With more entities a legend would be taller than the chart.
+_MOST_ENTITIES = 15
+# More names of lines would cover the chart.
+_MOST_LABELS = 8
+# Where exact recovery and none are drawn on a logarithmic axis.
+_EXACT = 1e-16
+_RECOVERED = 1e-8
+
+
+def _wrapped(text: str, width: int = 56) -> str:
+    """Break a text of a hover box; plotly reads some HTML, and names from files must stay text."""
+    return "<br>".join(escape(line, quote=False) for line in textwrap.wrap(str(text), width))
+
+
+class _Report:
+    """What the figures of one page share: names and looks of its methods."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.methods, self.looks = data["methods"], data["looks"]
+        curves = [*data["claims"], *data["audits"], *(curve for one in data["datasets"] for curve in one["curves"])]
+        # Marks of claims count among claims, so that the first one looks as the page's legend says.
+        self.claims = sorted({curve["method"] for curve in curves if curve["status"] == "claimed"})
+
+    def name(self, method: int) -> str:
+        return escape(self.methods[method], quote=False)
+
+    def trace(self, method: int, status: str, seeded: bool = False) -> dict[str, Any]:
+        """Arguments of a method's trace: its look, its name, its place in the legend."""
+        if status == "proved":
+            look = self.looks[method]
+            colour, symbol = f"var({VARIABLES[look['light']]})", look["symbol"]
+            line = {"color": colour, "width": 1.6 if seeded else 2.5, "dash": "solid"}
+            inside = "var(--panel)" if seeded else colour
+            marker = {"color": inside, "size": 9, "symbol": symbol, "line": {"color": colour, "width": 1.4}}
+        elif status == "claimed":
+            number = self.claims.index(method)
+            colour = _GREYS[number % len(_GREYS)]
+            line = {"color": colour, "width": 1.6, "dash": "dash"}
+            symbol = _CROSSED[number % len(_CROSSED)]
+            marker = {"color": colour, "size": 11, "symbol": symbol, "line": {"color": colour, "width": 1.6}}
+        else:
+            colour = "var(--none)"
+            line = {"color": colour, "width": 1.5, "dash": "1.5px,4px"}
+            marker = {"color": colour, "size": 5, "symbol": "line-ew-open"}
+        return {
+            "line": line, "marker": marker, "legendgroup": status, "hovertemplate": _HOVER,
+            "name": f"{self.name(method)} — {self.worth(status, seeded)}",
+            "legendrank": 1000 * (list(_GROUPS).index(status) + 1) + method,
+        }  # fmt: skip
+
+    @staticmethod
+    def worth(status: str, seeded: bool) -> str:
+        return _SEEDED if seeded and status == "proved" else _WORTH[status]
+
+    def head(self, method: int, status: str, seeded: bool = False) -> str:
+        """First line of a hover box."""
+        return f"<b>{self.name(method)}</b> — <b>{self.worth(status, seeded).upper()}</b>"
+
+
+def _background(x: Sequence[float], y: Sequence[float], **more: Any) -> go.Scatter:
+    return go.Scatter(
+        x=list(x), y=list(y), mode="lines", hoverinfo="skip", showlegend=False, line={"width": 0}
+    ).update(more)  # fmt: skip
+
+
+def _axis(title: str = "", **more: Any) -> dict[str, Any]:
+    return {
+        "title": {"text": title, "standoff": 8, "font": {"size": 13}}, "gridcolor": "var(--line)",
+        "linecolor": "var(--soft)", "zeroline": False, "ticks": "outside", "tickcolor": "var(--line)", "showline": True,
+        "automargin": True, **more,
+    }  # fmt: skip
+
+
+def _log_axis(title: str, low: float, high: float, ticks: Sequence[float], **more: Any) -> dict[str, Any]:
+    return _axis(
+        title, type="log", range=[math.log10(low), math.log10(high)], tickvals=list(ticks),
+        ticktext=[short_number(tick) for tick in ticks], tickangle=0, **more,
+    )  # fmt: skip
+
+
+def _note(text: str, x: float, y: float, colour: str = "var(--soft)", **more: Any) -> dict[str, Any]:
+    return {"text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False,
+            "font": {"color": colour, "size": 12}, **more}  # fmt: skip
+
+
+def _finished(
+    traces: Sequence[go.Scatter], layout: Mapping[str, Any], height: int, narrow_height: int
+) -> dict[str, Any]:
+    """Add what all figures have in common; for a narrow screen, the legend goes below the axes."""
+    groups: set[str] = set()
+    for trace in traces:
+        group = trace.legendgroup
+        if trace.showlegend is not False and group and group not in groups:
+            groups.add(group)
+            trace.legendgrouptitle = {"text": f"<b>{_GROUPS[group]}</b>"}
+    entries = 0 if layout.get("showlegend") is False else sum(trace.showlegend is not False for trace in traces)
+    room = _ENTRY * entries + _HEADING * len(groups)
+    figure = go.Figure(traces)
+    figure.update_layout(
+        template="none", height=max(height, _AXES_ROOM + room + 20), dragmode=False, hovermode="closest",
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", showlegend=True,
+        font={"family": "system-ui, sans-serif", "size": 13, "color": "var(--ink)"},
+        hoverlabel={"bgcolor": "var(--panel)", "bordercolor": "var(--soft)", "align": "left", "namelength": 0,
+                    "font": {"color": "var(--ink)", "size": 12.5}},
+        legend={"x": 1.015, "xanchor": "left", "y": 1, "yanchor": "top", "font": {"size": 12.5},
+                "grouptitlefont": {"size": 11, "color": "var(--soft)"}, "traceorder": "grouped"},
+        margin={"l": 66, "r": 24, "t": 26, "b": 62},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": "var(--soft)", "activecolor": "var(--ink)"},
+    )  # fmt: skip
+    figure.update_layout(layout)
+    below = {
+        "height": narrow_height + room, "legend.x": 0, "legend.y": -62 / (narrow_height - _AXES_ROOM),
+        "legend.font.size": 11.5, "legend.maxheight": 1, "font.size": 12,
+        "margin": {"l": 52, "r": 14, "t": 26, "b": 62 + room},
+    }  # fmt: skip
+    return {**figure.to_plotly_json(), "narrow": below}
+
+
+def _claim_figure(report: _Report, claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Stated against known epsilon; claims that no epsilon holds for lie above, unaudited ones below."""
+    points = [(trace["method"], point) for trace in claims for part in trace["segments"] for point in part["points"]]
+    stated = sorted({point["x"] for _, point in points})
+    known = [*(point["y"] for _, point in points if point["place"] == "audited"),
+             *(audit["y"] for trace in claims for audit in trace["audits"]), *stated]  # fmt: skip
+    x_low, x_high = stated[0] / 1.5, stated[-1] * 7
+    y_low, y_high = min(known) / 1.7, max(known) * 1.9
+    powers = range(math.ceil(math.log10(y_low)), math.floor(math.log10(y_high)) + 1)
+    ticks = {10.0**power: short_number(10.0**power) for power in powers}
+    # Methods on one rail would hide each other: each gets a height of its own.
+    heights: dict[tuple[str, int], float] = {}
+    step = (y_high / y_low) ** 0.045
+    for place, words in (("unbounded", "no ε<br>holds (∞)"), ("unaudited", "not<br>audited")):
+        methods = list(dict.fromkeys(method for method, point in points if point["place"] == place))
+        for number, method in enumerate(methods, 1):
+            heights[place, method] = y_high * step**number if place == "unbounded" else y_low / step**number
+        if methods:
+            middle = heights[place, methods[len(methods) // 2]]
+            ticks[middle] = words
+    top, bottom = max([y_high, *heights.values()]) * step, min([y_low, *heights.values()]) / step
+    traces = [
+        _background([x_low, x_low, x_high, x_high], [x_low, top, top, x_high], fill="toself",
+                    fillcolor="var(--broken-tint)"),
+        _background([x_low, x_high], [x_low, x_high], line={"color": "var(--broken)", "width": 1.4}),
+    ]  # fmt: skip
+    proved = [trace["method"] for trace in claims if trace["status"] == "proved"]
+    labels: list[tuple[float, float, str]] = []
+    for trace in claims:
+        method, status = trace["method"], trace["status"]
+        look = report.trace(method, status, trace["seeded"])
+        if status == "proved":
+            # Proved points of several methods coincide on the diagonal: rings of decreasing size keep each in sight.
+            look["marker"]["size"] = 7.5 + 9 * (len(proved) - 1 - proved.index(method)) / max(3, len(proved) - 1)
+        line: list[tuple[Any, Any, str]] = []
+        for segment in trace["segments"]:
+            for point in segment["points"]:
+                lines = [report.head(method, status, trace["seeded"]), f"states ε = {short_number(point['x'])}",
+                         *map(_wrapped, (*point["text"], segment["datasets"]))]  # fmt: skip
+                if point["others"]:
+                    lines.append(f"<i>also proved at this point:</i> {_wrapped(point['others'])}")
+                audited = point["place"] == "audited"
+                if not audited:
+                    line.append((None, None, ""))
+                y = point["y"] if audited else heights[point["place"], method]
+                line.append((point["x"], y, "<br>".join(lines)))
+            line.append((None, None, ""))
+            audited_points = [point for point in segment["points"] if point["place"] == "audited"]
+            if segment["label"] and audited_points:
+                labels.append((audited_points[-1]["x"], audited_points[-1]["y"], segment["label"]))
+        x, y, text = zip(*line, strict=True)
+        traces.append(go.Scatter(x=x, y=y, text=text, mode="lines+markers", meta="claim", **look))
+        if trace["audits"]:
+            colour = look["line"]["color"]
+            head = f"<b>Audit of {report.name(method)}</b>, stated ε = "
+            look |= {
+                "name": f"audit of {report.name(method)} (lower bound, must stay below)",
+                "legendrank": look["legendrank"] + 0.5,
+                "marker": {"color": colour, "size": 8, "symbol": "triangle-down-open",
+                           "line": {"color": colour, "width": 1.4}},
+            }  # fmt: skip
+            traces.append(go.Scatter(
+                x=[audit["x"] for audit in trace["audits"]], y=[audit["y"] for audit in trace["audits"]],
+                text=["<br>".join([f"{head}{short_number(audit['x'])}", *map(_wrapped, audit["text"])])
+                      for audit in trace["audits"]], mode="markers", meta="audit", **look,
+            ))  # fmt: skip
+    notes = [
+        _note("<b>CLAIM BROKEN</b>: loses more than it states", 0.015, math.log10(y_high), "var(--broken)", yref="y",
+              xanchor="left", yanchor="top"),
+        _note("on or below: no more than stated", 0.985, math.log10(y_low), yref="y", xanchor="right",
+              yanchor="bottom"),
+    ]  # fmt: skip
+    above = math.inf
+    # Names of lines at their right ends, from the highest down, each below the one before where they would touch.
+    for at, height, words in sorted(labels, key=lambda label: -label[1]) if len(labels) <= _MOST_LABELS else ():
+        above = min(math.log10(height), above - 0.04 * math.log10(top / bottom))
+        notes.append({"x": math.log10(at), "y": above, "xanchor": "left", "yanchor": "middle", "xshift": 9,
+                      "showarrow": False, "text": escape(words, quote=False),
+                      "font": {"size": 11, "color": "var(--claimed)"}})  # fmt: skip
+    layout = {
+        "annotations": notes,
+        "xaxis": _log_axis("epsilon the method states", x_low, x_high, thinned(stated, math.log10(x_high / x_low) / 9)),
+        "yaxis": {**_log_axis("known epsilon (proved, or refuted below)", bottom, top, list(ticks)),
+                  "ticktext": list(ticks.values())},
+    }  # fmt: skip
+    return _finished(traces, layout, 580, 500)
+
+
+def _audit_figure(report: _Report, audits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Stated against audited epsilon: methods side by side at each stated one, the diagonal a step over all of them."""
+    stated = sorted({point["x"] for trace in audits for point in trace["points"]})
+    gap = min([math.log10(2), *(math.log10(b / a) for a, b in itertools.pairwise(stated))])
+    shown = [point[key] for trace in audits for point in trace["points"] for key in ("low", "estimate") if point[key]]
+    floor, y_low, y_high = stated[0] / 16, stated[0] / 24, max(stated[-1], *shown, 0) * 1.6
+    half = 10 ** (0.45 * gap)
+    x_low, x_high = stated[0] / half / 1.1, stated[-1] * half * 1.1
+    step_x = [x for value in stated for x in (value / half, value * half)]
+    step_y = [value for value in stated for _ in range(2)]
+    traces = [
+        _background([x_low, *step_x, x_high, x_high, x_low], [step_y[0], *step_y, step_y[-1], y_high, y_high],
+                    fill="toself", fillcolor="var(--broken-tint)"),
+        _background(step_x, step_y, line={"color": "var(--broken)", "width": 1.4}, meta="diagonal"),
+    ]  # fmt: skip
+    ceilings: list[tuple[float, float]] = []
+    for place, trace in enumerate(audits):
+        method, status, points = trace["method"], trace["status"], trace["points"]
+        shift = 10 ** (0.8 * gap * ((place + 0.5) / len(audits) - 0.5))
+        lows = [y_high if point["low"] is None else max(point["low"], floor) for point in points]
+        tops = [y_high if point["estimate"] is None else max(point["estimate"], floor) for point in points]
+        ceilings += [(point["x"] * shift, max(point["ceiling"], floor)) for point in points if point["ceiling"]]
+        look = report.trace(method, status)
+        look["marker"]["size"] = 8
+        head = report.head(method, status)
+        texts = [[head, f"states ε = {short_number(one['x'])}", *map(_wrapped, one["text"])] for one in points]
+        bars = [max(top - low, 0) for low, top in zip(lows, tops, strict=True)]
+        traces.append(go.Scatter(
+            x=[point["x"] * shift for point in points], y=lows, mode="markers", meta="audited",
+            text=["<br>".join(lines) for lines in texts],
+            error_y={"type": "data", "symmetric": False, "array": bars, "arrayminus": [0] * len(bars), "thickness": 1.2,
+                     "width": 0, "color": look["line"]["color"]},
+            **look,
+        ))  # fmt: skip
+    if ceilings:
+        x, y = zip(*ceilings, strict=True)
+        traces.append(go.Scatter(
+            x=x, y=y, mode="markers", meta="ceilings", hoverinfo="skip", name="most that so many draws can show",
+            marker={"symbol": "line-ew-open", "size": 9, "line": {"width": 1.2, "color": "var(--soft)"},
+                    "color": "var(--soft)"}, legendgroup="ceilings", legendrank=9000,
+        ))  # fmt: skip
+    layout = {
+        "xaxis": _log_axis("epsilon the method states", x_low, x_high, stated, showgrid=False),
+        "yaxis": {**_log_axis("audited epsilon, at least (95 % confidence)", y_low, y_high, [floor, *stated]),
+                  "ticktext": ["none", *map(short_number, stated)]},
+        "annotations": [_note("<b>MORE THAN STATED</b>", 0.015, 0.988, "var(--broken)", xanchor="left", yanchor="top")],
+    }  # fmt: skip
+    return _finished(traces, layout, 540, 460)
+
+
+def _columns(curve: Mapping[str, Any], metric: str) -> list[list[float | None]]:
+    """Mean, deviation and percentiles of a metric along a curve; nothing where it was not measured."""
+    empty = [None] * max(len(curve["epsilons"]), 1)
+    return list(curve["values"].get(metric, [empty] * 4))
+
+
+def _curve_figure(report: _Report, dataset: Mapping[str, Any], metrics: Mapping[str, str]) -> dict[str, Any]:
+    """Metrics against epsilon; ``choices`` are arguments of Plotly.update, for each metric and for bands or none."""
+    grid, curves = dataset["grid"], dataset["curves"]
+    first, last = (grid[0], grid[-1]) if grid[0] < grid[-1] else (grid[0] / 1.5, grid[0] * 1.5)
+    flat = [first, *(epsilon for epsilon in grid if first < epsilon < last), last]
+    bands, traces = [], []
+    for curve in curves:
+        method, status, seeded = curve["method"], curve["status"], curve["seeded"]
+        look = report.trace(method, status, seeded)
+        if curve["epsilons"]:
+            stated = [f"ε = {short_number(epsilon)}" for epsilon in curve["epsilons"]]
+            if status == "claimed":
+                stated = [f"<s>{words}</s> claimed" for words in stated]
+            text = [f"{words}; {_wrapped(known)}" for words, known in zip(stated, curve["known"], strict=True)]
+        else:
+            text = ["the same at every ε: no privacy"] * len(flat)
+        known = all(value is not None for metric in metrics for column in _columns(curve, metric) for value in column)
+        values = _VALUES if known else _MEAN
+        look["hovertemplate"] = f"{report.head(method, status, seeded)}<br>%{{text}}<br>{values}<extra></extra>"
+        mode = "lines" if status == "none" else "lines+markers"
+        traces.append(go.Scatter(x=curve["epsilons"] or flat, y=[], text=text, mode=mode, meta="curve", **look))
+        if curve["epsilons"] and status != "none":
+            # A curve's seven or so points up, and down again.
+            x = [*curve["epsilons"], *curve["epsilons"][::-1]]
+            colour = look["line"]["color"]
+            opacity = 0.13 if status == "proved" else 0.09
+            bands.append(_background(x, [], fill="toself", fillcolor=colour, opacity=opacity, meta="band",
+                                     legendgroup=status, name=look["name"]))  # fmt: skip
+    ticks, margin = thinned(grid, math.log10(last / first) / 9), 0.03 * math.log10(last / first)
+    layout = {
+        "xaxis": {**_log_axis("stated epsilon (smaller is more private)", first, last, ticks),
+                  "range": [math.log10(first) - margin, math.log10(last) + margin]},
+        "yaxis": _axis(),
+    }  # fmt: skip
+    figure = _finished([*bands, *traces], layout, 470, 360)
+    choices: dict[str, Any] = {
+        str(number): _metric(report, curves, metric, title, len(flat), last)
+        for number, (metric, title) in enumerate(metrics.items())
+    }
+    everywhere = list(range(len(bands)))
+    choices["bands"], choices["lines"] = ([{"visible": shown}, {}, everywhere] for shown in (True, False))
+    return {**figure, "choices": choices}
+
+
+def _metric(
+    report: _Report, curves: Sequence[Mapping[str, Any]], metric: str, title: str, width: int, last: float
+) -> list[Any]:
+    """Values of all traces, and the axis title, for one metric."""
+    bands, values, rests, labels = [], [], [], []
+    for curve in curves:
+        mean, spread, low, high = _columns(curve, metric)
+        rest = [
+            [None if value is None else round(value, 3) for value in row] for row in zip(spread, low, high, strict=True)
+        ]
+        times = 1 if curve["epsilons"] else width
+        values.append(list(mean) * times)
+        rests.append(rest * times)
+        if curve["epsilons"] and curve["status"] != "none":
+            bands.append([*high, *low[::-1]])
+        if not curve["epsilons"] and mean[0] is not None:
+            labels.append((mean[0], f"{report.name(curve['method'])} — none"))
+    known = [value for line in (*values, *bands) for value in line if value is not None]
+    span = (max(known, default=1) - min(known, default=0)) or 1
+    notes: list[dict[str, Any]] = []
+    # Reference lines carry their words in the picture itself, as far as these do not overlap.
+    above = math.inf
+    for value, text in sorted(labels, reverse=True):
+        if (above - value) / span >= 0.075:
+            above = value
+            notes.append({"x": math.log10(last), "y": value, "xanchor": "right", "yanchor": "bottom", "text": text,
+                          "showarrow": False, "font": {"size": 11, "color": "var(--none)"}})  # fmt: skip
+    changes = {"y": bands + values, "customdata": [[]] * len(bands) + rests}
+    return [changes, {"yaxis.title.text": escape(title), "annotations": notes}]
+
+
+def _attack_figure(attack: Mapping[str, Any]) -> dict[str, Any]:
+    """Error of recovered rows against the number of known rows: one line for each entity."""
+    curves = attack["curves"]
+    most = max(known for curve in curves for known in curve["known"])
+    highest = max(10.0, *(error for curve in curves for error in curve["error"]))
+    traces = [_background([0, most], [_RECOVERED] * 2, line={"color": "var(--broken)", "width": 1.2, "dash": "dot"})]
+    for number, curve in enumerate(curves):
+        # Entities of an attack are no methods.
+        colour = f"var({VARIABLES[COLOURS[number % 6][0]]})"
+        name = escape(curve["name"], quote=False)
+        text = [
+            f"<b>{name}</b><br>{known} known rows, {curve['needed']} needed<br>largest error {short_number(error)}<br>"
+            f"{short_number(100 * share)} % of the other rows recovered"
+            for known, error, share in zip(curve["known"], curve["error"], curve["share"], strict=True)
+        ]
+        traces.append(go.Scatter(
+            x=curve["known"], y=[max(error, _EXACT) for error in curve["error"]], text=text, hovertemplate=_HOVER,
+            mode="lines+markers", meta="attack", name=f"{name} ({curve['features']} features)",
+            line={"color": colour, "width": 2},
+            marker={"color": colour, "size": 8, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+        ))  # fmt: skip
+    layout = {
+        "xaxis": _axis("rows of the entity that the attacker knows", rangemode="tozero"),
+        "yaxis": _axis("largest error (standard deviations)", type="log", range=[-16.5, math.log10(highest) + 0.5],
+                       dtick=4, exponentformat="power"),
+        "annotations": [_note("below: <b>recovered</b>", 0.99, -8, "var(--broken)", yref="y", xanchor="right",
+                              yanchor="bottom")],
+        "showlegend": len(curves) <= _MOST_ENTITIES,
+    }  # fmt: skip
+    return _finished(traces, layout, 420, 360)
+
+
+def plotly_figures(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Draw all interactive figures of a page.
+
+    Parameters
+    ----------
+    data : mapping
+        ``figures`` of `privsvm_bench.reporting.page_context`.
+
+    Returns
+    -------
+    dict
+        Plotly's ``data`` and ``layout`` by the id of the chart's element, changes of the layout for a ``narrow``
+        screen, and ``choices`` of the page's controls.
+    """
+    report, figures = _Report(data), {}
+    parts = [part for trace in data["claims"] for part in trace["segments"]]
+    if any(point["place"] != "unaudited" for part in parts for point in part["points"]):
+        figures["claim-chart"] = _claim_figure(report, data["claims"])
+    if data["audits"]:
+        figures["audit-chart"] = _audit_figure(report, data["audits"])
+    for number, dataset in enumerate(data["datasets"]):
+        figures[f"curve-chart-{number}"] = _curve_figure(report, dataset, data["metrics"])
+    for number, attack in enumerate(data["attacks"]):
+        figures[f"attack-chart-{number}"] = _attack_figure(attack)
+    return figures

@@ -1,0 +1,414 @@
+"""The report: an overview and a page for each data set, which make no network request."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from privsvm.privacy.guarantee import STATUSES
+from privsvm_bench.palette import COLOURS, Look, looks_of
+from privsvm_bench.records import (
+    Attack,
+    AuditRecord,
+    CondensedRowsAttack,
+    CondenseTimings,
+    KnownSampleAttack,
+    Prepared,
+    Result,
+    Timing,
+)
+from privsvm_bench.reporting.answers import answers, claimed_by, data_set_rows
+from privsvm_bench.reporting.attacks import (
+    NEARLY,
+    RECOVERED,
+    condensed_rows_findings,
+    condensed_rows_table,
+    known_sample_figures,
+    known_sample_table,
+)
+from privsvm_bench.reporting.audits import audit_rows, audit_traces, with_audits
+from privsvm_bench.reporting.cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
+from privsvm_bench.reporting.claims import broken_claims, claim_traces, contradictions
+from privsvm_bench.reporting.glossary import glossary
+from privsvm_bench.reporting.provenance import without_absolute_paths
+from privsvm_bench.reporting.tables import (
+    curve_columns,
+    curve_rows,
+    curves_csv,
+    epsilon_grids,
+    metric_columns,
+    nearest_epsilon,
+)
+from privsvm_bench.reporting.text import counted, percent, score_text, short_number
+from privsvm_bench.reporting.utility import best_proved, curve_figures, dataset_sections, drawn_metrics
+
+__all__ = ["chart_library", "page_context", "render_page", "report_files"]
+
+_TEMPLATES = Path(__file__).with_name("templates")
+# Plotly's bundle of scatter, bar and pie charts, a quarter of the one inside of plotly's package: CONTRIBUTING.md.
+_CHART_LIBRARY = Path(__file__).with_name("plotly-basic.min.js.gz")
+# Marks of methods in tables, filled for proofs, hollow for proofs with seeded noise.
+_GLYPHS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "triangle-down": "▼▽",
+           "pentagon": "⬟⬠", "star": "★☆"}  # fmt: skip
+
+# Up to this many epsilons the selector is a row of buttons, above it a list.
+_MOST_BUTTONS = 9
+
+RANDOMNESS_TEXT = {
+    "system": "fresh system entropy",
+    "seeded": "seeded, for the benchmark only: whoever knows the seed can subtract it",
+}
+
+STATUS_TEXT = {
+    "proved": "proved",
+    "claimed": "claimed, does not hold",
+    "none": "none",
+    "seeded": "proved for system noise",
+}
+
+
+def _methods_in_order(results: Sequence[Result]) -> list[str]:
+    """Proved methods first; a method that is claimed anywhere is listed with the claims."""
+    rank: dict[str, int] = {}
+    for result in results:
+        rank[result.method] = max(rank.get(result.method, 0), STATUSES.index(result.status))
+    return sorted(rank, key=lambda method: (rank[method], method))
+
+
+def _claims_context(
+    results: Sequence[Result], traces: Sequence[Mapping[str, Any]], reference_epsilon: float
+) -> dict[str, Any]:
+    """Compute what the section on claims shows, and the claim that the summary names."""
+    claims = broken_claims(results, reference_epsilon)
+    headlines = [claim for claim in claims if claim["headline"] and claim["headline"]["verdict"].kind == "broken"]
+    return {
+        "claims": claims,
+        "worst_claim": max(
+            headlines, key=lambda claim: float(claim["headline"]["found"] / claim["headline"]["stated"]), default=None
+        ),
+        "audited_proofs": any(trace["audits"] for trace in traces),
+        # Without one known epsilon, proved or refuted, there is nothing to draw.
+        "any_known": any(
+            point["place"] != "unaudited"
+            for trace in traces
+            for segment in trace["segments"]
+            for point in segment["points"]
+        ),
+        "any_audited": any(claim["measured"] for claim in claims),
+        "contradictions": contradictions(results),
+    }
+
+
+def _attacks_context(attacks: Sequence[Attack], condensed: str | None) -> dict[str, Any]:
+    """Compute what the section on attacks shows; `condensed` is how the rows were condensed for all methods."""
+    known_sample = [attack for attack in attacks if isinstance(attack, KnownSampleAttack)]
+    condensed_rows = condensed_rows_table(
+        [attack for attack in attacks if isinstance(attack, CondensedRowsAttack)], condensed is not None
+    )
+    return {
+        "known_sample": known_sample_table(known_sample),
+        "condensed_rows": condensed_rows,
+        "condensed_findings": condensed_rows_findings(condensed_rows),
+        "condensed": condensed,
+    }
+
+
+def page_names(results: Sequence[Result]) -> dict[str, str]:
+    """Name the page of each data set: its own name where that can be one."""
+    names = dict.fromkeys(result.dataset for result in results)
+    if len(names) == 1:
+        return {}
+    return {
+        name: f"{name if re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', name) else f'dataset-{place}'}.html"
+        for place, name in enumerate(names)
+    }
+
+
+def figure_stem(data_set: str, pages: Mapping[str, str]) -> str:
+    """Name the files of a data set's figure, without their endings."""
+    return pages[data_set].removesuffix(".html") if pages else "accuracy"
+
+
+def _curve_svg(*arguments: Any, **options: Any) -> str:
+    """Draw by matplotlib, which only the job that writes a report loads."""
+    from privsvm_bench.reporting.pictures import curve_svg
+
+    return curve_svg(*arguments, **options)
+
+
+def _first_screen(
+    results: Sequence[Result],
+    figures: Sequence[Mapping[str, Any]],
+    grids: Mapping[str, Sequence[float]],
+    reference_epsilon: float,
+    methods: Sequence[str],
+    looks: Sequence[Look],
+    pages: Mapping[str, str],
+) -> dict[str, Any]:
+    """Compute the sentence, the chart and the table that the selector of epsilon drives."""
+    # The data set that leads: the first with a proved method.
+    proved = [result.dataset for result in results if result.status == "proved"]
+    lead = (proved or list(grids))[0]
+    grid = grids[lead]
+    chosen = nearest_epsilon(grid, reference_epsilon)
+    found = answers([result for result in results if result.dataset == lead], grid)
+    figure = next(figure for figure in figures if figure["name"] == lead)
+    best = [figure["curves"][row["place"]]["method"] for row in found[chosen]["rows"]["proved"][:1]]
+    # Of the methods without privacy those two that everyone knows: the table has all.
+    shown = [
+        curve
+        for curve in figure["curves"]
+        if curve["status"] != "none" or methods[curve["method"]] in ("svm", "majority")
+    ]
+    # Drawn where the page is written.
+    chart = functools.partial(_curve_svg, {**figure, "curves": shown}, methods, looks, chosen=chosen, best=best)
+    return {
+        "lead": lead,
+        "chosen": chosen,
+        "buttons": len(grid) <= _MOST_BUTTONS,
+        "answers": found,
+        "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
+        "chart": chart,
+        "look_of": dict(zip(methods, looks, strict=True)),
+        "thick": found[chosen]["best"]["best"],
+        "stem": figure_stem(lead, pages),
+    }
+
+
+def page_context(
+    results: Sequence[Result],
+    *,
+    timings: Sequence[Timing] = (),
+    condensing: Sequence[CondenseTimings] = (),
+    prepared: Sequence[Prepared] = (),
+    attacks: Sequence[Attack] = (),
+    audits: Sequence[AuditRecord] = (),
+    origin: Mapping[str, Any] | None = None,
+    experiment: str = "",
+    reference_epsilon: float = 1.0,
+    own: Collection[str] = (),
+    data_set: str | None = None,
+) -> dict[str, Any]:
+    """Everything the template shows, computed from the records.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        From `privsvm_bench.reporting.read_results`.
+    timings : sequence of Timing
+        From `privsvm_bench.records.read_timings`.
+    condensing : sequence of CondenseTimings
+        From `privsvm_bench.records.read_condensing`.
+    prepared : sequence of Prepared
+        From `privsvm_bench.records.read_prepared`.
+    attacks : sequence of Attack
+        From `privsvm_bench.records.attacks_of`.
+    audits : sequence of AuditRecord
+        From `privsvm_bench.records.read_audits`.
+    origin : mapping or None
+        From `provenance`; left out of the page where None.
+    experiment : str
+        Its name.
+    reference_epsilon : float
+        The epsilon that headline numbers are given at.
+    own : collection of str
+        Names of data sets that are the user's own.
+    data_set : str or None
+        The page of one data set, in a folder below the overview; None for the overview.
+
+    Returns
+    -------
+    dict
+        The template's variables; ``figures`` is what the page's script draws.
+    """
+    results = with_audits(results, audits)
+    pages = page_names(results)
+    if data_set is not None:
+        results = [result for result in results if result.dataset == data_set]
+        timings = [timing for timing in timings if timing.dataset == data_set]
+        condensing = [timing for timing in condensing if timing.dataset == data_set]
+        prepared = [record for record in prepared if record.dataset == data_set]
+        attacks = [attack for attack in attacks if attack.dataset == data_set]
+        # Of releases, not of this data set: the overview shows them.
+        audits = []
+    grids = epsilon_grids(results, reference_epsilon)
+    methods = _methods_in_order(results)
+    method_index = {method: index for index, method in enumerate(methods)}
+    pairs = {(result.method, result.status) for result in results}
+    # The chart of claims is on the overview, the table of those that fail here on every page.
+    traces = claim_traces(results, method_index) if data_set is None else []
+    audited = audit_traces(audits, method_index)
+    metrics = drawn_metrics(results)
+    # One value for the whole benchmark.
+    condensed = next((result.condense for result in results if result.condense != "none"), None)
+    implementations = {result.method: result.implementation for result in results}
+    looks = looks_of([implementations[method] for method in methods])
+    figures = curve_figures(results, grids, method_index)
+    return {
+        "experiment": experiment,
+        "reference_epsilon": reference_epsilon,
+        **_first_screen(results, figures, grids, reference_epsilon, methods, looks, pages),
+        "claimed_by": claimed_by(results),
+        "own": [name for name in grids if name in own],
+        "pages": pages,
+        "detail": len(grids) == 1,
+        "up": "" if data_set is None else "../",
+        "small_multiples": [functools.partial(_curve_svg, figure, methods, looks, narrow=True) for figure in figures],
+        "methods": methods,
+        "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
+        **_claims_context(results, traces, reference_epsilon),
+        **_attacks_context(attacks, condensed),
+        "seeded": sorted({result.method for result in results if result.status == "proved" and result.seeded}),
+        "audits": audit_rows([record for record in audits if record.method in method_index]) if audited else [],
+        "audited_epsilons": sorted({point["x"] for trace in audited for point in trace["points"]}),
+        "best": best_proved(results, reference_epsilon),
+        "datasets": dataset_sections(results, grids),
+        "metrics": list(metrics.items()),
+        "cards": guarantee_cards(results, methods, reference_epsilon),
+        "timings": timing_rows(timings, results),
+        "condensing": condensing_rows(condensing),
+        "prepared": without_absolute_paths([dataclasses.asdict(record) for record in prepared]),
+        "origin": origin,
+        "parameters": parameter_rows(results),
+        "figures": {
+            "methods": methods,
+            "looks": [dataclasses.asdict(look) for look in looks],
+            "metrics": metrics,
+            "claims": traces,
+            "audits": audited,
+            # The overview draws these without a script.
+            "datasets": figures if len(grids) == 1 else [],
+            "attacks": known_sample_figures([attack for attack in attacks if isinstance(attack, KnownSampleAttack)]),
+        },
+    }
+
+
+def _breakable(name: str) -> Markup:
+    """Let a long name wrap after its underscores."""
+    return escape(name).replace("_", Markup("_<wbr>"))
+
+
+def _definition(text: str) -> Markup:
+    """Set what stands between backticks as code, and the exponent of e^ε as one."""
+    parts = [
+        Markup("<code>{}</code>").format(part) if code % 2 else escape(part)
+        for code, part in enumerate(text.split("`"))
+    ]
+    return Markup("").join(parts).replace("e^ε", Markup("e<sup>ε</sup>"))
+
+
+@functools.lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["short"] = short_number
+    environment.filters["counted"] = counted
+    environment.filters["percent"] = percent
+    environment.globals["percent"] = percent
+    environment.globals["score"] = score_text
+    environment.globals["two_digits"] = functools.partial(short_number, digits=2)
+    environment.globals["recovered"] = RECOVERED
+    environment.globals["nearly"] = NEARLY
+    environment.globals["randomness_text"] = RANDOMNESS_TEXT
+    environment.filters["breakable"] = _breakable
+    environment.filters["definition"] = _definition
+    # JSON inside <script>: jinja's own filter escapes <, >, & and quotes, so no text can end the element.
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
+    environment.globals["status_text"] = STATUS_TEXT
+    environment.globals["infinity"] = math.inf
+    environment.globals["glyphs"] = _GLYPHS
+    environment.globals["colours"] = {f"--c{light[1:]}": (light, dark) for light, dark in COLOURS}
+    return environment
+
+
+def chart_library() -> str:
+    """Pack plotly's script as one that the page's own unpacks: pages opened as files may load scripts and no data."""
+    return f'window.packedPlotly = "{base64.b64encode(_CHART_LIBRARY.read_bytes()).decode()}";\n'
+
+
+@functools.cache
+def _text(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def render_page(results: Sequence[Result], **options: Any) -> str:
+    """Write one page.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        From `privsvm_bench.reporting.read_results`.
+    **options
+        See `page_context`.
+
+    Returns
+    -------
+    str
+        One HTML document: style, data and first figures are inside. A content security policy forbids it to load
+        anything but the chart library, which lies beside it in the folder ``assets``.
+    """
+    from privsvm_bench.reporting.figures import plotly_figures
+
+    context = page_context(results, **options)
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            context,
+            glossary=glossary(),
+            plotly_figures=plotly_figures(context["figures"]),
+            # Files of this package.
+            style=Markup(_text("style.css.jinja")),  # nosec B704
+            script=Markup(_text("report.js.jinja")),  # nosec B704
+        )
+    )
+
+
+def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
+    """Write the whole report.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        From `privsvm_bench.reporting.read_results`.
+    **options
+        See `page_context`.
+
+    Returns
+    -------
+    dict
+        Texts by their place in the folder of the report: ``index.html``, in ``pages`` one page, figure (SVG) and table
+        (CSV) for each data set, and what they share in ``assets``.
+    """
+    files = {"index.html": render_page(results, **options)}
+    for name, page in page_names(results).items():
+        files[f"pages/{page}"] = render_page(results, data_set=name, **options)
+    # Inside the overview, which shall be whole by itself, and once for all other pages.
+    files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("report.js.jinja")}
+    files["assets/plotly.js"] = chart_library()
+    methods = _methods_in_order(results)
+    implementations = {result.method: result.implementation for result in results}
+    looks = looks_of([implementations[method] for method in methods])
+    grids = epsilon_grids(results, options.get("reference_epsilon", 1.0))
+    places = {method: place for place, method in enumerate(methods)}
+    rows = curve_rows(results, options.get("reference_epsilon", 1.0))
+    for figure in curve_figures(results, grids, places):
+        stem = figure_stem(figure["name"], page_names(results))
+        files[f"pages/{stem}.svg"] = _curve_svg(figure, methods, looks, alone=True)
+        drawn = (row for row in rows if row["dataset"] == figure["name"])
+        files[f"pages/{stem}.csv"] = curves_csv(drawn, [*curve_columns(()), *metric_columns("accuracy")])
+    return files

@@ -1,0 +1,206 @@
+"""The two files that versions are compared by: metrics.json and curves.csv. No dates, no seconds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from privsvm_bench.metrics import METRICS
+from privsvm_bench.records import Result
+
+__all__ = [
+    "curve_columns",
+    "curve_rows",
+    "curves_csv",
+    "epsilon_grids",
+    "metric_columns",
+    "metrics_record",
+    "nearest_epsilon",
+]
+
+_DECIMALS = 6
+
+
+def _rounded(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return value
+    # Adding zero turns a rounded -0.0 into 0.0, which would otherwise differ as text.
+    return round(value, _DECIMALS) + 0.0
+
+
+def nearest_epsilon(epsilons: Sequence[float], reference: float) -> int:
+    """Find the epsilon nearest to a reference, by ratio; the smaller (more private) wins a tie.
+
+    Parameters
+    ----------
+    epsilons : sequence of float
+        The grid; infinity only counts where there is nothing else.
+    reference : float
+        Positive.
+
+    Returns
+    -------
+    int
+        Index into `epsilons`.
+    """
+
+    def distance(index: int) -> tuple[float, float]:
+        epsilon = epsilons[index]
+        ratio = abs(math.log(epsilon / reference)) if math.isfinite(epsilon) else math.inf
+        return (round(ratio, 12), epsilon)
+
+    return min(range(len(epsilons)), key=distance)
+
+
+def epsilon_grids(results: Iterable[Result], reference_epsilon: float = 1.0) -> dict[str, list[float]]:
+    """List the finite epsilons used on each dataset.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        The curves.
+    reference_epsilon : float
+        Stands in where no method of the whole report has a finite epsilon.
+
+    Returns
+    -------
+    dict
+        ``{dataset: sorted epsilons}``. A dataset without any private method takes the union over all datasets,
+        so that its reference lines can be drawn.
+    """
+    grids: dict[str, set[float]] = {}
+    for result in results:
+        grid = grids.setdefault(result.dataset, set())
+        grid.update(epsilon for epsilon in result.epsilons if math.isfinite(epsilon))
+    union = set().union(*grids.values()) or {reference_epsilon}
+    return {dataset: sorted(grid or union) for dataset, grid in grids.items()}
+
+
+def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) -> dict[str, dict[str, dict[str, Any]]]:
+    """Build what ``dvc metrics`` shows: each method at one epsilon.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        The curves.
+    reference_epsilon : float
+        The grid epsilon nearest to it is reported; a non-private method is reported as it is.
+
+    Returns
+    -------
+    dict
+        ``{dataset: {method: {"status", "randomness", "epsilon", "epsilon_proved", metric, ...}}}``; what is undefined
+        is left out, so every number is a number. ``epsilon`` is absent for a method without one, ``epsilon_proved``
+        wherever nothing is proved.
+    """
+    table: dict[str, dict[str, dict[str, Any]]] = {}
+    for result in results:
+        index = nearest_epsilon(result.epsilons, reference_epsilon)
+        entry: dict[str, Any] = {"status": result.status}
+        if result.guarantees[index].randomness is not None:
+            entry["randomness"] = result.guarantees[index].randomness
+        if math.isfinite(result.epsilons[index]):
+            entry["epsilon"] = _rounded(result.epsilons[index])
+        if result.status == "proved":
+            entry["epsilon_proved"] = _rounded(result.guarantees[index].epsilon_proved)
+        for metric in METRICS:
+            mean = result.value(metric, "mean", index)
+            if mean is not None:
+                entry[metric] = _rounded(mean)
+        spread = result.value("accuracy", "sd", index)
+        if spread is not None:
+            entry["accuracy_sd"] = _rounded(spread)
+        table.setdefault(result.dataset, {})[result.method] = entry
+    return table
+
+
+def metric_columns(metric: str) -> list[str]:
+    """Name the columns of one metric."""
+    return [metric, f"{metric}_sd", f"{metric}_low", f"{metric}_high"]
+
+
+def curve_columns(metrics: Iterable[str] = METRICS) -> list[str]:
+    """Column names of curves.csv, in order."""
+    columns = [
+        "dataset",
+        "method",
+        "status",
+        "randomness",
+        "epsilon",
+        "log10_epsilon",
+        "epsilon_proved",
+        "delta",
+        "neighbours",
+    ]
+    for metric in metrics:
+        columns += metric_columns(metric)
+    return columns
+
+
+def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> list[dict[str, Any]]:
+    """Build one row per dataset, method and epsilon.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        The curves.
+    reference_epsilon : float
+        See `epsilon_grids`.
+
+    Returns
+    -------
+    list of dict
+        Keys as `curve_columns`. A method without epsilon has one row per epsilon of its dataset's grid: a
+        horizontal line. ``epsilon_proved`` is ``inf`` for a claim and None where none is stated.
+    """
+    grids = epsilon_grids(results, reference_epsilon)
+    rows = []
+    for result in results:
+        if result.is_reference:
+            points = [(epsilon, 0) for epsilon in grids[result.dataset]]
+        else:
+            points = [(epsilon, index) for index, epsilon in enumerate(result.epsilons) if math.isfinite(epsilon)]
+        rows += [_curve_row(result, epsilon, index) for epsilon, index in sorted(points)]
+    return rows
+
+
+def _curve_row(result: Result, epsilon: float, index: int) -> dict[str, Any]:
+    guarantee = result.guarantees[index]
+    proved = {"proved": _rounded(guarantee.epsilon_proved), "claimed": math.inf, "none": None}
+    row: dict[str, Any] = {
+        "dataset": result.dataset,
+        "method": result.method,
+        "status": result.status,
+        "randomness": guarantee.randomness,
+        "epsilon": _rounded(epsilon),
+        "log10_epsilon": _rounded(math.log10(epsilon)),
+        "epsilon_proved": proved[result.status],
+        # Never rounded to decimals: a delta of 1e-7 would become 0, which is a stronger claim.
+        "delta": guarantee.delta if result.status != "none" else None,
+        "neighbours": guarantee.neighbours or result.neighbours,
+    }
+    for metric in METRICS:
+        row[metric] = _rounded(result.value(metric, "mean", index))
+        for statistic in ("sd", "low", "high"):
+            row[f"{metric}_{statistic}"] = _rounded(result.value(metric, statistic, index))
+    return row
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return repr(value) if isinstance(value, float) else value
+
+
+def curves_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
+    """Write rows of `curve_rows` as CSV text; an undefined value is an empty cell, infinity is ``inf``."""
+    columns = curve_columns() if columns is None else columns
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=columns, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({column: _cell(row.get(column)) for column in columns})
+    return buffer.getvalue()

@@ -1,0 +1,216 @@
+"""What is kept of accuracy: tables and curves of every dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from privsvm.privacy.guarantee import Guarantee, Status
+from privsvm_bench.metrics import METRICS
+from privsvm_bench.records import Result
+from privsvm_bench.reporting.claims import verdict_on
+from privsvm_bench.reporting.provenance import without_absolute_paths
+from privsvm_bench.reporting.results import by_status, grouped
+from privsvm_bench.reporting.tables import nearest_epsilon
+from privsvm_bench.reporting.text import score_text, short_number, unique
+
+__all__ = ["best_proved", "curve_figures", "dataset_sections", "drawn_metrics"]
+
+# No better than the majority class, within this much.
+_WORTHLESS = 0.005
+
+
+def drawn_metrics(results: Iterable[Result]) -> dict[str, str]:
+    """Names and titles of the metrics to draw; the others are in curves.csv."""
+    present = {name for result in results for name in result.summary}
+    return {name: metric.title for name, metric in METRICS.items() if metric.drawn and name in present}
+
+
+def dataset_sections(results: Iterable[Result], grids: Mapping[str, list[float]]) -> list[dict[str, Any]]:
+    """Facts and table of each dataset.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        The curves.
+    grids : mapping
+        Epsilons of each dataset, from `privsvm_bench.reporting.tables.epsilon_grids`.
+
+    Returns
+    -------
+    list of dict
+    """
+    of_dataset = grouped(results, "dataset")
+    return [_section(dataset, of_dataset[dataset], grid) for dataset, grid in grids.items()]
+
+
+def _section(dataset: str, members: Sequence[Result], grid: Sequence[float]) -> dict[str, Any]:
+    first = members[0]
+    return {
+        "name": dataset,
+        "grid": grid,
+        "rows": [_table_row(result, grid) for result in members],
+        "n_train": first.n_train,
+        "n_test": first.n_test,
+        "n_features": first.n_features,
+        "n_classes": first.n_classes,
+        "n_splits": first.n_splits,
+        "repeats": max(result.repeats for result in members),
+        "protocols": unique(short_number(without_absolute_paths(result.protocol)) for result in members),
+        "statuses": {status: len(found) for status, found in by_status(members).items()},
+        "seeded": any(result.seeded for result in members),
+    }
+
+
+def _accuracy(result: Result, index: int) -> str:
+    return score_text(result.value("accuracy", "mean", index), result.value("accuracy", "sd", index))
+
+
+def _table_row(result: Result, grid: Sequence[float]) -> dict[str, Any]:
+    """One row of a dataset's table; cells follow the dataset's grid."""
+    if result.is_reference:
+        cells = [{"score": _accuracy(result, 0)}]
+    else:
+        position = {epsilon: index for index, epsilon in enumerate(result.epsilons)}
+        cells = [_cell(result, position.get(epsilon)) for epsilon in grid]
+    return {
+        "method": result.method,
+        "status": result.status,
+        "seeded": result.seeded,
+        "reference": result.is_reference,
+        "cells": cells,
+    }
+
+
+def _cell(result: Result, index: int | None) -> dict[str, str]:
+    if index is None:
+        return {"score": "", "note": ""}
+    return {"score": _accuracy(result, index), "note": _note(result.guarantees[index], result.status)}
+
+
+def _note(guarantee: Guarantee, status: Status) -> str:
+    """Say what the epsilon of a cell is worth."""
+    if status == "none":
+        return "no guarantee stated"
+    if status == "proved":
+        verdict = verdict_on(guarantee, status)
+        noise = " for system noise" if guarantee.randomness == "seeded" else ""
+        proved = f"proved ε {short_number(guarantee.epsilon_proved)}{noise}"
+        return verdict.text if verdict.kind == "contradiction" else proved
+    if guarantee.witness is None:
+        return "nothing proved"
+    found = guarantee.witness.epsilon
+    return "nothing proved; " + ("every ε refuted" if math.isinf(found) else f"refuted below {short_number(found)}")
+
+
+def curve_figures(
+    results: Sequence[Result], grids: Mapping[str, list[float]], method_index: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Gather the numbers behind the charts of the datasets, compactly: they are most of a large page.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        The curves.
+    grids : mapping
+        Epsilons of each dataset.
+    method_index : mapping
+        Number of each method.
+
+    Returns
+    -------
+    list of dict
+        For the page's script.
+    """
+    of_dataset = grouped(results, "dataset")
+    return [
+        {
+            "name": dataset,
+            "grid": grid,
+            "curves": [_curve(result, method_index[result.method]) for result in of_dataset[dataset]],
+        }
+        for dataset, grid in grids.items()
+    ]
+
+
+def _curve(result: Result, method: int) -> dict[str, Any]:
+    keep = [0]
+    if not result.is_reference:
+        finite = (index for index, epsilon in enumerate(result.epsilons) if math.isfinite(epsilon))
+        keep = sorted(finite, key=lambda index: result.epsilons[index])
+    values = {}
+    for metric in drawn_metrics([result]):
+        columns = [
+            [_rounded(result.value(metric, statistic, index)) for index in keep]
+            for statistic in ("mean", "sd", "low", "high")
+        ]
+        if any(value is not None for value in columns[0]):
+            values[metric] = columns
+    curve: dict[str, Any] = {
+        "method": method,
+        "status": result.status,
+        "seeded": result.seeded,
+        "epsilons": [] if result.is_reference else [result.epsilons[index] for index in keep],
+        "values": values,
+    }
+    if not result.is_reference:
+        curve["known"] = [
+            "no guarantee stated"
+            if result.status == "none"
+            else verdict_on(result.guarantees[index], result.status).text
+            for index in keep
+        ]
+    return curve
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def best_proved(results: Iterable[Result], reference_epsilon: float) -> list[dict[str, Any]]:
+    """Find the best proved method of each dataset near the reference epsilon, and what is there without privacy.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        The curves.
+    reference_epsilon : float
+        Positive.
+
+    Returns
+    -------
+    list of dict
+        One for each dataset.
+    """
+    return [_best_row(dataset, members, reference_epsilon) for dataset, members in grouped(results, "dataset").items()]
+
+
+def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
+    row: dict[str, Any] = {"dataset": dataset, "best": None, "svm": None, "majority": None, "worthless": False}
+    references = {result.method: result for result in members if result.method in ("svm", "majority")}
+    row |= {method: _accuracy(result, 0) for method, result in references.items()}
+    candidates = []
+    for result in members:
+        index = nearest_epsilon(result.epsilons, reference_epsilon)
+        mean = result.value("accuracy", "mean", index)
+        if result.status == "proved" and mean is not None:
+            candidates.append((mean, result.method, result, index))
+    if not candidates:
+        return row
+    mean, method, result, index = max(candidates, key=lambda item: item[:2])
+    guarantee = result.guarantees[index]
+    row["best"] = {
+        "method": method,
+        "score": _accuracy(result, index),
+        "epsilon": guarantee.epsilon_proved,
+        "delta": guarantee.delta,
+        "neighbours": guarantee.neighbours,
+        "seeded": result.seeded,
+    }
+    row["best"]["mean"] = mean
+    without = references["svm"].value("accuracy", "mean", 0) if "svm" in references else None
+    row["best"]["loss"] = None if without is None else 100.0 * (without - mean)
+    majority = references["majority"].value("accuracy", "mean", 0) if "majority" in references else None
+    row["worthless"] = majority is not None and mean <= majority + _WORTHLESS
+    return row

@@ -1,0 +1,210 @@
+"""What a running job may use: data of the catalogue, random streams, partial results kept across interruptions."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError, without_absolute_paths
+from privsvm.files import read_json, write_json
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm.numerics.rows.rows import is_sparse
+from privsvm_bench.datasets.catalogue import resolve
+from privsvm_bench.datasets.download import download_raw
+from privsvm_bench.datasets.prepare import treat_missing
+from privsvm_bench.datasets.readers import read_part
+
+__all__ = ["ClassRows", "Context", "MissingError", "Rows"]
+
+
+class MissingError(Exception):
+    """A job lacks something that it needs; its rows get a verdict instead of a number."""
+
+    def __init__(self, verdict: str, reason: str):
+        super().__init__(reason)
+        self.verdict = verdict
+
+
+class Rows(NamedTuple):
+    """Features (n, d), dense or CSR, and signs (n,) of one part of a two-class dataset, in the file's order."""
+
+    X: Any
+    signs: np.ndarray
+
+
+class ClassRows(NamedTuple):
+    """Features (n, d), dense or CSR, class codes (n,) and the labels they stand for, in the file's order."""
+
+    X: Any
+    codes: np.ndarray
+    labels: tuple[str, ...]
+
+
+class Context:
+    """What a running job may use.
+
+    Parameters
+    ----------
+    experiment : str
+        Name of the experiment, which is part of the key of its random streams and partial results.
+    folder : path-like
+        The folder of raw data and partial results.
+    code : str
+        Digest of the code that its results depend on.
+    """
+
+    def __init__(self, experiment: str, folder: str | Path, code: str):
+        self.experiment = experiment
+        self.folder = Path(folder)
+        self.code = code
+
+    def part(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
+        """Return a partial result; compute it only if it is not stored.
+
+        Parameters
+        ----------
+        key : mapping
+            Everything besides the code that the result depends on.
+        compute : callable
+            Computes the result, of JSON values.
+
+        Returns
+        -------
+        object
+            The result as read from JSON, whether it was stored or just computed.
+        """
+        identity, path = self._place(key)
+        if not path.exists():
+            write_json(path, {**identity, "result": compute()}, indent=None)
+        return read_json(path)["result"]
+
+    def has(self, key: Mapping[str, Any]) -> bool:
+        """Whether a partial result is stored."""
+        return self._place(key)[1].exists()
+
+    def _place(self, key: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+        identity = {"code": self.code, "experiment": self.experiment, "key": dict(key)}
+        name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:24]
+        return identity, self.folder / "parts" / self.experiment / f"{name}.json"
+
+    def parts(self, parameters: Mapping[str, Any], count: str, name: str, compute: Callable[[int], Any]) -> list[Any]:
+        """Return as many partial results as a parameter says; one more costs only itself.
+
+        Parameters
+        ----------
+        parameters : mapping
+            Of the job.
+        count : str
+            The parameter that says how many.
+        name : str
+            What the number of a partial result is called in its key.
+        compute : callable
+            Gives the result of a number.
+
+        Returns
+        -------
+        list
+        """
+        key = {field: value for field, value in parameters.items() if field != count}
+        return [
+            self.part({**key, name: number}, functools.partial(compute, number)) for number in range(parameters[count])
+        ]
+
+    def stream(self, seed: int, *purpose: str | int | float) -> np.random.Generator:
+        """Open the random stream of one purpose of this experiment."""
+        return seeded_stream(seed, "reproduce", self.experiment, *purpose)
+
+    def rows(self, dataset: str, part: str, positive: str = "1") -> Rows:
+        """Read one part of a dataset of the catalogue, in the order of its file.
+
+        Parameters
+        ----------
+        dataset, part : str
+            Name in the catalogue, and one of its parts.
+        positive : str
+            Label that becomes +1; all others become -1.
+
+        Returns
+        -------
+        Rows
+
+        Raises
+        ------
+        MissingError
+            If the files cannot be had.
+        """
+        return _read(dataset, part, positive, str(self.folder / "raw" / dataset))
+
+    def class_rows(self, dataset: str, *parts: str) -> ClassRows:
+        """Read parts of a dataset of the catalogue in order, with all their classes.
+
+        Parameters
+        ----------
+        dataset : str
+            Name in the catalogue.
+        *parts : str
+            One or more of its parts.
+
+        Returns
+        -------
+        ClassRows
+            Missing values follow the catalogue's rule. Codes number the labels in the catalogue's order.
+
+        Raises
+        ------
+        MissingError
+            If the files cannot be had.
+        """
+        return _read_classes(dataset, parts, str(self.folder / "raw" / dataset))
+
+
+def _read_raw(dataset: str, part: str, folder: str) -> tuple[Any, np.ndarray]:
+    """Features and labels of one part, got if need be."""
+    try:
+        entry = resolve(dataset)
+        for name in entry.parts[part].files:
+            target = Path(folder) / name
+            if not target.exists():
+                download_raw(dataset, name, target)
+        X: Any
+        X, labels = read_part(entry, part, folder)
+    except PrivSVMError as error:
+        # What happened and the remedy; all that was tried in between would be repeated in every row.
+        clauses = without_absolute_paths(str(error).splitlines()[0]).split("; ")
+        raise MissingError("no data", "; ".join(dict.fromkeys((clauses[0], clauses[-1])))) from None
+    # Rows as LIBSVM has them: dense where most numbers are not zero.
+    if is_sparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
+        X = X.toarray()
+    return X, np.asarray(labels)
+
+
+@functools.lru_cache(maxsize=4)
+def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
+    X, labels = _read_raw(dataset, part, folder)
+    signs = np.where(labels == positive, 1.0, -1.0)
+    if np.unique(signs).size < 2:
+        raise MissingError("no data", f"dataset {dataset}: no row, or every row, has the label {positive}")
+    return Rows(X, signs)
+
+
+@functools.lru_cache(maxsize=2)
+def _read_classes(dataset: str, parts: tuple[str, ...], folder: str) -> ClassRows:
+    pieces = [_read_raw(dataset, part, folder) for part in parts]
+    labels, entry = np.concatenate([own for _, own in pieces]), resolve(dataset)
+    order = tuple(entry.classes or dict.fromkeys(sorted(str(label) for label in labels)))
+    code_of = {label: code for code, label in enumerate(order)}
+    matrices = [X for X, _ in pieces]
+    if any(is_sparse(X) for X in matrices):
+        X: Any = scipy.sparse.vstack([scipy.sparse.csr_array(X) for X in matrices]).tocsr()
+    else:
+        X = np.vstack(matrices)
+    X, kept, _ = treat_missing(entry, X)
+    labels = labels[kept]
+    return ClassRows(X, np.array([code_of[str(label)] for label in labels], dtype=np.int64), order)

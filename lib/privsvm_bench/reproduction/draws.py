@@ -1,0 +1,262 @@
+"""Run an experiment's random parts again and again, in pieces that are kept, and sum them up as distributions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib.metadata
+import itertools
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsvm.digests import canonical_json
+from privsvm.files import read_json, write_json, write_text
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm_bench.reproduction.context import Context, MissingError
+from privsvm_bench.reproduction.distributions import (
+    ONE_VALUE,
+    SINGLE,
+    Distribution,
+    lines_by_cell,
+    merge_distributions,
+    of_mean,
+    of_parts,
+    of_whole,
+)
+from privsvm_bench.workflow.sources import closure_digest
+
+__all__ = ["Draws", "Further", "origin_of_here", "run_draws"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Draws:
+    """Random results of one dataset and setting.
+
+    Attributes
+    ----------
+    experiment : str
+        Whose numbers these are; names the file of distributions.
+    name, dataset : str
+        Name among the experiment's draws, and the paper's name of the data.
+    run : str
+        ``module:function`` with ``(parameters, context, piece) -> {cell: values}``: one value for each run, or for
+        each run a list with one value for each part.
+    parameters : mapping
+        All that the results depend on.
+    pieces : int
+        How many pieces there are by default.
+    combine : str
+        What is printed: "mean" (of `size` runs; of one, a number that is nearly normal), "parts" (mean over the
+        parts), "whole" (the value itself) or "exact" (the same in every run).
+    size : int
+        Runs, or parts, behind a printed number.
+    spread : int or None
+        Also the standard deviation, as ``<cell> SD``, with this number of degrees of freedom taken off.
+    unit : callable
+        Cell to the unit of its last printed digit.
+    """
+
+    experiment: str
+    name: str
+    dataset: str
+    run: str
+    parameters: Mapping[str, Any]
+    pieces: int
+    combine: str
+    size: int
+    unit: Callable[[str], float]
+    spread: int | None = None
+
+    @property
+    def statistic(self) -> str:
+        """What is printed, in words."""
+        return {
+            "mean": f"mean of {self.size} runs" if self.size > 1 else "one run",
+            "parts": f"mean of {self.size} splits",
+            "whole": ONE_VALUE,
+            "exact": "exact",
+        }[self.combine]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Further:
+    """Cells that are drawn on because the printed number lies outside.
+
+    Attributes
+    ----------
+    cells : set of str
+        The cells.
+    runs : int
+        Up to how many runs.
+    seconds : float
+        Of processor time for all runs of a setting; slower ones are not drawn on.
+    """
+
+    cells: frozenset[str]
+    runs: int
+    seconds: float
+
+    def pieces(self, piece: Mapping[str, Sequence[Any]], spent: float) -> int:
+        """Pieces of a setting whose first piece gave these cells and whose slowest one took so many seconds."""
+        if self.cells.isdisjoint(piece):
+            return 0
+        wanted = math.ceil(self.runs / max(1, min(len(values) for values in piece.values())))
+        return wanted if wanted * spent <= self.seconds else 0
+
+
+def origin_of_here(code: str, seed: int) -> dict[str, str]:
+    """Say where numbers come from: the machine, its libraries, and the code."""
+    import scipy
+    import sklearn
+    from threadpoolctl import threadpool_info
+
+    model = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    blas = sorted({f"{item['internal_api']} {item['version']}" for item in threadpool_info()})
+    return {
+        "processor": model,
+        "cores": str(os.cpu_count()),
+        "system": f"{platform.system()} {platform.machine()}",
+        "BLAS": ", ".join(blas),
+        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        # Not imported: modules that import Numba are taken for compiled ones.
+        "numba": importlib.metadata.version("numba"),
+        "code": code,
+        "seed": str(seed),
+    }
+
+
+def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str) -> list[Distribution]:
+    """Distributions of a cell's mean and, where it is printed, of its standard deviation."""
+    if draws.combine == "mean" and len(values) == 1:
+        quantiles = of_whole(values.tolist())
+        return [
+            Distribution(
+                cell=cell, statistic=SINGLE, runs=1, origin=origin, unit=draws.unit(cell), fresh=(), quantiles=quantiles
+            )
+        ]
+    size = draws.size
+    # The first runs are kept apart, to be judged like the paper's numbers.
+    apart = {"mean": 2 * size, "parts": min(2, len(values) // 10), "whole": min(10, len(values) // 10), "exact": 0}[
+        draws.combine
+    ]
+    if draws.combine == "mean" and size == 1:
+        apart = min(10, len(values) // 10)
+    elif draws.combine == "mean" and len(values) < 6 * size:
+        apart = size if len(values) >= 3 * size else 0
+    held, kept = values[:apart], values[apart:]
+    found = []
+    for spread in (None,) if draws.spread is None else (None, draws.spread):
+        rng = seeded_stream(20260, "distribution", cell, spread or 0)
+
+        def sum_up(block: np.ndarray, spread: int | None = spread) -> float:
+            return float(block.mean() if spread is None else block.std(ddof=spread))
+
+        if draws.combine == "mean":
+            quantiles = of_mean(kept.tolist(), size, rng, spread)
+            fresh = [sum_up(block) for block in held.reshape(-1, size)]
+        elif draws.combine == "parts":
+            quantiles, fresh = of_parts(kept, rng, spread), [sum_up(block) for block in held]
+        else:
+            quantiles, fresh = of_whole(kept.tolist()), held.tolist()
+        statistic = draws.statistic if spread is None else draws.statistic.replace("mean", "standard deviation")
+        found.append(
+            Distribution(
+                cell=cell if spread is None else f"{cell} SD",
+                statistic=statistic,
+                runs=len(kept),
+                origin=origin,
+                unit=draws.unit(cell),
+                fresh=tuple(fresh),
+                quantiles=quantiles,
+            )
+        )
+    return found
+
+
+def run_draws(
+    chosen: Iterable[Draws],
+    folder: str | Path,
+    reports: str | Path,
+    seconds: float | None = None,
+    share: float = 1.0,
+    say: Callable[[str], None] | None = None,
+    further: Further | None = None,
+) -> None:
+    """Make the pieces that are not there yet, and write what all of them give.
+
+    Parameters
+    ----------
+    chosen : iterable of Draws
+        What to run.
+    folder : path-like
+        Where pieces are kept.
+    reports : path-like
+        Folder of the distributions: ``<experiment>.csv``; cells that were not drawn keep their bytes.
+    seconds : float or None
+        Start no further piece after so long.
+    share : float, default=1
+        Of the pieces of each; what is stored counts in any case.
+    say : callable or None
+        Takes a line on progress; None prints it to standard error.
+    further : Further or None
+        Cells that are drawn on.
+    """
+    say = functools.partial(print, file=sys.stderr, flush=True) if say is None else say
+    started = time.monotonic()
+    for draws in chosen:
+        module, function = draws.run.split(":")
+        code = closure_digest(module, "privsvm_bench.reproduction.context")
+        context = Context(f"{draws.experiment}_draws", folder, code)
+        run = getattr(importlib.import_module(module), function)
+        pieces: list[Mapping[str, Sequence[Any]]] = []
+        spent = 0.0
+        for piece in itertools.count():
+            key = {"name": draws.name, "parameters": draws.parameters, "piece": piece}
+            late = seconds is not None and time.monotonic() - started > seconds
+            wanted = max(1, round(share * draws.pieces))
+            if further is not None and pieces:
+                wanted = max(wanted, further.pieces(pieces[0], spent))
+            if (late or piece >= wanted) and not context.has(key):
+                break
+            began = time.process_time()
+            try:
+                pieces.append(context.part(key, functools.partial(run, draws.parameters, context, piece)))
+            except MissingError as error:
+                say(f"{draws.experiment} {draws.name}: {error}")
+                break
+            spent = max(spent, time.process_time() - began)
+        if not pieces:
+            continue
+        origin = origin_of_here(code[:16], int(draws.parameters["seed"]))
+        name = hashlib.sha256(canonical_json(origin).encode()).hexdigest()[:6]
+        found = [
+            distribution
+            for cell in pieces[0]
+            for distribution in _summary(draws, cell, np.concatenate([np.asarray(own[cell]) for own in pieces]), name)
+        ]
+        _keep_origin(Path(reports) / "origins.json", name, origin)
+        place = Path(reports) / f"{draws.experiment}.csv"
+        write_text(place, merge_distributions(lines_by_cell(place), found))
+        say(f"{draws.experiment} {draws.name}: {len(pieces)} pieces, {time.monotonic() - started:.0f} s")
+
+
+def _keep_origin(path: Path, name: str, origin: Mapping[str, str]) -> None:
+    known = read_json(path) if path.exists() else {}
+    if known.get(name) != origin:
+        write_json(path, dict(sorted({**known, name: dict(origin)}.items())))

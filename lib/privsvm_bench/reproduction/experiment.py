@@ -1,0 +1,149 @@
+"""Experiments of papers: settings, jobs, and the tables and figures made from their results."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from privsvm_bench.reproduction.comparison import Missing, Published, Row, read_published
+
+__all__ = ["Experiment", "Figure", "Outcome", "Report", "Result", "Results", "Table", "outcome"]
+
+Settings = Mapping[str, Any]
+Result = Mapping[str, Any]
+
+
+class Outcome(NamedTuple):
+    """What a job gave: numbers, or else the verdict and reason that its rows get."""
+
+    numbers: Result | None
+    missing: Missing | None
+
+
+Results = Mapping[str, Outcome]
+
+
+def outcome(result: Result | None) -> Outcome:
+    """Tell a job's stored numbers from the reason why there are none; None: it has not run."""
+    if result is None:
+        return Outcome(None, ("not run", ""))
+    if "missing" in result:
+        return Outcome(None, (str(result["missing"]["verdict"]), str(result["missing"]["reason"])))
+    return Outcome(result, None)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of a report.
+
+    Attributes
+    ----------
+    name : str
+        Key of its rows.
+    title : str
+        Its heading.
+    caption : str
+        What is compared, and when numbers agree.
+    rows : list of Row
+    """
+
+    name: str
+    title: str
+    caption: str
+    rows: list[Row]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One plotly figure: ``data`` and ``layout`` as plain JSON."""
+
+    title: str
+    caption: str
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """What the page of an experiment shows: tables, figures, and notes on choices and findings."""
+
+    tables: list[Table]
+    figures: list[Figure] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Rows of all tables."""
+        return [row for table in self.tables for row in table.rows]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One experiment of one paper.
+
+    Attributes
+    ----------
+    package : str
+        The paper's package, ``reproduce.<paper>``.
+    name : str
+        ``<paper>_<experiment>``, which names its files.
+    title, compares : str
+        Heading, and what is compared with what.
+    settings : mapping
+        Datasets, protocol and constants, as JSON.
+    jobs : callable
+        ``settings -> {job: parameters}``. The parameters hold all that a job needs; equal ones give equal results.
+    run : str
+        ``module:function`` of the package, with ``(parameters, context) -> result``; imported when a job runs.
+    report : str
+        ``module:function`` of the package, with ``(experiment, outcomes of all jobs) -> Report``; imported when a
+        report is written.
+    borrows : Experiment or None
+        Another experiment whose results the report also reads.
+    """
+
+    package: str
+    name: str
+    title: str
+    compares: str
+    settings: Settings
+    jobs: Callable[[Settings], dict[str, dict[str, Any]]]
+    run: str
+    report: str
+    borrows: Experiment | None = None
+
+    @property
+    def paper(self) -> str:
+        """Name of the paper's folder."""
+        return self.package.rpartition(".")[2]
+
+    def module(self, place: str) -> str:
+        """Full name of the module in ``module:function``."""
+        return f"{self.package}.{place.partition(':')[0]}"
+
+    def function(self, place: str) -> Callable[..., Any]:
+        """Import the function that ``module:function`` names."""
+        return getattr(importlib.import_module(self.module(place)), place.partition(":")[2])
+
+    def make_report(self, results: Mapping[str, Result | None]) -> Report:
+        """Compare the stored results of all jobs (None for a job that has not run) with what the paper prints."""
+        return self.function(self.report)(self, {job: outcome(result) for job, result in results.items()})
+
+    def published(self) -> Published:
+        """Read the numbers that the paper prints, from the ``published.csv`` of its folder."""
+        package = importlib.import_module(self.package)
+        return read_published(Path(package.__path__[0]) / "published.csv")
+
+    def with_settings(self, changes: Settings) -> Experiment:
+        """Return the experiment with some settings changed, also in a borrowed experiment that has them."""
+        borrowed = self.borrows.with_settings(changes) if self.borrows else None
+        own = {key: value for key, value in changes.items() if key in self.settings}
+        return dataclasses.replace(self, settings={**self.settings, **own}, borrows=borrowed)
+
+    def all_jobs(self) -> dict[str, tuple[Experiment, dict[str, Any]]]:
+        """All jobs that the report reads: name to the experiment they belong to, and parameters."""
+        borrowed = self.borrows.all_jobs() if self.borrows else {}
+        return {**borrowed, **{job: (self, parameters) for job, parameters in self.jobs(self.settings).items()}}

@@ -1,0 +1,73 @@
+"""Run the jobs of a reproduction whose result is not stored, or was made by other code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privsvm.digests import canonical_json
+from privsvm.files import read_json, write_json
+from privsvm.registry import implementations, module_name
+from privsvm_bench.reproduction.context import Context, MissingError
+from privsvm_bench.reproduction.experiment import Experiment
+from privsvm_bench.workflow.sources import closure_digest
+
+__all__ = ["code_entries", "run_job"]
+
+
+def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[str]:
+    """List the modules whose imports a job's result depends on: the one that it runs, and a method that it names.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment of the job.
+    parameters : mapping
+        Parameters of the job; ``estimator``, if given, is the name of a file of `privsvm.methods`.
+
+    Returns
+    -------
+    list of str
+        Dotted names, for `privsvm_bench.workflow.sources.closure`.
+    """
+    method = parameters.get("estimator")
+    named = [module_name(method)] if method in implementations() else []
+    return [experiment.module(experiment.run), "privsvm_bench.reproduction.context", *named]
+
+
+def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:
+    """Run one job unless its result is stored.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment of the job.
+    job : str
+        Name of the job.
+    folder : path-like
+        ``data/reproduce``; the result goes to ``<folder>/<experiment>/<job>.json``.
+    parameters : mapping or None
+        Parameters of the job; None takes those of the experiment's settings.
+
+    Returns
+    -------
+    bool
+        Whether the job had to run. A job that lacked its data runs again.
+    """
+    parameters = experiment.jobs(experiment.settings)[job] if parameters is None else parameters
+    path = Path(folder) / experiment.name / f"{job}.json"
+    code = closure_digest(*code_entries(experiment, parameters))
+    identity = {"experiment": experiment.name, "job": job, "code": code, "parameters": parameters}
+    if path.exists():
+        stored = read_json(path)
+        same = all(canonical_json(stored.get(key)) == canonical_json(value) for key, value in identity.items())
+        if same and "missing" not in stored["result"]:
+            return False
+    context = Context(experiment.name, folder, code)
+    try:
+        result = experiment.function(experiment.run)(parameters, context)
+    except MissingError as error:
+        result = {"missing": {"verdict": error.verdict, "reason": str(error)}}
+    write_json(path, {**identity, "result": result}, indent=None)
+    return True

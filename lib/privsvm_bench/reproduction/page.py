@@ -1,0 +1,184 @@
+"""HTML pages of the reproductions: one for each experiment, and a list of all. They load nothing from elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from privsvm_bench.reporting.text import short_number
+from privsvm_bench.reproduction.comparison import VERDICTS, Row, count_verdicts, read_rows
+from privsvm_bench.reproduction.experiment import Experiment, Report
+from privsvm_bench.reproduction.judging import VERDICTS as MEANINGS
+from privsvm_bench.reproduction.paper_page import summary
+from privsvm_bench.reproduction.printed import PrintedPaper
+from privsvm_bench.reproduction.rendering import environment
+
+__all__ = ["experiment_page", "index_page"]
+
+# What makes a row of the overview of a table that is too long to read.
+_OVERVIEW = 60
+
+
+def _overview(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """Count the agreeing rows of a long table by dataset and metric."""
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    if len(rows) <= _OVERVIEW or len(datasets) < 2:
+        return None
+    cells: dict[tuple[str, str], dict[str, int]] = {}
+    for row in rows:
+        cell = cells.setdefault((row.dataset, row.metric), dict.fromkeys(VERDICTS, 0))
+        cell[row.verdict] += 1
+
+    def text(dataset: str, metric: str) -> tuple[str, str]:
+        cell = cells.get((dataset, metric))
+        if cell is None:
+            return "", ""
+        compared = cell["agrees"] + cell["differs"]
+        if not compared:
+            verdict = next(verdict for verdict, count in cell.items() if count)
+            return verdict, "missing"
+        return f"{cell['agrees']} of {compared}", "differs" if cell["differs"] else "agrees"
+
+    return {
+        "metrics": metrics,
+        "lines": [(dataset, [text(dataset, metric) for metric in metrics]) for dataset in datasets],
+    }
+
+
+def experiment_page(experiment: Experiment, report: Report) -> str:
+    """Render the page of one experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    report : Report
+        Its tables and figures.
+
+    Returns
+    -------
+    str
+        HTML that makes no network request.
+    """
+    from plotly.offline import get_plotlyjs
+
+    tables, first = [], 0
+    for table in report.tables:
+        groups: dict[str, tuple[list[Row], list[str]]] = {}
+        anchors = [_anchor(first + number) for number in range(len(table.rows))]
+        first += len(table.rows)
+        for row, anchor in zip(table.rows, anchors, strict=True):
+            rows, own = groups.setdefault(row.dataset, ([], []))
+            rows.append(row)
+            own.append(anchor)
+        tables.append(
+            {
+                "table": table,
+                "counts": count_verdicts(table.rows),
+                "overview": _overview(table.rows),
+                "differing": [row for row in table.rows if row.verdict == "differs"],
+                "anchors": anchors,
+                "groups": [(name, rows, own, count_verdicts(rows)) for name, (rows, own) in groups.items()],
+            }
+        )
+    # A figure without points has no results to show.
+    drawn = [figure for figure in report.figures if any(series.get("x") or series.get("z") for series in figure.data)]
+    report = dataclasses.replace(report, figures=drawn)
+    figures = [{"data": figure.data, "layout": figure.layout} for figure in report.figures]
+    return (
+        environment()
+        .get_template("experiment.html.jinja")
+        .render(
+            experiment=experiment,
+            report=report,
+            tables=tables,
+            counts=count_verdicts(report.rows),
+            verdicts=VERDICTS,
+            settings=json.dumps(experiment.settings, indent=1, sort_keys=True),
+            # "<" is escaped, so that no text can end the script.
+            figures=json.dumps(figures).replace("<", "\\u003c"),
+            plotly=get_plotlyjs().replace("</script", "<\\/script"),
+        )
+    )
+
+
+def _anchor(number: int) -> str:
+    """Name of a row of an experiment's page, by its place in the table file."""
+    return f"row-{number}"
+
+
+def _heat_map(experiment: Experiment, table: str, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
+    """Lay out a table's verdicts: a line for each dataset, a cell for each number, linked to its row."""
+    lines: dict[str, list[dict[str, str]]] = {}
+    for anchor, row in rows:
+        what = ", ".join(part for part in (row.dataset, row.method, row.setting, row.metric) if part)
+        ours = "none" if row.ours is None else short_number(row.ours, digits=4)
+        cell = {
+            "kind": row.verdict if row.verdict in ("agrees", "differs", "ruled out") else "missing",
+            "place": f"{experiment.name}.html#{anchor}",
+            "tip": f"{what}: printed {row.published or 'nothing'}, ours {ours}: {row.verdict}",
+        }
+        lines.setdefault(row.dataset or "all", []).append(cell)
+    return {"name": table, "counts": count_verdicts(row for _, row in rows), "lines": lines}
+
+
+def _paper_entry(paper: str, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Sum up the experiments of a paper."""
+    rows = [row for entry in entries for row in entry["rows"]]
+    counts = count_verdicts(rows)
+    return {
+        "paper": paper,
+        "entries": entries,
+        "printed": sum(bool(row.published) for row in rows),
+        "compared": counts.get("agrees", 0) + counts.get("differs", 0),
+        "counts": counts,
+    }
+
+
+def index_page(experiments: Sequence[Experiment], reports: str | Path, judged: Sequence[PrintedPaper] = ()) -> str:
+    """Render the overview: a line for each paper, then every table as a map of its verdicts.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+        All experiments; one without a table counts as not run.
+    reports : path-like
+        Folder of their tables and pages.
+    judged : sequence of PrintedPaper
+        Papers with a verdict on everything that they print, for the first part.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    papers: dict[str, list[dict[str, Any]]] = {}
+    for experiment in experiments:
+        path = Path(reports) / f"{experiment.name}.csv"
+        rows = read_rows(path) if path.exists() else []
+        tables: dict[str, list[tuple[str, Row]]] = {}
+        for number, row in enumerate(rows):
+            tables.setdefault(row.table, []).append((_anchor(number), row))
+        entry = {
+            "experiment": experiment,
+            "rows": rows,
+            "counts": count_verdicts(rows),
+            # Without a page there is nothing to lead to.
+            "page": path.with_suffix(".html").exists(),
+            "tables": [_heat_map(experiment, name, own) for name, own in tables.items()],
+        }
+        papers.setdefault(experiment.paper, []).append(entry)
+    return (
+        environment()
+        .get_template("index.html.jinja")
+        .render(
+            papers=[_paper_entry(*item) for item in papers.items()],
+            verdicts=VERDICTS,
+            judged=[summary(own) for own in judged],
+            meanings=MEANINGS,
+        )
+    )

@@ -1,0 +1,404 @@
+"""Every number and statement that a paper prints, once, with its verdict: from committed files alone."""
+
+from __future__ import annotations
+
+import collections
+import csv
+import dataclasses
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privsvm_bench.reproduction.comparison import Row, read_rows
+from privsvm_bench.reproduction.distributions import LEVELS, Distribution, of_whole, read_distributions
+from privsvm_bench.reproduction.judging import TIMES, VERDICTS, Judgement, Printed, RuleCheck, TableCheck, judge
+from privsvm_bench.reproduction.panels import Panel
+
+__all__ = [
+    "NOT_JUDGED",
+    "PRINTED_COLUMNS",
+    "Claim",
+    "Comparison",
+    "Paper",
+    "Passage",
+    "PrintedPaper",
+    "all_medians",
+    "cell_id",
+    "count",
+    "difference",
+    "interval",
+    "judge_paper",
+    "numbers_of",
+    "printed_csv",
+    "read_claims",
+    "read_passages",
+    "reading_of",
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of a paper's text.
+
+    Attributes
+    ----------
+    id, source : str
+        Its identifier, and where it stands.
+    text : str
+        What it says, in our words.
+    verdict : str
+        One of `privsvm_bench.reproduction.judging.VERDICTS`.
+    ours : str
+        What we find.
+    experiment : str
+        Whose page shows it; empty without one.
+    """
+
+    id: str
+    source: str
+    text: str
+    verdict: str
+    ours: str
+    experiment: str = ""
+
+
+class Passage(NamedTuple):
+    """A sentence of a paper that says something of its results, and where it is judged.
+
+    Attributes
+    ----------
+    place : str
+        Section and paragraph.
+    statement : str
+        What it says, in our words.
+    rows : tuple of str
+        Identifiers of statements, or beginnings of those of numbers; or one of `NOT_JUDGED`.
+    """
+
+    place: str
+    statement: str
+    rows: tuple[str, ...]
+
+
+# Sentences without a row of their own, and why.
+NOT_JUDGED = {
+    "setting": "how the experiment is done; we do the same",
+    "reason": "an explanation that the paper does not test",
+    "theory": "a proof or a formula, not an experiment",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A table of a paper's page, such as readings of what the paper leaves open.
+
+    Attributes
+    ----------
+    title, caption : str
+        Heading, and what is compared.
+    columns : tuple of str
+        Headings of the columns.
+    lines : sequence of tuple of str
+        The first cell of each names it.
+    """
+
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    lines: Sequence[tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Paper:
+    """What a paper's folder says of its printed numbers.
+
+    Attributes
+    ----------
+    name, title : str
+        Of its folder, and in full.
+    numbers : callable
+        ``rows of published.csv -> list of Printed``.
+    reading : callable
+        ``Judgement -> str``: what is known of a cell besides its verdict.
+    derive : callable
+        ``distributions -> further distributions``, of numbers that others give, such as differences.
+    claims : callable
+        ``(numbers as printed by id, judgements by id, distributions) -> list of Claim`` beyond those of claims.csv.
+    comparisons : callable
+        ``(numbers as printed by id, distributions) -> list of Comparison``.
+    panels : callable
+        ``(numbers as printed by id, distributions) -> list of Panel``: the paper's figures.
+    notes : tuple of str
+        What the page says first.
+    experiments : tuple of str
+        Files of distributions.
+    """
+
+    name: str
+    title: str
+    numbers: Callable[[Sequence[Mapping[str, str]]], list[Printed]]
+    reading: Callable[[Judgement], str] = lambda judgement: ""
+    derive: Callable[[Mapping[str, Distribution]], dict[str, Distribution]] = lambda distributions: {}
+    claims: Callable[[Mapping[str, str], Mapping[str, Judgement], Mapping[str, Distribution]], list[Claim]] = (
+        lambda published, judgements, distributions: []
+    )
+    comparisons: Callable[[Mapping[str, str], Mapping[str, Distribution]], list[Comparison]] = (
+        lambda published, distributions: []
+    )
+    panels: Callable[[Mapping[str, str], Mapping[str, Distribution]], list[Panel]] = lambda published, distributions: []
+    notes: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrintedPaper:
+    """A judged paper: numbers, statements, and what its rules are worth."""
+
+    paper: Paper
+    judgements: list[Judgement]
+    claims: list[Claim]
+    rules: list[RuleCheck]
+    sides: list[TableCheck]
+    comparisons: list[Comparison] = dataclasses.field(default_factory=list)
+    panels: list[Panel] = dataclasses.field(default_factory=list)
+    passages: list[Passage] = dataclasses.field(default_factory=list)
+
+    @property
+    def verdicts(self) -> list[str]:
+        """Verdicts of all numbers and statements."""
+        return [*(own.verdict for own in self.judgements), *(own.verdict for own in self.claims)]
+
+
+def numbers_of(
+    rows: Sequence[Mapping[str, str]], place: Callable[[Mapping[str, str]], Mapping[str, Any]]
+) -> list[Printed]:
+    """Turn the rows of a published.csv into printed numbers.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        ``source, dataset, method, setting, metric, value``.
+    place : callable
+        Row to further attributes of `Printed`; ``rule`` and ``family`` have defaults.
+
+    Returns
+    -------
+    list of Printed
+    """
+    found = []
+    for row in rows:
+        known = {
+            "id": cell_id(row["dataset"], row["method"], row["setting"], row["metric"]),
+            **{key: row[key] for key in ("source", "dataset", "method", "setting", "metric")},
+            "text": row["value"],
+            "family": row["source"],
+            "rule": f"{row['source']}, {row['metric']}",
+        }
+        found.append(Printed(**{**known, **place(row)}))
+    return found
+
+
+def cell_id(dataset: str, method: str, setting: str, metric: str) -> str:
+    """Join the names that identify a printed number."""
+    return "/".join((dataset, method, setting, metric))
+
+
+def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
+    """Read the statements whose check is a table of an experiment.
+
+    Parameters
+    ----------
+    path : path-like
+        ``claims.csv``: ``id, source, claim, experiment, table, method, metric, said, need``; ``need`` says
+        of how many of the table's rows a statement must hold, "all" or "most", or "zero": numbers within two standard
+        errors of 0, "between" two numbers, or within a "range" of a width.
+        An empty method, metric or text that the table has (``said``) means any.
+    reports : path-like
+        Folder of the experiments' tables.
+
+    Returns
+    -------
+    list of Claim
+    """
+    if not Path(path).exists():
+        return []
+    found = []
+    with open(path, encoding="utf-8", newline="") as handle:
+        for record in csv.DictReader(handle):
+            table = Path(reports) / f"{record['experiment']}.csv"
+            rows = [
+                row
+                for row in (read_rows(table) if record["experiment"] and table.exists() else [])
+                if row.table == record["table"]
+                and record["method"] in ("", row.method)
+                and record["metric"] in ("", row.metric)
+                and (row.published or (record["need"].startswith("between") and row.ours is not None))
+                and record["said"] in ("", row.published)
+            ]
+            tally = collections.Counter(_stands(row, record["need"]) for row in rows)
+            holds, fails = tally["agrees"], tally["differs"]
+            values = [row.ours for row in rows if row.ours is not None and _stands(row, record["need"]) in _CHECKED]
+            if holds + fails == 0:
+                verdict, ours = ("no data" if rows else "not judged yet"), ""
+            else:
+                enough = _holds(record["need"], holds, fails, rows)
+                verdict = "agrees" if enough else "refuted"
+                spread = f"{min(values):.3g} to {max(values):.3g}" if len(values) > 1 else f"{values[0]:.3g}"
+                ours = f"{record['metric'] or 'value'}: {spread}"
+                if holds + fails > 1 and not record["need"].startswith(("zero", "range")):
+                    ours = f"holds in {holds} of {holds + fails}; {ours}"
+            found.append(
+                Claim(id=record["id"], source=record["source"], text=record["claim"], verdict=verdict, ours=ours,
+                      experiment=record["experiment"])
+            )  # fmt: skip
+    return found
+
+
+_CHECKED = ("agrees", "differs")
+
+
+def _stands(row: Row, need: str) -> str:
+    """Tell whether a row agrees; numbers that are to lie between two others are rounded as these are printed."""
+    if need.startswith("between") and row.ours is not None:
+        _, low, high = need.split()
+        return "agrees" if float(low) <= round(row.ours, len(high.partition(".")[2])) <= float(high) else "differs"
+    return row.verdict
+
+
+def _holds(need: str, holds: int, fails: int, rows: Sequence[Row]) -> bool:
+    """Whether enough rows agree; "zero" looks at their numbers and standard errors, "range" at how far they spread."""
+    if need.startswith("range"):
+        values = [row.ours for row in rows if row.ours is not None]
+        return max(values) - min(values) <= float(need.partition(" ")[2])
+    if need == "zero":
+        errors = [re.search(r"se ([0-9.]*[0-9])", row.explanation) for row in rows]
+        return all(
+            row.ours is not None and error is not None and abs(row.ours) <= 2.0 * float(error[1])
+            for row, error in zip(rows, errors, strict=True)
+        )
+    return holds > fails if need == "most" else fails == 0
+
+
+def read_passages(path: str | Path) -> list[Passage]:
+    """Read which sentence of a paper is judged by which rows: ``place, statement, rows`` with rows parted by bars."""
+    if not Path(path).exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as handle:
+        return [
+            Passage(record["place"], record["statement"], tuple(record["rows"].split(" | ")))
+            for record in csv.DictReader(handle)
+        ]
+
+
+def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedPaper:
+    """Judge all that a paper prints.
+
+    Parameters
+    ----------
+    paper : Paper
+        What its folder says.
+    root : path-like
+        The folder, with ``published.csv`` and ``claims.csv``.
+    reports : path-like
+        Folder of the experiments' tables, with ``distributions``.
+
+    Returns
+    -------
+    PrintedPaper
+    """
+    with open(Path(root) / "published.csv", encoding="utf-8", newline="") as handle:
+        numbers = paper.numbers(list(csv.DictReader(handle)))
+    distributions: dict[str, Distribution] = {}
+    for experiment in paper.experiments:
+        distributions |= read_distributions(Path(reports) / "distributions" / f"{experiment}.csv")
+    distributions |= paper.derive(distributions)
+    judgements, rules, sides = judge(numbers, distributions)
+    by_id = {own.printed.id: own for own in judgements}
+    texts = {own.id: own.text for own in numbers}
+    claims = [*read_claims(Path(root) / "claims.csv", reports), *paper.claims(texts, by_id, distributions)]
+    return PrintedPaper(
+        paper=paper,
+        judgements=judgements,
+        claims=claims,
+        rules=rules,
+        sides=sides,
+        comparisons=paper.comparisons(texts, distributions),
+        panels=paper.panels(texts, distributions),
+        passages=read_passages(Path(root) / "passages.csv"),
+    )
+
+
+def all_medians(distributions: Mapping[str, Distribution], cells: Sequence[str]) -> list[float]:
+    """Return the medians of some numbers; an empty list if one has no distribution."""
+    return [distributions[cell].median for cell in cells] if all(cell in distributions for cell in cells) else []
+
+
+def count(verdicts: Sequence[str]) -> dict[str, int]:
+    """Count verdicts in the order of `VERDICTS`."""
+    tally = collections.Counter(verdicts)
+    return {verdict: tally[verdict] for verdict in VERDICTS}
+
+
+PRINTED_COLUMNS = (
+    "id", "source", "printed", "statistic", "runs", "ours", "from", "to", "percentile", "p", "verdict",
+    "reading", "origin",
+)  # fmt: skip
+
+
+def _six(value: float | None, digits: int = 6) -> str:
+    return "" if value is None else f"{value + 0.0:.{digits}g}"
+
+
+def reading_of(paper: Paper, judgement: Judgement) -> str:
+    """Say what is known of a cell."""
+    own = judgement.printed
+    undrawn = judgement.verdict == "cannot discriminate" and judgement.distribution is None
+    undrawn = undrawn and own.metric not in TIMES and not own.stand_in
+    parts = (own.missing, own.stand_in, _UNDRAWN if undrawn else "", paper.reading(judgement))
+    return "; ".join(part for part in parts if part)
+
+
+# Of a cell without a distribution whose rule is out.
+_UNDRAWN = "not drawn: so many wrong numbers pass in the other cells that no draw here could bring the rule back"
+
+
+def printed_csv(judged: PrintedPaper) -> str:
+    """Write the rows of a paper as CSV text, statements last."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(PRINTED_COLUMNS)
+    for judgement in judged.judgements:
+        own, item = judgement.printed, judgement.distribution
+        ours = ["", "", "", "", "", ""]
+        if item is not None:
+            ours = [item.statistic, str(item.runs), *(_six(value) for value in interval(item))]
+        writer.writerow(
+            [own.id, own.source, own.text, *ours[:5], _six(judgement.percentile, 3), _six(judgement.p, 2),
+             judgement.verdict,
+             reading_of(judged.paper, judgement), item.origin if item else ""]
+        )  # fmt: skip
+    for claim in judged.claims:
+        writer.writerow(
+            [f"claim/{claim.id}", claim.source, claim.text, "", "", claim.ours, "", "", "", "", claim.verdict, "", ""]
+        )
+    return buffer.getvalue()
+
+
+def interval(item: Distribution) -> tuple[float, float, float]:
+    """Median, and where the central 95 % begin and end."""
+    return item.median, item.quantiles[LEVELS.index(0.025)], item.quantiles[LEVELS.index(0.975)]
+
+
+def difference(cell: str, first: Distribution, second: Distribution, unit: float) -> Distribution:
+    """Distribution of the absolute difference of two independent numbers, on the middle points of a fine grid."""
+    points = (np.arange(400) + 0.5) / 400
+    one, two = (np.interp(points, LEVELS, item.quantiles) for item in (first, second))
+    fresh = tuple(abs(a - b) for a, b in zip(first.fresh, second.fresh, strict=False))
+    return Distribution(
+        cell=cell, statistic=f"difference of {first.statistic}", runs=min(first.runs, second.runs), origin=first.origin,
+        unit=unit, fresh=fresh, quantiles=of_whole(np.abs(one[:, None] - two[None, :]).ravel().tolist()),
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""A rerun beside the committed results: what a machine may change, and what it may not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import scipy.stats
+
+from privsvm_bench.reproduction.distributions import LEVELS, Distribution
+
+__all__ = ["RerunLine", "beside"]
+
+# Chance with which a rerun of equal programs is called different, for one cell.
+_CHANCE = 1e-4
+
+
+class RerunLine(NamedTuple):
+    """One cell: committed and rerun medians, how far apart they are, and what that means."""
+
+    cell: str
+    committed: float
+    rerun: float
+    apart: float
+    reading: str
+
+
+def _width(item: Distribution) -> float:
+    """Return the standard deviation that the central 95 % would have if they were normal."""
+    low, high = (item.quantiles[LEVELS.index(level)] for level in (0.025, 0.975))
+    return (high - low) / (2.0 * float(scipy.stats.norm.ppf(0.975)))
+
+
+def beside(committed: Mapping[str, Distribution], rerun: Mapping[str, Distribution]) -> list[RerunLine]:
+    """Put the cells of a rerun beside the committed ones.
+
+    Parameters
+    ----------
+    committed, rerun : mapping
+        Cell to distribution.
+
+    Returns
+    -------
+    list of RerunLine
+        Of the cells that both have. Medians of random cells are apart in standard errors of their difference; exact
+        cells in units of the last printed digit.
+    """
+    lines = []
+    for cell, own in rerun.items():
+        base = committed.get(cell)
+        if base is None:
+            continue
+        difference = own.median - base.median
+        if base.statistic == "exact":
+            apart = difference / base.unit
+            if difference == 0.0:
+                reading = "the same"
+            elif abs(apart) < 0.5:
+                reading = "round-off: below the printed digits, which a machine may change"
+            else:
+                reading = "differs in printed digits, which no machine may change"
+            lines.append(RerunLine(cell, base.median, own.median, apart, reading))
+            continue
+        # The median of a statistic of `size` runs is known from all runs together.
+        size = int("".join(letter for letter in base.statistic if letter.isdigit()) or 1)
+        share = math.sqrt(0.5 * math.pi * size * (1.0 / base.runs + 1.0 / own.runs))
+        error = max(_width(base), _width(own)) * share + 0.1 * base.unit
+        apart = difference / error
+        if base.quantiles == own.quantiles:
+            reading = "the same"
+        elif abs(apart) <= scipy.stats.norm.isf(_CHANCE / 2.0):
+            reading = "within what other draws change"
+        else:
+            reading = "further apart than draws of equal programs are but once in ten thousand"
+        lines.append(RerunLine(cell, base.median, own.median, apart, reading))
+    return lines

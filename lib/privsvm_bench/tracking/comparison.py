@@ -1,0 +1,232 @@
+"""Two settings side by side: differences over the same splits, with an interval."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from privsvm.errors import PrivSVMError
+from privsvm_bench.metrics import METRICS
+from privsvm_bench.records import Result, read_results
+
+__all__ = ["Difference", "compare", "comparison_latex", "comparison_svg", "comparison_text", "result_files"]
+
+# Confidence of the intervals.
+_LEVEL = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """One metric of two results at one epsilon, paired by split.
+
+    Attributes
+    ----------
+    dataset : str
+        Its name.
+    epsilon : float
+        Stated by both; infinite where neither states one.
+    first, second : float
+        Means over the splits.
+    low, mean, high : float
+        The second less the first, and its interval; infinite ends where there is one split only.
+    n_splits : int
+        Splits that both have.
+    """
+
+    dataset: str
+    epsilon: float
+    first: float
+    second: float
+    low: float
+    mean: float
+    high: float
+    n_splits: int
+
+
+def result_files(name: str, folder: str | os.PathLike[str] = "data/results") -> list[Path]:
+    """Find the results that a word of the command line means.
+
+    Parameters
+    ----------
+    name : str
+        A result file, a folder of them, or a method of the benchmark that ran here.
+    folder : path-like
+        Where the benchmark keeps its results.
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    PrivSVMError
+        If there are none.
+    """
+    for path in (Path(name), Path(folder) / name):
+        if path.is_file():
+            return [path]
+        found = sorted(path.glob("*.json")) if path.is_dir() else []
+        if found:
+            return found
+    raise PrivSVMError(f"{name}: no result file, folder of results, or method in {folder}; run `make run` first")
+
+
+def _over_repeats(result: Result, metric: str, index: int) -> list[float | None]:
+    """Mean over the repeats of each split."""
+    means: list[float | None] = []
+    for split in result.metrics.get(metric, ()):
+        known = [value for value in split[index] if value is not None]
+        means.append(math.fsum(known) / len(known) if known else None)
+    return means
+
+
+def _paired(first: Result, second: Result, metric: str, epsilon: float, places: tuple[int, int]) -> Difference | None:
+    pairs = [
+        (one, other)
+        for one, other in zip(
+            _over_repeats(first, metric, places[0]), _over_repeats(second, metric, places[1]), strict=True
+        )
+        if one is not None and other is not None
+    ]
+    if not pairs:
+        return None
+    count = len(pairs)
+    gaps = [other - one for one, other in pairs]
+    mean = math.fsum(gaps) / count
+    half = math.inf
+    if count > 1:
+        from scipy.stats import t
+
+        variance = math.fsum((gap - mean) ** 2 for gap in gaps) / (count - 1)
+        # Training sets overlap, so splits are not independent (Nadeau and Bengio 2003).
+        overlap = (first.n_test or 0) / first.n_train if first.n_train else 0.0
+        half = float(t.ppf((1 + _LEVEL) / 2, count - 1)) * math.sqrt(variance * (1 / count + overlap))
+    return Difference(
+        dataset=first.dataset,
+        epsilon=epsilon,
+        first=math.fsum(one for one, _ in pairs) / count,
+        second=math.fsum(other for _, other in pairs) / count,
+        low=mean - half,
+        mean=mean,
+        high=mean + half,
+        n_splits=count,
+    )
+
+
+def compare(
+    first: Sequence[str | os.PathLike[str]], second: Sequence[str | os.PathLike[str]], metric: str = "accuracy"
+) -> list[Difference]:
+    """Compare two settings on all data sets and epsilons that both have.
+
+    Parameters
+    ----------
+    first, second : sequence of path-like
+        Result files, one for each data set.
+    metric : str
+        One of the benchmark's.
+
+    Returns
+    -------
+    list of Difference
+        By data set and epsilon. A setting without epsilon is compared at every epsilon of the other one.
+
+    Raises
+    ------
+    PrivSVMError
+        If nothing can be compared: another metric, no common data set, or other rows or splits.
+    """
+    if metric not in METRICS:
+        raise PrivSVMError(f"--metric {metric}: must be one of {', '.join(METRICS)}")
+    ours = {result.dataset: result for result in read_results(list(first))}
+    theirs = {result.dataset: result for result in read_results(list(second))}
+    found = []
+    for dataset in sorted(ours.keys() & theirs.keys()):
+        one, other = ours[dataset], theirs[dataset]
+        if (one.dataset_digest, one.n_splits) != (other.dataset_digest, other.n_splits):
+            raise PrivSVMError(
+                f"{dataset}: {one.method} and {other.method} were not run on the same splits of the same rows; run "
+                "both again with one params.yaml"
+            )
+        for epsilon in sorted({*one.epsilons, *other.epsilons}):
+            places = tuple(
+                0 if result.is_reference else result.epsilons.index(epsilon)
+                for result in (one, other)
+                if result.is_reference or epsilon in result.epsilons
+            )
+            # Two references meet at infinity, a reference and a curve at the epsilons of the curve.
+            if len(places) == 2 and (math.isfinite(epsilon) or (one.is_reference and other.is_reference)):
+                difference = _paired(one, other, metric, epsilon, (places[0], places[1]))
+                found += [] if difference is None else [difference]
+    if not found:
+        raise PrivSVMError("compare: the two have no data set and epsilon in common; name two that have")
+    return found
+
+
+def _epsilon(value: float) -> str:
+    return f"{value:g}" if math.isfinite(value) else "none"
+
+
+def comparison_text(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
+    """Write the differences for a terminal, in points."""
+    lines = [f"{metric}, in points: {names[1]} less {names[0]}, paired over splits, {_LEVEL:.0%} interval", ""]
+    width = max(len(one.dataset) for one in differences)
+    lines.append(f"{'':{width}}  epsilon  {names[0][:14]:>14}  {names[1][:14]:>14}  difference  interval")
+    for one in differences:
+        interval = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}" if math.isfinite(one.low) else "one split: unknown"
+        sure = "" if one.low <= 0 <= one.high else "  *"
+        lines.append(
+            f"{one.dataset:{width}}  {_epsilon(one.epsilon):>7}  {100 * one.first:14.1f}  {100 * one.second:14.1f}  "
+            f"{100 * one.mean:+10.1f}  {interval}{sure}"
+        )
+    return "\n".join([*lines, "", "* the interval does not hold 0; one of twenty such stars is luck"])
+
+
+def _tex(text: str) -> str:
+    return "".join("\\" + letter if letter in "&%$#_{}" else letter for letter in text.replace("\\", "/"))
+
+
+def comparison_latex(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
+    """Write the differences as a LaTeX table; needs the package booktabs."""
+    head = f"data set & $\\varepsilon$ & {_tex(names[0])} & {_tex(names[1])} & difference & {_LEVEL:.0%} interval"
+    rows = []
+    for one in differences:
+        interval = f"[{100 * one.low:+.1f}, {100 * one.high:+.1f}]" if math.isfinite(one.low) else "--"
+        rows.append(
+            f"{_tex(one.dataset)} & {_epsilon(one.epsilon)} & {100 * one.first:.1f} & {100 * one.second:.1f} & "
+            f"${100 * one.mean:+.1f}$ & {interval if interval == '--' else f'${interval}$'} \\\\"
+        )
+    return "\n".join(
+        [
+            f"% {metric} in percent; differences in points, paired over splits",
+            "\\begin{tabular}{llrrrr}",
+            "\\toprule",
+            f"{head.replace('%', chr(92) + '%')} \\\\",
+            "\\midrule",
+            *rows,
+            "\\bottomrule",
+            "\\end{tabular}",
+            "",
+        ]
+    )
+
+
+def comparison_svg(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
+    """Draw the differences with their intervals, one line each."""
+    from privsvm_bench.charts import BLUE, SOFT, named, new_figure, style, svg_text
+
+    title = f"{metric}: {names[1]} less {names[0]}, points, {_LEVEL:.0%} interval"
+    height = 80 + 22 * len(differences)
+    with style():
+        figure, (axes,) = new_figure(660, height)
+        axes.set_position((190 / 660, 36 / height, 430 / 660, 1 - 70 / height))
+        axes.set_yticks(range(len(differences)), [f"{one.dataset}, ε {_epsilon(one.epsilon)}" for one in differences])
+        axes.set(title=title, ylim=(len(differences) - 0.4, -0.6))
+        axes.axvline(0, color=SOFT, linestyle="--", linewidth=1)
+        for row, one in enumerate(differences):
+            ends = [100 * (end if math.isfinite(end) else one.mean) for end in (one.low, one.high)]
+            axes.plot(ends, [row, row], color=BLUE)
+            named(axes.plot(100 * one.mean, row, "o", color=BLUE)[0], f"{100 * one.mean:+.1f}")
+        return svg_text(figure, title)

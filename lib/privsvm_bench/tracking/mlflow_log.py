@@ -1,0 +1,190 @@
+"""Log results to MLflow: one flat run for each result file, each logged exactly once."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, ViewType
+from mlflow.tracking import MlflowClient
+
+from privsvm.files import write_text
+from privsvm_bench.records import read_audits
+from privsvm_bench.tracking.audits import AUDITS, audit_runs
+from privsvm_bench.tracking.runs import CurveRun, MetricPoint, ResultFiles, collect_runs
+from privsvm_bench.tracking.store import file_folder, is_server, open_store
+from privsvm_bench.tracking.views import experiment_tags
+
+__all__ = ["log_results"]
+
+_KEY_TAG = "record_key"
+_CURRENT_TAG = "current"
+# A server takes no more, of all kinds together.
+_METRICS_IN_A_BATCH = 900
+_PARAMETERS_IN_A_BATCH = 100
+_LONGEST_DIGEST = 36
+_FILES = "mlflow-artifacts:/"
+
+
+def log_results(
+    results: Sequence[ResultFiles],
+    tracking_uri: str,
+    git_commit: str,
+    audits: Sequence[str | os.PathLike[str]] = (),
+) -> list[str]:
+    """Log result files and records of audits to MLflow, each as one run, and mark these runs as the current ones.
+
+    The record key identifies a run, so a second call adds nothing. Unfinished runs of a killed call are removed. Runs
+    with other parameter values stay for comparison, tagged ``current=no``. Pass all results of a dataset in one call:
+    results that are not passed are not current.
+
+    Parameters
+    ----------
+    results : sequence of (path, sequence of paths)
+        Each result file with its timing files (none is fine).
+    tracking_uri : str
+        ``sqlite:///path`` (made if missing), another SQLAlchemy URI, or the address of an MLflow server.
+    git_commit : str
+        The version of the program, logged as a tag of the runs that this call adds.
+    audits : sequence of path-like, default=()
+        Records of audits; their runs are beside those of the results, see `privsvm_bench.tracking.audits`.
+
+    Returns
+    -------
+    list of str
+        The record key of each result, in the order of `results`.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing or malformed, or the store cannot be used.
+    """
+    curves = collect_runs(results)
+    by_experiment: dict[str, list[CurveRun]] = defaultdict(list)
+    records = read_audits(audits)
+    for name in dict.fromkeys(curve.experiment for curve in curves):
+        curves += audit_runs(records, name)
+    for curve in curves:
+        by_experiment[curve.experiment_name].append(curve)
+
+    with open_store(tracking_uri) as client:
+        for name, members in sorted(by_experiment.items()):
+            experiment_id = _experiment(client, name, tracking_uri)
+            _log_experiment(client, experiment_id, members, git_commit, file_folder(tracking_uri))
+    return [curve.key for curve in curves[: len(results)]]
+
+
+def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
+    """Find, restore or create the MLflow experiment of that name, and update its tags."""
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        # Without an explicit place a database would store the absolute path of the working folder.
+        place = None if is_server(tracking_uri) else f"{_FILES}{name}"
+        experiment_id = client.create_experiment(name, artifact_location=place)
+        known: Mapping[str, str] = {}
+    else:
+        experiment_id, known = experiment.experiment_id, experiment.tags
+        if experiment.lifecycle_stage != "active":
+            client.restore_experiment(experiment_id)
+    for tag, value in experiment_tags(audits=name.endswith(f"/{AUDITS}")).items():
+        if known.get(tag) != value:
+            client.set_experiment_tag(experiment_id, tag, value)
+    return str(experiment_id)
+
+
+def _log_experiment(
+    client: MlflowClient,
+    experiment_id: str,
+    curves: Iterable[CurveRun],
+    git_commit: str,
+    folder: Path | None,
+) -> None:
+    """Update the runs of one MLflow experiment to the curves."""
+    finished: dict[str, Run] = {}
+    # Oldest first, so that of two equal runs (two machines logging at once) the first is kept.
+    for run in sorted(_runs(client, experiment_id), key=lambda run: (run.info.start_time, run.info.run_id)):
+        key = run.data.tags[_KEY_TAG]
+        if run.info.status == "FINISHED" and key not in finished:
+            finished[key] = run
+        else:
+            # Left by a killed attempt: it may be incomplete, so it is logged again.
+            client.delete_run(run.info.run_id)
+    current = set()
+    for curve in curves:
+        known = finished.get(curve.key)
+        if known is None:
+            current.add(_log_run(client, experiment_id, curve, git_commit, folder))
+            continue
+        current.add(known.info.run_id)
+        missing = [point for point in curve.timings if point.name not in known.data.metrics]
+        if missing:  # logged when the timing files were not at hand
+            _log_batches(client, known.info.run_id, known.info.start_time, missing)
+    # First the runs that are not current any more: a chart that lacks a curve for a moment is better than one that
+    # averages two parameter values.
+    for run in finished.values():
+        if run.info.run_id not in current and run.data.tags.get(_CURRENT_TAG) != "no":
+            client.set_tag(run.info.run_id, _CURRENT_TAG, "no")
+    unmarked = current - {run.info.run_id for run in finished.values() if run.data.tags.get(_CURRENT_TAG) == "yes"}
+    for run_id in sorted(unmarked):
+        client.set_tag(run_id, _CURRENT_TAG, "yes")
+
+
+def _runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
+    """Find all runs of an experiment that this module made, in any state; other runs are not touched."""
+    token = None
+    while True:
+        page = client.search_runs([experiment_id], "", ViewType.ACTIVE_ONLY, max_results=1000, page_token=token)
+        yield from (run for run in page if _KEY_TAG in run.data.tags)
+        token = page.token
+        if not token:
+            return
+
+
+def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_commit: str, folder: Path | None) -> str:
+    """Add one run. Until its last line it counts as unfinished, and the next call would log it again."""
+    tags = {
+        **curve.tags,
+        _KEY_TAG: curve.key,
+        _CURRENT_TAG: "no",
+        "git_commit": git_commit,
+        # Instead of the login name and the path of the script.
+        "mlflow.user": "privsvm",
+        "mlflow.source.name": "privsvm",
+        "mlflow.source.type": "JOB",
+    }
+    # The key is written together with the run: there is no moment at which a run exists without it.
+    run = client.create_run(experiment_id, tags=tags, run_name=curve.name)
+    run_id = str(run.info.run_id)
+    if curve.dataset_digest:
+        dataset = Dataset(
+            name=curve.dataset,
+            digest=curve.dataset_digest[:_LONGEST_DIGEST],
+            source_type="local",
+            source=f"data/prepared/{curve.dataset}.npz",
+        )
+        client.log_inputs(run_id, datasets=[DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
+    parameters = [Param(name, value) for name, value in sorted(curve.parameters.items())]
+    _log_batches(client, run_id, run.info.start_time, [*curve.metrics, *curve.timings], parameters)
+    kept_here = run.info.artifact_uri.startswith(_FILES)
+    for name, text in curve.files.items():
+        if folder is None or not kept_here:
+            client.log_text(run_id, text, name)
+        else:
+            # Where the server of `make ui` looks: without a server MLflow can write to no such address.
+            place = folder / run.info.artifact_uri.removeprefix(_FILES)
+            place.mkdir(parents=True, exist_ok=True)
+            write_text(place / name, text)
+    client.set_terminated(run_id, "FINISHED")
+    return run_id
+
+
+def _log_batches(
+    client: MlflowClient, run_id: str, timestamp: int, points: Sequence[MetricPoint], parameters: Sequence[Param] = ()
+) -> None:
+    """Log parameters, and points with the time of their run, so that logging them again changes nothing."""
+    metrics = [Metric(point.name, point.value, timestamp, point.step) for point in points]
+    while metrics or parameters:
+        client.log_batch(run_id, metrics=metrics[:_METRICS_IN_A_BATCH], params=parameters[:_PARAMETERS_IN_A_BATCH])
+        metrics, parameters = metrics[_METRICS_IN_A_BATCH:], parameters[_PARAMETERS_IN_A_BATCH:]

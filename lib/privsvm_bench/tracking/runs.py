@@ -1,0 +1,277 @@
+"""What MLflow gets to know about one result: plain values, worked out without MLflow."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privsvm.digests import canonical_json
+from privsvm_bench.palette import looks_of
+from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
+
+__all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs"]
+
+ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
+"""The path of a result file and the paths of its timing files."""
+
+LAYOUT = 5
+"""Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
+
+_PARAMETERS = (
+    "method",
+    "implementation",
+    "dataset",
+    "status",
+    "delta",
+    "neighbours",
+    "condense",
+    "protocol",
+    "repeats",
+    "n_splits",
+    "n_train",
+    "n_test",
+    "n_features",
+    "n_classes",
+)
+_OF_GUARANTEES = ("epsilon_proved", "sensitivity", "noise_scale")
+# One number for each split; None where it would be private.
+_SOLUTION = ("objective", "n_support", "n_iter")
+# Of rows that were condensed: what is said of them, and what a method that condenses gives away by them.
+_CONDENSED = ("size_ratio", "label_purity")
+_ATTACKED = ("linkage_rate", "membership_auc", "certain_members")
+_TIMINGS = ("fit_seconds", "release_seconds", "predict_seconds")
+
+# The ends of a reference line where no private method of the dataset says how far it should reach.
+_LONE_REFERENCE_GRID = (0.01, 100.0)
+
+_LONGEST_PARAMETER = 500
+_LONGEST_SETTINGS = 60
+_GREYS = {"claimed": "#8a8f98", "none": "#46505f"}
+_LONGEST_TAG = 4000
+
+
+@dataclass(frozen=True)
+class MetricPoint:
+    """One value of one metric at one place of the epsilon grid."""
+
+    name: str
+    value: float
+    step: int
+
+
+@dataclass(frozen=True)
+class CurveRun:
+    """One result as an MLflow run: a curve over the epsilon grid.
+
+    Attributes
+    ----------
+    experiment, dataset, method : str
+        What the curve is of.
+    key : str
+        SHA-256 of the content; two runs with the same key are the same curve.
+    dataset_digest : str
+        SHA-256 of the prepared data; "" where there are none.
+    name : str
+        The method, how it was set, and what its epsilon is worth: two settings have two names.
+    parameters, tags : dict of str to str
+        What the run is filed under.
+    metrics : tuple of MetricPoint
+        The curve; depends on the result alone.
+    timings : tuple of MetricPoint
+        Seconds; differ from machine to machine and are no part of `key`.
+    files : dict of str to str
+        Texts by the name of their file: all guarantees as they are recorded, and a card in words.
+    """
+
+    experiment: str
+    dataset: str
+    method: str
+    key: str
+    dataset_digest: str
+    name: str
+    parameters: dict[str, str]
+    tags: dict[str, str]
+    metrics: tuple[MetricPoint, ...]
+    timings: tuple[MetricPoint, ...]
+    files: dict[str, str]
+
+    @property
+    def experiment_name(self) -> str:
+        """Name of the MLflow experiment: one for each dataset, as a chart must not average over datasets."""
+        return f"{self.experiment}/{self.dataset}"
+
+
+def collect_runs(files: Sequence[ResultFiles]) -> list[CurveRun]:
+    """Read results and timings and work out what is to be logged.
+
+    Parameters
+    ----------
+    files : sequence of (path, sequence of paths)
+        Each result file with its timing files (none is fine).
+
+    Returns
+    -------
+    list of CurveRun
+        In the order of `files`. A method without an epsilon is drawn as a horizontal line over the
+        epsilons of the private methods of the same experiment and dataset.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing or malformed, or two files hold the same method and dataset.
+    """
+    results = read_results([path for path, _ in files])
+    private: dict[tuple[str, str], set[float]] = defaultdict(set)
+    for result in results:
+        private[result.experiment, result.dataset].update(filter(math.isfinite, result.epsilons))
+    runs = []
+    for result, (_, timing_paths) in zip(results, files, strict=True):
+        grid = result.epsilons
+        if result.is_reference:
+            grid = tuple(sorted(private[result.experiment, result.dataset])) or _LONE_REFERENCE_GRID
+        runs.append(_run(result, grid, read_timings(timing_paths)))
+    return runs
+
+
+def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> CurveRun:
+    """Turn one result into a run; `grid` holds the epsilon of every step."""
+    identity: dict[str, Any] = {"layout": LAYOUT, "results": result}
+    if result.is_reference:
+        identity["reference_grid"] = grid
+    guarantees = result.guarantees
+    tags = {
+        "guarantee": "proved for system noise" if result.status == "proved" and result.seeded else result.status,
+        "randomness": _distinct(guarantee.randomness for guarantee in guarantees),
+        "guarantee_reason": _distinct(guarantee.reason for guarantee in guarantees),
+        "mechanism": _distinct(guarantee.mechanism for guarantee in guarantees),
+        "witness": _distinct(guarantee.witness.description for guarantee in guarantees if guarantee.witness),
+        "dataset_digest": result.dataset_digest,
+        # The colour that the report draws the method in: no other experiment's page gives it another one.
+        "mlflow.runColor": _GREYS.get(result.status) or looks_of([result.implementation])[0].light,
+    }
+    return CurveRun(
+        experiment=result.experiment,
+        dataset=result.dataset,
+        method=result.method,
+        key=hashlib.sha256(canonical_json(identity).encode()).hexdigest(),
+        dataset_digest=result.dataset_digest,
+        name=_name(result),
+        parameters=_parameters(result),
+        tags={name: value for name, value in tags.items() if value},
+        metrics=tuple(_points(result, grid)),
+        timings=tuple(_timing_points(timings, len(grid))),
+        files={"guarantees.json": f"{canonical_json(guarantees, indent=1)}\n", "card.md": _card(result)},
+    )
+
+
+def _card(result: Result) -> str:
+    """Say in words what the epsilons of a curve are worth, with a line for each."""
+    lines = [f"# {_curve(result)}, {result.dataset}", ""]
+    if result.is_reference:
+        return "\n".join([*lines, "A reference without privacy: its model may hold training rows in the clear.", ""])
+    said = {
+        "Relation of neighbours": result.neighbours,
+        "Mechanism": _distinct(guarantee.mechanism for guarantee in result.guarantees),
+        "Why": _distinct(guarantee.reason for guarantee in result.guarantees),
+        "Assumptions": "; ".join(dict.fromkeys(one for each in result.guarantees for one in each.assumptions)),
+        "Randomness": _distinct(guarantee.randomness for guarantee in result.guarantees),
+    }
+    lines += [f"- {name}: {text}" for name, text in said.items() if text]
+    lines += ["", "| epsilon asked for | epsilon proved | delta |", "| --- | --- | --- |"]
+    for epsilon, guarantee in zip(result.epsilons, result.guarantees, strict=True):
+        lines.append(f"| {epsilon:g} | {guarantee.epsilon_proved:.6g} | {_text(guarantee.delta)} |")
+    return "\n".join([*lines, "", "Test accuracies, times and witnesses lie outside every epsilon.", ""])
+
+
+def _parameters(result: Result) -> dict[str, str]:
+    """Collect what tells this run from others, as text."""
+    parameters = {"curve": _text(_curve(result)), **{name: _text(getattr(result, name)) for name in _PARAMETERS}}
+    # A guarantee may be stronger than the benchmark's delta: pure differential privacy has delta 0.
+    deltas = {guarantee.delta for guarantee in result.guarantees} - {None}
+    if len(deltas) == 1:
+        parameters["delta"] = _text(deltas.pop())
+    return parameters | {f"parameter.{name}": _text(value) for name, value in result.parameters.items()}
+
+
+def _curve(result: Result) -> str:
+    """Name a curve so that no legend can show it without what its epsilon is worth."""
+    nothing = "no privacy" if result.is_reference else "no guarantee"
+    proved = "proved for system noise" if result.seeded else "proved"
+    worth = {"proved": proved, "claimed": "CLAIMED, does not hold", "none": nothing}[result.status]
+    return f"{result.method} ({worth})"
+
+
+def _name(result: Result) -> str:
+    """Put the settings between the method and what its epsilon is worth."""
+    method, worth = result.method, _curve(result).removeprefix(result.method)
+    plain = {name: value for name, value in sorted(result.parameters.items()) if isinstance(value, (int, float, str))}
+    settings = "".join(f" {name}={value}" for name, value in plain.items() if not isinstance(value, bool))
+    if len(settings) > _LONGEST_SETTINGS:
+        settings = f"{settings[: _LONGEST_SETTINGS - 1]}…"
+    return f"{method}{settings}{worth}"
+
+
+def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
+    """Make the curve; the one value of a reference method is repeated at every step."""
+    of_all_steps = {name: _mean(getattr(result, name)) for name in _SOLUTION} | _condensed(result)
+    for step, epsilon in enumerate(grid):
+        index = 0 if result.is_reference else step
+        values: dict[str, float | None] = {}
+        if math.isfinite(epsilon):
+            # Logged in both forms since MLflow has no logarithmic scale for a metric on the x-axis.
+            values = {"epsilon": epsilon, "log10_epsilon": math.log10(epsilon)}
+        for name, summary in result.summary.items():
+            values[name] = summary.mean[index]
+            values[f"{name}_sd"] = summary.sd[index]
+        if not result.is_reference:
+            values |= {name: getattr(result.guarantees[index], name) for name in _OF_GUARANTEES}
+        for name, value in (values | of_all_steps).items():
+            if value is not None and math.isfinite(value):
+                yield MetricPoint(name, float(value), step)
+
+
+def _condensed(result: Result) -> dict[str, float | None]:
+    """Means over the splits of what is known of condensed rows."""
+    values = {}
+    for attack in result.attacks:
+        if not isinstance(attack, CondensedRowsAttack):
+            continue
+        # Those of the stage are not published by the methods that follow it.
+        prefix, names = ("", (*_CONDENSED, *_ATTACKED)) if attack.method else ("condensed_", _CONDENSED)
+        for name in names:
+            values[prefix + name] = _mean(getattr(split, name) for split in attack.splits)
+    return values
+
+
+def _timing_points(timings: Iterable[Timing], n_steps: int) -> Iterator[MetricPoint]:
+    """Mean seconds over the splits, repeated at every step so that they can be drawn on the same axis."""
+    for timing in timings:
+        for name in _TIMINGS:
+            seconds = _mean(getattr(timing, name) or ())
+            if seconds is not None:
+                for step in range(n_steps):
+                    yield MetricPoint(name, seconds, step)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Average what is known; None where nothing is."""
+    found = [value for value in values if value is not None]
+    return math.fsum(found) / len(found) if found else None
+
+
+def _distinct(texts: Iterable[str | None]) -> str:
+    """Join the different texts of a list in order."""
+    return "; ".join(dict.fromkeys(text for text in texts if text))[:_LONGEST_TAG]
+
+
+def _text(value: Any) -> str:
+    """Write a parameter as short text; null is ``none``."""
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else canonical_json(value)
+    return text if len(text) <= _LONGEST_PARAMETER else text[: _LONGEST_PARAMETER - 3] + "..."

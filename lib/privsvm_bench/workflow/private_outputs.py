@@ -1,0 +1,138 @@
+"""Data of one's own stays private: its files lie apart, in folders that their owner alone can enter.
+
+Whatever is made from a data set with a ``path`` in params.yaml that does not say ``share: true`` lies in
+``data/private``, whose outputs in dvc.yaml have ``cache: false`` and ``push: false``: DVC compares them, and keeps no
+copies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import write_text
+from privsvm_bench.jobs.params import Params
+
+__all__ = ["KINDS", "README", "close_folders", "make_output_folders", "private_folder", "released_file", "take_release"]
+
+KINDS = ("raw", "prepared", "condensed", "models", "results")
+"""Folders below ``data`` and ``data/private``: the outputs of dvc.yaml."""
+
+README = "README.txt"
+"""The one file of ``data/private/<kind>`` that no job makes."""
+
+# Folders that a run writes to. Reports, logs and MLflow's runs hold numbers of all data sets together.
+_FOLDERS = (
+    "data",
+    "private",
+    "logs",
+    "reports",
+    "mlruns",
+    "mlartifacts",
+    ".cache",
+    ".snakemake",
+    ".dvc/cache",
+    ".dvc/tmp",
+)
+# What `snakemake release --config` takes: options of `privsvm release`.
+_RELEASE = (
+    "accuracy",
+    "budget",
+    "dataset",
+    "delta",
+    "epsilon",
+    "hold_back",
+    "ledger",
+    "neighbours",
+    "out",
+    "sign",
+    "yes",
+)
+
+
+def private_folder(params: Params, dataset: str) -> str:
+    """Return the folder below ``data`` for what is made from a data set: ``"private/"``, or ``""``."""
+    return "private/" if params.is_private(dataset) else ""
+
+
+def make_output_folders() -> None:
+    """Make the folders of outputs in dvc.yaml: DVC wants each, also where there is nothing to put into it."""
+    for kind in KINDS:
+        Path("data", kind).mkdir(parents=True, exist_ok=True)
+        # DVC warns of empty folders.
+        readme = Path("data/private", kind, README)
+        if not readme.is_file():
+            write_text(readme, "What is made from your own data. `dvc push` never sends it.\n")
+    Path("data/audits").mkdir(exist_ok=True)
+
+
+def close_folders(params: Params) -> None:
+    """Keep other users out of what this process and those that it starts write, if any data set is private.
+
+    Parameters
+    ----------
+    params : Params
+        The benchmark.
+    """
+    if os.name != "posix" or not any(params.is_private(dataset) for dataset in params.datasets):
+        return
+    os.umask(0o077)
+    for folder in map(Path, _FOLDERS):
+        if folder.exists():
+            folder.chmod(0o700)
+    if Path("mlflow.db").exists():
+        Path("mlflow.db").chmod(0o600)
+
+
+def take_release(config: dict[str, Any]) -> dict[str, Any]:
+    """Take the settings of one release out of what `snakemake --config` was given.
+
+    Parameters
+    ----------
+    config : dict
+        Loses them.
+
+    Returns
+    -------
+    dict
+    """
+    return {name: config.pop(name) for name in _RELEASE if name in config}
+
+
+def released_file(params: Params, settings: Mapping[str, Any]) -> str:
+    """Return the path of the data set that is to be released.
+
+    Parameters
+    ----------
+    params : Params
+        The benchmark.
+    settings : mapping
+        As `take_release` returns them.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    PrivSVMError
+        If the settings name no data set of one's own, or lack an epsilon or a folder.
+    """
+    missing = [name for name in ("dataset", "epsilon", "out") if name not in settings]
+    if missing:
+        raise PrivSVMError(
+            f"release: --config lacks {', '.join(missing)}; write `snakemake release --cores 1 --config dataset=name "
+            "epsilon=1 out=private/model`"
+        )
+    name = settings["dataset"]
+    path = params.own_file(name) if name in params.datasets else None
+    if path is None:
+        raise PrivSVMError(f"release: dataset={name} is no data set of your own with `path` in params.yaml")
+    return path
+
+
+if __name__ == "__main__":
+    make_output_folders()

@@ -1,0 +1,133 @@
+"""What a script or module depends on inside the repository: the modules that it imports, directly or not.
+
+The graph of imports is grimp's: it is read from the sources, and nothing is imported. An import inside a function
+counts like any other, one under ``if TYPE_CHECKING:`` does not. A module whose name is put together at run time is for
+the caller to name as a further entry.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privsvm.digests import sha256_of_file
+from privsvm.errors import PrivSVMError
+
+if TYPE_CHECKING:
+    import grimp
+
+__all__ = ["closure", "closure_digest"]
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Files below lib/privsvm that a module reads besides its imports.
+PACKAGE_DATA = {
+    "privsvm_bench.datasets.catalogue": ("privsvm_bench/datasets/catalogue.json",),
+    "privsvm.release.planning": ("release/utility.json",),
+    "privsvm_bench.reporting.page": ("reporting/templates/*.jinja", "reporting/*.js.gz"),
+    "privsvm_bench.reproduction.rendering": ("reporting/templates/*.jinja", "reproduction/templates/*.jinja"),
+}
+
+
+@functools.cache
+def _graph() -> grimp.ImportGraph:
+    import grimp
+
+    # The library of this working copy, wherever the environment's own copy lies.
+    for folder in (ROOT, ROOT / "lib"):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    packages = [name for name in ("privsvm", "reproduce") if importlib.util.find_spec(name) is not None]
+    return grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+
+
+def _file_of(module: str) -> Path:
+    home = ROOT / "lib" if module.partition(".")[0] == "privsvm" else ROOT
+    path = home.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _imports_of_script(path: Path) -> set[str]:
+    """Find the modules of the graph that a script imports; siblings of the script are followed."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{item.name}" for item in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [item.name for item in node.names]
+        else:
+            continue
+        modules.update(name for name in names if name in _graph().modules)
+        for name in names:
+            sibling = path.with_name(f"{name}.py")
+            if sibling.is_file():
+                modules |= _imports_of_script(sibling)
+    return modules
+
+
+def closure(*entries: str) -> list[str]:
+    """List every file of the repository that an entry point needs.
+
+    Parameters
+    ----------
+    *entries : str
+        Scripts, as paths below the root (``"stages/train.py"``), or modules (``"privsvm.methods.svm"``).
+
+    Returns
+    -------
+    list of str
+        Paths below the root, sorted; the entries are among them.
+
+    Raises
+    ------
+    PrivSVMError
+        If an entry does not exist.
+    """
+    graph, files, modules = _graph(), set(), set()
+    for entry in entries:
+        # A module of tests or bench is a script, too.
+        script = ROOT / (entry if "/" in entry else f"{entry.replace('.', '/')}.py")
+        if entry in graph.modules:
+            modules.add(entry)
+        elif script.is_file():
+            files.add(script)
+            modules |= _imports_of_script(script)
+        else:
+            raise PrivSVMError(f"{entry}: neither a file nor a module of {ROOT}; correct the name")
+    for module in list(modules):
+        modules |= graph.find_upstream_modules(module)
+    for module in modules:
+        parts = module.split(".")
+        files.update(_file_of(".".join(parts[:end])) for end in range(1, len(parts) + 1))
+        for pattern in PACKAGE_DATA.get(module, ()):
+            files.update((ROOT / "lib/privsvm").glob(pattern))
+    return sorted(path.relative_to(ROOT).as_posix() for path in files)
+
+
+@functools.cache
+def _digest_of_file(name: str) -> str:
+    return sha256_of_file(ROOT / name)
+
+
+def closure_digest(*entries: str) -> str:
+    """Digest the content of all files that an entry point needs.
+
+    Parameters
+    ----------
+    *entries : str
+        See `closure`.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits over names and contents. Times do not count.
+    """
+    digest = hashlib.sha256()
+    for name in closure(*entries):
+        digest.update(f"{name}\0{_digest_of_file(name)}\n".encode())
+    return digest.hexdigest()[:32]

@@ -1,0 +1,100 @@
+"""What the tests of `privsvm.data` share: where the mirror is, a small web server, hand-made entries."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """Folder with copies of the catalogue's files, or skip."""
+    folder = Path(os.environ.get("PRIVSVM_MIRROR") or REPOSITORY.parent / "shared" / "datasets")
+    if not (folder / "MANIFEST.json").is_file():
+        pytest.skip(f"no mirror at {folder}: set PRIVSVM_MIRROR to a folder with MANIFEST.json and the data files")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_mirror_from_outside(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a mirror of the machine, or its proxy, out of tests that do not ask for one."""
+    if "mirror" in request.fixturenames:
+        request.getfixturevalue("mirror")
+    monkeypatch.delenv("PRIVSVM_MIRROR", raising=False)
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@dataclass
+class Server:
+    """A web server on this machine whose answers a test chooses."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+    # Answer with this status so many times first.
+    failures: list[int] = field(default_factory=list)
+    # Break off after so many bytes, once for each number.
+    cuts: list[int] = field(default_factory=list)
+    address: str = ""
+
+    def url(self, name: str) -> str:
+        return f"{self.address}/{name}"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    state = Server()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            state.requests.append(self.path)
+            body = state.files.get(self.path.lstrip("/"))
+            if state.failures or body is None:
+                self.send_response(state.failures.pop(0) if state.failures else 404)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if state.cuts:
+                body = body[: state.cuts.pop(0)]
+                self.close_connection = True
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state.address = f"http://127.0.0.1:{listener.server_port}"
+    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    yield state
+    listener.shutdown()
+    listener.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def make_entry(tmp_path: Path) -> Callable[..., DatasetEntry]:
+    """Write one raw file and build an entry of one part around it: `make_entry(bytes, format="csv", ...)`."""
+
+    def make(content: bytes | str, name: str = "file", entry: dict | None = None, **part: object) -> DatasetEntry:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        recipe = DataPart(role="all", files=(name,), **part)  # type: ignore[arg-type]
+        return DatasetEntry(
+            name="toy", files={name: DataFile(name)}, parts={"all": recipe}, pool=("all",), **(entry or {})
+        )
+
+    return make

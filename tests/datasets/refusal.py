@@ -1,0 +1,25 @@
+"""Files that a reader must refuse."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from privsvm.errors import PrivSVMError
+from privsvm_bench.datasets.catalogue import DatasetEntry
+from privsvm_bench.datasets.readers import read_part
+
+
+def refused(entry: DatasetEntry, folder: Path, *words: str) -> None:
+    """Read all of an entry; it must be refused in one line that begins with its folder and holds these words."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(PrivSVMError) as caught:
+            read_part(entry, "all", folder)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{folder}/")
+    for word in words:
+        assert word in message, message

@@ -1,0 +1,208 @@
+"""A small file cannot take all memory or time: what it unpacks to is bounded, whatever it says of itself."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.io
+from tests.datasets.refusal import refused
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_npz
+from privsvm_bench.datasets.catalogue import DataFile, resolve
+from privsvm_bench.datasets.download import fetch_file
+from privsvm_bench.datasets.packing import read_member, unpack
+from privsvm_bench.datasets.readers import read_part
+from privsvm_bench.workflow.stage import run
+
+LARGE = b"1,a\n" * (1 << 20)
+CSV = {"format": "csv", "label": 1}
+
+
+def zipped(content, method=zipfile.ZIP_DEFLATED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("only.csv", content)
+    return buffer.getvalue()
+
+
+def lzw(content):
+    """Codes of nine bits, one for each byte, with the table cleared before they would widen."""
+    bits, count, group = 0, 0, 0
+    for value in content:
+        for code in ([256] if group == 250 else []) + [value]:
+            bits |= code << count
+            count += 9
+            group += 1
+            if code == 256:
+                count += -count % 72
+                group = 0
+    return b"\x1f\x9d\x8c" + bits.to_bytes(-(-count // 8), "little")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, zipped], ids=lambda pack: pack.__module__)
+def test_bombs(make_entry, tmp_path, pack):
+    packed = pack(bytes(40 << 20))
+    assert len(packed) < 100_000
+    entry = make_entry(packed, **CSV, max_bytes=100_000)
+    tracemalloc.start()
+    refused(entry, tmp_path, "more than 100000 bytes when unpacked", "`max_bytes`")
+    assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    tracemalloc.stop()
+    if pack is not zipped:
+        assert unpack(pack(LARGE), "x", len(LARGE)) == LARGE
+
+
+def test_the_old_format_of_unix():
+    packed = lzw(LARGE[:1000])
+    assert unpack(packed, "x", 1000) == LARGE[:1000]
+    with pytest.raises(PrivSVMError, match="more than 999 bytes"):
+        unpack(packed, "x", 999)
+    for damaged in (packed[:2], packed[:4], packed[:40] + b"\xff" * 9):
+        with pytest.raises(PrivSVMError, match=r"^x: compressed file is truncated or corrupt \(Invalid .*; delete it"):
+            unpack(damaged, "x", 1000)
+
+
+def test_a_zip_in_a_zip():
+    with pytest.raises(PrivSVMError, match="more than 100000 bytes"):
+        read_member(zipped(zipped(LARGE)), "x", "only.csv/only.csv", 100_000)
+
+
+def test_files_that_are_large_themselves(make_entry, tmp_path):
+    refused(make_entry(LARGE, **CSV, max_bytes=100_000), tmp_path, "more than 100000", "`max_bytes`")
+
+
+def patched(content, old, new):
+    assert old in content
+    return content.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    # In the central directory: the method of packing, and the flag of encryption.
+    [(10, 99), (10, 12345), (8, 1)],
+)
+def test_zips_of_an_unusual_kind(make_entry, tmp_path, place, value):
+    content = zipped(LARGE[:400])
+    start = content.index(b"PK\x01\x02")
+    content = content[: start + place] + struct.pack("<H", value) + content[start + place + 2 :]
+    local = {10: 8, 8: 6}[place]
+    content = content[:local] + struct.pack("<H", value) + content[local + 2 :]
+    refused(make_entry(content, **CSV), tmp_path, "packed in an unusual way")
+
+
+def npz_that_claims(shape):
+    array = io.BytesIO()
+    np.lib.format.write_array_header_1_0(array, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("X.npy", array.getvalue() + b"\0" * 80)
+        labels = io.BytesIO()
+        np.save(labels, np.array(["a", "b"]))
+        archive.writestr("y.npy", labels.getvalue())
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("shape", [(10**15, 2), (2**62, 8), (10**30,), (-1, 2), (2, 10**12)])
+def test_arrays_that_claim_to_be_large(make_entry, tmp_path, shape):
+    content = npz_that_claims(shape)
+    refused(make_entry(content, format="npz", features="X", label="y"), tmp_path, "not readable as .npz")
+    (tmp_path / "m.npz").write_bytes(content)
+    with pytest.raises(PrivSVMError, match=r"not a readable \.npz file"):
+        read_npz(tmp_path / "m.npz")
+
+
+def test_damaged_streams(make_entry, tmp_path):
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, X=np.arange(2000.0).reshape(-1, 2), y=np.arange(1000) % 2)
+    whole = buffer.getvalue()
+    for place in range(60, len(whole), 97):
+        content = whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]
+        (tmp_path / "file").write_bytes(content)
+        entry = make_entry(content, format="npz", features="X", label="y")
+        # Either a file as it was, or the one kind of error.
+        with contextlib.suppress(PrivSVMError):
+            assert set(read_npz(tmp_path / "file")) == {"X", "y"}
+        with contextlib.suppress(PrivSVMError):
+            read_part(entry, "all", tmp_path)
+
+
+def test_arrays_that_unpack_to_more_than_declared(make_entry, tmp_path):
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, X=np.zeros((1 << 20, 8)), y=np.arange(1 << 20) % 2)
+    entry = make_entry(buffer.getvalue(), format="npz", features="X", label="y", max_bytes=8 << 20)
+    tracemalloc.start()
+    refused(entry, tmp_path, "more than 8388608 bytes when unpacked")
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+
+
+def test_an_index_far_away(make_entry, tmp_path):
+    refused(make_entry("1 1:1\n2 2000000000:1\n", format="libsvm"), tmp_path, "2000000000", "`n_features`")
+
+
+def test_a_matlab_file_that_claims_to_be_large(make_entry, tmp_path):
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, {"X": np.eye(3), "y": np.array([1, 2, 1])})
+    content = patched(buffer.getvalue(), struct.pack("<ii", 3, 3), struct.pack("<ii", 2**31 - 1, 2**31 - 1))
+    refused(make_entry(content, format="mat", features="X", label="y"), tmp_path, "not readable as a MATLAB file")
+
+
+def test_downloads_that_do_not_end(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIVSVM_CACHE", str(tmp_path / "cache"))
+    server.files["a"] = LARGE
+    file = DataFile("a.csv", urls=(server.url("a"),), max_bytes=100_000)
+    with pytest.raises(PrivSVMError, match="more than 100000 bytes"):
+        fetch_file(file, tmp_path / "raw" / "a.csv", dataset="toy")
+    assert not list((tmp_path / "raw").iterdir())
+    assert not list((tmp_path / "cache/downloads").glob("*/*"))
+
+
+def test_the_limit_is_declared_for_a_dataset(tmp_path):
+    (tmp_path / "own.csv").touch()
+    own = {"path": str(tmp_path / "own.csv"), "label": "kind"}
+    assert resolve("own", {**own, "max_bytes": 10}).parts["all"].max_bytes == 10
+    assert resolve("own", own).parts["all"].max_bytes == resolve("own", own).files["own.csv"].max_bytes == 2 << 30
+
+
+def test_a_lack_of_memory_is_one_line(capsys):
+    def main(arguments):
+        raise MemoryError("Unable to allocate 5 TiB")
+
+    with pytest.raises(SystemExit) as ended:
+        run(main)
+    assert ended.value.code == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.startswith("error: out of memory (Unable to allocate 5 TiB)")
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts"])
+def test_parquet_rows_that_are_stored_once(make_entry, tmp_path, kind):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    if kind == "numbers":
+        values, n_rows = pyarrow.array(np.zeros(1_000_000)), 1_000_000
+    else:
+        n_rows = 3000
+        places = pyarrow.array(np.zeros(n_rows, dtype=np.int32))
+        values = pyarrow.DictionaryArray.from_arrays(places, ["a" * 1_000_000])
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.table({"x": values, "kind": np.arange(n_rows) % 2}), buffer, compression="zstd")
+    content = buffer.getvalue()
+    assert len(content) < 50_000
+    entry = make_entry(content, format="parquet", label="kind", max_bytes=2 << 20)
+    tracemalloc.start()
+    before = pyarrow.total_allocated_bytes()
+    refused(entry, tmp_path, "more than 2097152 bytes" if kind == "numbers" else "'x' is not numeric ('aaa")
+    assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    tracemalloc.stop()
+    assert pyarrow.total_allocated_bytes() - before < 50 << 20

@@ -1,0 +1,238 @@
+"""The catalogue, and how settings of params.yaml change its entries."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+
+from privsvm.errors import PrivSVMError
+from privsvm_bench.datasets import catalogue
+from privsvm_bench.datasets.catalogue import load_catalogue, normalise_label, normalise_protocol, raw_files, resolve
+
+CATALOGUE = load_catalogue()
+# Rebuilt from other files, so that only a mirror has them.
+DERIVED = {"a5a", "w5a", "splice_scale", "diabetes_scale"}
+
+
+def one_line_error(function, *arguments) -> str:
+    with pytest.raises(PrivSVMError) as caught:
+        function(*arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_import_is_light():
+    code = (
+        "import sys; from privsvm_bench.datasets.catalogue import raw_files; raw_files('wine', {});"
+        "print([m for m in ('sklearn', 'pandas', 'numba', 'scipy', 'numpy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_entry_is_consistent(name):
+    entry = CATALOGUE[name]
+    assert resolve(name, {}) == entry
+    assert raw_files(name) == list(entry.files)
+    assert entry.parts
+    assert set(entry.pool) <= set(entry.parts)
+    assert {file for part in entry.parts.values() for file in part.files} == set(entry.files)
+    assert entry.classes is not None
+    assert entry.labels is not None
+    assert len(set(entry.classes)) == len(entry.classes) >= 2
+    assert (entry.positive in entry.classes) if len(entry.classes) == 2 else entry.positive is None
+    if entry.groups:
+        assert set(entry.groups) == set(entry.classes)
+        assert sorted(label for members in entry.groups.values() for label in members) == sorted(entry.labels)
+    for part in entry.parts.values():
+        if part.class_counts is not None:
+            assert sum(part.class_counts.values()) == part.n_rows
+            assert set(part.class_counts) <= set(entry.labels)
+            assert all(normalise_label(label) == label for label in part.class_counts)
+        if entry.bounds is not None:
+            assert len(entry.bounds.lower) in (1, part.n_features)
+    for file in entry.files.values():
+        assert all(url.startswith(("https://", "http://")) and " " not in url for url in file.urls)
+        if entry.bundled:
+            assert file.content_sha256 is not None
+        elif entry.verified:
+            assert file.sha256 is not None
+            assert len(file.sha256) == 64
+            assert file.mirror_path is not None
+        if entry.verified and not entry.bundled:
+            # A pinned source, whose bytes cannot change, is among the addresses.
+            assert any("raw.githubusercontent.com" in url for url in file.urls[-1:]) or name in DERIVED
+
+
+def test_unverified_sets_are_marked():
+    assert {name for name, entry in CATALOGUE.items() if not entry.verified} == {
+        "gisette_scale",
+        "rcv1_train.binary",
+        "cod-rna.t",
+        "har_smartphone",
+    }
+    assert CATALOGUE["a5a"].files["a5a.t"].urls == ()
+
+
+def test_bundled_bounds_are_round_and_have_a_public_source():
+    assert "not computed from the rows" in CATALOGUE["digits"].bounds_note
+    assert CATALOGUE["digits"].bounds_origin == "declared"
+    for name, loader in (("breast_cancer", load_breast_cancer), ("wine", load_wine)):
+        entry = CATALOGUE[name]
+        assert entry.scaling == "bounds"
+        assert entry.bounds_origin == "published"
+        assert f"load_{name}" in entry.bounds_note
+        # The table of that description: name, smallest, largest.
+        table = re.findall(r"^[^:\n]+: +([\d.]+) +([\d.]+)(?: +[\d.]+ +[\d.]+)?$", loader().DESCR, re.MULTILINE)
+        assert len(table) == len(entry.bounds.upper)
+        for low, high, (least, most) in zip(entry.bounds.lower, entry.bounds.upper, table, strict=True):
+            assert low <= float(least) < float(most) <= high
+            for value in (low, high):
+                assert value == float(f"{value:.2g}")
+
+
+def test_bounds_of_which_nobody_says_where_they_come_from_count_as_observed():
+    for name, entry in CATALOGUE.items():
+        assert (entry.bounds is None) == (entry.bounds_origin is None), name
+        assert entry.bounds_origin in (None, "declared", "published"), name
+    record = json.loads((Path(catalogue.__file__).with_name("catalogue.json")).read_text())["wine"]
+    del record["bounds_origin"]
+    assert catalogue._catalogue_entry("wine", record).bounds_origin == "observed"
+
+
+def test_percent_encoding_of_sources():
+    assert CATALOGUE["vehicle_uci"].files["xaa.dat"].urls[-1].endswith("/data/xaa.dat~")
+    for entry in CATALOGUE.values():
+        assert not any(" " in url for file in entry.files.values() for url in file.urls)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("a1b", {}, ["a1b", "did you mean 'a1a'?"]),
+        ("qqqqqqqq", {}, ["qqqqqqqq", "--list"]),
+        ("wine", {"scalling": "none"}, ["datasets.wine.scalling", "did you mean 'scaling'?"]),
+        ("wine", {"scaling": "minmax"}, ["minmax", "did you mean 'min_max'?"]),
+        ("wine", {"path": "wine.csv"}, ["another name"]),
+        ("wine", {"label": "y"}, ["only for own data"]),
+        ("wine", {"positive": "class_1"}, ["3 classes", "groups"]),
+        ("wine", {"groups": {"a": ["class_0"], "b": ["class_9"]}}, ["class_9", "did you mean"]),
+        ("wine", {"groups": {"a": ["class_0"], "b": ["class_0"]}}, ["class_0", "keep it in one group"]),
+        ("wine", {"groups": {"a": ["class_0", "class_1", "class_2"]}}, ["one class only"]),
+        ("wine", {"missing": "drop"}, ["drop", "missing"]),
+        ("wine", {"fit_on": "all_rows"}, ["fit_on", "no effect"]),
+        ("wine", {"scaling": "z_score", "range": [0, 1]}, ["range", "no effect"]),
+        ("wine", {"range": [1, 0]}, ["range", "swap"]),
+        ("wine", {"range": 3}, ["range", "[low, high]"]),
+        ("wine", {"bounds": [1, 0]}, ["bounds", "swap or widen"]),
+        ("wine", {"bounds": {"lower": [0, 0], "upper": [1]}}, ["2 lower and 1 upper"]),
+        ("wine", {"bounds": {"low": 0, "upper": 1}}, ["low", "did you mean 'lower'?"]),
+        ("wine", {"bounds": [0, "many"]}, ["many", "number"]),
+        ("pima_uci", {"scaling": "bounds"}, ["pima_uci", "bounds"]),
+        ("a1a", {"positive": "2"}, ["no class '2'"]),
+        ("a1a", {"parts": ["tset"]}, ["tset", "did you mean 'test'?"]),
+        ("a1a", {"protocol": {"kind": "hold_out"}}, ["hold_out", "did you mean 'holdout'?"]),
+        ("mine", {"path": "no/such/file.csv", "label": "y"}, ["no/such/file.csv", "correct the path"]),
+        ("mine", {"url": "ftp://host/file.csv", "label": "y"}, ["http"]),
+        ("mine", {"url": "https://example.org/f.csv", "path": "x"}, ["keep one"]),
+        ("mine", {"url": "https://example.org/f.csv"}, ["label", "missing"]),
+        ("mine", {"url": "https://example.org/f.bin", "label": 0}, ["format", "libsvm"]),
+        ("mine", {"url": "https://example.org/f.csv", "label": 0, "format": "cvs"}, ["did you mean 'csv'?"]),
+        ("mine", {"url": "https://example.org/f.csv", "label": 0, "sha256": "abc"}, ["64 hexadecimal"]),
+        ("mine", {"url": "https://example.org/f.csv", "label": "y", "header": False}, ["give the position"]),
+        ("mine", {"url": "https://example.org/f.csv", "label": 0, "classes": ["a"]}, ["at least two"]),
+        ("mi/ne", {"url": "https://example.org/f.csv", "label": 0}, ["becomes a folder"]),
+        ("wine", ["a"], ["not a mapping"]),
+    ],
+)
+def test_settings_that_make_no_sense(name, settings, words):
+    message = one_line_error(resolve, name, settings)
+    for word in words:
+        assert word in message
+
+
+def test_settings_are_merged():
+    entry = resolve("a1a", {"positive": -1, "scaling": "min_max", "fit_on": "all_rows", "range": [0, "1e0"]})
+    assert (entry.positive, entry.scaling, entry.fit_on, entry.target_range) == (
+        "-1",
+        "min_max",
+        "all_rows",
+        (0.0, 1.0),
+    )
+    entry = resolve("iris_uci", {"groups": {"setosa": "Iris-setosa", "rest": ["Iris-versicolor", "Iris-virginica"]}})
+    assert entry.classes == ("rest", "setosa")
+    assert entry.positive is None
+    assert resolve("cleveland_uci").classes == ("0", "1")
+    five = resolve("cleveland_uci", {"groups": {}})
+    assert five.classes == ("0", "1", "2", "3", "4")
+    assert five.positive is None
+    assert resolve("pima_uci", {"bounds": [0, 900], "scaling": "bounds"}).bounds_origin == "declared"
+    assert load_catalogue()["a1a"].positive == "1", "the catalogue itself must not change"
+
+
+def test_own_data(tmp_path):
+    file = tmp_path / "people.csv.xz"
+    file.write_bytes(b"x")
+    entry = resolve("people", {"path": str(file), "label": "income", "classes": [0, 1.0], "bounds": [0, 10]})
+    assert entry.own
+    assert entry.classes == ("0", "1")
+    assert entry.scaling == "bounds"
+    part = entry.parts["all"]
+    assert (part.format, part.label, part.header_rows) == ("csv", "income", 1)
+    assert raw_files("people", {"path": str(file), "label": "income"}) == ["people.csv.xz"]
+    assert raw_files("net", {"url": "https://example.org/a%20b.libsvm?x=1"}) == ["a b.libsvm"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("+1", "1"),
+        ("-1.0", "-1"),
+        (1.0, "1"),
+        (b" g ", "g"),
+        ("1.5", "1.5"),
+        ("1_0", "1_0"),
+        ("Iris", "Iris"),
+        (3, "3"),
+    ],
+)
+def test_labels_are_written_one_way(raw, text):
+    assert normalise_label(raw) == text
+    assert normalise_label(normalise_label(raw)) == text
+
+
+def test_protocol_defaults_and_errors():
+    assert normalise_protocol("k_fold") == {"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": False}
+    for wrong, word in [
+        ({"kind": "holdout", "test_sise": 0.2}, "did you mean 'test_size'?"),
+        ({"kind": "holdout", "test_size": 1.5}, "fraction"),
+        ({"kind": "holdout", "repeats": 0}, "at least 1"),
+        ({"kind": "k_fold", "folds": True}, "at least 2"),
+        ({"kind": "k_fold", "stratified": "yes"}, "true or false"),
+        ({"repeats": 3}, "kind"),
+    ]:
+        assert word in one_line_error(normalise_protocol, wrong)
+
+
+def test_catalogue_agrees_with_the_manifest(mirror: Path):
+    """Every entry of the manifest is in the catalogue with the same facts."""
+    for record in json.loads((mirror / "MANIFEST.json").read_text()):
+        entry = CATALOGUE[record["name"]]
+        part = entry.parts[record["role"]]
+        label_map: Mapping[str, int] = record.get("label_map", {})
+        counts = {str(label_map.get(label, label)): count for label, count in record["classes"].items()}
+        assert dict(part.class_counts or {}) == counts
+        facts = (part.n_rows, part.n_features, part.missing_values)
+        assert facts == (record["n_rows"], record["n_features"], record["missing_values"])
+        files = record["file"] if isinstance(record["file"], list) else [record["file"]]
+        assert [entry.files[name].mirror_path for name in part.files] == files
+        if len(files) == 1:
+            assert entry.files[part.files[0]].sha256 == record["sha256_unpacked"]

@@ -1,0 +1,326 @@
+"""Downloads from a web server on this machine: cache, retries, hashes, mirrors, and messages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from privsvm.digests import sha256_of_file
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_npz
+from privsvm_bench.datasets import download
+from privsvm_bench.datasets.catalogue import DataFile, load_catalogue, resolve
+from privsvm_bench.datasets.download import availability, catalogue_table, download_raw, fetch_file
+from privsvm_bench.datasets.readers import read_part
+
+BODY = bytes(range(256)) * 2000
+HASH = hashlib.sha256(BODY).hexdigest()
+STAGE = Path(__file__).resolve().parents[2] / "stages" / "download.py"
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path_factory):
+    """A cache of downloads for each test."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("PRIVSVM_CACHE", str(folder))
+    return folder / "downloads"
+
+
+@pytest.fixture(autouse=True)
+def one_retry(monkeypatch):
+    monkeypatch.setattr(download, "RETRIES", 1)
+
+
+def data_file(*urls: str, sha256: str | None = HASH, **more) -> DataFile:
+    return DataFile("a.data", urls=urls, sha256=sha256, **more)
+
+
+def leftovers(folder: Path, *allowed: str) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name not in allowed)
+
+
+def fails(file: DataFile, target: Path, mirror: str | None = None) -> str:
+    with pytest.raises(PrivSVMError) as caught:
+        fetch_file(file, target, mirror, dataset="toy")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert not target.exists()
+    return message
+
+
+def test_plain_download(server, tmp_path):
+    server.files["a"] = BODY
+    target = tmp_path / "deep" / "a.data"
+    assert fetch_file(data_file(server.url("a")), target) == server.url("a")
+    assert target.read_bytes() == BODY
+    assert leftovers(target.parent, "a.data") == []
+    fetch_file(data_file(server.url("a")), target)
+    assert len(server.requests) == 1, "a file that is there is not fetched again"
+
+
+@pytest.mark.parametrize(("habit", "count"), [("cuts", 200_000), ("failures", 503)])
+def test_retry(server, tmp_path, habit, count):
+    server.files["a"] = BODY
+    getattr(server, habit).append(count)
+    fetch_file(data_file(server.url("a")), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    assert len(server.requests) == 2
+
+
+def test_cut_bodies(server, tmp_path, cache):
+    server.files["a"] = BODY
+    server.cuts = [100_000, 1000]
+    assert "broken off" in fails(data_file(server.url("a")), tmp_path / "a.data")
+    assert leftovers(tmp_path) == []
+    assert [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
+
+
+def test_cache_serves_a_second_clone(server, tmp_path):
+    """A removed or second copy of data/raw costs no second download."""
+    server.files["a"] = BODY
+    for name in ("one", "two"):
+        fetch_file(data_file(server.url("a")), tmp_path / name / "a.data")
+        assert (tmp_path / name / "a.data").read_bytes() == BODY
+    assert len(server.requests) == 1
+
+
+def test_damaged_cache(server, tmp_path, cache):
+    server.files["a"] = BODY
+    fetch_file(data_file(server.url("a")), tmp_path / "a.data")
+    (cached,) = cache.glob("*/a.data")
+    cached.write_bytes(BODY[:-1])
+    (cached.parent / "tmp_of_a_killed_process").write_bytes(BODY[:5])
+    fetch_file(data_file(server.url("a")), tmp_path / "b.data")
+    assert (tmp_path / "b.data").read_bytes() == cached.read_bytes() == BODY
+    assert leftovers(cached.parent) == ["a.data"]
+
+
+def test_own_files_leave_no_copy_in_the_cache(server, tmp_path, cache):
+    server.files["a.csv"] = b"1,a\n2,b\n"
+    settings = {"url": server.url("a.csv"), "label": 1, "sha256": hashlib.sha256(server.files["a.csv"]).hexdigest()}
+    download_raw("mine", "a.csv", tmp_path / "a.csv", settings)
+    assert (tmp_path / "a.csv").read_bytes() == server.files["a.csv"]
+    assert list(cache.glob("*/*")) == []
+
+
+def test_file_without_a_hash(server, tmp_path, capsys):
+    """Its hash is shown so that it can be pinned; it may change on the server, so it is downloaded each time."""
+    for body in (b"old version", BODY):
+        server.files["a"] = body
+        fetch_file(data_file(server.url("a"), sha256=None), tmp_path / "a.data", dataset="toy")
+        assert (tmp_path / "a.data").read_bytes() == body
+    assert HASH in capsys.readouterr().err
+
+
+def fetch_in_clone(address, target):
+    fetch_file(data_file(address), target)
+
+
+def test_clones_at_once(server, tmp_path):
+    """They share a cache; each has the file, which is downloaded once."""
+    server.files["a"] = BODY
+    context = multiprocessing.get_context("spawn")
+    targets = [tmp_path / str(number) / "a.data" for number in range(3)]
+    clones = [context.Process(target=fetch_in_clone, args=(server.url("a"), target)) for target in targets]
+    for clone in clones:
+        clone.start()
+    for clone in clones:
+        clone.join()
+    assert [clone.exitcode for clone in clones] == [0, 0, 0]
+    assert all(target.read_bytes() == BODY for target in targets)
+    assert len(server.requests) == 1
+
+
+def test_next_source(server, tmp_path):
+    server.files |= {"bad": BODY[:-1] + b"x", "page": b"\n<!doctype html><p>moved", "empty": b"", "good": BODY}
+    urls = [server.url(name) for name in ("none", "bad", "page", "empty", "good")]
+    assert fetch_file(data_file(*urls), tmp_path / "a.data") == server.url("good")
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    assert leftovers(tmp_path, "a.data") == []
+    # Other bytes may be an accident of the network; a status of 404 is none.
+    assert server.requests == ["/none", "/bad", "/bad", "/page", "/empty", "/good"]
+
+
+def test_failure_names_everything(server, tmp_path):
+    server.files |= {"bad": b"other", "page": b"<html>"}
+    urls = [server.url(name) for name in ("none", "bad", "page")]
+    message = fails(data_file(*urls), tmp_path / "a.data", mirror=str(tmp_path / "nowhere"))
+    for words in (
+        "toy/a.data",
+        "HTTP 404",
+        "SHA-256 differs",
+        "HTML page",
+        "no such folder",
+        "PRIVSVM_MIRROR=<folder>",
+        "data.mirror",
+        *urls,
+    ):
+        assert words in message
+    assert leftovers(tmp_path) == []
+
+
+def test_no_network(tmp_path, monkeypatch):
+    """It is not waited for."""
+    monkeypatch.setattr(download, "RETRIES", 1000)
+    message = fails(data_file("http://127.0.0.1:9/a", "http://no-such-host.invalid/a"), tmp_path / "a.data")
+    assert "connection refused" in message
+    assert "no network" in message
+    assert leftovers(tmp_path) == []
+
+
+def test_packed_source_is_kept_unpacked(server, tmp_path):
+    server.files["a.xz"] = lzma.compress(BODY)
+    fetch_file(data_file(server.url("a.xz")), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    server.files["cut.xz"] = lzma.compress(BODY)[:-9]
+    assert "truncated" in fails(data_file(server.url("cut.xz"), sha256="0" * 64), tmp_path / "b.data")
+    # A name that says it is packed stays packed.
+    packed = DataFile("a.bz2", urls=(server.url("a.xz"),))
+    fetch_file(packed, tmp_path / "a.bz2")
+    assert (tmp_path / "a.bz2").read_bytes() == lzma.compress(BODY)
+
+
+@pytest.mark.parametrize("place", ["raw/toy/a.data.xz", "a.data.xz", "toy/a.data", "a.data"])
+def test_mirror(tmp_path, place, monkeypatch):
+    folder = tmp_path / "mirror"
+    (folder / place).parent.mkdir(parents=True)
+    (folder / place).write_bytes(lzma.compress(BODY) if place.endswith("xz") else BODY)
+    file = data_file(mirror_path="raw/toy/a.data.xz")
+    assert fetch_file(file, tmp_path / "a.data", str(folder), dataset="toy") == str(folder / place)
+    assert (tmp_path / "a.data").read_bytes() == BODY
+    monkeypatch.setenv("PRIVSVM_MIRROR", str(folder))
+    fetch_file(file, tmp_path / "b.data", str(tmp_path / "elsewhere"), dataset="toy")
+    assert (tmp_path / "b.data").read_bytes() == BODY
+
+
+def test_mirror_with_wrong_bytes_is_passed_over(server, tmp_path):
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    (folder / "a.data").write_bytes(b"rotten")
+    server.files["a"] = BODY
+    assert fetch_file(data_file(server.url("a")), tmp_path / "a.data", str(folder)) == server.url("a")
+    message = fails(data_file(), tmp_path / "b.data", str(folder))
+    assert "SHA-256 differs" in message
+    assert "no public address" in message
+
+
+def test_a_killed_download_leaves_nothing_beside_the_data(server, tmp_path):
+    """Also not the copy that was just being put in place: the next attempt removes it."""
+    server.files["a"] = BODY
+    target = tmp_path / "a.data"
+    (tmp_path / ".a.0123abcd.part.data").write_bytes(BODY[:1000])
+    (tmp_path / ".b.0123abcd.part.data").write_bytes(b"of another file")
+    fetch_file(data_file(server.url("a")), target)
+    assert leftovers(tmp_path, "a.data") == [".b.0123abcd.part.data"]
+
+
+def test_old_file_survives_a_failure(tmp_path):
+    (tmp_path / "a.data").write_bytes(b"old")
+    with pytest.raises(PrivSVMError):
+        fetch_file(data_file("http://127.0.0.1:9/a"), tmp_path / "a.data")
+    assert (tmp_path / "a.data").read_bytes() == b"old"
+
+
+def test_own_data(tmp_path):
+    (tmp_path / "mine.csv").write_bytes(b"1,a\n2,b\n")
+    good = {"path": str(tmp_path / "mine.csv"), "label": 1, "header": False}
+    target = tmp_path / "raw" / "mine.csv"
+    download_raw("mine", "mine.csv", target, good)
+    assert target.read_bytes() == b"1,a\n2,b\n"
+    with pytest.raises(PrivSVMError, match=r"mine\.csv: other content.*`sha256` of dataset mine"):
+        download_raw("mine", "mine.csv", tmp_path / "x", {**good, "sha256": "0" * 64})
+    with pytest.raises(PrivSVMError, match=r"no file 'mine'; did you mean 'mine\.csv'"):
+        download_raw("mine", "mine", tmp_path / "x", good)
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "wine", "digits", "digit_eight"])
+def test_bundled(name, tmp_path):
+    (file,) = resolve(name).files
+    first, second = tmp_path / "one" / file, tmp_path / "two" / file
+    for target in (first, second):
+        download_raw(name, file, target)
+    assert first.read_bytes() == second.read_bytes()
+    X, labels = read_part(resolve(name), "all", first.parent)
+    part = resolve(name).parts["all"]
+    assert X.shape == (part.n_rows, part.n_features)
+    assert set(labels) == set(part.class_counts or ())
+    arrays = read_npz(first)
+    arrays["X"][0, 0] += 1e-9
+    from privsvm.files import write_npz
+
+    write_npz(first, arrays)
+    with pytest.raises(PrivSVMError, match="values differ"):
+        read_part(resolve(name), "all", first.parent)
+
+
+def stage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(STAGE), *arguments], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+
+
+def test_stage(tmp_path):
+    target = tmp_path / "wine.npz"
+    done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(target), "--parameters", '{"mirror":null}')
+    assert done.returncode == 0
+    assert target.is_file()
+    wrong = stage("--dataset", "wien", "--file", "wine.npz", "--output", str(target))
+    assert wrong.returncode == 1
+    assert wrong.stderr == (
+        "error: params.yaml: datasets.wien: unknown dataset 'wien'; did you mean 'wine'? "
+        "(own data needs `path` or `url`)\n"
+    )
+    (tmp_path / "file").write_text("")
+    unwritable = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(tmp_path / "file" / "wine.npz"))
+    assert unwritable.returncode == 1
+    assert unwritable.stderr.count("\n") == 1
+    assert "error: " in unwritable.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_unwritable_folder(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(closed / "wine.npz"))
+    assert done.returncode == 1
+    assert "make the folder writable" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_list(tmp_path):
+    done = stage("--list")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    # Two lines of header; an empty line and two of explanation at the end.
+    assert len(lines) == 5 + sum(len(entry.parts) for entry in load_catalogue().values())
+    row = next(line for line in lines if line.startswith("wine "))
+    assert row.split() == ["wine", "all", "178", "13", "3", "npz", "-", "-", "bundled"]
+    assert max(map(len, lines)) < 120
+
+
+def test_availability(tmp_path):
+    catalogue = load_catalogue()
+    assert availability(catalogue["a1a"]) == "network"
+    assert availability(catalogue["a5a"]) == "mirror only"
+    assert availability(catalogue["gisette_scale"]) == "network, unverified"
+    for file in catalogue["a1a"].files.values():
+        (tmp_path / file.name).write_bytes(b"")
+    assert availability(catalogue["a1a"], str(tmp_path)) == "mirror"
+    assert "mirror" in next(line for line in catalogue_table(str(tmp_path)).splitlines() if line.startswith("a1a"))
+
+
+def test_stage_from_the_mirror(mirror, tmp_path):
+    file = resolve("a1a").files["a1a.t"]
+    target = tmp_path / "a1a.t"
+    parameters = json.dumps({"settings": {}, "mirror": str(mirror)})
+    done = stage("--dataset", "a1a", "--file", "a1a.t", "--output", str(target), "--parameters", parameters)
+    assert done.returncode == 0, done.stderr
+    assert sha256_of_file(target) == file.sha256

@@ -1,0 +1,244 @@
+"""Text files that were once read as something else: now they are read as they are meant, or refused in one line."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse
+from tests.datasets.refusal import refused
+
+from privsvm.errors import PrivSVMError
+from privsvm_bench.datasets.catalogue import resolve
+from privsvm_bench.datasets.readers import read_part
+
+HEADER = {"format": "csv", "label": "kind", "header_rows": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "words"),
+    [
+        # Once the surplus was cut off, or became an index, and a short row ended in missing values.
+        ("x,kind\n1,a,7\n2,b,8\n", HEADER, ["line 2 has 3 fields and the first one 2", "`delimiter`"]),
+        ("x,kind\n1,a\n2,b,8\n", HEADER, ["line 3 has 3 fields"]),
+        ("x,kind\n1,a,\n2,b,\n", HEADER, ["line 2 has 3 fields"]),
+        ("x,kind\n\n1,a\n2\n", HEADER, ["line 4 has 1 fields"]),
+        ("kind x z\na 1 2\nb\t3\n", {**HEADER, "delimiter": "whitespace"}, ["line 3 has 2 fields"]),
+        ("a,1,2\nb,3\n", {"format": "csv", "label": 0}, ["line 2 has 2 fields and the first one 3"]),
+        # A quote that does not end takes the rest of the file.
+        ('x,kind\n1,a\n2,"b\n3,a\n', HEADER, ["EOF inside string"]),
+        # float() would take these for 10, 3 and 0.5.
+        ("x,kind\n1_0,a\n2,b\n", HEADER, ["'x' is not numeric ('1_0'"]),
+        ("x,kind\n٣,a\n2,b\n", HEADER, ["'x' is not numeric"]),
+        ("x,kind\n1,a\n0x10,b\n", HEADER, ["'x' is not numeric"]),
+        ("x,x,kind\n1,2,a\n2,3,b\n", HEADER, ["2 columns are called 'x'"]),
+        ("x,kind\n1,a\n2,b\0\n", HEADER, ["line 3 holds a zero byte"]),
+    ],
+)
+def test_text_that_is_not_a_table(make_entry, tmp_path, text, part, words):
+    refused(make_entry(text, **part), tmp_path, *words)
+
+
+def test_blanks_may_end_every_line(make_entry, tmp_path):
+    X, _ = read_part(make_entry(' 1 2 a \n"3"\t4 b\n', format="data", label=2), "all", tmp_path)
+    assert X.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("blank", ["\n", "  \n\t\r\n"])
+def test_blank_lines_are_no_header(make_entry, tmp_path, blank):
+    entry = make_entry(f"{blank}5,kind\n1,a\n\n2,b\n", **HEADER)
+    X, labels = read_part(entry, "all", tmp_path)
+    assert X.tolist() == [[1], [2]]
+    assert labels.tolist() == ["a", "b"]
+
+
+NAMES = ["Müller", "Möller", "Maller"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-16", "cp1252", "utf-8-sig"])
+def test_labels_of_other_encodings_stay_apart(make_entry, tmp_path, encoding):
+    """Once all that was not UTF-8 became one and the same sign, so that two classes were one."""
+    content = ("x,kind\n" + "".join(f"{row},{NAMES[row % 3]}\n" for row in range(6))).encode(encoding)
+    _, labels = read_part(make_entry(content, **HEADER, encoding=encoding), "all", tmp_path)
+    assert labels.tolist() == NAMES * 2
+    if not encoding.startswith("utf-8"):
+        refused(make_entry(content, **HEADER), tmp_path, "is not UTF-8 text", "`encoding`")
+
+
+def test_a_byte_of_another_encoding_is_named_by_its_line(make_entry, tmp_path):
+    refused(make_entry("x,kind\n1,a\n2,ä\n".encode("latin-1"), **HEADER), tmp_path, "line 3 is not UTF-8 text")
+    entry = make_entry("x,kind\n1,a\n2,ä\n".encode("latin-1"), **HEADER, encoding="ascii")
+    refused(entry, tmp_path, "line 3 is not ascii text", "correct `encoding`")
+
+
+def test_what_pandas_only_warns_of_is_an_error(make_entry, tmp_path, monkeypatch):
+    read = pd.read_csv
+
+    def warns(*arguments, **options):
+        warnings.warn("Length of header or names does not match", pd.errors.ParserWarning, stacklevel=1)
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(pd, "read_csv", warns)
+    refused(make_entry("x,kind\n1,a\n2,b\n", **HEADER), tmp_path, "does not match")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("1,a,5\n2,b,6\n", ["line 5 has 3 values for 2 attributes"]),
+        ("% why\n1,a\n\n2,b,6\n", ["line 8 has 3 values"]),
+    ],
+)
+def test_arff_rows_with_more_values(make_entry, tmp_path, data, words):
+    text = "@relation r\n@attribute x numeric\n@attribute kind {a,b}\n@data\n" + data
+    refused(make_entry(text, format="arff", label="kind"), tmp_path, *words)
+
+
+def test_two_arrays_of_one_name(make_entry, tmp_path):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for value in (1.0, 2.0):
+            array = io.BytesIO()
+            np.save(array, np.full((2, 1), value))
+            archive.writestr("X.npy", array.getvalue())
+        array = io.BytesIO()
+        np.save(array, np.array(["a", "b"]))
+        archive.writestr("y.npy", array.getvalue())
+    entry = make_entry(buffer.getvalue(), format="npz", features="X", label="y")
+    refused(entry, tmp_path, "same name")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"delimiter": "[,;]"}, ["delimiter", "one character"]),
+        ({"delimiter": r"\s*,"}, ["delimiter", "one character"]),
+        ({"delimiter": "."}, ["delimiter", "one character"]),
+        ({"delimiter": "1"}, ["delimiter", "one character"]),
+        ({"delimiter": '"'}, ["delimiter", "one character"]),
+        ({"encoding": "klingon"}, ["encoding", "'klingon'", "latin-1"]),
+        ({"encoding": "hex"}, ["encoding", "'hex'", "latin-1"]),
+        ({"encoding": "utf-8", "format": "npz"}, ["encoding", "no effect with format 'npz'"]),
+        ({"delimiter": ",", "format": "libsvm"}, ["delimiter", "no effect with format 'libsvm'"]),
+    ],
+)
+def test_settings_of_text(tmp_path, settings, words):
+    (tmp_path / "own.csv").touch()
+    with pytest.raises(PrivSVMError) as caught:
+        resolve("own", {"path": str(tmp_path / "own.csv"), "label": "kind", **settings})
+    assert str(caught.value).startswith("datasets.own.")
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "tab", "whitespace", ":"])
+def test_a_delimiter_is_taken_as_it_is(tmp_path, delimiter):
+    sign = {"tab": "\t", "whitespace": "  "}.get(delimiter, delimiter)
+    (tmp_path / "own.csv").write_text("x kind\n1.5 a\n2 b\n".replace(" ", sign))
+    entry = resolve("own", {"path": str(tmp_path / "own.csv"), "label": "kind", "delimiter": delimiter})
+    X, labels = read_part(entry, "all", tmp_path)
+    assert X.tolist() == [[1.5], [2]]
+    assert labels.tolist() == ["a", "b"]
+
+
+LIBSVM = {"format": "libsvm"}
+ARFF = {"format": "arff", "label": "kind"}
+ARFF_HEAD = "@relation r\n@attribute x_1 numeric\n@attribute kind {a_b,c}\n@data\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "words"),
+    [
+        # Python's float() and int() took each of these for ten, or for one.
+        ("1 1:1_0\n2 1:2 # a_b\n", LIBSVM, ["line 1: '1:1_0' is not a number"]),
+        ("1 1:1\n2 1_0:2\n", LIBSVM, ["line 2: '1_0:2' is not a number"]),
+        ("1_0 1:1\n2 1:2\n", LIBSVM, ["line 1: '1_0' is not a number"]),
+        (ARFF_HEAD + "1,a_b\n1_0,c\n", ARFF, ["line 6: '1_0' is not a number"]),
+        (ARFF_HEAD + "'1_0','a_b'\n1,c\n", ARFF, ["line 5: '1_0' is not a number"]),
+        (ARFF_HEAD + "\u0661,a_b\n1,c\n", ARFF, ["line 5: '\u0661' is not a number"]),
+        # What is missing was a class of its own.
+        (ARFF_HEAD + "1,a_b\n2,?\n3,c\n", ARFF, ["no label in row 2"]),
+        # Each of these pairs became one class.
+        ("x,kind\n1,01\n2,1\n3,2\n", HEADER, ["the labels '01' and '1' would be one class"]),
+        ("9007199254740993 1:1\n9007199254740992 1:2\n1 1:2\n", LIBSVM, ["2^53", "as texts"]),
+        # An array of texts is as wide as its longest one: here 4 GB.
+        ("x,kind\n" + "1,a\n" * 1000 + f"2,{'b' * 1_000_000}\n", HEADER, ["1000000 characters"]),
+    ],
+)
+def test_numbers_and_labels_that_were_read_as_others(make_entry, tmp_path, text, part, words):
+    refused(make_entry(text, **part), tmp_path, *words)
+
+
+def test_what_is_declared_or_a_comment_may_look_like_it(make_entry, tmp_path):
+    text = ARFF_HEAD.replace("c}", "?}") + "1,a_b\n2,?\n"
+    assert read_part(make_entry(text, **ARFF), "all", tmp_path)[1].tolist() == ["a_b", "?"]
+    text = "+1 1:1 # x_y\n1.0 1:2\n-1 1:3\n"
+    assert read_part(make_entry(text, **LIBSVM), "all", tmp_path)[1].tolist() == ["1", "1", "-1"]
+    text = "x,kind\n1,01\n2,02\n"
+    assert read_part(make_entry(text, **HEADER), "all", tmp_path)[1].tolist() == ["1", "2"]
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "part", "words"),
+    [
+        ({"t": np.arange(4.0)}, {"table": "t"}, ["'t' has 1 dimensions"]),
+        ({"t": np.float64(3)}, {"table": "t"}, ["'t' has 0 dimensions"]),
+        ({"t": np.array([["a", "b"]])}, {"table": "t"}, ["holds <U1"]),
+        # Both became the same sign of what cannot be read.
+        ({"X": np.eye(2), "y": np.array([b"\xfe", b"\xff"])}, {"features": "X", "label": "y"}, ["not UTF-8"]),
+    ],
+)
+def test_arrays_that_are_no_table(make_entry, tmp_path, arrays, part, words):
+    refused(make_entry(npz(**arrays), format="npz", **part), tmp_path, *words)
+
+
+def test_a_sparse_matrix_of_complex_numbers_keeps_no_half(make_entry, tmp_path):
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, {"X": scipy.sparse.csc_array(np.eye(4) * (1 + 2j)), "y": np.array([1, 2, 1, 2])})
+    refused(make_entry(buffer.getvalue(), format="mat", features="X", label="y"), tmp_path, "'X' is not numeric")
+
+
+def parquet(table, notes=None):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(table)
+    buffer = io.BytesIO()
+    write = pytest.importorskip("pyarrow.parquet").write_table
+    write(table.replace_schema_metadata({b"pandas": notes} if notes else None), buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        b"{not json",
+        b"[1, 2]",
+        b'{"index_columns": ["kind"], "columns": [], "column_indexes": []}',
+        b'{"index_columns": [{"kind": "range"}], "columns": [], "column_indexes": []}',
+        b'{"index_columns": [], "columns": [], "column_indexes": [{"name": null, "field_name": null, '
+        b'"pandas_type": "bytes", "numpy_type": "os.system", "metadata": {}}]}',
+    ],
+)
+def test_parquet_with_broken_notes_of_pandas(make_entry, tmp_path, notes):
+    content = parquet({"x": [1.0, 2.0], "kind": [1, 2]}, notes)
+    refused(make_entry(content, format="parquet", label="kind"), tmp_path, "not readable as Parquet")
+
+
+def test_a_label_of_bytes_and_a_long_text_in_parquet(make_entry, tmp_path):
+    content = parquet({"x": [1.0, 2.0], "kind": [b"\xff", b"a"]})
+    refused(make_entry(content, format="parquet", label="kind"), tmp_path, "not UTF-8")
+    content = parquet({"x": ["a" * 100_000, "b"], "kind": [1, 2]})
+    with pytest.raises(PrivSVMError) as caught:
+        read_part(make_entry(content, format="parquet", label="kind"), "all", tmp_path)
+    assert len(str(caught.value)) < len(str(tmp_path)) + 300

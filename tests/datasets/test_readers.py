@@ -1,0 +1,297 @@
+"""Every reader against small hand-made files, and every kind of bad file."""
+
+from __future__ import annotations
+
+import bz2
+import dataclasses
+import gzip
+import io
+import lzma
+import os
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+from scipy.sparse import csr_array
+from tests.datasets.refusal import refused
+
+from privsvm.errors import PrivSVMError
+from privsvm_bench.datasets import readers
+from privsvm_bench.datasets.catalogue import resolve
+from privsvm_bench.datasets.packing import read_member
+from privsvm_bench.datasets.readers import read_part
+
+X = np.array([[1.5, -2.0], [0.1, 3.0], [0.0, 4e-3]])
+Y = ["a", "b", "a"]
+CSV = "x,kind,z\n1.5,a,-2\n0.1,b,3\n0,a,4e-3\n"
+
+
+def check(entry, folder, labels=Y):
+    features, found = read_part(entry, "all", folder)
+    np.testing.assert_array_equal(features, X)
+    assert features.dtype == np.float64
+    assert found.tolist() == labels
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def mat(version="5", **variables):
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, variables, format=version)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("label", ["kind", 1, -2])
+def test_csv_with_header(make_entry, tmp_path, label):
+    check(make_entry(CSV, format="csv", label=label, header_rows=1), tmp_path)
+
+
+def test_csv_variants(make_entry, tmp_path):
+    check(
+        make_entry("1.5;-2;9;a\n0.1;3;9;b\n0;.004;9;a\n", format="csv", label=3, delimiter=";", drop_columns=(2,)),
+        tmp_path,
+    )
+    check(make_entry("a\t1.5\t-2\nb\t0.1\t3\na\t0\t0.004\n", format="csv", label=0, delimiter="tab"), tmp_path)
+    # Blanks before and after, Windows line ends, no end of line at the end.
+    check(make_entry("  a 1.5   -2 \r\n b 0.1 3\r\na 0 4e-3", format="data", label=0), tmp_path)
+    check(
+        make_entry("\ufeffx,kind,z\n1.5,a,-2\n0.1,b,3\n0,a,4e-3\n", format="csv", label="kind", header_rows=1), tmp_path
+    )
+
+
+def test_csv_numbers_are_read_to_the_last_digit(make_entry, tmp_path):
+    values = np.random.default_rng(0).random(200) * 10.0 ** np.arange(-100, 100)
+    text = "".join(f"{value!r},{index % 2}\n" for index, value in enumerate(values.tolist()))
+    features, _ = read_part(make_entry(text, format="csv", label=1), "all", tmp_path)
+    np.testing.assert_array_equal(features.ravel(), values)
+
+
+def test_a_class_may_be_called_na(make_entry, tmp_path):
+    _, labels = read_part(make_entry("1,NA\n2,b\n", format="csv", label=1), "all", tmp_path)
+    assert labels.tolist() == ["NA", "b"]
+
+
+def test_libsvm_dense_and_sparse(make_entry, tmp_path):
+    text = "+1 1:1.5 2:-2\n-1 1:0.1 2:3 # comment\n1.0 2:4e-3\n"
+    check(make_entry(text, format="libsvm", n_features=2), tmp_path, ["1", "-1", "1"])
+    sparse, _ = read_part(make_entry("1 3:2 120:-1\n2 1:0.5\n", format="libsvm"), "all", tmp_path)
+    assert isinstance(sparse, csr_array)
+    assert sparse.shape == (2, 120)
+    assert sparse[0, 2] == 2
+    assert sparse[0, 119] == -1
+    assert sparse[1, 0] == 0.5
+    assert sparse.nnz == 3
+    full = " ".join(f"{index}:1" for index in range(1, 121))
+    dense, _ = read_part(make_entry(f"1 {full}\n2 1:3\n", format="libsvm"), "all", tmp_path)
+    assert isinstance(dense, np.ndarray)
+
+
+def test_arff(make_entry, tmp_path):
+    text = (
+        "@relation r\n@attribute x numeric\n@attribute f {0,1}\n@attribute kind {a,b}\n@data\n1.5,1,a\n0.1,0,b\n?,1,a\n"
+    )
+    entry = make_entry(text, format="arff", label="kind", entry={"missing": "zero"})
+    features, labels = read_part(entry, "all", tmp_path)
+    np.testing.assert_array_equal(features, [[1.5, 1], [0.1, 0], [np.nan, 1]])
+    assert labels.tolist() == Y
+    refused(
+        make_entry(
+            text.replace("{0,1}", "{red,blue}").replace(",1,", ",red,").replace(",0,", ",blue,"),
+            format="arff",
+            label="kind",
+        ),
+        tmp_path,
+        "'f'",
+        "not numeric",
+        "drop_columns",
+    )
+    refused(make_entry("@relation r\nnonsense", format="arff", label="kind"), tmp_path, "ARFF")
+
+
+def test_parquet(make_entry, tmp_path):
+    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(Y), "flag": [True, False, True], "n": [1, None, 3]})
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer)
+    entry = make_entry(buffer.getvalue(), format="parquet", label="kind", entry={"missing": "zero"})
+    features, labels = read_part(entry, "all", tmp_path)
+    np.testing.assert_array_equal(features, [[1.5, 1, 1], [0.1, 0, np.nan], [0, 1, 3]])
+    assert labels.tolist() == Y
+    refused(make_entry(buffer.getvalue()[:100], format="parquet", label="kind"), tmp_path, "Parquet")
+
+
+def test_npz(make_entry, tmp_path):
+    part = {"format": "npz", "features": "X", "label": "y"}
+    check(make_entry(npz(X=X, y=np.array(Y)), **part), tmp_path)
+    check(make_entry(npz(X=X.T, y=np.array(Y)), **part, transpose=True), tmp_path)
+    refused(make_entry(npz(X=X, z=np.array(Y)), **part), tmp_path, "'y'", "missing")
+    refused(make_entry(npz(X=X, y=np.array(Y)[:2]), **part), tmp_path, "3 rows", "2 labels")
+    refused(make_entry(npz(X=X, y=np.array(Y, dtype=object)), **part), tmp_path, "Python objects")
+    refused(make_entry(npz(X=np.array([Y, Y]).T, y=np.array(Y)), **part), tmp_path, "not numeric")
+    refused(make_entry(npz(X=X, y=np.array(Y))[:-30], **part), tmp_path, "npz")
+
+
+@pytest.mark.parametrize("version", ["4", "5"])
+def test_mat(make_entry, tmp_path, version):
+    part = {"format": "mat", "features": "fea", "label": "gnd"}
+    content = mat(version, fea=X, gnd=np.array([[1.0], [2.0], [1.0]]))
+    check(make_entry(content, **part), tmp_path, ["1", "2", "1"])
+    table = mat(version, all=np.column_stack([[1, 2, 1], X]))
+    check(make_entry(table, format="mat", table="all", label=0), tmp_path, ["1", "2", "1"])
+    refused(make_entry(content, format="mat", features="fae", label="gnd"), tmp_path, "did you mean 'fea'?")
+    refused(make_entry(content[: len(content) // 2], **part), tmp_path, "file")
+
+
+def test_mat_that_crashes_its_reader(make_entry, tmp_path, capfd, monkeypatch):
+    """One line, whatever ends the process: SciPy's own fault (docs/upstream.md), or a signal."""
+    content = bytearray(mat(X=np.eye(3), y=np.array([1, 2, 1])))
+    content[177] = 255
+    part = {"format": "mat", "features": "X", "label": "y"}
+    refused(make_entry(bytes(content), **part), tmp_path, "not readable as a MATLAB file")
+    content[177] = 0
+    monkeypatch.setattr(readers, "_from_variables", lambda *_: os.abort())
+    refused(make_entry(bytes(content), **part), tmp_path, "its reader crashed")
+    assert capfd.readouterr().err == ""
+
+
+def test_mat_cells_sparse_and_hdf5(make_entry, tmp_path):
+    part = {"format": "mat", "features": "X", "label": "y"}
+    cells = np.array([["a"], ["b"], ["a"]], dtype=object)
+    check(make_entry(mat(X=X, y=cells), **part), tmp_path)
+    wide = csr_array(([1.0, 2.0], ([0, 1], [3, 100])), shape=(2, 150))
+    features, _ = read_part(make_entry(mat(X=wide.tocsc(), y=np.array([1, 2])), **part), "all", tmp_path)
+    assert isinstance(features, csr_array)
+    assert features[1, 100] == 2.0
+    hdf5 = b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n" + b"0" * 64
+    refused(make_entry(hdf5, **part), tmp_path, "7.3", "-v7")
+
+
+def test_several_files_make_one_part(tmp_path):
+    from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
+
+    (tmp_path / "one").write_text("1,a\n2,b\n")
+    (tmp_path / "two").write_text("3,a\n")
+    recipe = DataPart("all", ("one", "two"), "csv", label=1)
+    entry = DatasetEntry("toy", {name: DataFile(name) for name in ("one", "two")}, {"all": recipe})
+    features, labels = read_part(entry, "all", tmp_path)
+    assert features.ravel().tolist() == [1, 2, 3]
+    assert labels.tolist() == Y
+    (tmp_path / "two").write_text("3,a,4\n")
+    refused(entry, tmp_path, "features")
+
+
+def test_row_range_and_label_map(make_entry, tmp_path):
+    entry = make_entry("9,q\n1,0\n2,1\n3,0\n", format="csv", label=1, rows=(1, 4), label_map={"0": "-1"})
+    features, labels = read_part(entry, "all", tmp_path)
+    assert features.ravel().tolist() == [1, 2, 3]
+    assert labels.tolist() == ["-1", "1", "-1"]
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, bz2.compress, gzip.compress])
+def test_packed_files(make_entry, tmp_path, pack):
+    check(make_entry(pack(CSV.encode()), format="csv", label="kind", header_rows=1), tmp_path)
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, bz2.compress, gzip.compress])
+def test_truncated_packed_file(make_entry, tmp_path, pack):
+    content = pack(CSV.encode() * 50)
+    refused(
+        make_entry(content[:-20], format="csv", label="kind", header_rows=1), tmp_path, "truncated", "download it again"
+    )
+
+
+def zipped(**members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("__", "/"), content)
+    return buffer.getvalue()
+
+
+def test_zip_members(make_entry, tmp_path):
+    part = {"format": "csv", "label": "kind", "header_rows": 1}
+    check(make_entry(zipped(only=CSV), **part), tmp_path)
+    two = zipped(folder__first=CSV, second="x")
+    check(make_entry(two, **part, member="folder/first"), tmp_path)
+    refused(make_entry(two, **part), tmp_path, "2 files", "member")
+    refused(make_entry(two, **part, member="folder/frist"), tmp_path, "did you mean 'folder/first'?")
+    refused(make_entry(two[:60], **part), tmp_path, "truncated")
+    refused(make_entry(CSV, **part, member="first"), tmp_path, "not a zip")
+    nested = zipped(inner=zipped(deep__X="1 2\n3 4\n", deep__y="5\n6\n"))
+    assert read_member(nested, "x", "inner/deep/y") == b"5\n6\n"
+    entry = make_entry(nested, format="data", member="inner/deep/X", label_member="inner/deep/y")
+    features, labels = read_part(entry, "all", tmp_path)
+    assert features.tolist() == [[1, 2], [3, 4]]
+    assert labels.tolist() == ["5", "6"]
+
+
+@pytest.mark.parametrize("role", ["train", "test"])
+def test_nested_zip_of_the_catalogue(tmp_path, role):
+    """The zip of har_smartphone as the archive lays it out: a zip in a zip, features and labels apart."""
+    entry = resolve("har_smartphone")
+    small = {key: dataclasses.replace(part, n_rows=None, n_features=2) for key, part in entry.parts.items()}
+    inner = {}
+    for shift, name in enumerate(("train", "test")):
+        inner[f"UCI HAR Dataset/{name}/X_{name}.txt"] = f"  1.5e-001 -{shift}\n  2.0e+000  {shift}\n"
+        inner[f"UCI HAR Dataset/{name}/y_{name}.txt"] = "5\n1\n"
+    content = zipped(**{"UCI HAR Dataset.names": "x", "UCI HAR Dataset.zip": zipped(**inner)})
+    (tmp_path / "har_smartphone.zip").write_bytes(content)
+    features, labels = read_part(dataclasses.replace(entry, parts=small), role, tmp_path)
+    shift = ("train", "test").index(role)
+    assert features.tolist() == [[0.15, -shift], [2.0, shift]]
+    assert labels.tolist() == ["5", "1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "part", "words"),
+    [
+        ("x,z\n1,2\n", {"format": "csv", "label": "kindd", "header_rows": 1}, ["'kindd' missing", "columns: x, z"]),
+        (CSV, {"format": "csv", "label": "kin", "header_rows": 1}, ["did you mean 'kind'?"]),
+        ("1,2\n", {"format": "csv", "label": 5}, ["column 5 missing", "2 columns"]),
+        ("1,?,a\n2,NA,b\n", {"format": "csv", "label": 2}, ["2 missing values", "'1'", "missing: drop_rows"]),
+        ("x,w,k\n1,,a\n2,,b\n", {"format": "csv", "label": "k", "header_rows": 1}, ["column 'w'", "2 missing"]),
+        ("1 1:nan\n2 1:3\n", {"format": "libsvm"}, ["1 missing", "feature 1"]),
+        ("1,red,a\n2,blue,b\n", {"format": "csv", "label": 2}, ["'1' is not numeric", "'red' in row 1", "encode"]),
+        ("1,inf,a\n2,3,b\n", {"format": "csv", "label": 2}, ["1 infinite"]),
+        ("1,a\n2,\n", {"format": "csv", "label": 1}, ["no label in row 2"]),
+        ("1,a\n2,a\n", {"format": "csv", "label": 1}, ["one class only, 'a'"]),
+        ("1 1:2\n+1 1:3\n", {"format": "libsvm"}, ["one class only, '1'"]),
+        ("", {"format": "csv", "label": 0}, ["empty file"]),
+        ("\n \n", {"format": "csv", "label": 0}, ["only white space"]),
+        ("x,k\n", {"format": "csv", "label": "k", "header_rows": 1}, ["no rows"]),
+        ("a\nb\n", {"format": "csv", "label": 0}, ["no features"]),
+        (
+            "1,2\n3,4\n",
+            {"format": "csv", "label": 1, "header_rows": 1, "header_assumed": True},
+            ["are numbers", "header: false"],
+        ),
+        (
+            "1,2,a\n3,4,b\n",
+            {"format": "csv", "label": 2, "header_rows": 1, "header_assumed": True},
+            ["are numbers", "header: false"],
+        ),
+        (" \n<!DOCTYPE html><html>no</html>", {"format": "libsvm"}, ["HTML page"]),
+        ("<HTML><body>", {"format": "csv", "label": 0}, ["HTML page"]),
+        ("1 0:3\n2 1:2\n", {"format": "libsvm"}, ["LIBSVM text", "indices from 1"]),
+        ("1 hello\n", {"format": "libsvm"}, ["LIBSVM text"]),
+        ("1 3:1\n2 1:1\n", {"format": "libsvm", "n_features": 2}, ["LIBSVM text"]),
+        ("1,a\n2,b\n", {"format": "csv", "label": 1, "n_rows": 3}, ["2 rows", "has 3", "download it again"]),
+        ("1,a\n2,b\n", {"format": "csv", "label": 1, "n_features": 2}, ["1 features", "has 2"]),
+        ("1,a\n2,b\n", {"format": "csv", "label": 1, "class_counts": {"a": 2}}, ["class 'a'", "has 2"]),
+        ("1,a\n2,b\n", {"format": "csv", "label": 1, "missing_values": 1}, ["0 missing values", "has 1"]),
+    ],
+)
+def test_bad_files(make_entry, tmp_path, content, part, words):
+    refused(make_entry(content, **part), tmp_path, str(tmp_path / "file"), *words)
+
+
+def test_missing_file_and_part(make_entry, tmp_path):
+    entry = make_entry("1,a\n2,b\n", format="csv", label=1)
+    refused(entry, tmp_path / "elsewhere", "file not found")
+    with pytest.raises(PrivSVMError, match="no part 'al'; did you mean 'all'"):
+        read_part(entry, "al", tmp_path)

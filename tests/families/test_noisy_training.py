@@ -1,0 +1,276 @@
+"""PMSVM with gradient perturbation, softmax DP-SGD and GRPUA: what they share, and what they promise."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits, load_wine
+from tests.adversarial import KINDS, neighbours
+
+from privsvm import (
+    GRPUAClassifier,
+    PMSVMAGPClassifier,
+    PMSVMGPClassifier,
+    PMSVMWPClassifier,
+    SoftmaxDPAdamClassifier,
+    SoftmaxDPSGDClassifier,
+)
+from privsvm.families.gradients.noisy_training import training_plan
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.mechanisms import SampledGaussianSteps
+from privsvm.solvers.gradients import noisy_gradient
+from privsvm.solvers.gradients.noisy_gradient import LOSSES, GradientSteps, clipped_gradient_sum
+
+FAST = {"batch_size": 64, "epochs": 2}
+
+
+def gradient(**changes):
+    return PMSVMGPClassifier(**{"classes": [0, 1, 2], **FAST, **changes})
+
+
+def adaptive(**changes):
+    return PMSVMAGPClassifier(**{"classes": [0, 1, 2], "learning_rate": 0.1, **FAST, **changes})
+
+
+def softmax(**changes):
+    return SoftmaxDPSGDClassifier(**{"classes": [0, 1, 2], **FAST, **changes})
+
+
+def grpua(**changes):
+    return GRPUAClassifier(**{"classes": [0, 1, 2], **FAST, **changes})
+
+
+ALL = [gradient, adaptive, softmax, grpua]
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return X / X.max(axis=0) * 2 - 1, y
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "batch_size", "epochs", "rate", "steps", "batch"),
+    [
+        (100, 30, 2, 1 / 4, 8, 25.0),
+        (None, 64, 3, 1 / 2, 6, 89 / 2),
+        (100, None, 7, 1.0, 7, 100.0),
+        (10, 50, 1, 1.0, 1, 10.0),
+    ],
+)
+def test_plan_follows_from_public_numbers(n_rows, batch_size, epochs, rate, steps, batch):
+    plan = training_plan(n_rows, 89, batch_size, epochs)
+    assert (plan.sample_rate, plan.n_steps, plan.expected_batch) == (rate, steps, batch)
+    assert plan.declared == (n_rows is not None)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(2, 12),
+       st.sampled_from(LOSSES), st.sampled_from([0.01, 1.0, 30.0]), st.sampled_from(["inside", "outside"]))  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_sums_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, loss, bound, regulariser):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 1e4])
+    y = rng.integers(0, n_classes, size=n)
+    first, second, relation = neighbours(X, y, n_classes, kind, rng)
+    steps = GradientSteps(
+        loss=loss, smoothing=0.1, max_grad_norm=bound, learning_rate=1.0, regulariser=regulariser, margin_weight=0.1,
+        ridge=0.2,
+    )  # fmt: skip
+    model = rng.normal(size=(n_classes, 3)) * rng.choice([0, 1, 1e3]), rng.normal(size=n_classes)
+    sums = [
+        np.concatenate([part.ravel() for part in clipped_gradient_sum(rows, labels, *model, steps)])
+        for rows, labels in (first, second)
+    ]
+    sensitivity = bound if relation == "add_remove" else 2 * bound
+    # Whole multiples of bound * 2^-38: exact in float64 (`tests/solvers/test_exact_sums.py` compares integers).
+    assert np.linalg.norm(sums[0] - sums[1]) <= sensitivity * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_record_names_the_public_numbers(method):
+    X, y = wine()
+    model = method(epsilon=0.7, delta=1e-6, neighbours="add_remove", n_rows=170, random_state=0).fit(X, y)
+    guarantee = model.guarantee_
+    assert guarantee.status == "proved"
+    assert model.privacy_ is guarantee
+    assert guarantee.neighbours == "add_remove"
+    # The shares of binary problems are added to choose the noise, and cost less together.
+    assert (0.5 if method is grpua else 1 - 0.01) * 0.7 <= guarantee.epsilon_proved <= 0.7
+    assert guarantee.delta == 1e-6
+    assert (model.sample_rate_, model.n_steps_) == (1 / 3, 6)
+    public = next(item for item in guarantee.assumptions if "n_rows" in item)
+    for text in ("n_rows=170 (declared)", "sample_rate=0.333333", "n_steps=6", "class set", "scaling bounds"):
+        assert text in public
+    if method is not grpua:
+        mechanism = SampledGaussianSteps(
+            epsilon=0.7, delta=1e-6, neighbours="add_remove", sample_rate=1 / 3, n_steps=6, max_grad_norm=1.0
+        )
+        assert model.noise_multiplier_ == mechanism.noise_multiplier
+        assert guarantee.noise_scale == mechanism.noise_scale
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_the_counted_number_of_rows_is_public_for_replace_one_only(method):
+    X, y = wine()
+    assert method(random_state=0).fit(X, y).guarantee_.status == "proved"
+    with pytest.raises(ValueError, match="n_rows=None"):
+        method(neighbours="add_remove").fit(X, y)
+    guarantee = method(neighbours="add_remove", allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert guarantee.epsilon_proved == math.inf
+    assert "number of rows" in guarantee.reason
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_classes_from_the_data_are_not_proved(method):
+    X, y = wine()
+    with pytest.raises(ValueError, match="classes=None"):
+        method(classes=None).fit(X, y)
+    guarantee = method(classes=None, allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "class set" in guarantee.reason
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_weights_depend_on_the_seed_alone(method, monkeypatch):
+    X, y = wine()
+    paths = [method(n_jobs=n_jobs).release_path(X, y, [1.0, 4.0], 3, 5) for n_jobs in (None, 2, 5)]
+    assert len({path.coef.tobytes() + path.intercept.tobytes() for path in paths}) == 1
+    # With more threads than models, several of them work on one.
+    monkeypatch.setattr(noisy_gradient, "_MEMBER_WORK", 1e-3)
+    alone = method(n_jobs=4).release_path(X, y, [4.0], 2, 5)
+    assert np.array_equal(alone.coef[0], paths[0].coef[1, :2])
+    assert not np.array_equal(paths[0].coef[0, 0], paths[0].coef[0, 1])
+    first, second = (method().fit(X, y).coef_ for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_sparse_rows_are_as_good(method):
+    """The noise is another one: its order follows how the rows are stored."""
+    X, y = wine()
+    rows = scipy.sparse.csr_array(X * (np.abs(X) > 0.3))
+    model = method(epochs=20).set_params(learning_rate=0.1 if method is adaptive else 0.3)
+    path = model.release_path(rows, y, [64.0], 5, 5)
+    assert (path.codes(path.scores(rows, 0)) == y).mean() > 0.85
+
+
+@pytest.mark.parametrize(("method", "accuracy"), [(gradient, 0.85), (adaptive, 0.8), (softmax, 0.85), (grpua, 0.55)])
+def test_private_models_learn(method, accuracy):
+    X, y = load_digits(return_X_y=True)
+    models = [method(classes=list(range(10)), epsilon=8.0, epochs=10, random_state=seed) for seed in range(8)]
+    # The mean of several: those of one method differ by 4 % (standard deviation).
+    assert np.mean([m.fit(X[::2] / 8 - 1, y[::2]).score(X[1::2] / 8 - 1, y[1::2]) for m in models]) > accuracy
+
+
+def test_naive_shares_of_the_budget_cost_more_noise_than_they_need():
+    X, y = wine()
+    naive, joint = (grpua(composition=name, random_state=0, epsilon=2.0).fit(X, y) for name in ("naive", "joint"))
+    assert naive.coef_.shape == joint.coef_.shape == (3, 13)
+    assert 2.0 * 0.99 <= joint.guarantee_.epsilon_proved <= 2.0
+    # Shares are added to choose the noise; the releases together cost less.
+    assert 1.0 < naive.guarantee_.epsilon_proved < 1.5
+    assert naive.guarantee_.verify().epsilon == pytest.approx(naive.guarantee_.epsilon_proved, rel=1e-2)
+    assert "3 times" in naive.guarantee_.mechanism
+    assert naive.noise_multiplier_ > 1.5 * joint.noise_multiplier_
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_naive_problems_get_their_share_of_epsilon_and_of_delta(relation):
+    """As the record's words say: the noise of each of three is that of a third of epsilon at a third of delta."""
+    budget = {"epsilon": 1.5, "delta": 3e-5, "neighbours": relation, "n_rows": 178, "batch_size": None}
+    model = grpua(composition="naive", random_state=0, **budget)
+    X, y = load_wine(return_X_y=True)
+    model.fit(X, y)
+    own = gaussian_noise_multiplier(0.5, 1e-5) * (2 if relation == "replace_one" else 1) * math.sqrt(model.n_steps_)
+    assert model.noise_multiplier_ == pytest.approx(own, rel=1e-4)
+    assert model.noise_multiplier_ >= own * (1 - 1e-9)
+
+
+def test_naive_problems_share_no_noise():
+    """Rows of zeros leave nothing but noise: the same in two problems, it would cancel in their difference."""
+    _, y = wine()
+    coef = grpua(composition="naive", random_state=0).fit(np.zeros((len(y), 40)), y).coef_
+    assert coef.all()
+    assert np.unique(np.abs(coef)).size == coef.size
+
+
+def test_two_classes_make_one_binary_problem():
+    X, y = wine()
+    model = grpua(classes=[0, 1], random_state=0, epsilon=8.0).fit(X[y < 2], y[y < 2])
+    assert model.coef_.shape == (1, 13)
+    assert model.decision_function(X).shape == (178,)
+    both = gradient(classes=[0, 1], random_state=0, epsilon=8.0).fit(X[y < 2], y[y < 2])
+    assert both.coef_.shape == (2, 13)
+    assert np.array_equal(both.predict(X), (both.decision_function(X) > 0).astype(int))
+
+
+def test_regulariser_inside_the_clip_is_another_model():
+    X, y = wine()
+    models = [gradient(margin_weight=0.05, inside_clip=inside, random_state=0).fit(X, y) for inside in (False, True)]
+    assert models[0].noise_multiplier_ == models[1].noise_multiplier_
+    assert not np.allclose(models[0].coef_, models[1].coef_)
+
+
+def test_nothing_of_the_rows_stays_on_the_model():
+    X, y = wine()
+    model = gradient(random_state=0).fit(X, y)
+    kept = {name: value for name, value in vars(model).items() if name not in model.get_params()}
+    assert set(kept) == {
+        "_path", "_recipe", "classes_", "coef_", "guarantee_", "intercept_", "n_features_in_", "n_steps_",
+        "noise_multiplier_", "privacy_", "sample_rate_",
+    }  # fmt: skip
+    assert model._path.release_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        *[
+            (method, changes)
+            for method in ALL
+            for changes in (
+                {"learning_rate": 0.0}, {"max_grad_norm": -1.0}, {"ridge": -1.0},
+                {"epochs": 0}, {"batch_size": 0}, {"batch_size": 1.5}, {"n_rows": 0}, {"schedule": "linaer"},
+                {"average": "most"}, {"neighbours": "replace"}, {"fit_intercept": 2}, {"n_jobs": 0}, {"epsilon": 0},
+                {"delta": 0.0}, {"data_norm": 0.0}, {"allow_unsound": 1},
+            )
+        ],
+        *[(method, {"momentum": value}) for method in (gradient, softmax, grpua) for value in (1.0, -0.1)],
+        *[(adaptive, {name: value}) for name in ("beta1", "beta2") for value in (1.0, -0.1)],
+        (gradient, {"smoothing": 0.0}),
+        (gradient, {"margin_weight": -1.0}),
+        (gradient, {"inside_clip": 1}),
+        (softmax, {"scaling": "witen"}),
+        (softmax, {"loss_weight": 0.0}),
+        (grpua, {"composition": "nave"}),
+        (grpua, {"smoothing": -1.0}),
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_named_with_their_value(method, changes):
+    name, value = next(iter(changes.items()))
+    with pytest.raises(ValueError, match=f"{name}=") as caught:
+        method().set_params(**changes).fit(*wine())
+    assert str(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        *[(PMSVMWPClassifier, name) for name in ("scaling", "max_grad_norm", "momentum", "learning_rate", "beta1")],
+        *[(gradient, name) for name in ("C", "gap", "max_epochs", "beta1")],
+        *[(adaptive, name) for name in ("momentum", "C")],
+        (softmax, "beta1"),
+        (SoftmaxDPAdamClassifier, "momentum"),
+    ],
+)
+def test_parameters_of_another_perturbation_are_unknown(method, name):
+    with pytest.raises(TypeError, match=f"has no parameter '{name}'"):
+        method(allow_unsound=True, **{name: 0.5})
+
+
+def test_training_that_diverges_is_not_released():
+    with pytest.raises(ValueError, match="learning_rate="):
+        gradient(ridge=1e5, learning_rate=1.0, epochs=500).fit(*wine())

@@ -1,0 +1,291 @@
+"""Models of rows that are read block by block: the bits of rows in memory, whatever the blocks are."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from privsvm import (
+    DPFeatureCovarianceClassifier,
+    DPLeastSquaresClassifier,
+    DPNewtonClassifier,
+    GRPUAClassifier,
+    LandmarkDualClassifier,
+    PMSVMAGPClassifier,
+    PMSVMGPClassifier,
+    PrivateLinearClassifier,
+    PrivateSVMClassifier,
+    PrivateSVMRBFClassifier,
+    SoftmaxDPSGDClassifier,
+    open_rows,
+)
+from privsvm.base.validation import check_class_memory
+from privsvm.errors import PrivSVMError
+from privsvm.families.gradients import noisy_training
+from privsvm.families.moments import centred_training, scaled_descent
+from privsvm.methods import recommended
+from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks, RowsByBlock
+from privsvm.numerics.rows.rows import row_blocks
+
+N, D, C = 2500, 6, 3
+CASES = {
+    "sampled": (PMSVMGPClassifier, {"batch_size": 500, "epochs": 3, "momentum": 0.5}),
+    "inside": (PMSVMGPClassifier, {"inside_clip": True, "margin_weight": 0.1, "ridge": 0.1, "epochs": 4}),
+    "clipped rows": (SoftmaxDPSGDClassifier, {"data_norm": 0.7, "epochs": 2}),
+    "one vs rest": (GRPUAClassifier, {"epochs": 2}),
+    "centred": (SoftmaxDPSGDClassifier, {"scaling": "centre", "epochs": 3}),
+    "centred, offsets": (PMSVMAGPClassifier, {"scaling": "centre", "fit_intercept": True, "epochs": 3}),
+    "whitened": (PMSVMGPClassifier, {"scaling": "whiten", "fit_intercept": True, "epochs": 2}),
+    "least squares": (DPLeastSquaresClassifier, {}),
+    "second moment": (DPFeatureCovarianceClassifier, {"n_steps": 3}),
+    "newton": (DPNewtonClassifier, {"n_steps": 3}),
+    "recommended": (PrivateLinearClassifier, {"bounds": (-3.0, 3.0), "class_weight": "balanced"}),
+    "recommended, few rows": (PrivateLinearClassifier, {"features": "linear", "epsilon": 0.05}),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, C, N)
+    return rng.normal(size=(N, D)) + 2.0 * np.eye(C, D)[y], y
+
+
+@pytest.fixture(scope="module")
+def files(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    np.save(folder / "X.npy", data[0])
+    np.save(folder / "y.npy", data[1].astype(np.int16))
+    return folder
+
+
+def numbers(model):
+    return {name: value for name, value in vars(model._path).items() if isinstance(value, np.ndarray)}
+
+
+def fitted(case, X, y, **changed):
+    kind, parameters = (CASES | SPARSE)[case]
+    common = {"epsilon": 8.0, "classes": list(range(C)), "random_state": 3}
+    return kind(**{**common, **parameters, **changed}).fit(X, y)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_bits_are_those_of_rows_in_memory(case, data, files):
+    X, y = data
+    expected = fitted(case, X, y)
+    for block_rows, n_jobs in ((1, None), (10**6, 2)):
+        rows = open_rows(files / "X.npy", files / "y.npy", block_rows=block_rows)
+        threads = {} if case in ("least squares", "second moment", "newton") else {"n_jobs": n_jobs}
+        found = fitted(case, rows, None, **threads)
+        for name, value in numbers(expected).items():
+            assert np.array_equal(numbers(found)[name], value), name
+        assert found.guarantee_ == expected.guarantee_
+        assert np.array_equal(found.predict(rows), expected.predict(X))
+
+
+# Every path of the recommended estimator: with and without random features and a second moment.
+SPARSE = {
+    "recommended, linear": (PrivateLinearClassifier, {"features": "linear", "epsilon": 0.05}),
+    "recommended, indicators": (
+        PrivateLinearClassifier,
+        {"bounds": ([-3, 0, -2, 0, 1, -3], [3, 1, 2, 1, 1, 3]), "features": "linear"},
+    ),
+    "recommended, features": (PrivateLinearClassifier, {"features": "fourier", "bounds": (-3.0, 3.0)}),
+    "recommended, dense": (PrivateLinearClassifier, {"features": "linear", "bounds": (-3.0, 2.0)}),
+}
+
+
+@pytest.mark.parametrize(
+    "case", ["centred", "centred, offsets", "least squares", "second moment", "newton", "recommended", *SPARSE]
+)
+def test_large_tables_in_memory_have_the_same_bits_by_block(case, data, monkeypatch):
+    """Sparse rows too, of which no dense table is made; with room for what the steps make of some rows only."""
+    X, y = data
+    X = np.where(np.abs(X) < 0.7, 0.0, X)
+    expected = numbers(fitted(case, X, y))
+    monkeypatch.setattr(row_blocks, "_KEPT_BYTES", 30_000)
+    for module in (centred_training, noisy_training, recommended):
+        monkeypatch.setattr(module, "_LARGEST_TABLE", 1000)
+    read = []
+    monkeypatch.setattr(
+        ArrayBlocks, "read", lambda self, a, b, own=ArrayBlocks.read: read.append(b - a) or own(self, a, b)
+    )
+    monkeypatch.setattr(row_blocks, "_WORK_NUMBERS", 1024)
+    for rows in (X, scipy.sparse.csr_array(X)):
+        found = numbers(fitted(case, rows, y))
+        assert all(np.array_equal(found[name], value) for name, value in expected.items())
+    assert max(read) == 1024
+
+
+def test_sums_wrap_around_and_have_one_result(data):
+    X = np.full((3000, 2), 2.0**62)
+    found = [RowsByBlock.of(rows).sum(axis=0, dtype=np.int64) for rows in (X, ArrayBlocks(X, 1))]
+    assert all(np.array_equal(sums, X.sum(axis=0, dtype=np.int64)) for sums in found)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int16", "bool"])
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_files_larger_than_the_cache_are_read_past_it(kind, share, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(5001, 3)).astype(kind)
+    np.save(tmp_path / "X.npy", X)
+    opened, open_past_cache = [], row_blocks._past_cache
+    monkeypatch.setattr(row_blocks, "_CACHED_SHARE", share)
+    monkeypatch.setattr(row_blocks, "_past_cache", lambda *own: opened.append(own) or open_past_cache(*own))
+    rows = NpyBlocks(tmp_path / "X.npy")
+    for start, stop in ((0, 5001), (1, 2), (4096, 5001), (17, 4000), (5001, 5001)):
+        found = rows.read(start, stop)
+        assert found.dtype == np.float64
+        assert np.array_equal(found, X[start:stop])
+    first, second = rows.read(0, 10), rows.read(10, 20)
+    assert np.array_equal(np.concatenate([first, second]), X[:20])
+    assert bool(opened) == (share == 0.0)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+@pytest.mark.parametrize("moment", ["opening", "reading"])
+def test_where_the_cache_cannot_be_passed_by_it_is_used(share, moment, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    np.save(tmp_path / "X.npy", X)
+
+    def refuse(path, flags):
+        if moment == "opening":
+            raise OSError(errno.EINVAL, "no such way of reading")
+        # Of a file that is written, nothing can be read.
+        return os.open(tmp_path / "other", os.O_WRONLY | os.O_CREAT)
+
+    monkeypatch.setattr(row_blocks, "_CACHED_SHARE", share)
+    monkeypatch.setattr(row_blocks, "_past_cache", refuse)
+    rows = NpyBlocks(tmp_path / "X.npy")
+    assert np.array_equal(rows.read(5, 1500), X[5:1500])
+    with open(tmp_path / "X.npy", "r+b") as file:
+        file.truncate(128 + 1000 * X[0].nbytes + 4)
+    assert np.array_equal(rows.read(5, 1000), X[5:1000])
+    with pytest.raises(PrivSVMError, match=r"X.npy: ends within row 1000$"):
+        rows.read(5, 1001)
+
+
+def test_a_copy_of_the_process_reads_into_memory_of_its_own(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(range(200)))
+    view = row_blocks._bytes_at(str(path), 0, 100)
+    child = os.fork()
+    if not child:
+        os._exit(0 if bytes(row_blocks._bytes_at(str(path), 100, 100)) == bytes(range(100, 200)) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert bytes(view) == bytes(range(100))
+
+
+def test_parquet_rows_are_those_of_the_columns(data, tmp_path):
+    pandas, parquet = pytest.importorskip("pandas"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    X, y = data
+    table = pandas.DataFrame(X[:2000], columns=[f"x{k}" for k in range(D)])
+    table.insert(2, "label", y[:2000])
+    for part in range(2):
+        half = pyarrow.Table.from_pandas(table[1000 * part : 1000 * (part + 1)], preserve_index=False)
+        parquet.write_table(half, tmp_path / f"part{part}.parquet", row_group_size=600)
+    rows = open_rows(tmp_path, "label", block_rows=1024)
+    assert rows.shape == (2000, D)
+    assert np.array_equal(np.concatenate([rows.read(*block) for block in rows.blocks()]), X[:2000])
+    assert np.array_equal(rows.labels, y[:2000])
+    found, expected = (fitted("least squares", *own) for own in ((rows, None), (X[:2000], y[:2000])))
+    assert np.array_equal(found.coef_, expected.coef_)
+    with pytest.raises(PrivSVMError, match=r"label='kind': .* has no such column"):
+        open_rows(tmp_path, "kind")
+
+
+def test_what_cannot_be_read_is_refused(data, files, tmp_path):
+    X, y = data
+    rows = open_rows(files / "X.npy")
+    with pytest.raises(ValueError, match="PrivateSVMRBFClassifier needs all rows in memory"):
+        PrivateSVMRBFClassifier(epsilon=1.0, classes=[0, 1, 2]).fit(rows, y)
+    with pytest.raises(ValueError, match="the source of rows has no labels"):
+        fitted("least squares", rows, None)
+    with pytest.raises(ValueError, match=r"y holds the label .*2.*, which is not in classes"):
+        fitted("least squares", rows, y, classes=[0, 1])
+    for name, array in (("wide.npy", np.zeros((2, 2, 2))), ("text.npy", np.array([["a"]]))):
+        np.save(tmp_path / name, array)
+        with pytest.raises(PrivSVMError, match=name):
+            open_rows(tmp_path / name)
+    X = X.copy()
+    X[2400, 2] = np.nan
+    with pytest.raises(ValueError, match="not finite"):
+        fitted("least squares", ArrayBlocks(X), y)
+    (tmp_path / "cut.npy").write_bytes((files / "X.npy").read_bytes())
+    rows = open_rows(tmp_path / "cut.npy")
+    with open(tmp_path / "cut.npy", "r+b") as file:
+        file.truncate(file.seek(0, 2) - 8)
+    with pytest.raises(PrivSVMError, match=r"cut\.npy: ends"):
+        fitted("least squares", rows, y)
+
+
+class Counted(RowBlocks):
+    """Rows that are made when they are read; tells how many blocks were in memory at most."""
+
+    def __init__(self, n):
+        super().__init__((n, 2), 1024)
+        self.n_read = 0
+
+    def read(self, start, stop):
+        self.n_read += 1
+        return np.arange(start, stop)[:, None] * np.ones(2)
+
+
+def test_blocks_are_not_read_far_ahead():
+    import threading
+
+    rows, go, seen = Counted(60 * 1024), threading.Event(), []
+
+    def slow(block, first):
+        if first == 0:
+            # The others must not have been read while the first one waits.
+            go.wait(0.2)
+            seen.append(rows.n_read)
+        return block.sum(axis=0, dtype=np.int64)
+
+    total = RowsByBlock.of(rows).total(slow)
+    assert seen[0] <= 4
+    assert total.tolist() == [sum(range(60 * 1024))] * 2
+
+
+@pytest.mark.parametrize(
+    "kind", [PrivateSVMClassifier, DPLeastSquaresClassifier, GRPUAClassifier, PrivateLinearClassifier]
+)
+def test_more_classes_than_fit_into_memory_are_refused_in_one_line(kind, monkeypatch):
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 10**6}
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
+    check_class_memory(kind, 1000, 10, 300)
+    n_classes = 50_000 if kind is not PrivateLinearClassifier else 10**8
+    with pytest.raises(
+        ValueError, match=rf"^classes: {n_classes} classes, 60000 rows .* GB of this machine; use [^\n]+$"
+    ):
+        check_class_memory(kind, 60_000, 10, n_classes)
+
+
+@pytest.mark.parametrize("kind", [LandmarkDualClassifier, PrivateSVMRBFClassifier])
+def test_more_kernel_features_than_fit_into_memory_are_refused_in_one_line(kind, data, monkeypatch):
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 200}
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
+    with pytest.raises(ValueError, match=rf"^X: \d+ kernel features of {N} rows would take .* GB, of [^\n]+$"):
+        kind(epsilon=8.0, classes=list(range(C)), random_state=0).fit(*data)
+
+
+def test_bounds_that_keep_zeros_make_no_dense_table(data, monkeypatch):
+    """Other bounds do, block by block."""
+    X = scipy.sparse.csr_array(np.where(np.abs(data[0]) < 0.7, 0.0, data[0]))
+    seen = []
+
+    def look(rows):
+        seen.append(type(rows))
+        return scaled_descent.unit_cells(rows)[0]
+
+    monkeypatch.setattr(scaled_descent, "_unit", look)
+    monkeypatch.setattr(recommended, "_LARGEST_TABLE", 1000)
+    for bounds, kind in ((None, scipy.sparse.csr_array), ((-3.0, 3.0), scipy.sparse.csr_array), ((-3, 2), np.ndarray)):
+        seen.clear()
+        fitted("recommended, few rows", X, data[1], bounds=bounds)
+        # What comes later are random features, or rows that a second moment has evened out.
+        assert seen[0] is kind

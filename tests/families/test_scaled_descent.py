@@ -1,0 +1,335 @@
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.adversarial import KINDS, Silence, neighbours
+from tests.replay import Recorder, Replayer, check_given
+
+from privsvm.families.moments import scaled_descent
+from privsvm.families.moments.scaled_descent import (
+    Budget,
+    Recipe,
+    class_weights_from,
+    noisy_count,
+    public_frequencies,
+    rows_to_train,
+    train,
+)
+from privsvm.families.moments.second_moments import Moments, MomentsMechanism, share_beside
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.privacy.accounting import gaussian_epsilon
+from privsvm.privacy.events import Gaussian, leaves
+from privsvm.solvers.gradients import huber_descent
+from privsvm.solvers.gradients.huber_descent import condition_of_product
+
+RECIPES = {
+    "plain": Recipe(mean_share=0.1, n_steps=2),
+    "evened": Recipe(mean_share=0.1, moment_share=0.2, n_steps=2),
+    "features": Recipe(mean_share=0.1, n_frequencies=3, feature_mean_share=0.05, moment_share=0.2, n_steps=2),
+}
+
+
+def whole_numbers(cells):
+    assert np.array_equal(cells, np.rint(cells))
+    return np.array([[int(value) for value in row] for row in cells], dtype=object).reshape(cells.shape)
+
+
+class Script:
+    """Records the exact sums that get noise and for which multipliers, and answers the same whatever the rows are."""
+
+    def __init__(self, monkeypatch, seed):
+        self.sums, self.multipliers, self.trained, self.matrix = [], [], None, None
+        rng = np.random.default_rng(seed)
+
+        def noisy_centre(cells, n_rows, multiplier, source):
+            whole = whole_numbers(cells)
+            assert all((row * row).sum() <= 2**40 for row in whole)
+            self.sums.append(("sum", whole.sum(axis=0, initial=0), Fraction(2**20)))
+            self.multipliers.append(multiplier)
+            return rng.normal(size=cells.shape[1])
+
+        def release(mechanism, cells, codes, source):
+            whole = whole_numbers(cells)
+            assert all((row * row).sum() <= 2**40 for row in whole)
+            assert codes.shape == (len(cells), 0)
+            self.sums.append(("moment", whole.T @ whole, Fraction(2**40)))
+            self.multipliers.append(mechanism.multiplier)
+            noise = rng.normal(size=(cells.shape[1],) * 2)
+            return Moments(noise @ noise.T, codes)
+
+        def descend(cells, codes, n_classes, class_weights, descent, source):
+            self.trained = cells
+            self.multipliers += [descent.noise_multiplier] * descent.n_steps
+            return rng.normal(size=(n_classes, cells.shape[1]))
+
+        evening = scaled_descent._evening
+
+        def _evening(*given):
+            self.matrix = evening(*given)
+            return self.matrix
+
+        for function in (noisy_centre, descend, _evening):
+            monkeypatch.setattr(scaled_descent, function.__name__, function)
+        monkeypatch.setattr(MomentsMechanism, "release", release)
+
+
+def scripted(X, y, recipe, budget, seed=0, n_classes=2):
+    with pytest.MonkeyPatch.context() as patch:
+        script = Script(patch, seed)
+        model = train(
+            rows_to_train(X), y, n_classes, recipe=recipe, n_rows=10, budget=budget, share=1.0,
+            class_weights=np.ones(n_classes), source=Silence(),
+        )  # fmt: skip
+    return script, model
+
+
+def budget(neighbours="replace_one", epsilon=1.0):
+    return Budget(epsilon=epsilon, delta=1e-5, neighbours=neighbours)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.sampled_from(sorted(RECIPES)), st.integers(2, 12),
+       st.sampled_from([1e-310, 1e-3, 1.0, 1e301]))  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_no_release_moves_more_than_its_sensitivity(seed, kind, name, n, size):
+    """Given what was released before: the outputs are scripted, the exact sums are compared, in whole numbers."""
+    rng = np.random.default_rng(seed)
+    with np.errstate(under="ignore"):
+        X, y = rng.normal(size=(n, 3)) * size, rng.integers(0, 2, size=n)
+    first, second, relation = neighbours(X, y, 2, kind, rng)
+    both = [scripted(*data, RECIPES[name], budget(relation), seed)[0] for data in (first, second)]
+    for (what, one, bound), (_, other, _) in zip(*(script.sums for script in both), strict=True):
+        squared = ((one - other) ** 2).sum()
+        if relation == "add_remove":
+            assert squared <= bound**2
+        else:
+            # Of outer products of two unit rows: the root of 2, and not 2.
+            assert squared <= (2 if what == "moment" else 4) * bound**2
+    assert len(both[0].sums) == len(RECIPES[name].releases)
+    for script in both:
+        assert all((row * row).sum() <= 2**40 for row in whole_numbers(script.trained))
+
+
+def share_needed(first, second, recipe, own, n_classes, key):
+    """Record a training, play it on a neighbour; how much of what was stated was needed, squared."""
+    recorder = Recorder(key)
+    found = []
+    for (X, y), source in ((first, recorder), (second, Replayer(recorder.calls))):
+        model = train(
+            rows_to_train(X), y, n_classes, recipe=recipe, n_rows=40, budget=own, share=1.0,
+            class_weights=np.ones(n_classes), source=source,
+        )  # fmt: skip
+        found.append((model, source.calls))
+    (model, calls), (other, others) = found
+    assert np.array_equal(model.coef, other.coef)
+    return check_given(calls, others, 0, own.neighbours) ** 2
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS[:-1]), st.sampled_from(["evened", "features"]), st.integers(2, 3),
+       st.sampled_from([0, 4, 40]), st.sampled_from([0.5, 8.0, 100.0]), st.sampled_from([0.02, 0.2, 0.6]))  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_the_second_moment_and_the_steps_together_need_no_more_than_is_stated(
+    seed, kind, name, n_classes, crowd, epsilon, share
+):
+    """In fractions, as one release: a row that moves one of them by all it can leaves the other less."""
+    rng = np.random.default_rng(seed)
+    # A crowd along one direction makes rows be turned.
+    X = np.vstack([rng.normal(size=(6, 3)), rng.normal(size=(crowd, 3)) * [1.0, 0.1, 0.01]])
+    y = rng.integers(0, n_classes, size=len(X))
+    first, second, _ = neighbours(X, y, n_classes, kind, rng)
+    recipe = dataclasses.replace(RECIPES[name], moment_share=share)
+    assert share_needed(first, second, recipe, budget(epsilon=epsilon), n_classes, seed.to_bytes(32, "big")) <= 1
+
+
+@pytest.mark.parametrize("crowd", [0, 40])
+def test_some_rows_need_nearly_all_of_it(crowd):
+    """Of all angles between two rows, one; with slopes that make their gradients opposite."""
+    # Weights stay near zero, where every label pulls with all its length.
+    recipe, own = Recipe(mean_share=0.0, moment_share=0.2, n_steps=2, length=1e-9), budget(epsilon=100.0)
+    others = np.array([[1.0, 0.0], [-1.0, 0.0]] * (crowd // 2) + [[0.0, 1.0], [0.0, -1.0]])
+    y = np.arange(len(others) + 1) % 2
+    needed = []
+    for angle in np.linspace(0.0, math.pi, 13):
+        rows = ([math.cos(angle / 2), sign * math.sin(angle / 2)] for sign in (1.0, -1.0))
+        first, second = (np.vstack([row, others]) for row in rows)
+        both = (y, np.append(1 - y[0], y[1:]))
+        needed += [share_needed((first, y), (second, labels), recipe, own, 2, bytes(32)) for labels in both]
+    assert 0.9 < max(needed) <= 1
+    # With noise of their own, both of them, and not one or the other, are needed for rows at a right angle.
+    assert min(needed) < 0.6
+
+
+class OtherRows:
+    """Sums of rows that two datasets share, chosen so that rounding moves every number of both as far apart as it can.
+
+    Trainings take turns. The first two tell how far apart exact sums are; in those after them, other rows are there.
+    """
+
+    def __init__(self, monkeypatch):
+        self.seen, self.turn = [], -1
+        noisy, release = MomentsMechanism.noisy, huber_descent._StepNoise.release
+        monkeypatch.setattr(
+            MomentsMechanism,
+            "noisy",
+            lambda own, exact, source: noisy(own, self.among_others(exact, own.shift), source),
+        )
+        monkeypatch.setattr(
+            huber_descent._StepNoise,
+            "release",
+            lambda own, total, last: release(own, self.among_others(total, own.shift), last),
+        )
+
+    def train(self, rows, labels, recipe, own, source):
+        self.turn, self.place = self.turn + 1, 0
+        if self.turn < 2:
+            self.seen.append([])
+        train(
+            rows_to_train(rows), labels, 2, recipe=recipe, n_rows=40, budget=own, share=1.0,
+            class_weights=np.ones(2), source=source,
+        )  # fmt: skip
+
+    def among_others(self, exact, shift):
+        if self.turn < 2:
+            self.seen[self.turn].append(exact.copy())
+            return exact
+        first, second = (seen[self.place] for seen in self.seen)
+        self.place += 1
+        half, cell = (1 << shift) >> 1, 1 << shift
+        # The smaller of both is the largest number that is rounded down, and the other is above it.
+        return exact + (half - 1 - np.minimum(first, second)) % cell
+
+
+@given(st.floats(-6.0, 0.0), st.floats(-300.0, -2.0), st.sampled_from([2, 20, 100]), st.floats(-9.0, 0.19),
+       st.sampled_from([0.02, 0.25, 0.6, 0.95]), st.sampled_from([0.1, 1.0, 1e3]), st.booleans())  # fmt: skip
+@example(-6.0, -300.0, 400, -0.45, 0.25, 1e3, False)
+@settings(max_examples=40, deadline=None)
+def test_rounding_on_coarse_grids_is_a_part_of_what_is_stated(log_epsilon, log_delta, d, log_angle, share, lift, crowd):
+    """In fractions, at every budget that is taken; other rows have sums that are rounded as far apart as can be."""
+    rng, angle = np.random.default_rng(d), 10.0**log_angle
+    # All numbers of the Gram matrix are moved, and half of them equally far.
+    one, other = np.repeat(np.eye(2), d // 2, axis=1) / math.sqrt(d // 2)
+    others = rng.normal(size=(20 if crowd else 0, d)) * np.geomspace(1.0, 0.03, d)
+    sets = [
+        (np.vstack([[row], others]), np.append([label], np.arange(len(others)) % 2))
+        for label, row in enumerate((one, math.cos(angle) * one + math.sin(angle) * other))
+    ]
+    # Weights stay near zero, where every label pulls with all its length.
+    recipe = Recipe(mean_share=0.0, moment_share=share, lift=lift, n_steps=2, length=1e-9)
+    own = Budget(epsilon=10.0**log_epsilon, delta=10.0**log_delta, neighbours="replace_one")
+    with pytest.MonkeyPatch.context() as patch:
+        there = OtherRows(patch)
+        for _ in range(2):
+            recorder = Recorder(bytes(32))
+            there.train(*sets[0], recipe, own, recorder)
+            replayer = Replayer(recorder.calls)
+            there.train(*sets[1], recipe, own, replayer)
+        assert check_given(recorder.calls, replayer.calls, 0, "replace_one") <= 1
+
+
+def test_a_row_that_is_short_is_no_part_of_a_gradient():
+    """What a matrix makes of rows is proved of those that are as long as truncation leaves them."""
+    cells = np.array([[2.0**20, 0.0], [2.0**20 - 1, 0.0], [2.0**20 - 2, 0.0], [5.0, 5.0]])
+    found = scaled_descent._evened(cells, np.eye(2))
+    assert found.any(axis=1).tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+def test_a_row_depends_on_itself_and_on_releases_alone(name, size):
+    """Bit for bit: rows are removed, permuted and repeated, while the releases stay the same."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(203, 6)) * size
+    X[3], X[4] = 0.0, 1.7e308
+
+    def trained(rows):
+        return scripted(rows, np.zeros(len(rows), dtype=int), RECIPES[name], budget())[0].trained
+
+    whole = trained(X)
+    assert whole.any()
+    for kept in (rng.permutation(203), np.arange(1), np.arange(0, 203, 3), rng.integers(0, 203, 31)):
+        assert np.array_equal(trained(X[kept]), whole[kept])
+    assert np.array_equal(trained(np.asfortranarray(X)), whole)
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_event_is_that_of_the_noise_and_costs_the_budget(name, relation):
+    recipe, own = RECIPES[name], budget(relation, 2.0)
+    event = recipe.event(own, 0.5)
+    stated = [part.noise_multiplier for part, count in leaves(event) for _ in range(count)]
+    assert all(isinstance(part, Gaussian) for part, _ in leaves(event))
+    factor = 1.0 if relation == "add_remove" else 2.0
+    signal = factor * math.sqrt(sum(multiplier**-2 for multiplier in stated))
+    # Half of the budget: half of the squared signal.
+    assert 2.0 * (1 - 1e-6) <= gaussian_epsilon(1 / (math.sqrt(2.0) * signal), 1e-5) <= 2.0
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    script, _ = scripted(X, np.arange(10) % 2, recipe, own)
+    joint = recipe.joint_share(relation)
+    assert (joint is None) == (relation == "add_remove" or name == "plain")
+    if joint is not None:
+        # As much as the released moment leaves.
+        size = len(script.matrix)
+        mechanism = MomentsMechanism(
+            n_features=size, n_codes=0, neighbours=relation, multiplier=own.multiplier(0.5 * recipe.moment_share)
+        )
+        condition = condition_of_product(script.matrix)
+        steps = share_beside(recipe.moment_share, joint, condition, size, mechanism.rounding_share)
+        assert joint - recipe.moment_share <= steps < joint
+        stated[-1:] = [own.multiplier(0.5 * recipe.moment_share), *[own.multiplier(0.5 * steps / recipe.n_steps)] * 2]
+    assert script.multipliers == pytest.approx([multiplier * math.sqrt(0.5) for multiplier in stated])
+
+
+def test_a_budget_of_one_release_is_that_of_the_accountant():
+    for relation, factor in (("replace_one", 2.0), ("add_remove", 1.0)):
+        own = budget(relation, 3.0)
+        assert 3.0 * (1 - 1e-8) <= gaussian_epsilon(own.multiplier(1.0) / factor, 1e-5) <= 3.0
+        assert own.multiplier(0.25) == pytest.approx(2 * own.multiplier(1.0))
+        assert own.signal * own.multiplier(1.0) == pytest.approx(1.0)
+
+
+def test_fewer_frequencies_are_the_first_ones_of_more():
+    few, many = public_frequencies(5, 7, 0.4), public_frequencies(5, 30, 0.4)
+    assert np.array_equal(few, many[:, :7])
+    # Standard deviation of 150 numbers; the seed is fixed.
+    assert many.std() == pytest.approx(math.sqrt(0.8), rel=0.15)
+    assert public_frequencies(5, 0, 0.4).shape == (5, 0)
+
+
+def test_noisy_counts():
+    codes = np.repeat([0, 1, 2], [700, 250, 0])
+    exact = noisy_count(codes, 3, budget(), 0.01, Silence())
+    assert exact[:2].tolist() == [700.0, 250.0]
+    # An empty class counts for twice the noise.
+    assert exact[2] == pytest.approx(2 * budget().multiplier(0.01))
+    assert noisy_count(codes, 1, budget(), 0.01, Silence()).tolist() == [950.0]
+    drawn = [noisy_count(codes, 3, budget(), 0.01, NoiseSource(bytes([i] * 32)))[0] for i in range(200)]
+    # The standard deviation of 200 draws: chance of a false alarm below 1e-6; the keys are fixed besides.
+    assert np.std(drawn) == pytest.approx(budget().multiplier(0.01), rel=0.26)
+    assert class_weights_from(np.array([700.0, 250.0, 100.0])).tolist() == [100 / 700, 100 / 250, 1.0]
+
+
+def test_without_noise_to_speak_of_rows_are_centred_and_evened_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4)) * [1, 0.5, 0.3, 0.1] + 5.0
+    generous = Budget(epsilon=1e4, delta=0.1, neighbours="replace_one")
+    kept = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            scaled_descent, "descend", lambda cells, *rest: kept.update(rows=cells / 2**20) or np.zeros((2, 5))
+        )
+        train(
+            rows_to_train(X), np.arange(500) % 2, 2, recipe=Recipe(mean_share=0.1, moment_share=0.1), n_rows=500,
+            budget=generous, share=1.0, class_weights=np.ones(2), source=NoiseSource(bytes(32)),
+        )  # fmt: skip
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    unit -= unit.mean(axis=0)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    rows = np.column_stack([unit * math.sqrt(0.96), np.full(500, 0.2)])
+    spectrum, directions = np.linalg.eigh(rows.T @ rows / 500)
+    rows = rows @ (directions * spectrum**-0.5) @ directions.T
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    # An eigenvalue is next to nothing: its direction is left to the floor, and not compared.
+    assert np.abs(np.sum(kept["rows"] * rows, axis=1)).mean() > 0.9

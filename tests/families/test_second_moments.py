@@ -1,0 +1,259 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+from tests.adversarial import KINDS, Silence, neighbours
+
+from privsvm.families.moments import second_moments
+from privsvm.families.moments.private_scaling import rows_to_scale
+from privsvm.families.moments.second_moments import (
+    MomentsMechanism,
+    centred_rows,
+    code_cells,
+    constant_feature,
+    exact_moments,
+    noisy_centre,
+    share_beside,
+    share_of_centre,
+    simplex_codes,
+)
+from privsvm.numerics.noise.noise_source import NoiseSource
+
+ONE = 2**20
+# Squares of what one row changes, in units of a row of norm 1: by relation, with codes or without.
+SQUARES = {("replace_one", True): 8, ("replace_one", False): 2, ("add_remove", True): 3, ("add_remove", False): 1}
+
+
+def integers(array):
+    assert np.array_equal(array, np.rint(array))
+    return np.array([[int(value) for value in row] for row in array], dtype=object).reshape(array.shape)
+
+
+def squared_length(moments, n_features):
+    """Of the vector that gets noise: numbers off the diagonal once, with the root of 2. Python's whole numbers."""
+    gram, cross = moments[:, :n_features], moments[:, n_features:]
+    return int((gram**2).sum() + 2 * (cross**2).sum())
+
+
+def mechanism(n_features, n_codes, relation, multiplier=3.0):
+    return MomentsMechanism(n_features=n_features, n_codes=n_codes, neighbours=relation, multiplier=multiplier)
+
+
+def check_distance(first, second, relation):
+    """Two datasets (rows, codes) of whole numbers: exact and rounded moments are within the sensitivities."""
+    n_features, n_codes = first[0].shape[1], first[1].shape[1]
+    slow = [integers(rows).T @ integers(np.hstack([rows, codes])) for rows, codes in (first, second)]
+    fast = [exact_moments(rows, codes) for rows, codes in (first, second)]
+    assert all(np.array_equal(one, other) for one, other in zip(slow, fast, strict=True))
+    moved = squared_length(slow[0] - slow[1], n_features)
+    assert moved <= SQUARES[relation, n_codes > 0] * 2**80
+    for multiplier in (1e-3, 3.0, 1e6):
+        release = mechanism(n_features, n_codes, relation, multiplier)
+        cells = [release.rounded(one).astype(object) for one in fast]
+        # In units of the noise's grid.
+        unit = Fraction(2) ** (release.shift - 40)
+        bound = Fraction(release.sensitivity)
+        assert squared_length(cells[0] - cells[1], n_features) * unit**2 <= bound**2
+        assert bound**2 >= SQUARES[relation, n_codes > 0]
+    return moved
+
+
+@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(2, 9), st.integers(1, 4),
+       st.sampled_from([1e-310, 1e-3, 1.0, 1e301]), st.sampled_from([0.0, 0.3, 1.0, 1e6]))  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_moments_of_neighbours_are_within_the_sensitivity(seed, kind, n_classes, n, n_features, size, reach):
+    """From rows as they are to whole numbers, given any centre that was released before."""
+    rng = np.random.default_rng(seed)
+    with np.errstate(under="ignore"):
+        X, y = rng.normal(size=(n, n_features)) * size, rng.integers(0, n_classes, size=n)
+    centre = rng.normal(size=n_features) * reach
+    *pair, relation = neighbours(X, y, n_classes, kind, rng)
+    sets = []
+    for rows, labels in pair:
+        cells = rows_to_scale(rows, "centre")
+        assert all((row * row).sum() <= 2**40 for row in integers(cells))
+        moments = constant_feature(centred_rows(cells, centre))[0]
+        assert all((row * row).sum() <= 2**40 for row in integers(moments))
+        sets.append((cells, moments, code_cells(n_classes)[labels]))
+    sums = [integers(cells).sum(axis=0) for cells, _, _ in sets]
+    factor = 2 if relation == "replace_one" else 1
+    assert ((sums[0] - sums[1]) ** 2).sum() <= (factor * ONE) ** 2
+    check_distance(sets[0][1:], sets[1][1:], relation)
+    without = [(cells, np.zeros((len(cells), 0))) for cells, _, _ in sets]
+    check_distance(*without, relation)
+
+
+@given(st.floats(0, 2 * math.pi), st.floats(0, 1), st.floats(0, 1), st.integers(2, 6), st.integers(0, 5),
+       st.sampled_from(["replace_one", "add_remove"]))  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_any_two_rows_are_within_the_sensitivity(angle, first_norm, second_norm, n_classes, label, relation):
+    """Two rows at every angle and of every norm up to 1, with every pair of labels: no constant feature helps here."""
+    rows = np.array([[first_norm, 0.0], [second_norm * math.cos(angle), second_norm * math.sin(angle)]])
+    cells = np.trunc(rows * (ONE - 1))
+    codes = code_cells(n_classes)[[0, label % n_classes]]
+    first = cells[:1], codes[:1]
+    second = (cells[1:], codes[1:]) if relation == "replace_one" else (cells[:0], codes[:0])
+    check_distance(first, second, relation)
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 10])
+def test_two_rows_attain_the_sensitivity(n_classes, relation):
+    """Opposite rows with one label; without codes, rows at a right angle. No smaller number would do."""
+    codes = code_cells(n_classes)[[0, 0]] if n_classes > 1 else np.zeros((2, 0))
+    cells = np.array([[ONE, 0.0], [-ONE, 0.0]] if n_classes > 1 else [[ONE, 0.0], [0.0, ONE]])
+    second = (cells[1:], codes[1:]) if relation == "replace_one" else (cells[:0], codes[:0])
+    moved = check_distance((cells[:1], codes[:1]), second, relation)
+    assert moved >= SQUARES[relation, n_classes > 1] * 2**80 * (1 - 1e-5)
+    # With the constant feature nearly so.
+    made_up = mechanism(5, n_classes - 1, relation)
+    assert 0.998 * made_up.sensitivity < made_up.largest_distance() <= made_up.sensitivity
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7, 26, 100])
+def test_codes_of_classes_are_unit_vectors(n_classes):
+    codes = simplex_codes(n_classes)
+    products = np.full((n_classes, n_classes), -1 / (n_classes - 1))
+    np.fill_diagonal(products, 1.0)
+    assert np.allclose(codes @ codes.T, products, atol=1e-12)
+    cells = integers(code_cells(n_classes))
+    assert all(2**40 * (1 - 1e-4) < (row * row).sum() <= 2**40 for row in cells)
+    assert np.abs(cells.astype(float) / ONE - codes).max() <= 2 / ONE
+    if n_classes == 2:
+        assert codes.ravel().tolist() == [-1.0, 1.0]
+
+
+def test_a_row_s_moments_depend_on_that_row_and_the_centre_alone():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(203, 6))
+    X[3], X[4], X[5] = 0.0, 1.7e308, 1e-310
+    centre = rng.normal(size=6) * 0.1
+
+    def seen(rows):
+        return constant_feature(centred_rows(rows_to_scale(rows, "centre"), centre))[0]
+
+    whole = seen(X)
+    for kept in (rng.permutation(203), np.arange(1), np.arange(0, 203, 3), rng.integers(0, 203, 31), np.arange(7)):
+        assert np.array_equal(seen(X[kept]), whole[kept])
+    assert np.array_equal(seen(np.asfortranarray(X)), whole)
+
+
+def test_noise_is_that_of_the_stream():
+    """Bit for bit; the moments of no rows are noise alone."""
+    key, none = bytes(range(32)), np.zeros((0, 4))
+    release = mechanism(4, 2, "replace_one")
+    found = release.release(none, np.zeros((0, 2)), NoiseSource(key))
+    unit, source = 2.0 ** (release.shift - 40), NoiseSource(key)
+    assert unit * 6 <= 2e-6
+    sigma = release.noise_scale / unit
+    assert sigma * unit == pytest.approx(3.0 * math.sqrt(2.0), rel=1e-5)
+    assert np.array_equal(np.diag(found.gram) / unit, source.rounded_normals(sigma, 4))
+    others = sigma / math.sqrt(2.0) * (1 + 2.0**-48)
+    assert np.array_equal(found.gram[np.triu_indices(4, 1)] / unit, source.rounded_normals(others, 6))
+    assert np.array_equal(found.cross.ravel() / unit, source.rounded_normals(others, 8))
+    assert np.array_equal(found.gram, found.gram.T)
+    assert release.spread == pytest.approx(others * unit, rel=1e-12)
+    noise = NoiseSource(key).rounded_normals(3.0 * ONE * (1 + 2.0**-48), 4).astype(float)
+    kept = max(0.0, 1.0 - 4 * (3.0 * ONE) ** 2 / (noise @ noise))
+    assert np.allclose(noisy_centre(none, 10, 3.0, NoiseSource(key)), noise * kept / (10 * ONE), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("relation", "labelled"), SQUARES)
+def test_size_of_the_noise(relation, labelled):
+    """The multiplier is noise over what one row adds. Chance of a false alarm below 1e-7 each."""
+    n_codes = 40 if labelled else 0
+    release = mechanism(150, n_codes, relation)
+    found = release.release(np.zeros((0, 150)), np.zeros((0, n_codes)), NoiseSource(bytes(32)))
+    factor = 2 if relation == "replace_one" else 1
+    sigma = 3.0 * math.sqrt(SQUARES[relation, labelled]) / factor
+    assert kstest(np.diag(found.gram) / sigma, "norm").pvalue > 1e-7
+    assert kstest(found.gram[np.triu_indices(150, 1)] * math.sqrt(2) / sigma, "norm").pvalue > 1e-7
+    if labelled:
+        assert kstest(found.cross.ravel() * math.sqrt(2) / sigma, "norm").pvalue > 1e-7
+
+
+def test_sums_beyond_int64_wrap_around_with_their_noise(monkeypatch):
+    release = mechanism(1, 1, "replace_one")
+    exact = np.array([[-(2**63) + 2**22, 2**63 - 1]])
+    monkeypatch.setattr(second_moments, "exact_moments", lambda cells, codes: exact.copy())
+    found = release.release(np.zeros((0, 1)), np.zeros((0, 1)), Silence())
+    half = 1 << release.shift >> 1
+    assert found.gram[0, 0] == ((-(2**63) + 2**22 + half) >> release.shift) * 2.0 ** (release.shift - 40)
+    # The sum with what rounding adds is beyond int64: it comes out on the other side.
+    assert found.cross[0, 0] == -(2.0**63) * 2.0**-40
+
+
+def test_many_rows_are_added_up_exactly():
+    rng = np.random.default_rng(1)
+    cells, codes = np.rint(rng.uniform(-1, 1, size=(9000, 3)) * 2**19), np.full((9000, 1), 2.0**20)
+    assert np.array_equal(exact_moments(cells, codes), integers(cells).T @ integers(np.hstack([cells, codes])))
+
+
+def test_a_centre_without_noise_is_the_mean():
+    rng = np.random.default_rng(2)
+    cells = rows_to_scale(rng.normal(size=(500, 3)) + 1.0, "centre")
+    assert np.allclose(noisy_centre(cells, 500, 1e-5, Silence()), cells.mean(axis=0) / ONE, rtol=1e-6)
+    # Where noise hides all there is, nothing is left.
+    assert not noisy_centre(cells[:2], 500, 1e6, Silence()).any()
+    assert share_of_centre(9, 1e9) == 0.02
+    assert share_of_centre(9, 45.0) == pytest.approx(0.1)
+    assert share_of_centre(9, 1.0) == 0.25
+
+
+def needed_beside(rows, matrix, moment, steps, rounding):
+    """Largest share that two of the unit rows need of a budget, with slopes that make their gradients opposite."""
+    turned = rows @ matrix
+    turned /= np.linalg.norm(turned, axis=1, keepdims=True)
+    sines = np.sqrt(np.maximum(1.0 - (rows @ rows.T) ** 2, 0.0))
+    moved = (1.0 - rounding) * sines + rounding
+    return (moment * moved**2 + steps * (1.0 + np.abs(turned @ turned.T)) / 2.0).max()
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.0, 1.0), st.floats(0.01, 1.0), st.floats(0.0, 3.0),
+       st.sampled_from([0.0, 1e-6, 0.1, 0.9, 1.0]))  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have(seed, d, part, whole, spread, rounding):
+    """By brute force, over rows of all angles in the plane that the matrix turns most, and others."""
+    rng = np.random.default_rng(seed)
+    left, right = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
+    sizes = np.exp(rng.uniform(-spread, spread, size=d))
+    matrix, moment = (left * sizes) @ right, part * whole
+    steps = share_beside(moment, whole, sizes.max() / sizes.min(), d, rounding)
+    assert whole - moment <= steps <= whole
+    angles = np.linspace(0.0, math.pi, 300)[:, None]
+    plane = np.cos(angles) * left[:, sizes.argmax()] + np.sin(angles) * left[:, sizes.argmin()]
+    rows = np.vstack([plane, rng.normal(size=(50, d))])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    needed = needed_beside(rows, matrix, moment, steps, rounding)
+    assert needed <= whole * (1.0 + 1e-9)
+    if rounding < 1e-3:
+        # Nor less, but for the angles that are not tried and what truncation may turn.
+        assert needed >= whole * (1.0 - 1e-3)
+
+
+def test_a_small_moment_beside_steps_is_free():
+    assert share_beside(0.25, 1.0, 1.0, 0, 0.0) == pytest.approx(1.0, rel=1e-4)
+    assert share_beside(0.26, 1.0, 1.0, 0, 0.0) < 0.9998
+    assert share_beside(0.1, 0.9, 1.4, 0, 0.0) == pytest.approx(0.9, rel=1e-4)
+    assert share_beside(0.1, 0.9, 1.6, 0, 0.0) < 0.8998
+    # A matrix may turn two rows at a right angle as near to one line as it likes.
+    assert share_beside(0.1, 0.9, math.inf, 5, 0.0) == pytest.approx(0.8)
+    assert share_beside(0.0, 0.9, math.inf, 5, 0.0) == 0.9
+    # Truncation turns rows a little.
+    assert 0.9 - 1e-3 < share_beside(0.1, 0.9, 1.0, 5000, 0.0) < 0.9 - 1e-4
+    # Rounding that is all of the Gram matrix's sensitivity moves it by as much at every angle.
+    assert share_beside(0.1, 0.9, 1.0, 0, 1.0) == pytest.approx(0.8, rel=1e-4)
+
+
+@pytest.mark.parametrize(("multiplier", "least", "most"), [(3.0, 1e-7, 1e-6), (2.0**27, 1e-3, 0.1), (2.0**40, 0.9, 1)])
+def test_rounding_is_a_share_of_the_sensitivity(multiplier, least, most):
+    """As fractions: on a coarse grid of the noise, nearly all of it."""
+    release = mechanism(50, 0, "replace_one", multiplier)
+    unit = Fraction(2) ** (release.shift - 40)
+    share = Fraction(release.rounding_share)
+    assert share * Fraction(release.sensitivity) >= 50 * unit
+    assert least < share <= most

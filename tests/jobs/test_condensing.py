@@ -1,0 +1,197 @@
+"""Condensed training rows of a benchmark's splits: what the stage writes, what methods read, what it gives away."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import minmax_scale
+
+from privsvm.errors import PrivSVMError
+from privsvm.families.condensed.condensation import KINDS, condense_rows
+from privsvm.files import read_npz, write_npz
+from privsvm.numerics.noise.noise_source import seeded_source
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm_bench.datasets.prepared import PreparedData
+from privsvm_bench.jobs.condensing import attack_split, condense_splits, training_rows
+from privsvm_bench.jobs.training import train_paths
+
+PRIVACY = {"epsilons": [1.0], "repeats": 1, "delta": 1e-5, "neighbours": "replace_one"}
+
+
+def prepared_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
+    X, y = load_wine(return_X_y=True)
+    X = minmax_scale(X)
+    if sparse:
+        X = scipy.sparse.csr_array(np.where(X > 0.6, X, 0.0))
+    rng = np.random.default_rng(1)
+    arrays = {"scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13))}
+    for split in range(n_splits):
+        order = rng.permutation(len(y))
+        arrays |= {f"train_{split}": order[:140], f"test_{split}": order[140:]}
+    description = {
+        "dataset": "wine", "n_splits": n_splits, "classes": ["a", "b", "c"], "classes_origin": "declared",
+        "declared_training_rows": None, "protocol": {"kind": "holdout", "stratified": False},
+        "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
+        "prescaled_origin": "catalogue",
+        "missing": {"rule": "error", "columns_dropped": []},
+        "n_features_origin": "declared",
+    }  # fmt: skip
+    return PreparedData(X, y.astype(np.int64), description, arrays)
+
+
+def job(implementation: str, condense: str = "none", **parameters):
+    return {
+        "experiment": "demo", "seed": 5, "implementation": implementation, "parameters": parameters,
+        "privacy": PRIVACY, "condense": condense,
+    }  # fmt: skip
+
+
+def dense(X) -> np.ndarray:
+    return X.toarray() if scipy.sparse.issparse(X) else X
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
+    prepared = prepared_wine(sparse)
+    arrays, record, timings = condense_splits(prepared, kind, "demo", 5)
+    write_npz(tmp_path / "rows.npz", arrays)
+    stored = read_npz(tmp_path / "rows.npz")
+    assert len(timings.condense_seconds) == len(record.splits) == 2
+    assert (record.condense, record.method, record.dataset) == (kind, None, "wine")
+    for number, figures in enumerate(record.splits):
+        rows = prepared.split(number)
+        draws = seeded_stream(5, "condense", "demo", "wine", kind, number)
+        expected = condense_rows(kind, rows.X_train, rows.y_train, 3, rng=draws)
+        X, y = training_rows(prepared, stored, number)
+        assert scipy.sparse.issparse(X) == (sparse and kind == "ci")
+        np.testing.assert_array_equal(dense(X), dense(expected.rows))
+        np.testing.assert_array_equal(y, expected.codes)
+        assert figures.n_rows == 140
+        assert figures.n_condensed == len(y) == 47
+        assert figures.size_ratio == 47 / 140
+        assert figures.label_purity == np.mean(y[expected.group_of] == rows.y_train)
+    if kind == "ci":
+        # Whoever knows two of three knows the third.
+        assert record.splits[0].groups_of_three == 46
+        assert record.splits[0].third_member_error < 1e-12
+    else:
+        assert record.splits[0].groups_of_three is record.splits[0].linkage_rate is None
+        # The centres hardly move from the rows they start at.
+        assert record.splits[0].nearest_row < 0.2
+    assert record.splits[0].other_rows == 38
+    assert record.splits[0].lost_classes == 0
+
+
+def test_none_passes_the_rows_on():
+    prepared = prepared_wine()
+    arrays, record, timings = condense_splits(prepared, "none", "demo", 5)
+    assert list(arrays) == ["condense"]
+    assert record.splits == timings.condense_seconds == ()
+    X, y = training_rows(prepared, arrays, 1)
+    np.testing.assert_array_equal(X, prepared.split(1).X_train)
+    np.testing.assert_array_equal(y, prepared.split(1).y_train)
+
+
+def test_an_unknown_kind_and_lost_classes_are_named():
+    prepared = prepared_wine()
+    with pytest.raises(ValueError, match="condense='pca'"):
+        condense_splits(prepared, "pca", "demo", 5)
+    rare = np.zeros(len(prepared.y), dtype=np.int64)
+    rare[prepared._arrays["train_0"][0]] = 1
+    lone = PreparedData(prepared.X, rare, prepared.description, prepared._arrays)
+    with pytest.raises(PrivSVMError, match=r"condense: 'ci' leaves only rows of class a in split 0 of wine; set"):
+        condense_splits(lone, "ci", "demo", 5)
+
+
+def test_no_guarantee_survives_condensation():
+    prepared = prepared_wine()
+    method = job("pmsvm_wp", C=0.05)
+    (whole, _), none = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
+    assert whole.guarantees[0].status == "proved"
+    assert none == []
+    condensed = condense_splits(prepared, "ci", "demo", 5)[0]
+    (path, _), _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
+    assert path.guarantees[0].status == "claimed"
+    assert "condensed (ci)" in path.guarantees[0].reason
+
+
+@pytest.mark.parametrize("implementation", ["dpsvmdvp", "pmsvm_wp_as_published"])
+def test_what_is_said_of_training_rows_is_not_said_of_condensed_ones(implementation):
+    """Data sets that differ in one condensed row are no neighbours: an audit of them would prove nothing."""
+    prepared = two_classes(prepared_wine())
+    method = job(implementation, allow_unsound=True)
+    (whole, _), _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
+    assert whole.guarantees[0].witness is not None
+    condensed = condense_splits(prepared, "ci", "demo", 5)[0]
+    (path, _), _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
+    assert path.guarantees[0].witness is None
+    assert path.guarantees[0].status == "claimed"
+    assert path.guarantees[0].reason != whole.guarantees[0].reason
+    assert not [said for said in path.guarantees[0].assumptions if "training set" in said]
+
+
+def two_classes(prepared: PreparedData) -> PreparedData:
+    description = {**prepared.description, "classes": ["a", "b"]}
+    return PreparedData(prepared.X, np.minimum(prepared.y, 1), description, prepared._arrays)
+
+
+def test_test_rows_that_were_condensed_too_tell_nothing():
+    prepared = prepared_wine()
+    arrays = {**prepared._arrays, "test_0": prepared._arrays["train_0"]}
+    same = PreparedData(prepared.X, prepared.y, prepared.description, arrays)
+    _, record, _ = condense_splits(same, "ci", "demo", 5)
+    assert record.splits[0].other_rows == 0
+    assert record.splits[0].membership_auc is None
+    assert record.splits[1].membership_auc is not None
+
+
+def test_a_lost_class_is_counted():
+    prepared = prepared_wine()
+    rare = np.minimum(prepared.y, 1)
+    rare[prepared._arrays["train_0"][0]] = 2
+    _, record, _ = condense_splits(
+        PreparedData(prepared.X, rare, prepared.description, prepared._arrays), "ci", "demo", 5
+    )
+    assert record.splits[0].lost_classes == 1
+
+
+@pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])
+def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(implementation, kind):
+    prepared = prepared_wine()
+    plain = condense_splits(prepared, "none", "demo", 5)[0]
+    _, (attack,) = train_paths(prepared, plain, "mine", job(implementation))
+    assert (attack.method, attack.condense, attack.attack) == ("mine", kind, "condensed_rows")
+    rows = prepared.split(1)
+    draws = seeded_source(5, "demo", "wine", "mine", 1, 0.0, 0).generator()
+    found = condense_rows(kind, rows.X_train, rows.y_train, 3, rng=draws)
+    attacker = seeded_stream(5, "attack", "demo", "wine", "mine", 1)
+    published = found.rows, found.codes, found.group_of
+    expected = attack_split(kind, rows.X_train, rows.y_train, published, rows.X_test, attacker)
+    assert attack.splits[1] == expected
+    # After the stage its rows are a third of a third.
+    condensed = condense_splits(prepared, "ci", "demo", 5)[0]
+    _, (attack,) = train_paths(prepared, condensed, "mine", job(implementation, "ci"))
+    assert (attack.splits[0].n_rows, attack.splits[0].n_condensed) == (47, 16)
+    # Test rows are not like rows that were condensed before.
+    assert attack.splits[0].membership_auc is None
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_a_method_whose_entities_publish_blocks_is_attacked_on_them(kernel):
+    prepared = prepared_wine()
+    method = job("ppsvm", kernel=kernel, entities=[[0, 2, 4], [1, 3], list(range(5, 13))], mbar=20)
+    paths, (attack,) = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "mine", method)
+    assert (attack.method, attack.dataset, attack.attack) == ("mine", "wine", "known_sample")
+    assert (attack.kernel, attack.n_rows, attack.mbar) == (kernel, 140, 20)
+    assert attack.gamma == (None if kernel == "linear" else 1 / 13)
+    assert [(entity.entity, entity.features) for entity in attack.entities] == [
+        ("entity-1", 3), ("entity-2", 2), ("entity-3", 8)
+    ]  # fmt: skip
+    for entity in attack.entities:
+        assert entity.rows_needed == entity.features + (kernel == "gaussian")
+        assert entity.possible
+        assert entity.error_at_rows_needed < 1e-8
+    for split, path in enumerate(paths):
+        rows = prepared.split(split)
+        assert (path.codes(path.scores(rows.X_test, 0))[0] == rows.y_test).mean() > 0.9

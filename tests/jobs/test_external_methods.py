@@ -1,0 +1,180 @@
+"""Methods of other packages: what they are given, what is stored of them, what is said of them."""
+
+import importlib.metadata
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import yaml
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from privsvm.base.released import PredictionsPath, path_from_arrays
+from privsvm.errors import PrivSVMError
+from privsvm.registry import version_of_package
+from privsvm_bench.jobs.external_methods import ForeignMethod
+from privsvm_bench.jobs.params import check_params
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PRIVACY = {"delta": 1e-5, "neighbours": "replace_one", "epsilons": [0.5, 2.0], "repeats": 2}
+
+PACKAGE = '''
+import numpy as np
+
+
+class Centroids:
+    """Nearest centroid with Gaussian noise whose epsilon it states itself."""
+
+    def __init__(self, budget=1.0, delta=1e-5, random_state=None, scale=1.0):
+        self.budget, self.delta, self.random_state, self.scale = budget, delta, random_state, scale
+
+    def fit(self, X, y):
+        rng = np.random.default_rng(self.random_state)
+        self.classes_ = np.unique(y)
+        means = np.array([X[y == code].mean(axis=0) for code in self.classes_])
+        self.means_ = means + rng.normal(scale=self.scale / self.budget / len(X), size=means.shape)
+        return self
+
+    def predict(self, X):
+        return self.classes_[np.argmin(((X[:, None] - self.means_) ** 2).sum(axis=-1), axis=1)]
+
+
+class Broken(Centroids):
+    def fit(self, X, y):
+        raise RuntimeError("one\\nand two")
+
+
+class Vague(Centroids):
+    def predict(self, X):
+        return np.full(len(X), 7)
+'''
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    folder = tmp_path / "foreign_centroids"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "models.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "foreign_centroids.models"
+    for name in [name for name in sys.modules if name.startswith("foreign_centroids")]:
+        del sys.modules[name]
+
+
+def rows(n_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(40 * n_classes) % n_classes
+    return np.eye(n_classes)[y] + 0.3 * rng.normal(size=(y.size, n_classes)), y
+
+
+def released(implementation, n_classes=3, parameters=(), sparse=False):
+    X, y = rows(n_classes)
+    test, _ = rows(n_classes, 1)
+    if sparse:
+        X, test = scipy.sparse.csr_array(X), scipy.sparse.csr_array(test)
+    method = ForeignMethod(implementation, dict(parameters), PRIVACY, n_classes, test)
+    path = method.release_path(X, y, [0.5, 2.0], 2, lambda epsilon, repeat: np.random.default_rng([repeat, 3]))
+    return path, test
+
+
+def test_a_class_that_states_its_epsilon(package):
+    path, test = released(f"{package}:Centroids", parameters={"states_epsilon": "budget", "scale": 10.0})
+    assert path.predicted_scores.shape == (2, 2, 120, 3)
+    assert path.epsilons == (0.5, 2.0)
+    for epsilon, guarantee in zip((0.5, 2.0), path.guarantees, strict=True):
+        assert (guarantee.status, guarantee.epsilon_requested, guarantee.delta) == ("claimed", epsilon, 1e-5)
+        assert guarantee.epsilon_proved == math.inf
+        assert "only its predictions for the test rows are stored" in guarantee.mechanism
+        assert "nothing of it is checked" in guarantee.reason
+        assert guarantee.reference.startswith("package foreign_centroids, sources ")
+    # It has no decision values: its predictions count.
+    assert set(np.unique(path.predicted_scores)) == {0.0, 1.0}
+    assert not np.array_equal(path.predicted_scores[0, 0], path.predicted_scores[0, 1])
+    assert path.codes(path.scores(test, 0)).shape == (2, 120)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_class_without_epsilon_predicts_as_itself(n_classes, sparse):
+    path, test = released("sklearn.linear_model:LogisticRegression", n_classes, {"C": 2.0}, sparse)
+    X, y = rows(n_classes)
+    theirs = LogisticRegression(C=2.0).fit(X, y)
+    dense = test.toarray() if sparse else test
+    assert path.epsilons == (math.inf,)
+    assert path.guarantees[0].status == "none"
+    assert np.array_equal(path.codes(path.scores(test, 0))[0], theirs.predict(dense))
+    values = path.scores(test, 0)[0]
+    assert np.allclose(values[:, 0] if n_classes == 2 else values, theirs.decision_function(dense))
+
+
+def test_scores_that_do_not_agree_with_the_predictions_are_not_kept():
+    path, test = released("sklearn.svm:SVC", 3, {"decision_function_shape": "ovo", "break_ties": False, "C": 0.01})
+    X, y = rows(3)
+    theirs = SVC(C=0.01, decision_function_shape="ovo").fit(X, y)
+    assert np.array_equal(path.codes(path.scores(test, 0))[0], theirs.predict(test))
+
+
+def test_predictions_are_stored_without_code_and_are_for_their_rows_only():
+    path, test = released("sklearn.linear_model:LogisticRegression", 3)
+    common = {"epsilons": path.epsilons, "guarantees": path.guarantees, "n_classes": 3}
+    again = path_from_arrays(path.kind, path.arrays(), **common)
+    assert isinstance(again, PredictionsPath)
+    assert np.array_equal(again.scores(test, 0), path.scores(test, 0))
+    for other in (test[:-1], test + 1e-9, scipy.sparse.csr_array(test)):
+        with pytest.raises(PrivSVMError, match="these are other rows"):
+            again.scores(other, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "part"),
+    [
+        ("Centroids", {"scael": 1.0}, "scael: not a parameter of .*did you mean 'scale'"),
+        ("Centroids", {"states_epsilon": "epsilon"}, "epsilon: not a parameter"),
+        ("Centroids", {"states_epsilon": "budget", "budget": 1.0}, "budget: takes the grid's epsilon"),
+        ("Broken", {}, "failed: RuntimeError: one and two"),
+        ("Vague", {}, "predict must return one of its training labels"),
+        ("Centroid", {}, "did you mean 'Centroids'"),
+    ],
+)
+def test_mistakes_are_one_line(package, name, parameters, part):
+    with pytest.raises(PrivSVMError, match=part) as caught:
+        released(f"{package}:{name}", parameters=parameters)
+    assert "\n" not in str(caught.value)
+
+
+def test_params(package):
+    params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
+    params["methods"]["mine"] = {"implementation": f"{package}:Centroids", "states_epsilon": "budget", "scale": 2.0}
+    assert check_params(params).method_parameters("mine", "wine")["scale"] == 2.0
+    for changes, part in (
+        ({"implementation": "no_such_package_anywhere.models:Centroids"}, "methods.mine.implementation: .*install it"),
+        ({"states_epsilon": 1.0}, "methods.mine.states_epsilon: 1.0 is not valid"),
+        ({"implementation": "svm"}, "methods.mine.states_epsilon is not a known key"),
+    ):
+        with pytest.raises(PrivSVMError, match=part):
+            check_params({**params, "methods": {"mine": {**params["methods"]["mine"], **changes}}})
+
+
+def test_versions_are_those_of_the_distributions_that_install_the_packages():
+    installed = importlib.metadata.packages_distributions()
+    packages = [name for name in installed if name.isidentifier()]
+    assert len(packages) > 50
+    for name in packages:
+        assert version_of_package(name) == importlib.metadata.version(installed[name][0]), name
+    assert version_of_package("no_such_package_anywhere") == ""
+
+
+def test_diffprivlib():
+    pytest.importorskip(
+        "diffprivlib.models", reason="no diffprivlib that works with this scikit-learn", exc_type=ImportError
+    )
+    parameters = {"states_epsilon": "epsilon", "data_norm": 2.0}
+    path, _ = released("diffprivlib.models:LogisticRegression", 2, parameters)
+    assert path.predicted_scores.shape == (2, 2, 80, 1)
+    assert {guarantee.status for guarantee in path.guarantees} == {"claimed"}
+    assert path.guarantees[0].delta == 0.0
+    assert path.guarantees[0].reference.startswith("package diffprivlib 0.")

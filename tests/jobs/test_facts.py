@@ -1,0 +1,249 @@
+"""What the pipeline tells the gate about where training rows come from."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import minmax_scale
+
+from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
+from privsvm.privacy.events import NEIGHBOURS
+from privsvm.registry import estimator_class, implementations
+from privsvm_bench.datasets.catalogue import resolve
+from privsvm_bench.datasets.download import download_raw
+from privsvm_bench.datasets.prepare import _declared_training_rows, _random_splits, prepare
+from privsvm_bench.datasets.prepared import PreparedData
+from privsvm_bench.jobs import training
+from privsvm_bench.jobs.condensing import condense_splits
+from privsvm_bench.jobs.training import data_facts, train_paths, training_sizes
+
+DESCRIPTION = {
+    "dataset": "wine", "n_splits": 1, "classes": ["a", "b", "c"], "classes_origin": "declared",
+    "declared_training_rows": [140], "protocol": {"kind": "holdout", "stratified": False},
+    "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
+    "prescaled_origin": "catalogue",
+    "missing": {"rule": "error", "columns_dropped": []}, "n_features_origin": "declared",
+}  # fmt: skip
+BROKEN = {
+    "stratified": {"protocol": {"kind": "k_fold", "stratified": True}},
+    "the published file was scaled by statistics of its own rows": {"prescaled": True},
+    "nobody says whether the file was scaled": {"prescaled": None, "prescaled_origin": "declared"},
+    # The rule counts: whether it dropped anything is told by private rows.
+    "columns are dropped": {"missing": {"rule": "drop_columns", "columns_dropped": []}},
+    "rows with missing values are dropped": {"missing": {"rule": "drop_rows", "columns_dropped": []}},
+    "scaling was taken from training rows": {"scaling": {"kind": "min_max", "origin": "training rows"}},
+    "bounds of the scaling": {"scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "observed"}},
+    "class set was taken": {"classes_origin": "data"},
+    "number of features": {"n_features_origin": "data"},
+}
+SETTINGS = {"pmsvm_wp": {"C": 0.05}, "pmsvm_gp": {"epochs": 5, "scaling": "centre"}}
+# Those that are proved where rows come and go, and those of them that use the number of rows. Of those with noisy
+# gradients one stands for all, which state their facts in one place.
+ADD_REMOVE = [
+    name
+    for name in implementations()
+    if "neighbours" in estimator_class(name).declared
+    and name not in ("dp_frank_wolfe", "landmark_dual_given", "dpwss", "dpsvmdvp")
+    and name not in ("grpua", "pmsvm_agp", "softmax_dpadam", "softmax_dpsgd")
+    and not name.endswith("_as_published")
+]
+COUNTING = ("dp_feature_covariance", "dp_least_squares", "dp_newton", "pmsvm_gp")
+
+
+def guarantee(implementation, description, n_train=140, labels=None, neighbours="add_remove"):
+    X, y = load_wine(return_X_y=True)
+    y = y if labels is None else labels(y)
+    order = np.random.default_rng(1).permutation(178)
+    arrays = {
+        "scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13)), "train_0": order[:n_train],
+        "test_0": order[140:],
+    }  # fmt: skip
+    prepared = PreparedData(minmax_scale(X), y.astype(np.int64), {**DESCRIPTION, **description}, arrays)
+    job = {
+        "experiment": "demo", "seed": 5, "implementation": implementation,
+        "parameters": SETTINGS.get(implementation, {}),
+        "privacy": {"epsilons": [1.0], "delta": 1e-5, "neighbours": neighbours, "repeats": 1}, "condense": "none",
+    }  # fmt: skip
+    (path,), _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", job)
+    return path.guarantees[0]
+
+
+@pytest.mark.parametrize("implementation", SETTINGS)
+def test_what_is_stated_is_judged(implementation):
+    made = guarantee(implementation, {})
+    assert (made.status, made.randomness) == ("proved", "seeded")
+    assert made.facts.declared_rows == 140
+    assert "looks at none of them" in " ".join(made.assumptions)
+    assert "those given to fit" not in " ".join(made.assumptions)
+    for reason, change in BROKEN.items():
+        fallen = guarantee(implementation, change)
+        assert fallen.status == "claimed"
+        assert reason in fallen.reason
+        assert fallen.epsilon_proved == np.inf
+
+
+def test_a_method_that_pays_for_counts_is_told_no_private_number():
+    first, second = (guarantee("recommended", {"declared_training_rows": None}, n_train) for n_train in (140, 139))
+    assert first == second
+    assert first.status == "proved"
+    assert first.facts.n_rows == "not used"
+    assert first.facts.declared_rows is None
+    assert guarantee("recommended", {}).facts.n_rows == "declared"
+
+
+def test_a_counted_number_of_rows_is_not_passed_off_as_declared():
+    """Neighbours under add_remove used to differ in their public record."""
+    for n_train in (140, 139):
+        fallen = guarantee("pmsvm_gp", {"declared_training_rows": None}, n_train)
+        assert fallen.status == "claimed"
+        assert "the private number of rows was counted" in fallen.reason
+    first, second = (guarantee("pmsvm_gp", {}, n_train) for n_train in (140, 139))
+    assert first.status == "proved"
+    assert (first.noise_scale, first.event, first.assumptions) == (second.noise_scale, second.event, second.assumptions)
+    # Where the number plays no part, and where neighbours have the same, nothing is missing.
+    assert guarantee("pmsvm_wp", {"declared_training_rows": None}).status == "proved"
+    assert guarantee("pmsvm_gp", {"declared_training_rows": None}, neighbours="replace_one").status == "proved"
+
+
+@pytest.mark.parametrize("implementation", ADD_REMOVE)
+def test_no_proved_record_follows_the_number_of_rows_where_rows_come_and_go(implementation):
+    """Of every method: what it says of 140 rows and of 139 is the same, or it says no more than claimed."""
+    for declared in (None, [140]):
+        first, second = (guarantee(implementation, {"declared_training_rows": declared}, n) for n in (140, 139))
+        assert first.status == second.status
+        assert first.status == ("proved" if declared or implementation not in COUNTING else "claimed")
+        if first.status == "proved":
+            # Witnesses of benchmarks are computed from the rows.
+            said = [field.name for field in dataclasses.fields(first) if field.name != "witness"]
+            assert [getattr(first, name) for name in said] == [getattr(second, name) for name in said]
+
+
+def test_the_record_of_models_counts_no_private_rows():
+    """Under add_remove neighbours used to differ in `n_train`."""
+    sizes = {}
+    for relation, declared, n_train in itertools.product(NEIGHBOURS, (None, [140]), (140, 139)):
+        arrays = {"train_0": np.arange(n_train), "test_0": np.arange(140, 178), "scale_shift": np.zeros((1, 13)),
+                  "scale_factor": np.ones((1, 13))}  # fmt: skip
+        description = {**DESCRIPTION, "declared_training_rows": declared}
+        prepared = PreparedData(*load_wine(return_X_y=True), description, arrays)
+        sizes[relation, declared is None, n_train] = training_sizes(prepared, {"privacy": {"neighbours": relation}})
+    assert [sizes["add_remove", True, n] for n in (140, 139)] == [None, None]
+    assert [sizes["add_remove", False, n] for n in (140, 139)] == [140, 140]
+    assert [sizes["replace_one", True, n] for n in (140, 139)] == [140, 139]
+    # Nothing is protected where no epsilon is stated.
+    assert training_sizes(prepared, {}) == 139
+
+
+@pytest.mark.parametrize("implementation", ["svm", "majority", "fcm_svm", "sklearn.naive_bayes:GaussianNB"])
+def test_a_method_without_epsilon_needs_no_privacy(implementation):
+    X, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(1).permutation(178)
+    arrays = {"scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13)), "train_0": order[:140],
+              "test_0": order[140:]}  # fmt: skip
+    prepared = PreparedData(minmax_scale(X), y.astype(np.int64), DESCRIPTION, arrays)
+    job = {"experiment": "demo", "seed": 5, "implementation": implementation, "parameters": {}, "condense": "none"}
+    privacy = {"epsilons": [0.5, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 3}
+    (plain,), (told,) = (
+        train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", changes)[0]
+        for changes in (job, {**job, "privacy": privacy})
+    )
+    assert plain.epsilons == (np.inf,)
+    assert plain.guarantees == told.guarantees
+    for name, array in plain.arrays().items():
+        assert np.array_equal(array, told.arrays()[name]), name
+
+
+def test_a_training_part_without_a_class_is_trained_on():
+    for implementation in SETTINGS:
+        for labels in (lambda y: np.minimum(y, 1), lambda y: y * 0):
+            assert guarantee(implementation, {}, labels=labels).status == "proved"
+
+
+def test_label_blind_splits_do_not_move_with_a_label():
+    """Stratified ones do: one label exchanged up to 22 of 142 training rows."""
+    entry, y = resolve("wine"), load_wine().target
+    changed = y.copy()
+    changed[0] = 2
+
+    def moved(stratified):
+        plan = {"kind": "holdout", "repeats": 5, "test_size": 0.2, "stratified": stratified}
+        both = [_random_splits(entry, plan, labels, ("0", "1", "2"), 7, "e") for labels in (y, changed)]
+        return max(len(set(a[0]) - set(b[0])) for a, b in zip(*both, strict=True))
+
+    assert moved(False) == 0
+    assert moved(True) > 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        ({"kind": "holdout", "repeats": 2, "test_size": 0.2, "stratified": False}, [142, 142]),
+        ({"kind": "holdout", "repeats": 1, "test_size": 30, "stratified": False}, [148]),
+        ({"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": False}, [142, 142, 142, 143, 143]),
+        ({"kind": "resubstitution"}, [178]),
+    ],
+)
+def test_declared_training_rows_are_those_of_the_splits(plan, expected):
+    entry = resolve("wine")
+    assert _declared_training_rows(entry, plan, ("all",), len(expected)) == expected
+    if plan["kind"] != "resubstitution":
+        splits = _random_splits(entry, plan, load_wine().target, ("0", "1", "2"), 7, "e")
+        assert [len(train) for train, _ in splits] == expected
+    dropping = dataclasses.replace(entry, missing="drop_rows")
+    assert _declared_training_rows(dropping, plan, ("all",), len(expected)) is None
+
+
+def test_a_file_of_ones_own_is_as_somebody_declares(tmp_path):
+    """A file that was standardised by its own rows used to count as untouched."""
+    (tmp_path / "own.csv").write_text("x,y,label\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(40)))
+    own = {"path": str(tmp_path / "own.csv"), "label": "label", "classes": ["a", "b"], "bounds": [0, 7]}
+    found = {}
+    for said in (None, True, False):
+        entry = resolve("own", own if said is None else {**own, "prescaled": said})
+        download_raw("own", "own.csv", tmp_path / "raw" / "own.csv", own)
+        _, description = prepare(entry, tmp_path / "raw", "holdout", 1, "demo")
+        facts = data_facts(description, "none", 0)
+        found[said] = facts["preparation"]
+        made = guarantee("pmsvm_wp", {name: description[name] for name in ("prescaled", "prescaled_origin")})
+        assert made.status == ("proved" if said is False else "claimed")
+    assert found == {None: "undeclared", True: "prescaled", False: "declared"}
+    assert "knows how it was made" in " ".join(made.assumptions)
+
+
+def test_facts_of_prepared_data():
+    facts = data_facts(DESCRIPTION, "fcm", 0)
+    assert (facts["condensing"], facts["split"], facts["declared_rows"]) == ("fcm", "label-blind", 140)
+    assert data_facts({**DESCRIPTION, "protocol": {"kind": "given"}}, "none", 0)["split"] == "of the files"
+    assert data_facts({**DESCRIPTION, "protocol": {"kind": "resubstitution"}}, "none", 0)["split"] == "every row"
+
+
+def test_no_two_releases_of_the_benchmark_share_their_noise(monkeypatch):
+    """Each split, epsilon and repeat of each method on each dataset of each experiment and seed has its own key."""
+    keys = []
+
+    class Heard(NoiseSource):
+        def __init__(self, key):
+            super().__init__(key)
+            keys.append(key)
+
+    monkeypatch.setattr(training, "seeded_source", lambda *purpose: Heard(seeded_source(*purpose)._key))
+    X, y = load_wine(return_X_y=True)
+    n_releases = 0
+    for seed, experiment, dataset, method in ((5, "demo", "wine", "m"), (6, "demo", "wine", "m"),
+                                              (5, "other", "wine", "m"), (5, "demo", "beer", "m"),
+                                              (5, "demo", "wine", "n")):  # fmt: skip
+        arrays = {"scale_shift": np.zeros((2, 13)), "scale_factor": np.ones((2, 13))}
+        for split in range(2):
+            arrays |= {f"train_{split}": np.arange(140), f"test_{split}": np.arange(140, 178)}
+        description = {**DESCRIPTION, "dataset": dataset, "n_splits": 2, "declared_training_rows": [140, 140]}
+        prepared = PreparedData(minmax_scale(X), y.astype(np.int64), description, arrays)
+        job = {
+            "experiment": experiment, "seed": seed, "implementation": "pmsvm_wp", "parameters": {"C": 0.05},
+            "privacy": {"epsilons": [1.0, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2},
+            "condense": "none",
+        }  # fmt: skip
+        train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], method, job)
+        n_releases += 8
+    assert len(keys) == len(set(keys)) == n_releases

@@ -1,0 +1,94 @@
+"""What was changed after it was written is noticed by whoever reads it, also with its old time and size."""
+
+import hashlib
+import json
+import os
+
+import numpy as np
+import pytest
+
+from privsvm.base.released import ConstantPath
+from privsvm.errors import PrivSVMError
+from privsvm.files import read_json, write_npz
+from privsvm.privacy.guarantee import Guarantee
+from privsvm_bench.jobs.model_files import check_arrays, load_paths, released, save_paths
+from privsvm_bench.records import SavedModels, read, sealed, write
+
+NONE = Guarantee(status="none", mechanism="none", reason="no noise", reference="test")
+PATH = ConstantPath(
+    epsilons=(float("inf"),), guarantees=(NONE,), n_classes=2, class_scores=np.array([[[0.25, 0.75]]])
+)  # fmt: skip
+
+
+@pytest.fixture
+def models(tmp_path):
+    """Arrays and record of one model."""
+    arrays, record = tmp_path / "m.npz", tmp_path / "m.json"
+    save_paths([PATH], arrays, record, SavedModels(implementation="majority", classes=("a", "b"), **released([PATH])))
+    return arrays, record
+
+
+def keep_time(path, content):
+    """Change a file as nobody notices who looks at times, and at sizes where the content is as long."""
+    before = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_what_is_written_is_read(models):
+    paths, record = load_paths(*models, SavedModels)
+    np.testing.assert_array_equal(paths[0].class_scores, PATH.class_scores)
+    assert record.arrays_sha256 == hashlib.sha256(models[0].read_bytes()).hexdigest()
+    again = models[1].with_name("again.json")
+    write(again, record)
+    assert again.read_bytes() == models[1].read_bytes()
+    assert read(SavedModels, again) == record
+
+
+def test_models_cut_short_or_edited(models):
+    arrays, record = models
+    whole = arrays.read_bytes()
+    middle = len(whole) // 2
+    for content in (whole[:-1], whole[:middle], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :], b""):
+        keep_time(arrays, content)
+        with pytest.raises(PrivSVMError, match=r"m\.npz: not the arrays that .*m\.json is of") as caught:
+            load_paths(arrays, record, SavedModels)
+        assert "\n" not in str(caught.value)
+    # Of another run, and whole.
+    write_npz(arrays, {"0.class_scores": np.array([[[0.5, 0.5]]])})
+    with pytest.raises(PrivSVMError, match="not the arrays"):
+        load_paths(arrays, record, SavedModels)
+    arrays.unlink()
+    with pytest.raises(PrivSVMError, match="file not found"):
+        check_arrays(arrays, read(SavedModels, record), record)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text.replace('"majority"', '"majoritx"'),
+        lambda text: text.replace('"repeats": 1', '"repeats": 2'),
+        lambda text: text.replace("no noise", "No noise"),
+        lambda text: text.replace('"n_classes": 2', '"n_classes": 2.5'),
+    ],
+)
+def test_a_record_edited_by_hand(models, edit):
+    _, record = models
+    text = record.read_text()
+    assert edit(text) != text
+    keep_time(record, edit(text).encode())
+    with pytest.raises(PrivSVMError, match=r"m\.json: was changed after it was written") as caught:
+        read(SavedModels, record)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_record_without_its_digest(models):
+    _, record = models
+    content = read_json(record)
+    del content["record_sha256"]
+    record.write_text(json.dumps(content))
+    with pytest.raises(PrivSVMError, match="'record_sha256' is missing"):
+        read(SavedModels, record)
+    # The order of keys and white space are no content.
+    record.write_text(json.dumps(dict(reversed(sealed(content).items()))))
+    assert read(SavedModels, record).implementation == "majority"

@@ -1,0 +1,134 @@
+"""A job imports what it uses: starting Python with SciPy and scikit-learn takes longer than most jobs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privsvm.base.released import (
+    CentredLinearPath,
+    ConstantPath,
+    FourierPath,
+    LinearPath,
+    StandardizedLinearPath,
+    UnitLinearPath,
+)
+from privsvm.digests import canonical_json
+from privsvm.privacy.guarantee import Guarantee
+from privsvm_bench.datasets.prepare import write_prepared
+from privsvm_bench.jobs.model_files import model_record, save_paths
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HEAVY = {"dp_accounting", "highspy", "mlflow", "numba", "pandas", "plotly", "scipy", "sklearn"}
+
+
+def heavy_imports(script, *arguments):
+    """Run a stage in a process of its own; which of the large packages it has imported."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", f"stages/{script}", *map(str, arguments)],
+        cwd=REPOSITORY, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    times = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    others = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    assert done.returncode == 0, "\n".join(others)
+    loaded = {line.rsplit("|")[-1].strip().split(".")[0] for line in times}
+    assert "privsvm" in loaded
+    return loaded & HEAVY
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prepared")
+    rng = np.random.default_rng(0)
+    arrays = {
+        "X": rng.normal(size=(20, 3)), "y": np.arange(20) % 2, "scale_shift": np.zeros((1, 3)),
+        "scale_factor": np.ones((1, 3)), "train_0": np.arange(12), "test_0": np.arange(12, 20),
+    }  # fmt: skip
+    description = {
+        "dataset": "small", "n_rows": 20, "n_features": 3, "n_splits": 1, "sparse": False, "classes": ["a", "b"],
+        "protocol": {"kind": "holdout"},
+    }  # fmt: skip
+    write_prepared(folder / "small.npz", folder / "small.json", arrays, description)
+    return folder / "small.npz"
+
+
+def a_path(cls, **arrays):
+    guarantee = Guarantee(status="none", mechanism="none", reference="none")
+    return cls(epsilons=(float("inf"),), guarantees=(guarantee,), n_classes=2, **arrays)
+
+
+LINEAR = {"coef": np.ones((1, 1, 1, 3)), "intercept": np.zeros((1, 1, 1))}
+PATHS = {
+    "linear": a_path(LinearPath, **LINEAR),
+    "unit_linear": a_path(UnitLinearPath, **LINEAR),
+    "centred_linear": a_path(CentredLinearPath, **LINEAR, centre=np.zeros((1, 1, 3))),
+    "standardized_linear": a_path(
+        StandardizedLinearPath, **LINEAR, centre=np.zeros((1, 1, 3)), spread=np.ones((1, 1, 3)), bound=np.ones(1)
+    ),
+    "fourier": a_path(FourierPath, frequencies=np.ones((3, 4)), coef=np.ones((1, 1, 1, 8))),
+    "constant": a_path(ConstantPath, class_scores=np.ones((1, 1, 2))),
+}
+
+
+def save(path, folder):
+    job = {
+        "experiment": "test", "implementation": "svm", "parameters": {}, "condense": "none",
+        "privacy": {"delta": 1e-5, "neighbours": "replace_one"},
+    }  # fmt: skip
+    description = {"dataset": "small", "digest": "0" * 64, "protocol": {}, "classes": ["a", "b"], "n_features": 3}
+    record = model_record("svm", job, description, 12, [path])
+    save_paths([path], folder / "small.npz", folder / "small.model.json", record)
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_evaluating_a_linear_model_needs_numpy(kind, prepared, tmp_path):
+    save(PATHS[kind], tmp_path)
+    assert not heavy_imports(
+        "evaluate.py", "--prepared", prepared, "--models", tmp_path / "small.npz",
+        "--record", tmp_path / "small.model.json", "--results", tmp_path / "small.json",
+        "--timings", tmp_path / "small.evaluate.json",
+    )  # fmt: skip
+    assert json.loads((tmp_path / "small.json").read_text())["n_test"] == 8
+
+
+def test_passing_rows_on_that_are_not_condensed_needs_numpy(prepared, tmp_path):
+    assert not heavy_imports(
+        "condense.py", "--prepared", prepared, "--rows", tmp_path / "rows.npz", "--record", tmp_path / "record.json",
+        "--timings", tmp_path / "timings.json",
+        "--parameters", canonical_json({"condense": "none", "experiment": "test", "seed": 0}),
+    )  # fmt: skip
+
+
+def test_the_report_and_the_log_train_nothing(prepared, tmp_path):
+    """MLflow itself brings SciPy and pandas along."""
+    folder = tmp_path / "results/method"
+    folder.mkdir(parents=True)
+    save(PATHS["linear"], tmp_path)
+    heavy_imports(
+        "evaluate.py", "--prepared", prepared, "--models", tmp_path / "small.npz",
+        "--record", tmp_path / "small.model.json", "--results", folder / "small.json",
+        "--timings", tmp_path / "small.evaluate.json",
+    )  # fmt: skip
+    assert heavy_imports(
+        "report.py", "--results", folder / "small.json", "--output-html", tmp_path / "index.html",
+        "--output-metrics", tmp_path / "metrics.json", "--output-curves", tmp_path / "curves.csv",
+    ) <= {"plotly"}  # fmt: skip
+    assert heavy_imports(
+        "track.py", "--results", folder / "small.json", "--output", tmp_path / "tracking.json",
+        "--parameters", canonical_json({"tracking_uri": f"sqlite:///{tmp_path}/mlflow.db"}),
+    ) <= {"mlflow", "pandas", "scipy"}  # fmt: skip
+
+
+def test_a_trainer_imports_its_own_solver():
+    """scikit-learn's base classes bring SciPy and pandas along; no more than that."""
+    code = (
+        "import sys\nimport privsvm_bench.jobs.training\nfrom privsvm.registry import estimator_class\n"
+        "estimator_class('majority')\nprint(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "sklearn.base" in loaded
+    assert not loaded & {"dp_accounting", "highspy", "numba", "sklearn.metrics", "sklearn.svm"}

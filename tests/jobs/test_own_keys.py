@@ -1,0 +1,197 @@
+"""Keys of a data set of one's own, in all combinations, against a table of what each of them allows.
+
+The table is all that this file knows of the rules: it is written from what the keys mean, not from the gate.
+"""
+
+import csv
+import itertools
+
+import numpy as np
+import pytest
+from tests.guarantees import proved
+
+from privsvm.errors import PrivSVMError
+from privsvm.privacy.assumptions import AS_GIVEN, Facts
+from privsvm.privacy.gate import restated
+from privsvm_bench.datasets.catalogue import resolve
+from privsvm_bench.datasets.prepare import prepare
+from privsvm_bench.jobs.training import data_facts
+
+# What nobody has declared or what is computed from the rows: nothing is proved with it, whatever the other keys say.
+UNSOUND = {
+    ("prescaled", None): "nobody says whether the file was scaled",
+    ("prescaled", True): "scaled by statistics of its own rows",
+    ("classes", None): "class set was taken from the private labels",
+    ("scaling", "min_max"): "scaling was taken from",
+    ("scaling", "z_score"): "scaling was taken from",
+    ("missing", "drop_rows"): "rows with missing values are dropped",
+    ("missing", "drop_columns"): "columns are dropped",
+    ("protocol", "stratified holdout"): "splits are stratified",
+    ("protocol", "stratified folds"): "splits are stratified",
+    ("format", "libsvm"): "number of features was taken",
+    ("condense", "ci"): "condensed",
+    ("condense", "fcm"): "condensed",
+}
+# What takes such a reason away again.
+CURES = {("format", "libsvm"): ("n_features", 3), ("classes", None): ("groups", True)}
+SOUND = {
+    "prescaled": False, "classes": ["no", "yes"], "scaling": "none", "missing": "error", "protocol": "holdout",
+    "format": "csv", "condense": "none", "n_rows": 20, "method": "not used", "relation": "add_remove", "gaps": False,
+    "fit_on": "training_rows", "bounds": None, "range": None, "groups": None, "n_features": None, "header": True,
+    "delimiter": None, "encoding": None, "drop_columns": (), "share": None, "positive": None, "file": "a",
+}  # fmt: skip
+OTHER = {
+    "prescaled": [None, True], "classes": [None], "scaling": ["min_max", "z_score", "bounds"],
+    "missing": ["drop_rows", "drop_columns", "zero"],
+    "protocol": ["stratified holdout", "stratified folds", "folds", "resubstitution"], "format": ["libsvm"],
+    "condense": ["ci", "fcm"], "n_rows": [None, 19], "method": ["counted"], "relation": ["replace_one"],
+    "gaps": [True], "fit_on": ["all_rows"], "bounds": [[-1.0, 1.0]], "range": [[0.0, 1.0]], "groups": [True],
+    "n_features": [3], "header": [False], "delimiter": ["semicolon"], "encoding": ["latin-1"], "drop_columns": [(1,)],
+    "share": [True], "positive": ["no"], "file": ["b"],
+}  # fmt: skip
+PROTOCOLS = {
+    "holdout": {"kind": "holdout", "repeats": 1, "test_size": 0.25, "stratified": False},
+    "stratified holdout": {"kind": "holdout", "repeats": 1, "test_size": 0.25, "stratified": True},
+    "folds": {"kind": "k_fold", "folds": 2, "repeats": 1, "stratified": False},
+    "stratified folds": {"kind": "k_fold", "folds": 2, "repeats": 1, "stratified": True},
+    "resubstitution": {"kind": "resubstitution"},
+}
+
+
+def files(folder):
+    """Every variant of the file: format, header, delimiter, with a missing value or without."""
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-1, 1, (20, 3)).round(3)
+    labels = np.array(["no", "yes"] * 10)
+    for name, gaps in itertools.product("ab", (False, True)):
+        own = folder / f"{name}{gaps:d}"
+        own.mkdir()
+        texts = [[str(value) for value in row] for row in rows]
+        if gaps:
+            texts[4][1] = ""
+        for header, delimiter in itertools.product((True, False), (",", ";")):
+            with open(own / f"rows{header:d}{ord(delimiter)}.csv", "w", newline="") as handle:
+                writer = csv.writer(handle, delimiter=delimiter)
+                writer.writerows([["u", "v", "w", "y"]] * header)
+                writer.writerows([*row, label] for row, label in zip(texts, labels, strict=True))
+        with open(own / "rows.libsvm", "w") as handle:
+            for row, label in zip(rows.tolist(), labels == "yes", strict=True):
+                pairs = " ".join(
+                    f"{k + 1}:{'nan' if gaps and k == 1 and row is rows[4] else v}" for k, v in enumerate(row)
+                )
+                handle.write(f"{int(label)} {pairs}\n")
+
+
+def settings_of(chosen, folder):
+    """What params.yaml would hold; labels of LIBSVM files are numbers."""
+    numbers = chosen["format"] == "libsvm"
+    name = "rows.libsvm"
+    if not numbers:
+        name = f"rows{chosen['header']:d}{ord(';' if chosen['delimiter'] else ',')}.csv"
+    told = {"yes": "1", "no": "0"} if numbers else {"yes": "yes", "no": "no"}
+    keys = ("prescaled", "scaling", "missing", "n_rows", "fit_on", "bounds", "range", "n_features", "delimiter",
+            "encoding", "share")  # fmt: skip
+    settings = {key: chosen[key] for key in keys if chosen[key] is not None}
+    # Keys without effect are refused; with one that has, they are tried.
+    if chosen["scaling"] not in ("min_max", "z_score"):
+        del settings["fit_on"]
+    if chosen["scaling"] not in ("min_max", "bounds"):
+        settings.pop("range", None)
+    for key in ("delimiter", "encoding") if numbers else ():
+        settings.pop(key, None)
+    if chosen["classes"] is not None:
+        settings["classes"] = [told[label] for label in chosen["classes"]]
+    if chosen["groups"]:
+        settings["groups"] = {told[label]: [told[label]] for label in ("no", "yes")}
+    if chosen["positive"]:
+        settings["positive"] = told[chosen["positive"]]
+    if chosen["drop_columns"]:
+        settings["drop_columns"] = list(chosen["drop_columns"])
+    if not numbers:
+        settings |= {"label": "y" if chosen["header"] else 3, "header": chosen["header"]}
+    settings |= {"format": chosen["format"], "protocol": PROTOCOLS[chosen["protocol"]]}
+    place = folder / f"{chosen['file']}{chosen['gaps']:d}"
+    return settings | {"path": str(place / name)}, place
+
+
+def expected(chosen):
+    """Reasons by the table."""
+    reasons = [
+        text
+        for (key, value), text in UNSOUND.items()
+        if chosen[key] == value and not ((key, value) in CURES and chosen[CURES[key, value][0]] == CURES[key, value][1])
+    ]
+    counted = chosen["method"] == "counted" and chosen["relation"] == "add_remove" and chosen["n_rows"] is None
+    return reasons + ["private number of rows was counted"] * counted
+
+
+def said(chosen, folder, cache):
+    """What the gate says; None where the keys are refused."""
+    settings, place = settings_of(chosen, folder)
+    facing = repr(sorted(settings.items(), key=str))
+    if facing not in cache:
+        try:
+            cache[facing] = prepare(resolve("mine", settings), place, "holdout", 1, "test")[1]
+        except PrivSVMError:
+            cache[facing] = None
+    if cache[facing] is None:
+        return None
+    facts = data_facts(cache[facing] | {"digest": ""}, chosen["condense"], 0)
+    # As a method does that has use for the number of rows, or has none.
+    uses = chosen["method"] == "counted"
+    n_rows = "not used" if not uses else "declared" if facts["declared_rows"] else "counted"
+    own = Facts(
+        **{**AS_GIVEN, "classes": "declared", "n_rows": "not used", "features": "none", "solution": "certified"}
+    )
+    made = proved(neighbours=chosen["relation"], facts=own)
+    return restated(made, **facts, n_rows=n_rows)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("own")
+    files(place)
+    return place
+
+
+def combinations():
+    choices = [(key, value) for key, values in OTHER.items() for value in values]
+    pairs = [two for two in itertools.combinations(choices, 2) if two[0][0] != two[1][0]]
+    rng = np.random.default_rng(8)
+    several = [
+        [(key, OTHER[key][rng.integers(len(OTHER[key]))]) for key in rng.permutation(list(OTHER))[: 3 + place % 4]]
+        for place in range(120)
+    ]
+    return [(), *([one] for one in choices), *pairs, *several]
+
+
+def test_what_the_table_forbids_is_never_proved_and_what_it_allows_is(folder):
+    cache, counts = {}, {"proved": 0, "claimed": 0, "refused": 0}
+    for changes in combinations():
+        chosen = {**SOUND, **dict(changes)}
+        made, reasons = said(chosen, folder, cache), expected(chosen)
+        if made is None:
+            counts["refused"] += 1
+            continue
+        counts[made.status] += 1
+        assert made.status == ("claimed" if reasons else "proved"), (changes, made.reason)
+        text = made.reason or ""
+        # Of several things that a file went through the record names one.
+        files_own = [
+            reason for reason in reasons if reason.startswith(("nobody says", "scaled by", "rows with", "columns"))
+        ]
+        assert all(reason in text for reason in reasons if reason not in files_own), (changes, text)
+        assert not files_own or any(reason in text for reason in files_own), (changes, text)
+    assert min(counts.values()) > 40, counts
+
+
+@pytest.mark.parametrize("key", ["missing", "scaling", "protocol"])
+def test_the_word_does_not_follow_the_rows(folder, key):
+    """A value that is missing in one file and not in its neighbour: both records say the same, or one is refused."""
+    for value in OTHER[key]:
+        for relation in ("add_remove", "replace_one"):
+            both = [
+                said({**SOUND, key: value, "relation": relation, "gaps": gaps}, folder, {}) for gaps in (False, True)
+            ]
+            if None not in both:
+                assert both[0] == both[1], (value, relation)

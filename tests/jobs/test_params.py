@@ -1,0 +1,237 @@
+"""params.yaml as a typed model: what it holds, which jobs follow, how mistakes are told."""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from privsvm.errors import PrivSVMError
+from privsvm_bench.jobs.params import Params, check_params, read_params
+from privsvm_bench.workflow.graph import train_parameters
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TEXT = (REPOSITORY / "params.yaml").read_text()
+
+
+def default():
+    return yaml.safe_load(TEXT)
+
+
+def refusal(values):
+    with pytest.raises(PrivSVMError) as caught:
+        check_params(values)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith("params.yaml: ")
+    return message
+
+
+def with_value(key, value):
+    """Return the default with another value of one key."""
+    params = default()
+    section, _, last = key.partition(".")
+    if last:
+        params[section][last] = value
+    else:
+        params[section] = value
+    return params
+
+
+def test_the_default_benchmark():
+    params = read_params(REPOSITORY / "params.yaml")
+    assert params.privacy.epsilons == (0.1, 0.25, 0.5, 1, 2, 4, 8, 16)
+    assert params.privacy.delta == 1e-5
+    assert params.dataset_settings("wine") == {"scaling": "bounds"}
+    assert params.train_jobs()[:5] == [
+        *(("svm", name) for name in ("breast_cancer", "digits", "digit_eight", "wine")),
+        ("crammer_singer", "breast_cancer"),
+    ]
+    assert "pmsvm_wp" in params.audited_methods()
+    assert "svm" not in params.audited_methods()
+
+
+def test_the_model_is_frozen():
+    params = read_params(REPOSITORY / "params.yaml")
+    for target, name in ((params, "seed"), (params.privacy, "delta"), (params.methods["svm"], "implementation")):
+        with pytest.raises(ValueError, match="frozen"):
+            setattr(target, name, 1)
+
+
+def test_every_key_is_documented():
+    page = (REPOSITORY / "docs/parameters.md").read_text()
+    for name, field in Params.model_fields.items():
+        for key in getattr(field.annotation, "model_fields", {}) or [name]:
+            assert key in page, f"{name}.{key}"
+
+
+def test_changes_are_merged_before_validation():
+    """As `snakemake --config` gives them: Snakemake takes 1e-6 for text."""
+    changes = {"seed": 7, "privacy": {"delta": "1e-06", "epsilons": ["1e-2", 1]}, "methods": {"svm": {"C": 2.0}}}
+    params = read_params(REPOSITORY / "params.yaml", changes)
+    assert (params.seed, params.privacy.delta, params.privacy.repeats) == (7, 1e-6, 10)
+    assert params.privacy.epsilons == (0.01, 1)
+    assert params.entry_parameters("svm") == {"kernel": "linear", "C": 2.0}
+    with pytest.raises(PrivSVMError, match=r"privacy\.delta: 2 is not valid.*\(line \d+, column 3\)$"):
+        read_params(REPOSITORY / "params.yaml", {"privacy": {"delta": 2}})
+
+
+def test_parameters_of_one_dataset():
+    params = default()
+    params["methods"]["pmsvm_wp"]["per_dataset"] = {"wine": {"C": 0.5}}
+    params["methods"]["majority"]["datasets"] = ["digits"]
+    checked = check_params(params)
+    assert checked.method_parameters("pmsvm_wp", "wine") == {"C": 0.5, "data_norm": 1.0}
+    assert checked.method_parameters("pmsvm_wp", "digits") == {"C": 0.05, "data_norm": 1.0}
+    assert [job for job in checked.train_jobs() if job[0] == "majority"] == [("majority", "digits")]
+
+
+@pytest.mark.parametrize(
+    "implementation",
+    ["svm", "crammer_singer", "majority", "one_norm_svm", "rsvm", "ci_svm", "fcm_svm", "ppsvm", "sklearn.svm:SVC"],
+)
+def test_methods_without_epsilon_depend_on_no_privacy(implementation):
+    entries = {"plain": {"implementation": implementation}, "private": {"implementation": "pmsvm_wp"}}
+    before = check_params({**default(), "methods": entries})
+    changes = {"epsilons": [3.0], "delta": 1e-6, "neighbours": "add_remove", "repeats": 3}
+    for key, value in changes.items():
+        privacy = {**default()["privacy"], key: value}
+        after = check_params({**default(), "methods": entries, "privacy": privacy})
+        same = {
+            name: train_parameters(before, name, "wine") == train_parameters(after, name, "wine") for name in entries
+        }
+        assert same == {"plain": True, "private": False}, key
+
+
+def test_a_class_of_another_package_reads_privacy_where_it_states_an_epsilon():
+    entry = {"implementation": "sklearn.svm:SVC", "per_dataset": {"wine": {"states_epsilon": "C"}}}
+    params = check_params({**default(), "methods": {"other": entry}})
+    assert params.reads_privacy("other", "wine")
+    assert not params.reads_privacy("other", "digits")
+    assert "privacy" in json.loads(train_parameters(params, "other", "wine"))
+
+
+def test_own_files_lie_in_their_folder(tmp_path, monkeypatch):
+    """The remedy for one that lies elsewhere works as it is printed."""
+    own = {"label": "y", "classes": [0, 1], "bounds": [0, 1]}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data/own").mkdir(parents=True)
+    for name in ("here.csv", "two words.csv"):
+        (tmp_path / name).write_text("x,y\n0,1\n")
+        assert "no such file" in refusal(with_value("datasets.mine", {**own, "path": name}))
+        for path in (f"../{tmp_path.name}/{name}", str(tmp_path / name)):
+            message = refusal(with_value("datasets.mine", {**own, "path": path}))
+            assert message.startswith(
+                f"params.yaml: datasets.mine.path: {path!r} is outside of data/own; move it there"
+            )
+        remedy = re.search(r"\((ln -s .*/)\), and write `path: (.*)`", message)
+        subprocess.run(remedy[1], shell=True, check=True)
+        params = check_params(with_value("datasets.mine", {**own, "path": remedy[2]}))
+        assert params.own_file("mine") == params.dataset_settings("mine")["path"] == f"data/own/{name}"
+        assert Path(params.own_file("mine")).read_text() == "x,y\n0,1\n"
+    assert params.own_file("wine") is None
+    assert not params.is_private("wine")
+    assert params.is_private("mine")
+    shared = check_params(with_value("datasets.mine", {**own, "path": "here.csv", "share": True}))
+    assert not shared.is_private("mine")
+
+
+def test_ppsvm_does_not_train_on_condensed_rows():
+    params = {**default(), "condense": "fcm", "methods": {"shared": {"implementation": "ppsvm"}}}
+    assert "condense: 'fcm' cannot go with methods.shared" in refusal(params)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("methods.$(touch x)", {"implementation": "svm"}, "becomes a folder"),
+        ("methods.a\n", {"implementation": "svm"}, "becomes a folder"),
+        ("methods.123", {"implementation": "svm"}, "among them a letter"),
+        ("methods." + "a" * 65, {"implementation": "svm"}, "at most 64"),
+        ("datasets.../up", {}, "becomes a folder"),
+        ("datasets.x.train", {}, "not .train"),
+        ("datasets.mine", {"path": "x.csv", "bounds": [0, 10**399]}, "not a finite number"),
+        ("experiment", "a b", "letters, digits"),
+        ("methods.new", {"implementation": "no_such"}, "methods.new.implementation: 'no_such' is unknown"),
+        ("methods.new", {"implementation": 3}, "must be a file of"),
+        ("methods.new", 3, "must be a mapping"),
+        ("methods.new", {"implementation": "svm", "datasets": ["wine", "wine"]}, "different datasets"),
+        ("methods.new", {"implementation": "svm", "C": "1.0"}, "must be a positive number"),
+        ("methods.new", {"implementation": "svm", "epsilon": 1.0}, "not a known key"),
+        ("methods.new", {"implementation": "sklearn.svm:SVC", "C": [1.0, {"x": -math.inf}]}, "new.C.1.x: -inf"),
+        ("methods.new", {"implementation": "ppsvm", "entities": [[0], []]}, "none empty"),
+        ("methods.new", {"implementation": "ppsvm", "entities": 10**9}, "1000"),
+        ("privacy.epsilons", [1, 1.0], "different epsilons"),
+        ("privacy.epsilons", 1, "must be a list"),
+        ("privacy.epsilons", [1 + step / 1e4 for step in range(1001)], "at most 1000"),
+        ("privacy.repeats", 10**9, "at least 1 and at most 100000"),
+        pytest.param("privacy.delta", 10**399, "privacy.delta", id="a delta of 400 digits"),
+        ("protocol.folds", 1, "at least 2"),
+        ("seed", True, "whole number"),
+        ("seed", 2**64, "at least 0 and at most"),
+        ("report.reference_epsilon", math.inf, "finite"),
+        ("data", None, "must be a mapping"),
+        ("datasets.wien", {}, "did you mean 'wine'"),
+        ("datasets.wine", {"scaling": "bound"}, "did you mean 'bounds'"),
+        ("datasets.wine", {"scalling": "bounds"}, "did you mean 'scaling'"),
+        ("methods.new", {"implementation": "pmsmv_wp"}, "did you mean 'pmsvm_wp'"),
+        ("methods.new", {"implementation": "svm", "epsilom": 1}, "new.epsilom is not a known key"),
+        ("methods.new", {"implementation": "pmsvm_wp", "data_nrom": 1}, "did you mean 'data_norm'"),
+        ("methods.new", {"implementation": "pmsvm_wp", "C": -1}, "new.C: -1 is not valid; must be a positive"),
+        ("methods.new", {"implementation": "pmsvm_wp", "per_dataset": {"wien": {"C": 1}}}, "did you mean 'wine'"),
+        ("methods.new", {"implementation": "svm", "per_dataset": {"wine": {"C": 0}}}, "new.per_dataset.wine.C: 0"),
+        ("methods.new", {}, "'implementation' is missing"),
+        ("mlflow.tracking_uri", "mlruns", "sqlite:///"),
+        ("privcay", {}, "did you mean 'privacy'"),
+        ("privacy.dleta", 1e-5, "did you mean 'delta'"),
+        ("privacy.delta", 1, "between 0 and 1"),
+        ("privacy.delta", 0, "between 0 and 1"),
+        ("privacy.epsilons", [0.5, 0], "privacy.epsilons.1"),
+        ("privacy.epsilons", [-1], "above 0"),
+        ("privacy.epsilons", [], "privacy.epsilons"),
+        ("protocol.kind", "holduot", "did you mean 'holdout'"),
+        ("protocol.test_size", 1.5, "between 0 and 1"),
+    ],
+)
+def test_what_is_wrong_is_one_line(key, value, words):
+    message = refusal(with_value(key, value))
+    assert message.startswith(f"params.yaml: {key.split('.')[0]}")
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "column"),
+    [
+        ("delta: 1.0e-5", "delta: 2", 3),
+        ("scaling: bounds\n  digits", "scalign: bounds\n  digits", 5),
+        ("  svm:\n", "  s;vm:\n", 3),
+        ("epsilons: [0.1, 0.25", "epsilons: [0.1, 0", 19),
+        ("implementation: one_norm_svm", "implementation: two_norm_svm", 5),
+    ],
+)
+def test_mistakes_have_their_place(tmp_path, old, new, column):
+    assert TEXT.count(old) == 1
+    (tmp_path / "mine.yaml").write_text(TEXT.replace(old, new))
+    with pytest.raises(PrivSVMError) as caught:
+        read_params(tmp_path / "mine.yaml")
+    line = TEXT[: TEXT.index(old)].count("\n") + 1
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.yaml'}: ")
+    assert str(caught.value).endswith(f"(line {line}, column {column})")
+
+
+def test_a_file_runs_no_code(tmp_path):
+    """Snakemake's own reader evaluates such expressions."""
+    text = "__use_yte__: true\n__definitions__:\n  - import os; open('pwned', 'w')\n" + TEXT
+    (tmp_path / "params.yaml").write_text(text)
+    for name in ("lib", "stages", "Snakefile", "profiles"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--dry-run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "error: params.yaml: __definitions__ is not a known key" in done.stderr
+    assert "(line 2, column 1)" in done.stderr
+    assert not (tmp_path / "pwned").exists()

@@ -1,0 +1,309 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, train_test_split
+
+from privsvm import PrivateLinearClassifier
+from privsvm.base.released import bounded_rows
+from privsvm.families.moments import scaled_descent
+from privsvm.families.moments.scaled_descent import Budget
+from privsvm.methods import recommended
+from privsvm.methods.recommended import Rule, choose_recipe
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.privacy.events import Gaussian, leaves
+from privsvm.registry import estimator_class, implementations
+
+DIGITS, DIGIT = load_digits(return_X_y=True)
+
+
+def rows(n, d=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def classifier(**chosen):
+    return PrivateLinearClassifier(**{"classes": [0, 1], "random_state": 0} | chosen)
+
+
+def budget(relation="replace_one", epsilon=1.0):
+    return Budget(epsilon=epsilon, delta=1e-5, neighbours=relation)
+
+
+@pytest.mark.parametrize("features", ["linear", "fourier"])
+@pytest.mark.parametrize("bounds", [None, (-3.0, 3.0)])
+def test_the_released_model_reads_rows_as_training_did(features, bounds):
+    """Its scores are those of the rows that it was trained on, but for one positive factor a row."""
+    X = rows(3000)
+    kept = {}
+    plain = scaled_descent.descend
+    with pytest.MonkeyPatch.context() as patch:
+
+        def descend(cells, *rest):
+            coef = plain(cells, *rest)
+            kept["scores"] = cells / 2**20 @ coef.T
+            return coef
+
+        patch.setattr(scaled_descent, "descend", descend)
+        model = classifier(features=features, bounds=bounds, classes=[0, 1, 2], epsilon=8.0)
+        model.fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.3))
+    found = model.decision_function(X)
+    factors = np.linalg.norm(found, axis=1) / np.linalg.norm(kept["scores"], axis=1)
+    # Test rows are not truncated; the grid's step is 2^-20.
+    close = np.abs(found - kept["scores"] * factors[:, None]).max(axis=1) / np.linalg.norm(found, axis=1)
+    assert np.quantile(close, 0.99) < 1e-3
+    assert np.array_equal(model.predict(scipy.sparse.csr_array(X)), model.predict(X))
+    many = model.release_path(X, model.predict(X), [1.0, 8.0], 5, 3)
+    few = dataclasses.replace(
+        many, **{name: getattr(many, name)[:, :2]
+                 for name in ("coef", "intercept", "mean", "n_frequencies", "feature_mean")}
+    )  # fmt: skip
+    for index in range(2):
+        assert np.allclose(many.scores(X, index)[:2], few.scores(X, index), atol=1e-9)
+
+
+def test_other_constants_choose_other_recipes():
+    case = 5000, 22, 2, budget()
+    assert choose_recipe(*case)[0] == choose_recipe(*case, rule=Rule())[0]
+    assert choose_recipe(*case, rule=Rule(fourier_rows=1e6))[0].n_frequencies == 0
+    assert choose_recipe(*case, rule=Rule(length_two=0.9))[0].length == 0.9
+    model = classifier(classes=[0, 1, 2]).fit(rows(900, 22), np.arange(900) % 3)
+    # A rule from outside is code that nothing is known of.
+    other = classifier(classes=[0, 1, 2], allow_unsound=True)
+    other._rule = Rule(short=1e6, evened_more=1e6)
+    other.fit(rows(900, 22), np.arange(900) % 3)
+    assert "40 steps" in model.recipe_
+    assert "12 steps" in other.recipe_
+    # What is proved is proved of what was done.
+    assert other.recipe_ in other.guarantee_.mechanism
+    assert other.guarantee_.event != model.guarantee_.event
+
+
+def test_the_rule_says_what_it_chose():
+    chosen = {n: choose_recipe(n, 22, 2, budget()) for n in (300, 5000, 40_000)}
+    assert [recipe.n_frequencies > 0 for recipe, _ in chosen.values()] == [False, True, True]
+    assert [recipe.moment_share > 0 for recipe, _ in chosen.values()] == [True, False, True]
+    # A wide table has a second moment too, unless its eigenvalues would take long.
+    assert choose_recipe(300, 60, 2, budget())[0].moment_share > 0
+    wide, why = choose_recipe(300, 2000, 2, budget())
+    assert wide.moment_share == 0
+    assert "no second moment of 2000 features" in why
+    assert "features as they are" in chosen[300][1]
+    assert "random Fourier frequencies: rows are many" in chosen[5000][1]
+    assert "evened out" in chosen[40_000][1]
+    assert "by request" in choose_recipe(300, 22, 2, budget(), "fourier")[1]
+    assert choose_recipe(40_000, 22, 2, budget(), "linear")[0].n_frequencies == 0
+    model = classifier().fit(rows(300, 22), np.arange(300) % 2)
+    assert model.recipe_ == chosen[300][1]
+    assert model.recipe_ in model.guarantee_.mechanism
+
+
+def test_a_centre_is_bought_where_its_noise_is_no_longer_than_a_row():
+    for d in (4, 30, 600):
+        chosen = [(n, *choose_recipe(n, d, 2, budget())) for n in range(5, 3000, 5)]
+        for n, recipe, why in chosen:
+            assert ("no centre" in why) == (recipe.mean_share == 0)
+            if recipe.mean_share:
+                assert math.sqrt(d) * budget().multiplier(recipe.mean_share) <= n
+        # With a quarter of the budget, which is the most, it would be too noisy just below.
+        first = next(n for n, recipe, _ in chosen if recipe.mean_share)
+        assert first == 5 or math.sqrt(d) * budget().multiplier(0.25) > first - 5
+
+
+def test_random_features_need_rows_however_little_noise_there_is():
+    few, many = (choose_recipe(n, 22, 2, budget(epsilon=16.0))[0] for n in (900, 1300))
+    assert few.n_frequencies == 0
+    assert many.n_frequencies > 0
+    assert choose_recipe(900, 22, 2, budget(epsilon=16.0), "fourier")[0].n_frequencies > 0
+
+
+def test_of_few_steps_few_are_averaged():
+    few, many = (choose_recipe(n, 60, 2, budget())[0] for n in (200, 3000))
+    assert (few.n_steps, few.averaged) == (12, 0.15)
+    assert (many.n_steps, many.averaged) == (40, 0.3)
+
+
+def test_steps_of_two_classes_are_no_longer_however_little_noise_there_is():
+    cases = [(2.0**k, epsilon) for k in range(3, 25) for epsilon in (0.1, 1.0, 8.0)]
+    sizes = np.array([n * budget(epsilon=epsilon).signal for n, epsilon in cases])
+    two, three = (
+        np.array([choose_recipe(n, 22, c, budget(epsilon=epsilon))[0].length for n, epsilon in cases]) for c in (2, 3)
+    )
+    plain = np.where(sizes < Rule.few_two, Rule.length_few, Rule.length_two)
+    long = plain * sizes > 4000.0
+    assert 10 < long.sum() < len(cases) - 10
+    assert np.array_equal(two[~long], plain[~long])
+    assert np.allclose(two[long] * sizes[long], 4000.0)
+    assert three.min() >= min(Rule.length_plain, Rule.length_evened, Rule.length_fourier)
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("n", [1, 20, 500, 10**4, 10**6])
+@pytest.mark.parametrize("c", [2, 10, 40])
+@pytest.mark.parametrize("d", [1, 30, 5000])
+def test_every_recipe_keeps_to_the_budget(relation, n, c, d):
+    for epsilon in (0.01, 1.0, 16.0):
+        recipe, _ = choose_recipe(n, d, c, budget(relation, epsilon))
+        shares = [*recipe.releases.values(), recipe.step_share * recipe.n_steps]
+        assert math.fsum(shares) == pytest.approx(1.0)
+        assert recipe.step_share * recipe.n_steps > 0.4
+
+
+def test_the_number_of_rows_is_counted_where_neighbours_agree_on_it():
+    X, y = rows(400), np.arange(400) % 2
+    assert classifier().fit(X, y).guarantee_.facts.n_rows == "counted"
+    assert classifier(n_rows=400).fit(X, y).guarantee_.facts.n_rows == "declared"
+    assert np.array_equal(classifier().fit(X, y).coef_, classifier(n_rows=400).fit(X, y).coef_)
+
+
+def test_elsewhere_a_noisy_number_is_paid_for_and_nothing_else_depends_on_it(monkeypatch):
+    X, y = rows(400), np.arange(400) % 2
+    unknown = classifier(neighbours="add_remove")
+    first, second = unknown.fit(X, y), classifier(neighbours="add_remove").fit(X[:399], y[:399])
+    assert first.guarantee_ == second.guarantee_
+    assert first.guarantee_.status == "proved"
+    assert first.guarantee_.facts.n_rows == "not used"
+    assert [type(part) for part, _ in leaves(first.guarantee_.event)] == [Gaussian, Gaussian]
+    # What is trained sees the noisy number alone.
+    seen = []
+    plain = recommended.train
+
+    def train(*rest, n_rows, **more):
+        seen.append(n_rows)
+        return plain(*rest, n_rows=n_rows, **more)
+
+    monkeypatch.setattr(recommended, "train", train)
+    unknown.fit(X, y)
+    classifier(neighbours="add_remove", n_rows=123).fit(X, y)
+    assert seen[0] != 400.0
+    assert abs(seen[0] - 400.0) < 6 * budget("add_remove").multiplier(0.01)
+    assert seen[1] == 123.0
+
+
+@pytest.mark.parametrize("chosen", [{}, {"class_weight": "balanced"}, {"features": "fourier"}])
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_releases_cost_what_was_asked_for(chosen, relation):
+    X, y = rows(200), np.arange(200) % 2
+    for n_rows in (None, 200):
+        model = classifier(neighbours=relation, n_rows=n_rows, epsilon=2.0, **chosen).fit(X, y)
+        assert 2.0 * (1 - 1e-6) <= model.guarantee_.epsilon_proved <= 2.0
+        assert model.guarantee_.status == "proved"
+
+
+def imbalanced():
+    """One digit against nine, as the default benchmark has it."""
+    return DIGITS / 8.0 - 1.0, (DIGIT == 8).astype(int)
+
+
+def mean_scores(X, y, epsilons, splits=5, **chosen):
+    accuracy, balanced = np.zeros((2, len(epsilons), splits))
+    for split in range(splits):
+        a, b, ya, yb = train_test_split(X, y, test_size=0.2, random_state=split)
+        path = classifier(classes=list(range(y.max() + 1)), **chosen).release_path(a, ya, epsilons, 2, split)
+        for place in range(len(epsilons)):
+            codes = path.codes(path.scores(b, place))
+            accuracy[place, split] = (codes == yb).mean()
+            balanced[place, split] = np.mean([(codes[:, yb == k] == k).mean() for k in np.unique(yb)])
+    return accuracy.mean(axis=1), balanced.mean(axis=1)
+
+
+def test_rare_classes_do_not_bring_accuracy_below_that_of_the_majority():
+    """Seeds are fixed: nothing is left to chance."""
+    X, y = imbalanced()
+    accuracy, plain = mean_scores(X, y, [0.5, 1.0, 4.0])
+    assert (accuracy >= 1 - y.mean() - 0.01).all()
+    assert (np.diff(accuracy) > -0.01).all()
+    balanced = mean_scores(X, y, [0.5, 1.0, 4.0], class_weight="balanced")[1]
+    assert (balanced > plain + 0.03).all()
+
+
+@pytest.mark.parametrize(
+    ("load", "low", "high", "least"), [(load_breast_cancer, None, None, 0.93), (load_digits, 0, 16, 0.86)]
+)
+def test_accuracy_on_real_data(load, low, high, least):
+    X, y = load(return_X_y=True)
+    bounds = (np.zeros(X.shape[1]), 1.2 * X.max(axis=0)) if low is None else (low, high)
+    assert mean_scores(X, y, [1.0], bounds=bounds)[0] > least
+
+
+def test_declared_weights_of_classes():
+    X, y = imbalanced()
+    heavy = mean_scores(X, y, [4.0], class_weight={1: 10.0})[1]
+    assert heavy > mean_scores(X, y, [4.0])[1] + 0.03
+    for wrong in ({7: 1.0}, {1: 0.0}, {1: math.inf}, {1: "much"}):
+        with pytest.raises(ValueError, match="class_weight="):
+            classifier(class_weight=wrong).fit(X, y)
+
+
+def test_bounds_cut_rows():
+    X, y = rows(200), np.arange(200) % 2
+    model = classifier(bounds=([-1, -1, -1, 0], [1, 1, 1, 0])).fit(X, y)
+    cut = np.clip(X, -1, 1) * [1, 1, 1, 0]
+    assert np.allclose(model.decision_function(X), model.decision_function(cut))
+    assert np.allclose(model.coef_, classifier().fit(cut, y).coef_)
+    share = classifier(bounds=(0, 1)).fit(X, y)
+    assert np.allclose(share.coef_, classifier().fit(np.clip(X, 0, 1), y).coef_)
+    assert np.allclose(share.decision_function(X), share.decision_function(np.clip(X, 0, 1)))
+    huge = classifier(bounds=(-1e308, 1e308)).fit(X * 1e307, y)
+    assert np.isfinite(huge.decision_function(X * 1e307)).all()
+    for wrong in ((1.0, -1.0), ([0, 0], [1, 1]), (0, math.nan), ("a", "b")):
+        with pytest.raises(ValueError, match="bounds="):
+            classifier(bounds=wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("top", [5e-324, 1e-323, 1e-310])
+def test_bounds_as_near_as_numbers_can_be_make_numbers(top):
+    # Their halves are 0 or not exact, and the quotient was no number: a row of 2^63 cells, and no noise hid its count.
+    lower, upper = np.array([0.0, -top, 0.0]), np.array([top, top, 1.0])
+    rows = np.array([[-1.0, -1.0, -1.0], [top, 0.0, 0.5], [1e308, 1e308, 1e308]])
+    np.testing.assert_array_equal(
+        bounded_rows(rows, lower, upper), [[-1.0, -1.0, 0.0], [1.0, 0.0, 0.5], [1.0, 1.0, 1.0]]
+    )
+    model = PrivateLinearClassifier(classes=[0, 1], bounds=(lower, upper), n_rows=3, neighbours="add_remove")
+    assert np.abs(model.fit(rows, [0, 1, 1]).mean_).max() < 1e3
+
+
+def test_a_threshold_moves_the_decision():
+    X, y = imbalanced()
+    model = classifier(class_weight="balanced").fit(X, y)
+    often, seldom = (
+        FixedThresholdClassifier(FrozenEstimator(model), threshold=threshold).fit(X, y).predict(X).mean()
+        for threshold in (0.3, 0.7)
+    )
+    assert seldom < model.predict(X).mean() < often
+
+
+@pytest.mark.parametrize("implementation", implementations())
+def test_probabilities_follow_from_the_scores(implementation):
+    X, y = load_wine(return_X_y=True)
+    method = estimator_class(implementation)
+    common = {"allow_unsound": True, "random_state": 0, "classes": [0, 1, 2]}
+    model = method(**{name: value for name, value in common.items() if name in method.declared})
+    if not getattr(method, "linear_scores", False):
+        assert not hasattr(model, "predict_proba")
+        return
+    for n_classes in (2, 3):
+        kept = y < n_classes
+        model.set_params(classes=list(range(n_classes))).fit(X[kept] / 100.0, y[kept])
+        found, values = model.predict_proba(X[kept] / 100.0), model.decision_function(X[kept] / 100.0)
+        assert np.allclose(found.sum(axis=1), 1.0)
+        assert np.array_equal(found.argmax(axis=1), model.predict(X[kept] / 100.0))
+        odds = np.log(found[:, 1] / found[:, 0])
+        assert np.allclose(odds, values if n_classes == 2 else values[:, 1] - values[:, 0])
+
+
+def test_a_row_more_or_less_leaves_the_noise_as_it_is():
+    """The noise of a release belongs to its place in the recipe, and not to the rows."""
+    sources = []
+
+    class Spy(NoiseSource):
+        def part(self, name):
+            sources.append(name)
+            return super().part(name)
+
+    X, y = rows(300), np.arange(300) % 2
+    classifier(class_weight="balanced", features="fourier").release_path(X, y, [1.0], 1, lambda e, r: Spy(bytes(32)))
+    assert sources == ["classes", "mean", "features", "steps"]

@@ -1,0 +1,381 @@
+"""Verdicts by distribution: rules that can fail, every printed number once, partial runs that touch nothing else."""
+
+import csv
+import dataclasses
+import importlib
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from privsvm_bench.reproduction.distributions import (
+    LEVELS,
+    SINGLE,
+    Distribution,
+    distributions_csv,
+    merge_distributions,
+    of_mean,
+    of_parts,
+    of_whole,
+    read_distributions,
+)
+from privsvm_bench.reproduction.draws import Draws, Further, run_draws
+from privsvm_bench.reproduction.judging import VERDICTS, Printed, judge, percentile, two_sided
+from privsvm_bench.reproduction.panels import Line, Panel, panel_svg
+from privsvm_bench.reproduction.paper_page import anchor
+from privsvm_bench.reproduction.printed import NOT_JUDGED, judge_paper, printed_csv
+from privsvm_bench.reproduction.rerun import beside
+from privsvm_bench.reproduction.trends import ratio, slope, trend
+
+REPOSITORY = Path(__file__).parents[2]
+PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
+NORMAL = tuple(float(value) for value in scipy.stats.norm.ppf(np.clip(LEVELS, 1e-4, 1 - 1e-4)))
+
+
+def _distribution(cell="a", centre=0.0, fresh=(), **changes):
+    made = Distribution(
+        cell=cell, statistic="one value", runs=1000, origin="o", unit=0.01, fresh=fresh,
+        quantiles=tuple(centre + value for value in NORMAL),
+    )  # fmt: skip
+    return dataclasses.replace(made, **changes)
+
+
+def _printed(name, text, **changes):
+    known = {"source": "T", "family": "T", "dataset": "d", "method": "m", "setting": "", "metric": "x", "rule": "r"}
+    return Printed(id=name, text=text, **{**known, **changes})
+
+
+@pytest.fixture(scope="module")
+def judged():
+    found = {}
+    for name in PAPERS:
+        paper = importlib.import_module(f"reproduce.{name}.printed").PAPER
+        found[name] = judge_paper(paper, REPOSITORY / "reproduce" / name, REPOSITORY / "reports/reproduce")
+    return found
+
+
+def test_percentile_counts_half_of_equal_numbers():
+    assert percentile(0.0, 0.01, _distribution()) == pytest.approx(0.5, abs=1e-3)
+    # Two atoms: 0 and 1, as likely as each other.
+    atoms = _distribution(quantiles=of_whole([0.0, 1.0] * 500), statistic="one value")
+    assert percentile(0.0, 0.1, atoms) == pytest.approx(0.25, abs=0.06)
+    assert percentile(1.0, 0.1, atoms) == pytest.approx(0.75, abs=0.06)
+
+
+def test_verdicts():
+    # Numbers of forty cells, each where its distribution is but for two.
+    centres = {f"c{number}": 10.0 * number for number in range(40)}
+    distributions = {name: _distribution(name, centre) for name, centre in centres.items()}
+    texts = {name: f"{centre:.2f}" for name, centre in centres.items()}
+    texts |= {"c3": "32.10", "c7": "75.00"}
+    names = list(centres)
+    numbers = [_printed(name, texts[name], neighbour=names[index - 1]) for index, name in enumerate(names)]
+    numbers.append(_printed("absent", "1.00", missing="not here"))
+    judgements, rules, sides = judge(numbers, distributions)
+    verdicts = {own.printed.id: own.verdict for own in judgements}
+    assert rules[0].used
+    assert rules[0].neighbours_pass == 0
+    assert verdicts.pop("c3") == "unlikely"
+    assert verdicts.pop("c7") == "refuted"
+    assert verdicts.pop("absent") == "no data"
+    assert set(verdicts.values()) == {"agrees"}
+    assert (sides[0].below, sides[0].above) == (0, 2)
+
+
+def test_a_rule_that_lets_a_wrong_column_or_a_constant_pass_is_not_used():
+    distributions = {f"c{number}": _distribution(f"c{number}", 0.3 * number) for number in range(8)}
+    numbers = [_printed(name, f"{item.median:.2f}") for name, item in distributions.items()]
+    judgements, rules, _ = judge(numbers, distributions)
+    assert not rules[0].used
+    assert rules[0].constants_pass > 0.2 * rules[0].constants
+    assert {own.verdict for own in judgements} == {"cannot discriminate"}
+
+
+def test_a_cell_without_runs_is_decided_where_no_draw_can_bring_its_rule_back():
+    distributions = {f"c{number}": _distribution(f"c{number}", 0.3 * number) for number in range(8)}
+    numbers = [_printed(name, f"{item.median:.2f}") for name, item in distributions.items()]
+    further = [_printed(f"further{number}", f"{10.0 + number:.2f}") for number in range(40)]
+    judgements, rules, _ = judge([*numbers, *further[:2]], distributions)
+    assert rules[0].hopeless
+    assert rules[0].undrawn_constants == 2
+    assert {own.verdict for own in judgements} == {"cannot discriminate"}
+    # Forty cells that reject the constant would bring it back.
+    judgements, rules, _ = judge([*numbers, *further], distributions)
+    assert rules[0].constants_pass <= 0.2 * (rules[0].constants + 40)
+    assert not rules[0].hopeless
+    assert {own.verdict for own in judgements[8:]} == {"not judged yet"}
+
+
+def test_a_number_of_rows_that_others_stand_in_for_is_not_refuted():
+    distributions = {f"c{number}": _distribution(f"c{number}", 10.0 * number) for number in range(8)}
+    numbers = [_printed(name, f"{item.median:.2f}") for name, item in distributions.items()]
+    numbers[3] = dataclasses.replace(numbers[3], text="95.00", stand_in="other rows")
+    numbers.append(_printed("undrawn", "1.00", stand_in="other rows"))
+    judgements, rules, sides = judge(numbers, distributions)
+    assert rules[0].used
+    assert [own.verdict for own in judgements] == [
+        "agrees", "agrees", "agrees", "cannot discriminate", "agrees", "agrees", "agrees", "agrees",
+        "cannot discriminate",
+    ]  # fmt: skip
+    assert judgements[3].distribution is not None
+    # It says nothing of a deviation to one side either.
+    assert sides[0].above == 0
+
+
+def test_exact_numbers_agree_in_every_printed_digit():
+    distributions = {
+        f"c{number}": _distribution(f"c{number}", statistic="exact", quantiles=(10.0 * number + 0.004,) * len(LEVELS))
+        for number in range(6)
+    }
+    numbers = [_printed(name, f"{item.median + (name == 'c4') * 0.01:.2f}") for name, item in distributions.items()]
+    verdicts = [own.verdict for own in judge(numbers, distributions)[0]]
+    assert verdicts == ["agrees"] * 4 + ["refuted", "agrees"]
+
+
+@pytest.mark.parametrize("runs", [4, 20, 200])
+def test_fresh_means_lie_outside_in_five_of_a_hundred_cases(runs):
+    rng = np.random.default_rng(5)
+    cells, outside = 300, 0
+    for _ in range(cells):
+        quantiles = of_mean(rng.gamma(4.0, size=runs), 5, rng, samples=500)
+        value = rng.gamma(4.0, size=5).mean()
+        outside += not quantiles[LEVELS.index(0.025)] <= value <= quantiles[LEVELS.index(0.975)]
+    # Fails by chance once in a million for shares from 4 to 7 %.
+    low, high = scipy.stats.binom.ppf(2.5e-7, cells, 0.04), scipy.stats.binom.isf(2.5e-7, cells, 0.07)
+    assert low <= outside <= high
+
+
+def test_parts_combine_independent_draws():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(400, 20))
+    quantiles = of_parts(values, rng)
+    assert quantiles[LEVELS.index(0.5)] == pytest.approx(values.mean(), abs=0.02)
+    assert quantiles[LEVELS.index(0.975)] - quantiles[LEVELS.index(0.5)] == pytest.approx(1.96 / np.sqrt(20), rel=0.15)
+
+
+def _toy(parameters, context, piece):
+    rng = np.random.default_rng([parameters["seed"], piece])
+    return {f"{parameters['dataset']}/m//x": rng.normal(size=30).tolist()}
+
+
+def test_partial_draws_leave_every_other_cell_as_it_was(tmp_path):
+    def draws(dataset, pieces):
+        return Draws(
+            experiment="toy", name=dataset, dataset=dataset, run=f"{__name__}:_toy", pieces=pieces, combine="mean",
+            size=5, unit=lambda cell: 0.01, parameters={"dataset": dataset, "seed": 1},
+        )  # fmt: skip
+
+    said = []
+    run_draws([draws("a", 1), draws("b", 1)], tmp_path / "data", tmp_path, say=said.append)
+    before = (tmp_path / "toy.csv").read_text().splitlines()
+    stored = len(list((tmp_path / "data").rglob("*.json")))
+    run_draws([draws("b", 2)], tmp_path / "data", tmp_path, say=said.append)
+    after = (tmp_path / "toy.csv").read_text().splitlines()
+    assert before[:2] == after[:2]
+    assert before[2] != after[2]
+    # The first piece was kept.
+    assert len(list((tmp_path / "data").rglob("*.json"))) == stored + 1
+    again = read_distributions(tmp_path / "toy.csv")
+    assert again["b/m//x"].runs == 50
+    assert merge_distributions({}, again.values()) == distributions_csv(again.values())
+
+
+def test_cells_that_lie_outside_are_drawn_on(tmp_path):
+    def draws(dataset):
+        return Draws(
+            experiment="toy", name=dataset, dataset=dataset, run=f"{__name__}:_toy", pieces=2, combine="mean",
+            size=5, unit=lambda cell: 0.01, parameters={"dataset": dataset, "seed": 1},
+        )  # fmt: skip
+
+    both = [draws("a"), draws("b")]
+    further = Further(cells=frozenset({"b/m//x"}), runs=300, seconds=60.0)
+    run_draws(both, tmp_path / "data", tmp_path, say=lambda text: None, further=further)
+    found = read_distributions(tmp_path / "toy.csv")
+    # Ten of them are kept apart.
+    assert (found["a/m//x"].runs, found["b/m//x"].runs) == (50, 290)
+    # Too slow to be drawn on.
+    assert dataclasses.replace(further, seconds=1.0).pieces({"b/m//x": [0.0] * 30}, 0.2) == 0
+
+
+def test_a_tail_is_nowhere_lighter_than_the_runs():
+    rng = np.random.default_rng(6)
+    for values in (rng.normal(size=4000), rng.standard_t(3, size=4000), rng.gamma(0.5, size=4000)):
+        item = _distribution(runs=4000, quantiles=of_whole(values.tolist()), statistic="mean of 5 runs")
+        for level in (0.975, 0.995, 0.999):
+            assert item.tail(item.quantiles[LEVELS.index(level)]) >= 0.999 * (1.0 - level)
+    # Fitted at one point alone, heavy tails would be far too light.
+    heavy = _distribution(runs=4000, quantiles=of_whole(rng.standard_t(3, size=4000).tolist()))
+    assert max(heavy.tail_fits()) < 1e-4
+
+
+def test_every_printed_number_has_one_row(judged):
+    for name, own in judged.items():
+        ids = [judgement.printed.id for judgement in own.judgements] + [f"claim/{claim.id}" for claim in own.claims]
+        assert len({anchor(item) for item in ids}) == len(ids), name
+        with open(REPOSITORY / "reproduce" / name / "published.csv", encoding="utf-8", newline="") as handle:
+            published = {"/".join(row[key] for key in ("dataset", "method", "setting", "metric")): row["value"]
+                         for row in csv.DictReader(handle)}  # fmt: skip
+        texts = {judgement.printed.id: judgement.printed.text for judgement in own.judgements}
+        assert {key: texts[key] for key in published} == published
+        # What is added is lost in the copy, and says so.
+        assert all(not text for key, text in texts.items() if key not in published)
+    assert len([own for own in judged["dpwss"].judgements if own.printed.source == "Table 3"]) == 16 * 2 * 7 * 8
+
+
+def test_claims_files_name_tables_that_exist(judged):
+    for name in PAPERS:
+        place = REPOSITORY / "reproduce" / name / "claims.csv"
+        if not place.exists():
+            continue
+        with open(place, encoding="utf-8", newline="") as handle:
+            records = list(csv.DictReader(handle))
+        verdicts = {claim.id: claim.verdict for claim in judged[name].claims}
+        assert all(verdicts[record["id"]] in ("agrees", "refuted", "no data") for record in records), name
+
+
+def test_no_verdict_by_a_rule_that_wrong_numbers_pass(judged):
+    for own in judged.values():
+        used = {rule.rule: rule for rule in own.rules if rule.used}
+        for rule in used.values():
+            assert rule.neighbours_pass <= 0.2 * rule.neighbours
+            assert rule.constants_pass <= 0.2 * rule.constants
+        for judgement in own.judgements:
+            assert judgement.verdict in VERDICTS
+            if judgement.verdict in ("agrees", "unlikely", "refuted"):
+                assert judgement.printed.rule in used
+                assert judgement.distribution is not None
+
+
+def test_fresh_draws_of_the_committed_distributions(judged):
+    for name, least in (("dpwss", 0.01), ("pmsvm", 0.01)):
+        fresh = sum(rule.fresh for rule in judged[name].rules)
+        outside = sum(rule.fresh_outside for rule in judged[name].rules)
+        interval = scipy.stats.binomtest(outside, fresh).proportion_ci(0.999)
+        assert interval.high > least, (name, outside, fresh)
+        assert interval.low < 0.08, (name, outside, fresh)
+
+
+def test_committed_rows_are_those_of_the_distributions(judged):
+    for name, own in judged.items():
+        place = REPOSITORY / "reports/reproduce/printed" / f"{name}.csv"
+        assert place.read_text(encoding="utf-8") == printed_csv(own), f"{place}: run python -m reproduce --tables-only"
+
+
+def test_distributions_are_compact():
+    sizes = {path: path.stat().st_size for path in (REPOSITORY / "reports/reproduce/distributions").glob("*.csv")}
+    assert sizes
+    assert all(size < 300_000 for size in sizes.values()), sizes
+
+
+def test_tails_beyond_the_runs_have_small_probabilities():
+    item = _distribution()
+    tails = [item.tail(value) for value in (2.0, 3.0, 5.0, 8.0)]
+    assert all(first > second for first, second in itertools.pairwise(tails))
+    assert tails[0] == pytest.approx(0.025, abs=0.01)
+    assert tails[-1] < 1e-6
+
+
+def test_a_rerun_beside_the_committed_cells():
+    rng = np.random.default_rng(3)
+    singles = rng.normal(size=200)
+    first = _distribution("r", statistic="mean of 5 runs", runs=200, quantiles=of_mean(singles, 5, rng))
+    other = dataclasses.replace(first, quantiles=of_mean(rng.normal(size=200), 5, rng))
+    moved = dataclasses.replace(first, quantiles=tuple(value + 0.6 for value in other.quantiles))
+    exact = _distribution("e", statistic="exact", quantiles=(1.0,) * len(LEVELS))
+    off = dataclasses.replace(exact, quantiles=(1.004,) * len(LEVELS))
+    wrong = dataclasses.replace(exact, quantiles=(1.02,) * len(LEVELS))
+    committed = {"r": first, "e": exact}
+
+    def reading(item):
+        (line,) = beside(committed, {item.cell: item})
+        return line.reading
+
+    assert reading(first) == reading(exact) == "the same"
+    assert reading(other) == "within what other draws change"
+    assert reading(moved).startswith("further apart")
+    assert reading(off).startswith("round-off")
+    assert reading(wrong).startswith("differs in printed digits")
+    assert beside(committed, {"x": first}) == []
+
+
+def test_every_sentence_on_results_is_judged_by_rows_that_exist(judged):
+    for name, own in judged.items():
+        claims = {claim.id for claim in own.claims}
+        ids = [judgement.printed.id for judgement in own.judgements]
+        tables = {part for item in own.judgements for part in (item.printed.source, item.printed.family)}
+        assert own.passages, name
+        named = {row for passage in own.passages for row in passage.rows}
+        for row in named - claims - tables - set(NOT_JUDGED):
+            assert any(item.startswith(row) for item in ids), (name, row)
+        # Ratios of single datasets stand for one sentence.
+        left = {row for row in claims - named if not row.startswith(("wp-over-opera", "grpua-over-gp"))}
+        assert not left, (name, left)
+
+
+def test_trends_and_ratios_have_the_sign_of_what_they_are_drawn_from():
+    rising = [_distribution(f"r{number}", centre=10.0 * number) for number in range(5)]
+    flat = [_distribution(f"f{number}", centre=3.0) for number in range(5)]
+    assert trend(slope(range(5), rising)) == "agrees"
+    assert trend(slope(range(5), rising), rises=False) == "refuted"
+    assert trend(slope(range(5), flat)) == "cannot discriminate"
+    growing = [_distribution(f"g{number}", centre=100.0 * number**2) for number in range(1, 6)]
+    assert slope(range(1, 6), growing, exponent=True).middle == pytest.approx(2.0, abs=0.05)
+    found = ratio([_distribution(centre=80.0)], [_distribution(centre=40.0)])
+    assert found.low < 2.0 < found.high
+    assert found.high - found.low < 0.3
+
+
+def test_trends_of_numbers_that_were_measured_once():
+    rng = np.random.default_rng(4)
+    once = {"statistic": SINGLE, "runs": 1}
+    x = [20.0, 30.0, 40.0, 50.0, 60.0]
+    inside = 0
+    for _ in range(400):
+        items = [
+            _distribution(quantiles=(value,) * len(LEVELS), **once)
+            for value in 2.0 + 3.0 * np.array(x) + rng.normal(size=5)
+        ]
+        own = slope(x, items)
+        inside += own.low <= 3.0 <= own.high
+    # 95 % of them; fails by chance once in a million.
+    assert scipy.stats.binom.ppf(5e-7, 400, 0.95) <= inside <= 400
+    items = [_distribution(quantiles=(value,) * len(LEVELS), **once) for value in (1.0, 4.0, 9.0)]
+    assert slope([1.0, 2.0, 3.0], items, exponent=True).middle == pytest.approx(2.0)
+    twice = [
+        _distribution(quantiles=(factor * item.median,) * len(LEVELS), **once)
+        for item, factor in zip(items, (1.9, 2.0, 2.1), strict=True)
+    ]
+    own = ratio(twice, items)
+    assert own.low < 2.0 < own.high < 2.4
+    assert trend(ratio(twice[:1], items[:1]), level=1.0) == "cannot discriminate"
+
+
+def test_one_more_draw_of_a_number_lies_outside_as_often_as_it_should():
+    rng = np.random.default_rng(8)
+    outside, cases = 0, 4000
+    for _ in range(cases):
+        values = rng.normal(size=39)
+        item = _distribution(statistic="one value", runs=39, quantiles=of_whole(values.tolist()))
+        outside += two_sided(float(rng.normal()), 1e-6, item) < 0.05
+    # Fails by chance once in a million for shares from 4 to 6 %; taken as they are, the quantiles give 9 %.
+    low, high = scipy.stats.binom.ppf(5e-7, cases, 0.04), scipy.stats.binom.isf(5e-7, cases, 0.06)
+    assert low <= outside <= high
+
+
+def test_too_few_runs_refute_nothing():
+    item = _distribution(statistic="one value", runs=9, quantiles=of_whole([0.1 * number for number in range(9)]))
+    assert two_sided(50.0, 0.01, item) >= 0.2
+
+
+def test_panels_are_drawn_with_what_is_printed():
+    line = Line("ours", [1.0, 2.0, 4.0], [(0.4, 0.5, 0.6)] * 3)
+    panel = Panel(title="a < b", x="rows", y="accuracy", lines=[line], marks=[(2.0, "knee")], points=[(4.0, 0.9)],
+                  log_x=True)  # fmt: skip
+    drawn = panel_svg(panel)
+    assert "a &lt; b" in drawn
+    assert "<title>knee: 2</title>" in drawn
+    assert "<title>printed 0.9 at 4</title>" in drawn
+    assert drawn.count("<path") >= 6
+    assert Panel(title="", x="", y="", lines=[Line("ours", [], [])]).empty

@@ -1,0 +1,118 @@
+import json
+
+import pytest
+
+from privsvm_bench.reproduction.comparison import read_rows
+
+from ..workflow.conftest import new_workspace
+from .conftest import REPOSITORY, SIX
+
+pytestmark = pytest.mark.workflow
+
+
+def test_snakemake_runs_what_is_missing(tmp_path):
+    workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
+    columns = [{"epsilon": 1, "sigma": 0.5}]
+
+    def snakemake(*arguments: str, runs: int = 2) -> str:
+        settings = {"datasets": {"heart": SIX}, "columns": columns, "runs": runs, "shrinking": [1]}
+        (tmp_path / "settings.json").write_text(json.dumps(settings))
+        chosen = ("--config", "experiments=dpwss_table3", f"settings={tmp_path / 'settings.json'}")
+        return workspace.snakemake("-s", "reproduce/Snakefile", *chosen, *arguments)
+
+    snakemake()
+    # The paper's own table is not touched by other settings.
+    changed = workspace.folder / "reports/reproduce/changed"
+    assert (changed / "index.html").stat().st_size > 1000
+    table = (changed / "dpwss_table3.csv").read_text()
+    assert "heart,DPWSS" in table
+    assert "Nothing to be done" in snakemake("--dry-run")
+    assert "heart.shrinking-1.json" in snakemake("--dry-run", runs=3)
+    # The benchmark knows nothing of it.
+    assert "reproduce" not in workspace.snakemake("--dry-run")
+    assert workspace.git("ls-files", "--others", "--exclude-standard").split() == []
+
+
+TOY = {
+    "__init__.py": '"""A paper of one table."""\n',
+    "experiments.py": """from privsvm_bench.reproduction.experiment import Experiment
+
+
+def jobs(settings):
+    return {name: {"dataset": name, "source": source} for name, source in settings["datasets"].items()}
+
+
+TABLE1 = Experiment(
+    package=__package__,
+    name="toy_table1",
+    title="Toy, Table 1",
+    compares="The number of rows.",
+    settings={"datasets": {"wine": ["wine", "all"]}},
+    jobs=jobs,
+    run="runs:count",
+    report="report:table1",
+)
+EXPERIMENTS = {TABLE1.name: TABLE1}
+""",
+    "runs.py": """from privsvm_bench.metrics import METRICS  # noqa: F401 - a file that the result depends on
+
+
+def count(parameters, context):
+    return {"n_rows": len(context.class_rows(*parameters["source"]).codes)}
+""",
+    "report.py": """from privsvm_bench.reproduction.comparison import compare, within
+from privsvm_bench.reproduction.experiment import Report, Table
+
+
+def table1(experiment, results):
+    rows = []
+    for name, (result, missing) in results.items():
+        printed = experiment.published()[name, "", "", "rows"]
+        place = {"table": "rows", "dataset": name, "metric": "rows"}
+        rows.append(compare(place, printed, None if result is None else result["n_rows"], within(0), missing=missing))
+    return Report(tables=[Table(name="rows", title="Rows", caption="Agrees where it is equal.", rows=rows)])
+""",
+    "published.csv": "source,dataset,method,setting,metric,value\nTable 1,wine,,,rows,178\n",
+}
+
+
+def test_a_new_paper_is_one_folder(tmp_path):
+    workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
+    folder = workspace.folder / "reproduce/toy"
+    folder.mkdir()
+    for name, text in TOY.items():
+        (folder / name).write_text(text)
+
+    def snakemake(*arguments: str) -> str:
+        return workspace.snakemake("-s", "reproduce/Snakefile", *arguments, "--config", "experiments=toy")
+
+    snakemake()
+    changed = workspace.git("status", "--short", "--untracked-files").split()[1::2]
+    assert changed == ["reports/reproduce/toy_table1.csv", *sorted(f"reproduce/toy/{name}" for name in TOY)]
+    (row,) = read_rows(workspace.folder / "reports/reproduce/toy_table1.csv")
+    assert (row.ours, row.verdict) == (178.0, "agrees")
+    assert 'href="toy_table1.html"' in (workspace.folder / "reports/reproduce/index.html").read_text()
+    assert "Nothing to be done" in snakemake("--dry-run")
+
+    # What a changed file makes stale: the report alone, or what the run imports.
+    result = "data/reproduce/toy_table1/wine.json"
+    for name, stale in (("reproduce/toy/report.py", False), ("lib/privsvm_bench/metrics.py", True)):
+        with (workspace.folder / name).open("a") as file:
+            file.write("# changed\n")
+        output = snakemake("--dry-run")
+        assert (f"output: {result}" in output) == stale
+        assert "output: reports/reproduce/toy_table1.csv" in output
+
+
+def test_an_unknown_experiment_is_one_line(tmp_path):
+    workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
+    output = workspace.snakemake(
+        "-s", "reproduce/Snakefile", "--config", "experiments=dpwss_tabel3", "--dry-run", check=False
+    )
+    assert workspace.code != 0
+    assert "error: EXPERIMENTS: experiment 'dpwss_tabel3' is unknown; did you mean 'dpwss_table3'?" in output
+
+
+def test_dvc_has_one_graph():
+    """`dvc status` and `dvc commit` collect every dvc.yaml; one below would make the benchmark's check fail."""
+    assert [path.relative_to(REPOSITORY).as_posix() for path in REPOSITORY.glob("*/dvc.yaml")] == []

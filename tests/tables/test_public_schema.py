@@ -1,0 +1,236 @@
+"""Public schemas: what they say, and that a row's features depend on that row alone."""
+
+import gzip
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from tests.release.hospital import SCHEMA
+
+from privsvm import PublicSchema
+from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
+from privsvm.tables.schema import parse_schema, read_schema
+from privsvm.tables.tables import Encoder, bounded_contribution, read_chunks, training_table
+
+DECLARED = {
+    "name": "wards",
+    "label": "died",
+    "classes": ["no", "yes"],
+    "columns": {
+        "age": {"bounds": [0, 100]},
+        "dose": {"bounds": [-1e-3, 1e300], "fill": 0.5},
+        "ward": {"categories": ["a", "b"], "unknown": "other"},
+        "sex": {"categories": ["f", "m"]},
+        "day": {"date": "%Y-%m-%d", "bounds": ["2020-01-01", "2020-12-31"]},
+        "smoker": {"boolean": True, "fill": False},
+        "id": "ignore",
+    },
+}
+COLUMNS = ("age", "dose", "ward", "sex", "day", "smoker")
+CELLS = st.one_of(
+    st.text(max_size=6),
+    st.floats(allow_nan=True, allow_infinity=True).map(str),
+    st.sampled_from(
+        ["", "NA", "nan", "-inf", " 7 ", "1_0", "+5", "0x10", "a", "b", "1.0", "1", "2020-02-30", "2020-03-01", "yes"]
+    ),
+)
+
+
+@given(st.lists(st.tuples(*[CELLS] * 6), min_size=1, max_size=8))
+def test_a_row_has_the_same_features_in_any_company(rows):
+    encoder = Encoder(parse_schema(DECLARED))
+    together = encoder.features(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)))
+    assert np.abs(together).max() <= 1.0
+    for place, row in enumerate(rows):
+        alone = Encoder(encoder.schema).features({name: [value] for name, value in zip(COLUMNS, row, strict=True)})
+        assert alone.tobytes() == together[place : place + 1].tobytes()
+
+
+def test_what_each_kind_of_column_becomes():
+    schema = PublicSchema(DECLARED)
+    rows = {
+        "age": ["25", "", "-7", "text"],
+        "dose": ["1e300", "", "nan", "-1"],
+        "ward": ["b", "z", "", "a"],
+        "sex": ["m", "x", "", "f"],
+        "day": ["2020-12-31", "2019-01-01", "soon", "2020-07-01"],
+        "smoker": ["yes", "0", "", "TRUE"],
+    }
+    assert schema.get_feature_names_out().tolist() == [
+        "age", "dose", "ward=a", "ward=b", "ward=other", "sex=f", "sex=m", "day", "smoker",
+    ]  # fmt: skip
+    X = clone(schema).fit_transform(rows)
+    assert X[:, 0].tolist() == [-0.5, 0.0, -1.0, 0.0]
+    np.testing.assert_allclose(X[:, 1], [1, -1, -1, -1], atol=1e-12)
+    assert X[:, 2:7].tolist() == [[0, 1, 0, 0, 1], [0, 0, 1, 0, 0], [0, 0, 1, 0, 0], [1, 0, 0, 1, 0]]
+    np.testing.assert_allclose(X[:, 7], [1, -1, 0, (182 - 182.5) / 182.5], atol=1e-12)
+    assert X[:, 8].tolist() == [1, -1, -1, 1]
+
+
+def test_a_declaration_survives_json_and_yaml(tmp_path):
+    schema = parse_schema(DECLARED)
+    found = parse_schema(json.loads(canonical_json(schema.to_json())))
+    assert found == schema
+    assert list(found.columns) == list(schema.columns)
+    (tmp_path / "s.yaml").write_text(SCHEMA)
+    declared = read_schema(tmp_path / "s.yaml")
+    assert parse_schema(declared.to_json()) == declared
+    assert declared.ordered_classes == ("no", "yes")
+
+
+def without(key):
+    return {name: value for name, value in DECLARED.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (DECLARED | {"columns": {"a": "decide", "b": None, "c": "ignore"}}, "column 'a', column 'b' need a decision"),
+        (DECLARED | {"columns": {"a": {"bounds": [0, 1], "looked": True}}}, "drafted from private rows"),
+        (DECLARED | {"classes": [True, False]}, "write them in quotes"),
+        (DECLARED | {"classes": ["no"]}, "name at least two"),
+        (DECLARED | {"positive": "maybe"}, "must be one of two classes"),
+        (DECLARED | {"person": "id2"}, "rows_per_person: goes with `person`"),
+        (DECLARED | {"label": "age"}, "is among `columns` too"),
+        (DECLARED | {"version": 2}, "a newer PrivSVM may read it"),
+        (DECLARED | {"name": "../x"}, "must be a name of letters"),
+        (DECLARED | {"columns": {"a": "ignore"}}, "declare at least one"),
+        (DECLARED | {"columns": {"a": {"bounds": [1, 0]}}}, "the lower first"),
+        (DECLARED | {"columns": {"a": {"bounds": ["x", 2]}}}, "two finite numbers"),
+        (DECLARED | {"columns": {"a": {}}}, "no public range is declared"),
+        (DECLARED | {"columns": {"a": {"categories": ["x"], "boolean": True}}}, "exclude each other"),
+        (DECLARED | {"columns": {"a": {"categories": ["x"], "fill": "y"}}}, "none of the categories"),
+        (DECLARED | {"columns": {"a": {"categories": ["007", "x", "7"]}}}, "007 and 7 are read as the same"),
+        (DECLARED | {"columns": {"a": {"bounds": [0, 1], "fil": 2}}}, "did you mean 'fill'?"),
+        (without("classes"), "the key 'classes' is missing"),
+    ],
+)
+def test_a_wrong_declaration_is_one_line(values, message):
+    with pytest.raises(PrivSVMError) as caught:
+        parse_schema(values)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_which_rows_of_a_person_count_is_decided_by_the_identifiers_alone(tmp_path):
+    from collections import Counter
+
+    seen = Counter()
+    first = bounded_contribution(["p", "q", "p", "", "p", "1.0"], 2, seen)
+    assert first.tolist() == [True, True, True, False, False, True]
+    assert bounded_contribution(["q", "q", "1"], 2, seen).tolist() == [True, False, True]
+
+    schema = parse_schema(DECLARED | {"person": "who", "rows_per_person": 1})
+    header = "who,id,age,dose,ward,sex,day,smoker,died\n"
+    lines = [
+        "p,1,10,1,a,f,2020-01-01,yes,no\n",
+        "q,2,20,1,a,f,2020-01-01,yes,yes\n",
+        "p,3,90,9,b,m,2020-05-05,no,yes\n",
+    ]
+    (tmp_path / "all.csv").write_text(header + "".join(lines))
+    (tmp_path / "less.csv").write_text(header + lines[1])
+    X, y = training_table(tmp_path / "all.csv", schema)
+    assert y.tolist() == [0, 1]
+    less, _ = training_table(tmp_path / "less.csv", schema)
+    # Without a person, all others have the rows that they had.
+    assert X[1:].tobytes() == less.tobytes()
+
+
+def test_no_row_stops_a_table(tmp_path):
+    schema = parse_schema(DECLARED)
+    header = "id,age,dose,ward,sex,day,smoker,died\n"
+    (tmp_path / "odd.csv").write_bytes(header.encode() + b"1\n\n2,x,y,z,w,v,u,maybe\n3,\xff,,,,,,yes,and,more\n" + b'"')
+    X, y = training_table(tmp_path / "odd.csv", schema)
+    assert X.shape == (4, 9)
+    assert y.tolist() == [0, 0, 1, 0]
+    # A label that is none of the classes leaves nothing of its row.
+    assert not X[:2].any()
+
+
+def test_one_message_names_all_columns(tmp_path):
+    (tmp_path / "t.csv").write_text("id,age,ward,sex,extra,more,smoker,died\n")
+    with pytest.raises(PrivSVMError) as caught:
+        training_table(tmp_path / "t.csv", parse_schema(DECLARED))
+    assert "no column 'dose', 'day'" in str(caught.value)
+    assert "'extra', 'more' not in the schema: declare each, or write `extra: ignore`" in str(caught.value)
+    # Rows to predict may have other columns, and need no label.
+    with pytest.raises(PrivSVMError, match="no column 'dose', 'day'; correct"):
+        next(read_chunks(tmp_path / "t.csv", parse_schema(DECLARED)))
+
+
+def test_params_yaml_holds_the_same_declaration(tmp_path):
+    import yaml
+
+    from privsvm_bench.datasets.catalogue import resolve
+    from privsvm_bench.datasets.prepare import prepare
+    from privsvm_bench.jobs.training import data_facts
+
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    text = (tmp_path / "t.csv", folder / "t.csv")
+    rows = [f"{place},{place},{place / 100},a,f,2020-01-01,no,{'yes' if place > 20 else 'no'}" for place in range(40)]
+    for path in text:
+        path.write_text("\n".join(["id,age,dose,ward,sex,day,smoker,died", *rows]))
+    declared = without("name") | {"prescaled": False, "rows": 40}
+    settings = {"path": str(tmp_path / "t.csv"), "schema": declared}
+    entry = resolve("wards", settings)
+    # Jobs get their settings as canonical JSON.
+    assert resolve("wards", json.loads(canonical_json(settings))).classes == entry.classes
+    arrays, description = prepare(entry, folder, "holdout", 0, "test")
+    X, y = training_table(tmp_path / "t.csv", parse_schema({"name": "wards", **declared}))
+    np.testing.assert_array_equal((arrays["X"] - arrays["scale_shift"]) * arrays["scale_factor"], X)
+    np.testing.assert_array_equal(arrays["y"], y)
+    facts = data_facts(description | {"digest": ""}, "none", 0)
+    assert (facts["preparation"], facts["scaling"], facts["bounds"]) == ("declared", "declared", "declared")
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump({"datasets": {"wards": settings}}))
+    assert read_schema(tmp_path / "params.yaml", "wards") == parse_schema({"name": "wards", **declared})
+    for change, message in (
+        ({"label": "died"}, "datasets.wards.label: is the schema's to say"),
+        ({"schema": declared | {"person": "id2", "rows_per_person": 1}}, "with `privsvm release`"),
+        ({"schema": declared | {"columns": {"a": "decide"}}}, "column 'a' needs a decision"),
+        ({"schema": "s.yaml"}, "is not a mapping"),
+    ):
+        with pytest.raises(PrivSVMError, match=message):
+            resolve("wards", settings | change)
+
+
+def test_missing_values_of_data_frames_are_missing_and_no_errors():
+    kinds = {"age": "Int64", "dose": "Float64", "ward": "string", "sex": "category", "day": object, "smoker": "boolean"}
+    present = {"age": 25, "dose": 0.5, "ward": "b", "sex": "m", "day": "2020-03-01", "smoker": True}
+    frame = pd.DataFrame({name: pd.array([present[name], pd.NA]).astype(kinds[name]) for name in COLUMNS})
+    absent = {name: [present[name], ""] for name in COLUMNS}
+    schema = PublicSchema(DECLARED)
+    assert schema.transform(frame).tolist() == schema.transform(absent).tolist()
+    for value in (pd.NA, pd.NaT, None, np.nan, np.array([1, 2]), 10**5000):
+        schema.transform({name: [value] for name in COLUMNS if name != "ward"} | {"ward": [pd.NA]})
+
+
+def test_a_pipe_is_refused_and_not_read_from_its_middle(tmp_path):
+    # Its first rows would be gone when it is opened for the second time.
+    pipe = tmp_path / "table.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(PrivSVMError, match="pipe or device"):
+        list(read_chunks(pipe, parse_schema(DECLARED)))
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_packed_table_that_is_damaged_is_one_line_with_its_name(tmp_path, damage):
+    header = ",".join([*COLUMNS, "id", "died"])
+    rng = np.random.default_rng(0)
+    rows = [",".join(map(str, rng.integers(0, 10**9, 8))) for _ in range(5000)]
+    data = bytearray(gzip.compress("\n".join([header, *rows]).encode()))
+    if damage == "cut":
+        del data[len(data) // 2 :]
+    else:
+        data[len(data) // 2] ^= 255
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(data)
+    with pytest.raises(PrivSVMError, match=r"table\.csv\.gz: cannot be read") as caught:
+        list(read_chunks(path, parse_schema(DECLARED)))
+    assert "\n" not in str(caught.value)

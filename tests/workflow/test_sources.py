@@ -1,0 +1,99 @@
+"""What a job depends on inside the repository: at least what Python loads, and nothing of other methods."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from privsvm.errors import PrivSVMError
+from privsvm_bench.workflow import sources
+from privsvm_bench.workflow.sources import closure, closure_digest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LOADED = """
+import importlib, json, sys
+importlib.import_module(sys.argv[1])
+modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "privsvm"]
+print(json.dumps([module.__file__ for module in modules]))
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "privsvm.methods.landmark_dual",
+        "privsvm.methods.ppsvm",
+        "privsvm_bench.jobs.training",
+        "privsvm.methods.recommended",
+        "privsvm_bench.reporting",
+        "privsvm_bench.tracking.mlflow_log",
+    ],
+)
+def test_closure_holds_all_that_python_loads(module):
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")}
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, module], env=environment, capture_output=True, text=True, check=True
+    )
+    loaded = {Path(path).relative_to(REPOSITORY).as_posix() for path in json.loads(done.stdout)}
+    assert len(loaded) > 5
+    assert loaded <= set(closure(module))
+
+
+def test_closure_follows_imports_inside_functions_and_package_data():
+    needed = closure("stages/report.py")
+    assert "lib/privsvm_bench/reporting/page.py" in needed
+    assert "lib/privsvm_bench/reporting/templates/report.html.jinja" in needed
+    assert "stages/report.py" in needed
+    assert "lib/privsvm_bench/datasets/catalogue.json" in closure("stages/download.py")
+
+
+def test_every_file_of_package_data_belongs_to_a_module():
+    package = REPOSITORY / "lib/privsvm"
+    named = {
+        path for patterns in sources.PACKAGE_DATA.values() for pattern in patterns for path in package.glob(pattern)
+    }
+    found = {
+        path
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix not in {".py", ".pyc", ".pyi", ".nbi", ".nbc"} and path.name != "py.typed"
+    }
+    assert found == named
+
+
+@pytest.mark.parametrize("name", ["majority", "svm"])
+def test_a_method_needs_no_other_method_nor_its_solver(name):
+    needed = closure("stages/train.py", f"privsvm.methods.{name}")
+    assert [file for file in needed if file.startswith("lib/privsvm/methods/")] == [
+        "lib/privsvm/methods/__init__.py",
+        f"lib/privsvm/methods/{name}.py",
+    ]
+    assert "lib/privsvm/solvers/linear/crammer_singer.py" not in needed
+    assert "lib/privsvm/solvers/linear/crammer_singer.py" in closure("privsvm.methods.crammer_singer")
+
+
+def test_digest_follows_contents_and_not_times(tmp_path, monkeypatch):
+    for folder in ("lib", "stages"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+
+    def digest():
+        sources._digest_of_file.cache_clear()
+        return closure_digest("stages/train.py", "privsvm.methods.svm")
+
+    before = digest()
+    edited = tmp_path / "lib/privsvm/methods/svm.py"
+    os.utime(edited, (0, 0))
+    (tmp_path / "lib/privsvm/methods/majority.py").write_text("")
+    assert digest() == before
+    edited.write_text(edited.read_text() + "\n# a comment\n")
+    assert digest() != before
+
+
+@pytest.mark.parametrize("entry", ["stages/nothing.py", "privsvm.nothing", "numpy"])
+def test_mistakes_are_one_line(entry):
+    with pytest.raises(PrivSVMError, match=f"^{entry}: neither a file nor a module of .*$"):
+        closure(entry)
