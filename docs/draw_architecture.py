@@ -15,25 +15,28 @@ PICTURE = REPOSITORY / "docs" / "images" / "architecture.svg"
 # Programs outside the library, above all of it.
 PROGRAMS = {"stages": "jobs of the workflow", "reproduce": "papers"}
 WHAT = {
-    "command": "privsvm",
-    "release": "models to hand over",
+    "command": "command line",
     "reproduction": "engine of reproductions",
-    "pipeline": "what the stages call",
+    "workflow": "what the Snakefile needs",
+    "jobs": "what the stages call",
     "reporting": "page and figures",
     "tracking": "MLflow",
-    "recommended": "the one to choose",
     "charts": "style of pictures",
-    "records": "results and models",
+    "datasets": "catalogue, splits",
     "metrics": "one entry per metric",
     "palette": "colours of methods",
-    "data": "catalogue, splits",
+    "records": "results and models",
+    "release": "models to hand over",
+    "registry": "names of methods",
     "methods": "one file per method",
     "model_selection": "searches",
     "auditing": "what releases show",
-    "base": "shared by methods",
+    "families": "shared by mechanism",
+    "base": "estimator contract",
+    "tables": "public schemas",
     "solvers": "no privacy",
     "privacy": "no solvers",
-    "numerics": "compiled helpers",
+    "numerics": "compiled, exact noise",
 }
 # At the bottom, in one bar.
 FOR_ALL = (
@@ -51,13 +54,22 @@ FOR_ALL = (
 WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 60
 
 
-def rows() -> list[list[str]]:
-    """List the rows of boxes from top to bottom: programs, then the layers of .importlinter."""
+def layers(contract: str) -> list[list[str]]:
+    """List the rows of boxes of one package from top to bottom, as its contract in .importlinter has them."""
     contracts = configparser.ConfigParser()
     contracts.read(REPOSITORY / ".importlinter")
-    layers = contracts["importlinter:contract:layers"]["layers"].split("\n")
-    found = [[name.strip() for name in layer.split("|")] for layer in layers if layer]
-    return [list(PROGRAMS), *(row for row in found if not set(row) <= set(FOR_ALL))]
+    lines = contracts[f"importlinter:contract:{contract}"]["layers"].split("\n")
+    split = [[name.strip() for name in line.split("|")] for line in lines if line]
+    return [row for row in split if not set(row) <= set(FOR_ALL)]
+
+
+def rows() -> list[tuple[str, list[str]]]:
+    """List the rows of boxes from top to bottom with the colour of each: programs, benchmark, library."""
+    return [
+        ("#fdf3e1", list(PROGRAMS)),
+        *(("#eef6ea", row) for row in layers("bench") if row != ["command"]),
+        *(("#eaf1fc", row) for row in layers("layers")),
+    ]
 
 
 def draw() -> str:
@@ -73,11 +85,11 @@ def draw() -> str:
             look = {"boxstyle": "round,pad=0,rounding_size=6", "facecolor": fill, "edgecolor": SOFT}
             axes.add_patch(FancyBboxPatch((x, y), width, HEIGHT, **look))
 
-        for number, row in enumerate(order):
+        for number, (colour, row) in enumerate(order):
             gap = min((WIDTH - BOX * len(row)) / (len(row) + 1), 60)
             x, y = (WIDTH - BOX * len(row) - gap * (len(row) - 1)) / 2, 20 + number * STEP
             for name in row:
-                box(x, y, BOX, "#fdf3e1" if name in PROGRAMS else "#eaf1fc")
+                box(x, y, BOX, colour)
                 axes.text(x + BOX / 2, y + 19, name, ha="center", size=14, weight="bold", color=INK)
                 axes.text(x + BOX / 2, y + 36, (PROGRAMS | WHAT)[name], ha="center", size=10.5, color=SOFT)
                 x += BOX + gap

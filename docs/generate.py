@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privsvm.base.parameters import Parameter
-from privsvm.registry import estimator_class, implementations, module_name
+from privsvm.registry import estimator_class, implementations
 
 __all__ = ["generated_files"]
 
@@ -51,19 +51,15 @@ def _page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stub() -> str:
-    """Write the public names for type checkers: a few, and the classes that the method files list."""
-    package = importlib.import_module("privsvm")
-    homes = dict(package._OTHERS)
-    for implementation in implementations():
-        module = importlib.import_module(module_name(implementation))
-        classes = [name for name in module.__all__ if name in package.__all__]
-        homes |= {name: getattr(module, name).__module__ for name in classes}
-    lines = [f"# {_NOTE}"]
-    lines += [
-        f"from {home} import {name} as {name}" for name, home in sorted(homes.items(), key=lambda item: item[::-1])
-    ]
-    return "\n".join([*lines, "", "__version__: str", ""])
+def _stub(package: str) -> str:
+    """Write the names of a package that imports them lazily, for type checkers."""
+    methods = importlib.import_module("privsvm.methods")
+    modules = {name: f"privsvm.methods.{module}" for name, module in methods._modules().items()}
+    if package == "privsvm":
+        modules |= importlib.import_module("privsvm")._MODULES
+    listed = sorted(modules.items(), key=lambda item: item[::-1])
+    lines = [f"# {_NOTE}", *(f"from {module} import {name} as {name}" for name, module in listed)]
+    return "\n".join([*lines, *(["", "__version__: str"] if package == "privsvm" else []), ""])
 
 
 def _utility() -> str:
@@ -102,7 +98,8 @@ def _utility() -> str:
 def generated_files() -> dict[Path, str]:
     """Return every generated file's content."""
     return {
-        _PACKAGE / "__init__.pyi": _stub(),
+        _PACKAGE / "__init__.pyi": _stub("privsvm"),
+        _PACKAGE / "methods" / "__init__.pyi": _stub("privsvm.methods"),
         _PACKAGE / "release" / "utility.json": _utility(),
         _REPOSITORY / "docs" / "method-parameters.md": _page(),
     }

@@ -1,62 +1,45 @@
 """PrivSVM: privacy-preserving support vector machines, honestly accounted.
 
-The public names are the recommended classifier, the classes that the files of `privsvm.methods` list in their
-``__all__``, and a few more. They are found in the files without importing them, and imported when they are first used,
-so that ``import privsvm`` stays fast. ``__init__.pyi`` names them for type checkers.
+A public name is imported when it is first used, so that ``import privsvm`` stays fast. The methods of papers are in
+`privsvm.methods`; their classes are found here, too. ``__init__.pyi`` names everything for type checkers.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
-from pathlib import Path
 from typing import Any
 
-_OTHERS = {
+_MODULES = {
     "Budget": "privsvm.base.budget",
     "BudgetExceededError": "privsvm.base.budget",
     "Guarantee": "privsvm.privacy.guarantee",
-    "load": "privsvm.release.model",
-    "open_rows": "privsvm.numerics.rows.row_blocks",
-    "RowBlocks": "privsvm.numerics.rows.row_blocks",
-    "make_private_pipeline": "privsvm.release.private_pipeline",
+    "PrivSVMError": "privsvm.errors",
     "PrivateLinearClassifier": "privsvm.methods.recommended",
     "PrivateSearch": "privsvm.model_selection.private_search",
-    "PrivSVMError": "privsvm.errors",
     "PublicSchema": "privsvm.tables.public_schema",
-    "save": "privsvm.release.model",
+    "RowBlocks": "privsvm.numerics.rows.row_blocks",
+    "SVMClassifier": "privsvm.families.exact.svm_classifier",
     "audit": "privsvm.auditing.estimators",
+    "load": "privsvm.release.model",
+    "make_private_pipeline": "privsvm.release.private_pipeline",
+    "open_rows": "privsvm.numerics.rows.row_blocks",
+    "save": "privsvm.release.model",
 }
-
-
-@functools.cache
-def _homes() -> dict[str, str]:
-    """Find the module of every public name."""
-    # Imported here: whoever names no class need not wait for them.
-    import ast
-    import re
-
-    found = dict(_OTHERS)
-    for path in sorted(Path(__file__).with_name("methods").glob("*.py")):
-        listed = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        names = ast.literal_eval(listed[1]) if listed else []
-        # Classes, and no constants: "PPSVMClassifier", not "ESTIMATOR".
-        classes = [name for name in names if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name)]
-        found |= dict.fromkeys(classes, f"privsvm.methods.{path.stem}")
-    return dict(sorted(found.items()))
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return list(_homes())
     if name == "__version__":
         from importlib.metadata import version
 
         return version("privsvm")
-    if name.startswith("_") or name not in _homes():
+    methods = importlib.import_module("privsvm.methods")
+    if name == "methods":
+        return methods
+    if name not in _MODULES and name not in methods.__all__:
         raise AttributeError(f"module 'privsvm' has no attribute {name!r}")
-    return getattr(importlib.import_module(_homes()[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]) if name in _MODULES else methods, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_homes()})
+    return sorted({*globals(), *__all__, *importlib.import_module("privsvm.methods").__all__})

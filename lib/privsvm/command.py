@@ -17,7 +17,7 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError, printable
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 _DESCRIPTION = """\
 Train a private classifier on a table of your own, and hand it over with a card that says what is proved.
@@ -232,30 +232,6 @@ def _methods(options: argparse.Namespace) -> int:
     return 0
 
 
-def _datasets(options: argparse.Namespace) -> int:
-    from privsvm_bench.datasets.catalogue import load_catalogue
-
-    for name, entry in load_catalogue().items():
-        parts = ", ".join(f"{part.n_rows} x {part.n_features}" for part in entry.parts.values())
-        print(f"{name}: {len(entry.classes or ())} classes, {parts}")
-    return 0
-
-
-def _compare(options: argparse.Namespace) -> int:
-    from privsvm.files import write_text
-    from privsvm_bench.tracking import comparison
-
-    names = (options.first, options.second)
-    first, second = (comparison.result_files(name) for name in names)
-    found = comparison.compare(first, second, options.metric)
-    if options.latex:
-        write_text(options.latex, comparison.comparison_latex(names, found, options.metric))
-    if options.figure:
-        write_text(options.figure, comparison.comparison_svg(names, found, options.metric))
-    print(comparison.comparison_text(names, found, options.metric))
-    return 0
-
-
 def _warm_up(options: argparse.Namespace) -> int:
     from privsvm.warm_up import MODULES, warm_up
 
@@ -352,21 +328,51 @@ def _parser() -> argparse.ArgumentParser:
     ledger.add_argument("--export", action="store_true", help="as JSON, in the fields of public registries")
     with_ledger(ledger)
 
-    compare = command("compare", _compare, "compare two settings of a benchmark that ran here, split by split")
-    compare.add_argument("first", help="a method, a result file, or a folder of these")
-    compare.add_argument("second", help="the same; its numbers less those of the first are shown")
-    compare.add_argument("--metric", default="accuracy")
-    compare.add_argument("--latex", help="file for a table (booktabs)")
-    compare.add_argument("--figure", help="file for a picture (SVG)")
-
     command("methods", _methods, "list the methods")
-    command("datasets", _datasets, "list the catalogue of data sets")
     command("warm-up", _warm_up, "compile ahead of the first release")
     return parser
 
 
+def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, on_interrupt: str) -> int:
+    """Run the command that the arguments name; write errors in one line.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Sets ``run`` to the function of the command, which takes the options and returns an exit code.
+    arguments : sequence of str or None
+        None: those of the process.
+    on_interrupt : str
+        What to say after Ctrl-C.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    options = parser.parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except PrivSVMError as error:
+        print(f"error: {printable(str(error))}", file=sys.stderr)
+        return 3 if type(error).__name__ == "RefusedError" else 1
+    except KeyboardInterrupt:
+        print(on_interrupt, file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever reads has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = printable(f"{error.filename or 'file system'}: {error.strerror or error}")
+        print(f"error: {where}; check the path", file=sys.stderr)
+        return 1
+    return code
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command of ``privsvm``.
 
     Parameters
     ----------
@@ -378,22 +384,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code, see the module.
     """
-    options = _parser().parse_args(arguments)
-    try:
-        code: int = options.run(options)
-        sys.stdout.flush()
-    except PrivSVMError as error:
-        print(f"error: {printable(str(error))}", file=sys.stderr)
-        return 3 if type(error).__name__ == "RefusedError" else 1
-    except KeyboardInterrupt:
-        print("interrupted; `privsvm ledger` says whether a release was spent", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # Whoever reads has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        where = printable(f"{error.filename or 'file system'}: {error.strerror or error}")
-        print(f"error: {where}; check the path", file=sys.stderr)
-        return 1
-    return code
+    return run(_parser(), arguments, "interrupted; `privsvm ledger` says whether a release was spent")

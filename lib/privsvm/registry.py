@@ -1,7 +1,4 @@
-"""The methods that an entry of params.yaml may name: the files of `privsvm.methods`, and classes of other packages.
-
-The recommended classifier, which is a layer above the methods, counts as one of them.
-"""
+"""The methods that an entry of params.yaml may name: the files of `privsvm.methods`, and classes of other packages."""
 
 from __future__ import annotations
 
@@ -29,21 +26,18 @@ __all__ = [
     "version_of_package",
 ]
 
-_FOLDER = Path(__file__).parents[1] / "methods"
-# The classifier that chooses among methods; a layer above them.
-_RECOMMENDED = "recommended"
+_FOLDER = Path(__file__).with_name("methods")
 _FOREIGN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 def implementations() -> list[str]:
-    """Names of the method files and of the recommended classifier, in alphabetical order."""
-    files = (path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_"))
-    return sorted([*files, _RECOMMENDED])
+    """List the names of the method files in alphabetical order."""
+    return sorted(path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_"))
 
 
 def module_name(implementation: str) -> str:
     """Full name of the module of a method of this package."""
-    return "privsvm.methods.recommended" if implementation == _RECOMMENDED else f"privsvm.methods.{implementation}"
+    return f"privsvm.methods.{implementation}"
 
 
 def is_foreign(implementation: str) -> bool:
@@ -197,5 +191,4 @@ def implementation_source(implementation: str) -> Path | ForeignSource:
     """Say where a method's own code is: its file, or what identifies another package's."""
     if is_foreign(implementation):
         return foreign_source(implementation)
-    folder = _FOLDER.parent if implementation == _RECOMMENDED else _FOLDER
-    return folder / f"{implementation}.py"
+    return _FOLDER / f"{implementation}.py"

@@ -20,7 +20,8 @@ if "distributed" not in sys.modules:
     os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'privsvm[dask]'")
 IMPORTED_BEFORE = [
-    "distributed", "distributed.nanny", "pandas", "privsvm.families.moments.centred_training", "privsvm.families.gradients.noisy_classifiers",
+    "distributed", "distributed.nanny", "pandas", "privsvm.families.moments.centred_training",
+    "privsvm.families.gradients.noisy_classifiers",
     "privsvm.solvers.out_of_core.block_gradient", "privsvm.solvers.linear.hinge",
 ]  # fmt: skip
 

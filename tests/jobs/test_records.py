@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.guarantees import SOUND, proved_fields
 from tests.guarantees import proved as a_proved_guarantee
 
-import privsvm
+import privsvm_bench
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.assumptions import Facts
@@ -568,7 +568,7 @@ def test_keys_of_tracked_results_are_read(tmp_path: Path) -> None:
 
 def test_records_are_the_only_reader_of_their_files() -> None:
     """Reporting and tracking write JSON text and read none; no other module reads what `records` reads."""
-    package = Path(privsvm.__file__).parent
+    package = Path(privsvm_bench.__file__).parent
     for folder in ("reporting", "tracking"):
         for path in (package / folder).rglob("*.py"):
             imported = {
@@ -582,7 +582,7 @@ def test_records_are_the_only_reader_of_their_files() -> None:
 
 @pytest.mark.parametrize("form", RECORDS, ids=lambda form: form.__name__)
 def test_every_key_is_documented(form: type[Any]) -> None:
-    page = (Path(__file__).parents[1] / "docs/files.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/files.md").read_text()
     words = {word for code in re.findall(r"`([^`]+)`", page) for word in re.findall(r"\w+", code)}
     nested = {"facts": Facts, "curve": RecoveryErrors, "membership": Membership, "witness": Witness, "summary": Summary,
               "cells": AuditCell, "bounds": AuditBound}  # fmt: skip

@@ -72,8 +72,11 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def test_public_names_exist():
-    for name in privsvm.__all__:
+    assert len(privsvm.__all__) <= 20
+    for name in [*privsvm.__all__, *privsvm.methods.__all__]:
         assert getattr(privsvm, name).__name__ == name
+    for name in privsvm.methods.__all__:
+        assert getattr(privsvm.methods, name) is getattr(privsvm, name)
     with pytest.raises(AttributeError, match="NoSuchClassifier"):
         privsvm.NoSuchClassifier  # noqa: B018
 
@@ -82,7 +85,7 @@ ESTIMATORS = [ready(method, classes=["no", "yes"]) for method in METHODS]
 
 
 def test_every_public_estimator_is_a_method():
-    named = {name for name in privsvm.__all__ if name.endswith("Classifier")}
+    named = {name for name in {*privsvm.__all__, *privsvm.methods.__all__} if name.endswith("Classifier")}
     assert named == {method.__name__ for method in METHODS}
     assert set(dir(privsvm)) >= named
 

@@ -25,5 +25,6 @@ class Mutant(NamedTuple):
 
 
 def bug(name: str, file: str, old: str, new: str, *tests: str, says: str = "") -> Mutant:
-    """Make a bug; files are below ``lib/privsvm``, unless they are tests."""
-    return Mutant(name, ("lib/privsvm/" if not file.startswith("tests/") else "") + file, old, new, tests, says)
+    """Make a bug; files are below ``lib/privsvm``, unless they are tests or of the benchmark."""
+    home = "" if file.startswith("tests/") else "lib/" if file.startswith("privsvm_bench/") else "lib/privsvm/"
+    return Mutant(name, home + file, old, new, tests, says)

@@ -329,7 +329,7 @@ MUTANTS_OF_RECORDS = (
         "tests/jobs/test_records.py::test_one_claim_that_does_not_hold_decides_for_the_whole_curve", says="assert",
     ),
     _bug(
-        "results of condensed rows may say proved", "records.py",
+        "results of condensed rows may say proved", "privsvm_bench/records.py",
         'if self.condense != "none" and self.status == "proved":', 'if self.condense == "" and self.status == "proved":',
         "tests/reporting/test_report_page.py::test_a_proof_for_condensed_rows_is_refused", says="DID NOT RAISE",
     ),

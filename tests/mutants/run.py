@@ -90,7 +90,7 @@ def _share_compiled(origin: Path, cache: Path, tree: Path, changed: str | None) 
     target = tree / ".cache" / "numba" / cache_key(tree / "lib/privsvm")
     if target.exists() and changed is None:
         return
-    compiled = [path for name in ("numerics", "solvers") for path in (tree / "lib/privsvm" / name).glob("[!_]*.py")]
+    compiled = [path for name in ("numerics", "solvers") for path in (tree / "lib/privsvm" / name).rglob("[!_]*.py")]
     for module in (path.relative_to(tree) for path in compiled):
         if changed is not None and changed in closure(".".join(module.with_suffix("").parts[1:])):
             continue
@@ -259,7 +259,7 @@ def _write_page(chosen: list[Mutant], results: list[dict[str, Any]]) -> None:
     for mutant, result in zip(chosen, results, strict=True):
         test = result["test"].removeprefix("tests/").replace("|", "\\|") or "**nothing**"
         words = result["words"].replace("|", "\\|").replace("\n", " ")
-        file = mutant.file.removeprefix("lib/privsvm/")
+        file = mutant.file.removeprefix("lib/").removeprefix("privsvm/")
         lines.append(f"| {mutant.name} | `{file}` | `{test}` | {words} |")
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -123,6 +123,8 @@ CLONES = {
     "HalvingRandomSearchCV": {"param_distributions": {"C": [0.01, 0.1]}, "cv": 2},
     "RandomizedSearchCV": {"param_distributions": {"C": [0.01, 0.1]}, "cv": 2, "n_iter": 2},
     "BaggingClassifier": {"bootstrap": False, "n_estimators": 2},
+    # A random code of equal bits would fit nothing.
+    "OutputCodeClassifier": {"random_state": 0, "code_size": 4},
     "RFE": {"n_features_to_select": 1},
     "StackingClassifier": {"cv": 2},
 }

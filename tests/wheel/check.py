@@ -37,7 +37,7 @@ for name in {ABSENT!r}:
     sys.modules[name] = None
 import numpy as np, sklearn, privsvm
 from sklearn.pipeline import make_pipeline
-for name in privsvm.__all__:
+for name in [*privsvm.__all__, *privsvm.methods.__all__]:
     try:
         getattr(privsvm, name)
     except ImportError as error:

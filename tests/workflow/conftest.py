@@ -160,7 +160,10 @@ class Workspace:
     def compiled_endings(self) -> list[str]:
         """How names of folders of compiled code end, and of the files that say that a module is compiled."""
         package = (self.folder / "lib/privsvm").resolve()
-        folders = [hashlib.sha1(str(package / name).encode()).hexdigest() for name in ("numerics", "solvers")]
+        compiled = sorted(
+            path.parent for name in ("numerics", "solvers") for path in package.glob(f"{name}/*/__init__.py")
+        )
+        folders = [hashlib.sha1(str(folder).encode()).hexdigest() for folder in compiled]
         return [*folders, hashlib.sha256(os.fsencode(package / "warm_up.py")).hexdigest()[:8]]
 
 

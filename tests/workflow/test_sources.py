@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 LOADED = """
 import importlib, json, sys
 importlib.import_module(sys.argv[1])
-modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "privsvm"]
+modules = [module for name, module in sys.modules.items() if name.split(".")[0] in ("privsvm", "privsvm_bench")]
 print(json.dumps([module.__file__ for module in modules]))
 """
 
@@ -52,13 +52,14 @@ def test_closure_follows_imports_inside_functions_and_package_data():
 
 
 def test_every_file_of_package_data_belongs_to_a_module():
-    package = REPOSITORY / "lib/privsvm"
+    package = REPOSITORY / "lib"
     named = {
         path for patterns in sources.PACKAGE_DATA.values() for pattern in patterns for path in package.glob(pattern)
     }
     found = {
         path
-        for path in package.rglob("*")
+        for folder in (package / "privsvm", package / "privsvm_bench")
+        for path in folder.rglob("*")
         if path.is_file() and path.suffix not in {".py", ".pyc", ".pyi", ".nbi", ".nbc"} and path.name != "py.typed"
     }
     assert found == named

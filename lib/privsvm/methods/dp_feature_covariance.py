@@ -5,8 +5,8 @@ is appended. Their Gram matrix is released with noise, without their labels, and
 over all rows. Each is multiplied by ``f(A)`` with ``f(w) = (w^2 + lambda^2)^(-power / 2)`` on the eigenvalues w of the
 Gram matrix A over the number of rows; lambda is the size of the largest eigenvalues of its noise, and f is scaled to a
 mean of 1. Under ``replace_one`` Gram matrix and gradients are one release, in which the Gram matrix costs nothing
-(`privsvm.families.moments.second_moments.share_beside`). Noise is added before, so that directions of little spread get more of it
-than of steps: a power of 1/2 does better than the paper's 1 on most sets.
+(`privsvm.families.moments.second_moments.share_beside`). Noise is added before, so that directions of little spread get
+more of it than of steps: a power of 1/2 does better than the paper's 1 on most sets.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Rows are divided by their norm, a noisy mean is subtracted, they are divided by their norm again, and a constant
 feature is appended. One Gaussian release then has their Gram matrix A and their products B with codes of the classes
-(`privsvm.families.moments.second_moments`): the codes' sensitivity covers the Gram matrix too. The weights are ``f(A) B`` with
-``f(w) = 1 / sqrt(w^2 + lambda^2)`` on the eigenvalues w of A: the inverse where they stand out of the noise, and a
-constant where they do not. Lambda is the size of the largest eigenvalues of the noise, which is public. (AdaSSP adds a
-ridge in its place, and releases A and B apart.)
+(`privsvm.families.moments.second_moments`): the codes' sensitivity covers the Gram matrix too. The weights are ``f(A)
+B`` with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` on the eigenvalues w of A: the inverse where they stand out of the noise,
+and a constant where they do not. Lambda is the size of the largest eigenvalues of the noise, which is public. (AdaSSP
+adds a ridge in its place, and releases A and B apart.)
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ weights along ``f(H) G``, with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` on the eigenv
 out of the noise. Lambda is twice the size of the largest eigenvalues of the noise, which is public.
 
 Two things differ from the paper. The loss is a smoothed hinge, with curvatures from parabolas that lie nowhere below it
-(`privsvm.solvers.linear.newton_rows`; Ganesh, Haghifam, Steinke, Thakurta 2023, arXiv 2305.13209, do so for the logistic
-loss, and add their second noise to the direction: its sensitivity would have to cover the round-off of a solver). And
-one release has both H and G, with the joint sensitivity that least squares has
+(`privsvm.solvers.linear.newton_rows`; Ganesh, Haghifam, Steinke, Thakurta 2023, arXiv 2305.13209, do so for the
+logistic loss, and add their second noise to the direction: its sensitivity would have to cover the round-off of a
+solver). And one release has both H and G, with the joint sensitivity that least squares has
 (`privsvm.families.moments.second_moments`): under ``replace_one`` the Hessian is free.
 """
 

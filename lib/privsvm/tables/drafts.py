@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import FORMS, MISSING, Column, day_number
 from privsvm.tables.tables import delimiter_of, header_of, table_columns
-from privsvm_bench.datasets.settings import normalise_label
 
 __all__ = ["draft_schema"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import MISSING, Column, Schema
 from privsvm.tables.tables import delimiter_of, identifier, read_chunks, table_columns
-from privsvm_bench.datasets.settings import normalise_label
 
 __all__ = ["inspect_table"]
 

@@ -20,7 +20,7 @@ from privsvm.constraints import COUNT, FLAG, Constraint, optional, text
 from privsvm.errors import PrivSVMError
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
-from privsvm_bench.datasets.settings import normalise_label, parse_words
+from privsvm.tables.labels import normalise_label, parse_words
 
 __all__ = [
     "FORMS",

@@ -22,8 +22,8 @@ from typing import Any, TextIO, cast
 import numpy as np
 
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema, with_point
-from privsvm_bench.datasets.settings import normalise_label
 
 __all__ = [
     "Encoder",

@@ -18,6 +18,7 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.models import KeyedError
+from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm_bench.datasets.settings import (
     FORMATS,
@@ -26,7 +27,6 @@ from privsvm_bench.datasets.settings import (
     OwnSettings,
     Settings,
     check_settings,
-    normalise_label,
     normalise_protocol,
     parse_bounds,
 )

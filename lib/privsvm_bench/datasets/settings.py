@@ -16,6 +16,7 @@ import pydantic
 from privsvm.constraints import COUNT, FLAG, FOLDS, REPEATS, Constraint, one_of, optional, text
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.models import KeyedError, Model, Obeys, check_model
+from privsvm.tables.labels import normalise_label, parse_words
 
 __all__ = [
     "FORMATS",
@@ -24,17 +25,14 @@ __all__ = [
     "OwnSettings",
     "Settings",
     "check_settings",
-    "normalise_label",
     "normalise_protocol",
     "parse_bounds",
-    "parse_words",
 ]
 
 # Of a file, packed or not, unless its dataset declares another limit.
 MOST_BYTES = 2 << 30
 FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # A longer one would be taken for a regular expression.
 _DELIMITER = optional(
     text(
@@ -57,28 +55,6 @@ class Bounds:
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
-
-
-def normalise_label(value: Any) -> str:
-    """Write a label the one way it is written everywhere here.
-
-    Parameters
-    ----------
-    value : object
-        Text, number or boolean.
-
-    Returns
-    -------
-    str
-        Whole numbers without sign ``+`` and without ``.0`` (``"+1"``, ``1.0`` and ``"1"`` are all ``"1"``);
-        other text as it is, without surrounding blanks.
-    """
-    text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value).strip()
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        if math.isfinite(number) and number == int(number) and abs(number) < 2**53:
-            return str(int(number))
-    return text
 
 
 def _is_list(value: Any) -> bool:
@@ -142,24 +118,6 @@ def _parse_groups(value: Any) -> dict[str, tuple[str, ...]]:
     if len(groups) == 1:
         raise ValueError(f"one class only, {next(iter(groups))!r}; name at least two classes")
     return groups
-
-
-def parse_words(value: Any) -> tuple[str, ...]:
-    """Read a list of words that YAML may have read as something else; ValueError for what is none."""
-    if not _is_list(value) or not value:
-        raise ValueError(f"{value!r}; list every one that may occur")
-    if any(isinstance(item, bool) for item in value):
-        raise ValueError(
-            f"{list(value)!r}: YAML reads unquoted yes, no, on and off as true and false; write them in quotes"
-        )
-    words = tuple(normalise_label(item) for item in value)
-    if len(set(words)) != len(words):
-        twice = [str(item) for item, word in zip(value, words, strict=True) if words.count(word) > 1]
-        raise ValueError(
-            f"{list(words)!r} names one twice: {' and '.join(twice)} are read as the same; list each once, and where "
-            "they mean different things rename one in the file"
-        )
-    return words
 
 
 def _parse_classes(value: Any) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ One run is one curve: a method on this data set, over the grid of epsilons.
 Runs of earlier values are kept with `current = no`; to compare with them, clear the search field.
 
 **Two settings side by side?** Their names say what they were set to: tick both and press *Compare*, or run \
-`privsvm compare A B`, which adds intervals.
+`python -m privsvm_bench compare A B`, which adds intervals.
 
 To keep changes to the charts, save them as a view under another name: the pipeline overwrites this view."""
 

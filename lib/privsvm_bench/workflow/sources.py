@@ -25,12 +25,15 @@ __all__ = ["closure", "closure_digest"]
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Files below lib/privsvm that a module reads besides its imports.
+# Files below lib that a module reads besides its imports.
 PACKAGE_DATA = {
     "privsvm_bench.datasets.catalogue": ("privsvm_bench/datasets/catalogue.json",),
-    "privsvm.release.planning": ("release/utility.json",),
-    "privsvm_bench.reporting.page": ("reporting/templates/*.jinja", "reporting/*.js.gz"),
-    "privsvm_bench.reproduction.rendering": ("reporting/templates/*.jinja", "reproduction/templates/*.jinja"),
+    "privsvm.release.planning": ("privsvm/release/utility.json",),
+    "privsvm_bench.reporting.page": ("privsvm_bench/reporting/templates/*.jinja", "privsvm_bench/reporting/*.js.gz"),
+    "privsvm_bench.reproduction.rendering": (
+        "privsvm_bench/reporting/templates/*.jinja",
+        "privsvm_bench/reproduction/templates/*.jinja",
+    ),
 }
 
 
@@ -42,12 +45,14 @@ def _graph() -> grimp.ImportGraph:
     for folder in (ROOT, ROOT / "lib"):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
-    packages = [name for name in ("privsvm", "reproduce") if importlib.util.find_spec(name) is not None]
+    packages = [
+        name for name in ("privsvm", "privsvm_bench", "reproduce") if importlib.util.find_spec(name) is not None
+    ]
     return grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
 
 
 def _file_of(module: str) -> Path:
-    home = ROOT / "lib" if module.partition(".")[0] == "privsvm" else ROOT
+    home = ROOT if module.partition(".")[0] == "reproduce" else ROOT / "lib"
     path = home.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
@@ -105,7 +110,7 @@ def closure(*entries: str) -> list[str]:
         parts = module.split(".")
         files.update(_file_of(".".join(parts[:end])) for end in range(1, len(parts) + 1))
         for pattern in PACKAGE_DATA.get(module, ()):
-            files.update((ROOT / "lib/privsvm").glob(pattern))
+            files.update((ROOT / "lib").glob(pattern))
     return sorted(path.relative_to(ROOT).as_posix() for path in files)
 
 

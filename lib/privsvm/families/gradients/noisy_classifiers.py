@@ -218,8 +218,8 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
     scaling: str = parameter(
         "none",
         one_of(*SCALINGS),
-        "Scale rows by noisy statistics of them, paid for out of the budget; see `privsvm.families.moments.private_scaling`. With "
-        "scaling, `data_norm` is refused.",
+        "Scale rows by noisy statistics of them, paid for out of the budget; see "
+        "`privsvm.families.moments.private_scaling`. With scaling, `data_norm` is refused.",
     )
     fit_intercept: bool | None = parameter(
         None,

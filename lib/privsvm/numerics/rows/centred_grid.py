@@ -64,7 +64,7 @@ class CentredCells:
         return cls(cells, centre, (unit_cells_and_factors(cells.toarray() / CELLS - centre)[3],), (None,))
 
     def unit(self, constant: float = 0.0) -> tuple[CentredCells, np.ndarray, np.ndarray]:
-        """Divide by norms once more: `privsvm.numerics.rows.unit_grid.unit_cells` of these rows as multiples of 2^-20."""
+        """Divide by norms once more, as `unit_grid.unit_cells` does: these rows as multiples of 2^-20."""
         _, constants, norms, factors = unit_cells_and_factors(self.toarray() / CELLS, constant)
         divided = dataclasses.replace(self, factors=(*self.factors, factors), columns=(*self.columns, None))
         return divided, constants, norms

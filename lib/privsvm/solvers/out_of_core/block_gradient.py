@@ -1,4 +1,4 @@
-"""Noisy gradient steps on rows that are read block by block: the same bits as `privsvm.solvers.gradients.noisy_gradient`.
+"""Noisy gradient steps on rows read block by block, with the bits of `privsvm.solvers.gradients.noisy_gradient`.
 
 The clipped gradients of a block add up to whole numbers, as do those of all blocks, in any order. Whether a step draws
 a row is told by a word that belongs to the row's number. Noise is drawn once a step, where the sums come together.
@@ -113,7 +113,7 @@ def block_gradient_steps(
     steps: GradientSteps,
     rng: NoiseSource | np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Train from weights of zero, as `privsvm.solvers.gradients.noisy_gradient.noisy_gradient_steps` does for dense rows.
+    """Train from weights of zero, as `noisy_gradient.noisy_gradient_steps` does for dense rows.
 
     Parameters
     ----------
