@@ -143,31 +143,28 @@ def line(kind: str, case: str, small: bool) -> str:
     )
 
 
-TITLE = "| method | rows | seconds | processor time, s | MB | accuracy |\n| --- | --- | --- | --- | --- | --- |"
-PAGE = f"""# Many rows
-
-Made by `python bench/large_rows.py --page docs/large-rows.md`, which replaces the lines of what it measures.
-
-One fit of every private linear method, each in a process of its own: epsilon 1, {N_CLASSES} made-up classes, two
-threads where a method has them. Dense rows: 1,000,000 x 20. Sparse ones: 200,000 x 2,000, of which 1 % are not 0;
-as a dense table they would take 3.2 GB. Memory is the peak of anonymous memory, rows included. Asked for are
-{MEGABYTES} MB and {SECONDS} s on two idle cores. An idle machine takes no longer than the processor
-time; seconds are those of the clock, on a machine that others may have used at the same time.
-
-`scaling: whiten` multiplies rows by a matrix of d x d numbers. It is for a few features; with 2,000 of them it does not
-end within these limits. `private_svm_rbf` and `landmark_dual` are kernel methods, and hold 8 bytes for each feature of
-each row: by default 500 features of `private_svm_rbf`, 4 GB for a million rows.
-
+TITLE = "| method | rows | seconds | processor time, s | memory, MB | accuracy |\n| --- | --- | --- | --- | --- | --- |"
+BEGIN, END = "<!-- large rows: written by bench/large_rows.py -->", "<!-- end of large rows -->"
+TEXT = f"""One fit of every private linear method at epsilon 1 on {N_CLASSES} made-up classes, in its own process, on
+two threads where a method uses them. Sparse rows: 200,000 x 2,000, of which 1 % are not zero; as a dense table they
+would take 3.2 GB. Dense rows: 1,000,000 x 20. Memory is the peak of anonymous memory, rows included. Seconds were
+measured on a busy machine; an idle one needs no more than the processor time.
+`python bench/large_rows.py --page docs/large-tables.md` measures them again.
 """
 
 
 def write_page(page: Path, lines: list[str]) -> None:
-    """Write the table, with the lines that it had of other methods."""
-    old = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
-    known = {tuple(text.split(" | ")[:2]): text for text in old + lines if text.startswith("| ") and " | " in text}
+    """Write the table into the page, with the lines that it had of other methods."""
+    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+    old, after = rest.split(END)
+    known = {
+        tuple(text.split(" | ")[:2]): text
+        for text in old.splitlines() + lines
+        if text.startswith("| ") and " | " in text
+    }
     order = [(f"| {case}", kind) for kind in SETS for case in CASES]
     table = [known[key] for key in order if key in known]
-    page.write_text(PAGE + "\n".join([TITLE, *table]) + "\n", encoding="utf-8")
+    page.write_text(before + BEGIN + "\n" + "\n".join([TEXT, TITLE, *table]) + "\n" + END + after, encoding="utf-8")
 
 
 def main() -> None:

@@ -37,8 +37,6 @@ FEATURES, IN_MEMORY, DISK_ROWS = 50, 400_000, 10_000_000
 KIND = np.dtype(np.float32)
 # Of the certified solve, which goes over the rows as often as it has to.
 SOLVED_C = 0.005
-# What the issue of this page asks for.
-MOST_MEGABYTES, LEAST_SHARE = 1000, 0.5
 # Up to so many gigabytes, a fit is repeated.
 REPEATED, ROUNDS = 5.0, 3
 
@@ -49,7 +47,8 @@ WORKERS = {"1 worker": 1, "2 workers": 2, "4 workers": 4, "2 workers, one killed
 WAYS = ("an array in memory", "blocks in memory", "out of core", *WORKERS)
 
 HERE = Path(__file__).resolve()
-RESULTS, PAGE = HERE.with_suffix(".json"), HERE.parents[1] / "docs" / "rows-beyond-memory.md"
+RESULTS, PAGE = HERE.with_suffix(".json"), HERE.parents[1] / "docs" / "large-tables.md"
+BEGIN, END = "<!-- out of core: written by bench/out_of_core.py -->", "<!-- end of out of core -->"
 
 
 def write_rows(path: Path, gigabytes: float) -> None:
@@ -224,90 +223,44 @@ def bits(path: Path, case: str, way: str, threads: int, epochs: int) -> dict[str
     return {"seconds": seconds, "model": released.hexdigest(), "labels": labels.hexdigest()}
 
 
-PAGE_TEXT = """# Rows beyond memory
+TEXT = """{answer}
 
-Made by `python bench/out_of_core.py`, which measures what it is asked for (`--help`), keeps
-the figures in `bench/out_of_core.json`, and writes this page from them.
-
-Made-up rows of {features} features on disk, float32: 20 GB are 100 million rows. Two blocks at a time are read ahead;
-of files that are larger than half of the machine's memory past Linux's cache, where they would not stay.
-
-## Memory and throughput
-
-Each line is a fit in a process of its own, and prediction of all rows after it, on two threads. Passes are those of the
-fit. Anonymous memory (RssAnon) is the peak of both. MB/s are those of full passes; the disk's rate is that of reading
-blocks alone, after Linux was asked to forget the file, and the rate in memory that of the same sums over
-{in_memory:,} rows in memory. Both are taken right before and right after a fit, and the better ones count. Share is the
-rate over the lesser of these two, the median of so many rounds (of none: by an earlier version of the program, which
-took the disk's rate once, before the fit). Others may have used the machine at the same time: processor time for a
-gigabyte of a pass, beside that in memory, depends on them the least.
-
-Asked for are at most {most:,} MB, and a share of at least {share:g}. {reached}
-
+| rows on disk | what | passes | seconds | memory, MB | MB/s | share of the slower of disk and memory |
+| --- | --- | --- | --- | --- | --- | --- |
 {rates}
 
-## Bits
-
-One release of each kind, of one key, from the same rows: read from memory, out of core, and by the workers of a
-`dask.distributed.LocalCluster`, each a process with one thread. Where one is killed, that is the first to read the rows
-in the middle, by SIGKILL. The digests are of all numbers of the released model, and of the labels that it predicts for
-all rows. Seconds are those of training and prediction, on a machine that others may have used at the same time.
-
-{equal}
-
-{bits}
-"""
+Made-up float32 rows with {features} features (20 GB are 100 million rows), on two threads. Each line is a fit in its
+own process, and the prediction of all rows after it. Memory is the peak of anonymous memory, MB/s the rate of full
+passes. The last column compares that rate with reading the file alone, or with the same sums in memory, whichever is
+slower. `bench/out_of_core.json` has all figures; `python bench/out_of_core.py` measures them again."""
 
 
 def page_of(results: dict[str, Any]) -> str:
-    """Write the page from all figures."""
+    """Write the section from all figures."""
     rates = sorted(results["rates"].values(), key=lambda one: (one["gigabytes"], CASES.index(one["case"])))
     lines = [
-        "| GB | passes | what | seconds | anonymous MB | MB/s | disk, MB/s | in memory, MB/s | share | rounds |"
-        " processor time, s/GB | in memory, s/GB |",
-        "| --- " * 12 + "|",
-    ]
-    lines += [
-        f"| {one['gigabytes']:g} | {one['passes']:.0f} | {one['case']} | {one['seconds']:.1f} | "
-        f"{one['anonymous_megabytes']:.0f} | {one['rate']:.0f} | {one['disk']:.0f} | {one['in_memory']:.0f} | "
-        f"{one['share']:.2f} | {one['rounds']} | {one['processor']:.1f} | {one['processor_in_memory']:.1f} |"
+        f"| {one['gigabytes']:g} GB | {one['case']} | {one['passes']:.0f} | {one['seconds']:.1f} | "
+        f"{one['anonymous_megabytes']:.0f} | {one['rate']:.0f} | {one['share']:.0%} |"
         for one in rates
     ]
-    most, least = (
-        choose(one[key] for one in rates) if rates else 0.0
-        for choose, key in ((max, "anonymous_megabytes"), (min, "share"))
-    )
-    reached = f"Measured are at most {most:.0f} MB, and a share of at least {least:.2f}."
-    order = {way: place for place, way in enumerate(WAYS)}
-    found = sorted(
-        results["bits"].values(), key=lambda one: (one["gigabytes"], CASES.index(one["case"]), order[one["way"]])
-    )
     groups: dict[tuple[float, str], set[tuple[str, str]]] = {}
-    for one in found:
+    for one in results["bits"].values():
         groups.setdefault((one["gigabytes"], one["case"]), set()).add((one["model"], one["labels"]))
     same = sum(len(digests) == 1 for digests in groups.values())
-    equal = f"Of {len(groups)} releases (a kind and a size), {same} have the same bits in all ways that were measured."
-    table = ["| GB | what | how | seconds | model | labels |", "| --- " * 6 + "|"]
-    table += [
-        f"| {one['gigabytes']:g} | {one['case']} | {one['way']} | {one['seconds']:.0f} | `{one['model'][:16]}` | "
-        f"`{one['labels'][:16]}` |"
-        for one in found
-    ]
-    return PAGE_TEXT.format(
-        features=FEATURES,
-        in_memory=IN_MEMORY,
-        most=MOST_MEGABYTES,
-        share=LEAST_SHARE,
-        reached=reached,
-        rates="\n".join(lines),
-        equal=equal,
-        bits="\n".join(table),
+    largest, memory = (max(one[key] for one in rates) for key in ("gigabytes", "anonymous_megabytes"))
+    share = min(one["share"] for one in rates)
+    answer = (
+        f"Training on up to {largest:g} GB of rows took at most {memory:.0f} MB of memory, and ran at {share:.0%} or "
+        f"more of the speed that disk or memory allow. {same} of {len(groups)} models had the same bits in every way "
+        "of training: in memory, by blocks, from disk, and on 1, 2 or 4 dask workers, one of them killed."
     )
+    return TEXT.format(answer=answer, features=FEATURES, rates="\n".join(lines))
 
 
 def write_page(results: dict[str, Any]) -> None:
-    """Write the page from all figures."""
-    PAGE.write_text(page_of(results), encoding="utf-8")
+    """Write the section into the page as it is."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{page_of(results)}\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
 def keep(part: str, gigabytes: float, case: str, found: dict[str, Any], way: str = "") -> None:

@@ -23,9 +23,11 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / ".cache" / "site"
 TARGET = REPOSITORY / "site"
 
-# Pages outside docs/ by their place in the site.
+# The list of all pages: headings become captions of the menu, and the items below them its entries.
+MENU = REPOSITORY / "docs" / "README.md"
+# Pages outside docs/ by their place in the site. The README is the landing page, with the menu at its end.
 OTHERS = {
-    "README.md": "start.md",
+    "README.md": "index.md",
     "ARCHITECTURE.md": "ARCHITECTURE.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
@@ -34,7 +36,9 @@ OTHERS = {
     "config/README.md": "config.md",
     "examples/ppsvm_three_entities/README.md": "ppsvm_example.md",
 }
-# A line of the gallery's list.
+# An entry of the menu, and one below the last of these.
+ENTRY = re.compile(r"^(  )?- \[(.+)\]\((\S+)\)$")
+# A line of the list of examples.
 LISTED = re.compile(r"^(- \[.*\]\((gallery/(\w+))\.md\))$", re.MULTILINE)
 LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
 # What a class offers its users; the rest is scikit-learn's own.
@@ -47,11 +51,39 @@ class DeadLinkError(Exception):
 
 def pages():
     """Return the place in the site of every page of the repository."""
-    found = {path.relative_to(REPOSITORY).as_posix(): None for path in sorted((REPOSITORY / "docs").rglob("*.md"))}
+    found = [path.relative_to(REPOSITORY).as_posix() for path in sorted((REPOSITORY / "docs").rglob("*.md"))]
     scripts = {path.relative_to(REPOSITORY).as_posix(): f"gallery/{path.stem}.md" for path in run_examples.examples()}
     others = {name: place for name, place in OTHERS.items() if (REPOSITORY / name).exists()}
     # Scripts first: the gallery shows what they draw.
-    return scripts | {name: posixpath.relpath(name, "docs") for name in found} | others
+    return scripts | {name: posixpath.relpath(name, "docs") for name in found if name != "docs/README.md"} | others
+
+
+def menu(places):
+    """Read the menu: a list of (caption, entries), and the entries below each page.
+
+    Entries are (title, place in the site). Raises `DeadLinkError`.
+    """
+    captions, below = [], {}
+    for line in MENU.read_text(encoding="utf-8").splitlines():
+        entry = ENTRY.match(line)
+        if line.startswith("## "):
+            captions.append((line.removeprefix("## "), []))
+        elif entry:
+            inner, title, target = entry.groups()
+            path = posixpath.normpath(posixpath.join("docs", target))
+            if path not in places:
+                raise DeadLinkError(f"docs/README.md: ({target}): there is no page {path}")
+            if inner:
+                below.setdefault(captions[-1][1][-1][1], []).append((title, places[path]))
+            else:
+                captions[-1][1].append((title, places[path]))
+    return captions, below
+
+
+def toctree(entries, caption=""):
+    """Write a list of pages for Sphinx, which the page itself does not show."""
+    head = ["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), ""]
+    return "\n".join(["", *head, *(f"{title} </{place.removesuffix('.md')}>" for title, place in entries), "```", ""])
 
 
 def relinked(text, page, places, files):
@@ -66,6 +98,8 @@ def relinked(text, page, places, files):
         if "://" in target or target.startswith("mailto:") or not target:
             return match[0]
         path = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+        # The landing page ends in the menu.
+        path = "README.md" if path == "docs/README.md" else path
         if path in places:
             return f"]({posixpath.relpath(places[path], here or '.')}{hash_sign}{anchor})"
         if not (REPOSITORY / path).exists():
@@ -134,6 +168,8 @@ def gather():
     """Write the sources of the site; return the number of pages."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     places, files = pages(), {}
+    captions, below = menu(places)
+    listed = {place for entries in (*dict(captions).values(), *below.values()) for _, place in entries}
     (SOURCE / "gallery").mkdir(parents=True)
     pictures = {}
     for page, place in places.items():
@@ -148,11 +184,13 @@ def gather():
             text = relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, places, files)
         if page == "docs/reference.md":
             text += reference()
-        if page == "docs/gallery.md":
-            text = LISTED.sub(lambda line: _thumbnail(line, pictures), text)
-        if place.startswith("proofs/") or place == "ppsvm_example.md":
-            # Reached from the list of proofs, or from the page that names it.
-            text = text if place == "proofs/README.md" else f"---\norphan: true\n---\n\n{text}"
+        text = LISTED.sub(lambda line: _thumbnail(line, pictures), text)
+        text += toctree(below[place]) if place in below else ""
+        if place == "index.md":
+            text += "".join(toctree(entries, caption) for caption, entries in captions)
+        elif place not in listed and not page.endswith(".py"):
+            # Reached from a page that names it, such as the list of proofs.
+            text = f"---\norphan: true\n---\n\n{text}"
         (SOURCE / place).parent.mkdir(parents=True, exist_ok=True)
         (SOURCE / place).write_text(text, encoding="utf-8")
     for path, place in files.items():

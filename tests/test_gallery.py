@@ -44,7 +44,7 @@ def test_an_example_runs_as_a_script():
 
 
 def test_the_gallery_lists_every_example_by_its_title():
-    page = (REPOSITORY / "docs/gallery.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/python.md").read_text(encoding="utf-8")
     listed = {name: title for title, name in re.findall(r"^- \[(.*)\]\(\.\./examples/(\w+)\.py\)$", page, re.MULTILINE)}
     assert listed == {path.stem: run_examples.title_of(path) for path in EXAMPLES}
     assert set(PRINTS) == set(listed)

@@ -1,11 +1,15 @@
 """Every block of commands in the pages runs somewhere, or says why it does not; the site can be gathered."""
 
+import math
 import re
 from pathlib import Path
 
 import build_site
 import pytest
 
+from privsvm.privacy.accountants import account
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Gaussian
 from tests.blocks import REPOSITORY, Block, blocks, blocks_run_by
 
 BLOCKS = [pytest.param(block, id=f"{block.page}-{block.number}") for block in blocks()]
@@ -13,15 +17,15 @@ BLOCKS = [pytest.param(block, id=f"{block.page}-{block.number}") for block in bl
 NOT_RUN = {
     "docs/auditing.md": ["stands for an estimator of yours; tests/auditing runs the same call on others"],
     "docs/cluster.md": [
+        "needs an index of packages, which tests do not have",
+        "needs files of data sets, which the repository does not hold",
         "changes the environment of the tests",
         "an environment for good, in which tests/cluster/run_s3.py runs",
         "needs a Kubernetes cluster and a registry of images",
         "needs an account with AWS and a registry of images",
     ],
-    "docs/offline.md": [
-        "needs an index of packages, which tests do not have",
-        "needs files of data sets, which the repository does not hold",
-    ],
+    "docs/install.md": ["needs an index of packages, which tests do not have"],
+    "docs/production.md": ["makes a key for good; tests/release/test_released.py signs and verifies"],
     "docs/reproductions.md": [
         "hours of computing, and needs data sets; tests/reproduce runs each experiment on a few rows"
     ],
@@ -78,11 +82,41 @@ def test_every_page_is_gathered_and_every_link_leads_somewhere():
         build_site.relinked("[a](nowhere.md)", "docs/guide.md", places, {})
     with pytest.raises(build_site.DeadLinkError, match="a folder"):
         build_site.relinked("[a](proofs)", "docs/guide.md", places, {})
-    # Sphinx itself refuses a page that no list names.
-    listed = set(re.findall(r"^([\w/-]+)$", (REPOSITORY / "docs/index.md").read_text(), re.MULTILINE))
-    assert {place.removesuffix(".md") for place in places.values() if "/" not in place} - listed == {
-        "index", "ppsvm_example"
-    }  # fmt: skip
+
+
+def test_the_menu_names_every_page_and_is_short():
+    places = build_site.pages()
+    captions, below = build_site.menu(places)
+    entries = [place for _, section in captions for _, place in section]
+    listed = [*entries, *(place for section in below.values() for _, place in section)]
+    assert len(set(listed)) == len(listed)
+    assert {place for place in places.values() if "/" not in place} - set(listed) == {"index.md", "ppsvm_example.md"}
+    assert len(entries) <= 20
+    text = (REPOSITORY / "docs/decisions/README.md").read_text(encoding="utf-8")
+    assert {path.name for path in (REPOSITORY / "docs/decisions").glob("[0-9]*.md")} == set(
+        re.findall(r"\]\((\d[\w-]+\.md)\)", text)
+    )
+
+
+def test_the_table_of_odds_is_computed():
+    text = (REPOSITORY / "docs/epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    assert len(rows) == 6
+    for epsilon, *shown in rows:
+        gain = math.exp(float(epsilon))
+        known = [round(100 * start * gain / (start * gain + 1 - start)) for start in (0.5, 0.1, 0.01)]
+        assert [int(number) for number in shown] == known, epsilon
+
+
+def test_the_totals_of_several_releases_are_computed():
+    """Gaussian releases, as the recommended method makes them, composed as the ledger does."""
+    text = (REPOSITORY / "docs/production.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
+    assert len(rows) == 3
+    for epsilon, *shown in rows:
+        multiplier = gaussian_noise_multiplier(float(epsilon), 1e-5)
+        totals = [account(Gaussian(multiplier / math.sqrt(count)), 1e-5, "add_remove").epsilon for count in (2, 5, 10)]
+        assert shown == [f"{math.ceil(100 * total) / 100:.2f}" for total in totals], epsilon
 
 
 def test_the_reference_has_every_public_name_and_command():

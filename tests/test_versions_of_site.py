@@ -10,7 +10,7 @@ import pytest
 from tests.blocks import REPOSITORY, blocks_run_by
 from tests.browser import headless_browser, needs_browser
 
-INDEX = "# Small\n\n{words}\n\n```{{toctree}}\nstart\n```\n"
+INDEX = "# Small\n\n{words}\n"
 
 
 def call(folder, *command):
@@ -28,11 +28,12 @@ def repository(tmp_path_factory):
         shutil.copyfile(REPOSITORY / name, folder / name)
     shutil.copytree(REPOSITORY / "docs/templates", folder / "docs/templates")
     (folder / ".gitignore").write_text("site\n.cache\n__pycache__\n")
-    (folder / "README.md").write_text("# Start\n\nHere.\n")
+    (folder / "docs/README.md").write_text("# All pages\n\n## Start\n\n- [Start](start.md)\n")
+    (folder / "docs/start.md").write_text("# Start\n\nHere.\n")
     git = ("git", "-c", "user.name=test", "-c", "user.email=test@example.org")
     call(folder, "git", "init", "--quiet")
     for words in ("as it was", "as it is"):
-        (folder / "docs/index.md").write_text(INDEX.format(words=words))
+        (folder / "README.md").write_text(INDEX.format(words=words))
         call(folder, "git", "add", "--all")
         call(folder, *git, "commit", "--quiet", "--message", words)
         if words == "as it was":

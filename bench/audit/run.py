@@ -1,6 +1,6 @@
 """Audit every private method for all its relations.
 
-`python bench/audit/run.py` writes reports/audits.csv and the table of docs/auditing.md.
+`python bench/audit/run.py` writes reports/audits.csv and the tables of docs/audits.md.
 Every row is one bound of one cell. Methods whose steps may draw rows are audited with batches too.
 A run that was stopped goes on where it was: what was found is kept as long as the method's sources are the same.
 """
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import functools
 import io
 import json
-import math
 import multiprocessing
 import statistics
 import sys
@@ -21,14 +19,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy.special import ndtr
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
 from privsvm.auditing.methods import audit_method, is_audited, relations_of
 from privsvm.files import write_text
-from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.jobs.auditing import audit_record
 from privsvm_bench.records import AuditRecord
@@ -37,17 +31,11 @@ from privsvm_bench.workflow.sources import closure_digest
 EPSILONS = (0.5, 1.0, 4.0, 8.0)
 DELTA = 1e-5
 CSV = Path("reports/audits.csv")
-PAGE = Path("docs/auditing.md")
+PAGE, PICTURE = Path("docs/audits.md"), Path("docs/images/audits.svg")
 FOUND = Path(".cache/audits")
 HEAD = ("method", "variant", "status", "relation", "epsilon", "delta", "proved", "draws", "bound", "low", "sure",
         "estimate", "ceiling", "reachable", "looks_at", "refuted", "pair")  # fmt: skip
 BEGIN, END = "<!-- table: written by bench/audit/run.py -->", "<!-- end of table -->"
-
-# Counts are near their ceiling from such a share of it.
-NEAR = 0.9
-
-# Gaussian releases are to show such a share of what is stated, and of little a smaller one.
-SHARE, SHARE_OF_LITTLE, LITTLE = 0.95, 0.92, 0.5
 
 # Releases whose noise is their own.
 TRAININGS = "Gaussian noise, a training for each draw"
@@ -113,37 +101,36 @@ def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def number(text: str) -> str:
-    """Shorten a number."""
-    value = float(text)
-    return "any" if value == math.inf else f"{value:.3g}"
+def cells_of(rows: list[dict[str, str]]) -> list[list[dict[str, str]]]:
+    """Group bounds by cell: method, variant, relation and stated epsilon."""
+    cells: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row[name] for name in ("method", "variant", "relation", "epsilon")), []).append(row)
+    return list(cells.values())
+
+
+def largest(bounds: list[dict[str, str]]) -> float:
+    """Return the largest bound of a cell."""
+    return max(float(row["low"]) for row in bounds)
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Write the largest bound of each cell, what is reachable, and whether it is refuted."""
+    """Write the largest bound of each cell; bold where fresh draws refuted the stated epsilon."""
     epsilons = sorted({row["epsilon"] for row in rows}, key=float)
     head = ["method", "neighbours", "draws", *(f"stated {epsilon}" for epsilon in epsilons)]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    names = dict.fromkeys((row["status"] != "proved", row["method"], row["variant"], row["relation"]) for row in rows)
+    names = dict.fromkeys((row["status"] == "claimed", row["method"], row["variant"], row["relation"]) for row in rows)
     for claimed, method, variant, relation in sorted(names):
         own = [row for row in rows if (row["method"], row["variant"], row["relation"]) == (method, variant, relation)]
-        cells = []
+        by_epsilon = {bounds[0]["epsilon"]: bounds for bounds in cells_of(own)}
+        texts = []
         for epsilon in epsilons:
-            bounds = [row for row in own if row["epsilon"] == epsilon]
-            best = max(bounds, key=lambda row: float(row["low"]), default=None)
-            counts = next((row for row in bounds if row["bound"] == "counts"), None)
-            if best is None or counts is None:
-                cells.append("–")
-                continue
-            text = f"{number(best['low'])} of {number(best['ceiling'])}"
-            if best["bound"] != "counts":
-                text += f" ({best['bound']}); counts {number(counts['low'])} of {number(counts['ceiling'])}"
-            if best["reachable"] != "inf":
-                text += f"; pair {number(best['reachable'])}"
-            cells.append(f"**{text}**" if best["refuted"] == "True" else text)
+            bounds = by_epsilon.get(epsilon)
+            text = "–" if bounds is None else f"{largest(bounds):.3g}"
+            texts.append(f"**{text}**" if bounds and bounds[0]["refuted"] == "True" else text)
         name = f"`{method}`" + (f", {variant}" if variant else "") + (", claimed" if claimed else "")
         draws = " to ".join(dict.fromkeys(f"{count:,}" for count in sorted({int(row["draws"]) for row in own})))
-        lines.append("| " + " | ".join([name, relation, draws, *cells]) + " |")
+        lines.append("| " + " | ".join([name, relation, draws, *texts]) + " |")
     return "\n".join(lines)
 
 
@@ -151,13 +138,13 @@ def group_of(bounds: list[dict[str, str]]) -> str:
     """Name what protects the releases of a cell, and how they are drawn."""
     first = bounds[0]
     if first["status"] != "proved":
-        return "claims"
+        return "false claims"
     if first["looks_at"] == "every selection":
-        return "selections"
+        return "selections by the exponential mechanism"
     if "batches" in first["variant"]:
-        return "steps that draw rows"
+        return "Gaussian noise on steps that sample rows"
     if not any(row["bound"] == "gaussian" for row in bounds):
-        return "other noise"
+        return "Laplace noise"
     if first["reachable"] == "inf":
         return TRAININGS
     names = {
@@ -167,78 +154,62 @@ def group_of(bounds: list[dict[str, str]]) -> str:
     return names.get(first["looks_at"], "Gaussian noise on a solution")
 
 
-@functools.cache
-def chance(epsilon: float, delta: float, draws: int, shared: bool) -> float:
-    """Probability, at most, that counts of so many draws of exact Gaussian noise reach `NEAR` of their ceiling.
-
-    Where both datasets get the same noise, all that is rare on one of them is likely on the other.
-    """
-    rng = np.random.default_rng([draws, int(1000 * epsilon)])
-    move = gaussian_signal(epsilon, delta)
-    thresholds = np.linspace(move / 2.0, move + 4.0, 12)
-    often, seldom = ndtr(move - thresholds), ndtr(-thresholds)
-    others = rng.binomial(draws, seldom, (300, 12))
-    if shared:
-        hits = others + rng.binomial(draws - others, (often - seldom) / (1.0 - seldom))
-    else:
-        hits = rng.binomial(draws, often, (300, 12))
-    found = counts_bound(hits, draws, others, draws, delta, mixed=True)
-    return float((found >= NEAR * counts_ceiling(epsilon, delta, draws)).mean(axis=0).max())
+def answer(rows: list[dict[str, str]]) -> str:
+    """Sum up the table in two sentences."""
+    proved, claimed = ([cell for cell in cells_of(rows) if (cell[0]["status"] == "claimed") == kind] for kind in (0, 1))
+    broken, caught = (sum(cell[0]["refuted"] == "True" for cell in cells) for cells in (proved, claimed))
+    if broken:
+        return f"**{broken} of {len(proved)} audits refute a proof.** The tables below name them."
+    shown = statistics.median(largest(cell) / float(cell[0]["epsilon"]) for cell in proved)
+    methods = len({cell[0]["method"] for cell in claimed})
+    return (
+        f"None of {len(proved)} audits refutes a proof, and the median audit of a proved method shows {shown:.0%} of "
+        f"the stated epsilon. Of the {len(claimed)} audits of {methods} methods with a false claim, {caught} refute it."
+    )
 
 
 def summary(rows: list[dict[str, str]]) -> str:
-    """Write for each kind of release what share of the stated epsilon is shown, and how near counts come to theirs."""
-    cells: dict[tuple[str, ...], list[dict[str, str]]] = {}
-    for row in rows:
-        cells.setdefault(tuple(row[name] for name in ("method", "variant", "relation", "epsilon")), []).append(row)
+    """Write for each kind of release which share of the stated epsilon is shown."""
     groups: dict[str, list[list[dict[str, str]]]] = {}
-    for bounds in cells.values():
+    for bounds in cells_of(rows):
         groups.setdefault(group_of(bounds), []).append(bounds)
     epsilons = sorted({row["epsilon"] for row in rows}, key=float)
     lines = [
-        "Shares of the stated epsilon that the largest bound of a cell shows: the smallest and the median of all "
-        f"cells. *Near*: cells whose counts reach {NEAR:.0%} of their ceiling, and how many of them chance lets at "
-        "most, by the best threshold for exact Gaussian noise.",
+        "Share of the stated epsilon that the largest bound shows, as smallest and median over the audits of a kind:",
         "",
-        "| releases | cells refuted | " + " | ".join(f"stated {epsilon}" for epsilon in epsilons) + " |",
+        "| releases | refuted | " + " | ".join(f"stated {epsilon}" for epsilon in epsilons) + " |",
         "|" + " --- |" * (2 + len(epsilons)),
     ]
     for name, members in sorted(groups.items()):
         texts = []
         for epsilon in epsilons:
-            own = [bounds for bounds in members if bounds[0]["epsilon"] == epsilon]
-            shares = [max(float(row["low"]) for row in bounds) / float(epsilon) for bounds in own]
-            text = f"{min(shares):.0%}, {statistics.median(shares):.0%}" if shares else "–"
-            if name.startswith("Gaussian"):
-                counts = [row for bounds in own for row in bounds if row["bound"] == "counts"]
-                near = sum(float(row["low"]) >= NEAR * float(row["ceiling"]) for row in counts)
-                shared = name != TRAININGS
-                hoped = sum(chance(float(epsilon), float(row["delta"]), int(row["draws"]), shared) for row in counts)
-                text += f"; near {near} of {len(counts)} ({hoped:.0f})"
-            texts.append(text)
+            shares = [largest(bounds) / float(epsilon) for bounds in members if bounds[0]["epsilon"] == epsilon]
+            texts.append(f"{min(shares):.0%}, {statistics.median(shares):.0%}" if shares else "–")
         refuted = sum(bounds[0]["refuted"] == "True" for bounds in members)
         lines.append("| " + " | ".join([name, f"{refuted} of {len(members)}", *texts]) + " |")
     return "\n".join(lines)
 
 
-def limited(rows: list[dict[str, str]]) -> str:
-    """Name the cells of Gaussian releases that show less than they could, and the pair that is the limit."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        share = SHARE_OF_LITTLE if float(row["epsilon"]) <= LITTLE else SHARE
-        if row["bound"] != "gaussian" or float(row["low"]) >= share * float(row["epsilon"]):
-            continue
-        name = " ".join(filter(None, (f"`{row['method']}`", row["variant"], row["relation"])))
-        stated, reachable = float(row["epsilon"]), float(row["reachable"])
-        why = f" where the pair is {reachable / stated:.1%}" if math.isfinite(reachable) else ""
-        found.setdefault(name, []).append(f"{float(row['low']) / stated:.1%} of {row['epsilon']}{why}")
-    head = (
-        f"Cells whose `gaussian` bound is further than {1 - SHARE:.0%} from what is stated "
-        f"({1 - SHARE_OF_LITTLE:.0%} at {LITTLE:g}), and how much of it the two datasets differ by, which no number of "
-        "draws exceeds: "
-    )
-    cells = [f"{name} {', '.join(texts)}" for name, texts in sorted(found.items())]
-    return head + ("; ".join(cells) if cells else "none") + "."
+def picture(rows: list[dict[str, str]]) -> str:
+    """Draw the largest bound of every method where epsilon 1 is stated, as one bar a method."""
+    from privsvm_bench.charts import BLUE, CLAIMED, INK, new_figure, style, svg_text
+
+    bars: dict[tuple[bool, str], float] = {}
+    for bounds in cells_of(rows):
+        if float(bounds[0]["epsilon"]) == 1.0:
+            name = (bounds[0]["status"] == "claimed", bounds[0]["method"])
+            bars[name] = max(bars.get(name, 0.0), largest(bounds))
+    names = sorted(bars, reverse=True)
+    with style():
+        figure, (axes,) = new_figure(720, 40 + 20 * len(names))
+        figure.subplots_adjust(0.32, 50 / (40 + 20 * len(names)), 0.97, 0.98)
+        for height, name in enumerate(names):
+            axes.barh(height, min(bars[name], 2.0), height=0.6, color=CLAIMED if name[0] else BLUE)
+            axes.text(max(1.0, min(bars[name], 2.0)) + 0.02, height, f"{bars[name]:.2f}", va="center", fontsize=9)
+        axes.axvline(1.0, color=INK, linewidth=1)
+        axes.set_yticks(range(len(names)), [name + (", claimed" if claimed else "") for claimed, name in names])
+        axes.set(xlim=(0, 2.2), xlabel="epsilon that the audit shows where 1 is stated (bars end at 2)")
+        return svg_text(figure, "Largest lower bound on epsilon of every audited method, where epsilon 1 is stated")
 
 
 def expected_cost(job: tuple[Any, ...], earlier: Mapping[tuple[str, ...], int]) -> tuple[int, int]:
@@ -283,9 +254,6 @@ def write(everything: list[Any]) -> None:
     """Write the CSV and the page's table from what is kept; what is not run again stays as an earlier run left it."""
     earlier = earlier_rows()
     found = {job[:3]: json.loads(job[-1].read_text(encoding="utf-8")) for job in everything if job[-1].exists()}
-    missing = [job for job in everything if job[:3] not in found]
-    old = [" ".join(filter(None, job[:3])) for job in missing if job[:3] in earlier]
-    never = [" ".join(filter(None, job[:3])) for job in missing if job[:3] not in earlier]
     text = io.StringIO()
     writer = csv.DictWriter(text, HEAD, lineterminator="\n")
     writer.writeheader()
@@ -296,13 +264,19 @@ def write(everything: list[Any]) -> None:
         rows = list(csv.DictReader(handle))
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.split(BEGIN)[0], page.split(END)[1]
-    seconds = sum(part["seconds"] for part in found.values())
-    words = f"{len(found)} of {len(everything)} audits, {seconds / 60:.0f} minutes of processor time."
-    if old:
-        words += f" Of earlier sources: {', '.join(old)}."
-    if never:
-        words += f" Not run: {', '.join(never)}."
-    write_text(PAGE, f"{before}{BEGIN}\n{words}\n\n{summary(rows)}\n\n{limited(rows)}\n\n{table(rows)}\n{END}{after}")
+    write_text(PICTURE, picture(rows))
+    parts = [
+        answer(rows),
+        "![Epsilon that an audit shows for each method: proved methods end at the stated 1, claimed ones far beyond]"
+        "(images/audits.svg)",
+        summary(rows),
+        "Largest bound of each audit, with 95 % confidence. Bold: refuted, and confirmed by fresh draws.",
+        table(rows),
+    ]
+    missing = [" ".join(filter(None, job[:3])) for job in everything if job[:3] not in found and job[:3] not in earlier]
+    if missing:
+        parts.append(f"Not run yet: {', '.join(missing)}.")
+    write_text(PAGE, before + BEGIN + "\n" + "\n\n".join(parts) + "\n" + END + after)
 
 
 if __name__ == "__main__":

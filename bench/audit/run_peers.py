@@ -1,7 +1,7 @@
 """Audit private estimators of others, each in an environment of its own: ``python bench/audit/run_peers.py``.
 
 `privsvm.audit` needs NumPy and SciPy alone, so it runs in the environment of what it audits. Writes
-reports/audit_peers.csv and its table in docs/auditing.md.
+reports/audit_peers.csv and its table in docs/audits.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from peer_environments import peer_python
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-CSV, PAGE = ROOT / "reports" / "audit_peers.csv", ROOT / "docs" / "auditing.md"
+CSV, PAGE = ROOT / "reports" / "audit_peers.csv", ROOT / "docs" / "audits.md"
 BEGIN, END = "<!-- peers: written by bench/audit/run_peers.py -->", "<!-- end of peers -->"
 PACKAGES = ("diffprivlib", "sacroml")
 FIELDS = ("package", "version", "case", "relation", "epsilon", "draws", "low", "sure", "ceiling", "refuted",
@@ -68,7 +68,7 @@ def main() -> int:
     writer.writerows(rows)
     CSV.write_text(text.getvalue(), encoding="utf-8")
     lines = [
-        "| package | what | draws | epsilon is at least | can show of 1 | refuted | neighbours |",
+        "| package | what | draws | epsilon is at least | ceiling | refuted | the two tables |",
         "|" + " --- |" * 7,
     ]
     lines += [

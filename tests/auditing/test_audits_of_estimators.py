@@ -180,6 +180,6 @@ def test_what_was_found_in_estimators_of_others_is_what_was_planted_or_known() -
         found = list(csv.DictReader(file))
     assert all(row["refuted"] == row["expected"] == str(float(row["sure"]) > 1.0) for row in found)
     assert [row["package"] for row in found if row["refuted"] == "True"].count("diffprivlib") == 5
-    page = (root / "docs/auditing.md").read_text(encoding="utf-8")
+    page = (root / "docs/audits.md").read_text(encoding="utf-8")
     for row in found:
         assert f"| {row['package']} {row['version']} | {row['case']} | {int(row['draws']):,} | {row['low']} |" in page

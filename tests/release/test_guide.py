@@ -37,8 +37,8 @@ def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
     write_table("patients.csv", 300, 1)
     write_table("new.csv", 10, 2)
     ran = []
-    pages = {block.page for block in blocks_run_by(__file__)}
-    assert pages == {"README.md", "docs/guide.md"}
+    blocks = blocks_run_by(__file__)
+    assert {block.page for block in blocks} == {"README.md", "docs/guide.md", "docs/production.md"}
     for language, block in re.findall(r"^```(\w+)\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S):
         if language == "yaml":
             draft = Path("schema.yaml").read_text()
@@ -59,6 +59,10 @@ def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
             assert found["model"].protection_.unit == "person"
     assert ran == ["schema", "inspect", "plan", "release", "verify", "card", "predict"]
     assert Path("predicted.csv").read_text().count("\n") == 51
+    (block,) = [block for block in blocks if block.page == "docs/production.md"]
+    found = {}
+    exec(compile(block.text, block.page, "exec"), found)
+    assert found["alarm"].shape == (1,)
 
 
 def test_every_command_of_the_readme_runs(tmp_path, monkeypatch):
@@ -72,7 +76,7 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch):
     assert "decide" in Path("schema.yaml").read_text()
     # "edit it"
     Path("schema.yaml").write_text(SCHEMA)
-    assert [in_shell(line) for line in rest] == ["release", "predict"]
+    assert [in_shell(line) for line in rest] == ["inspect", "release", "predict"]
     assert Path("predicted.csv").read_text().count("\n") > 10
 
 
@@ -86,10 +90,13 @@ def test_the_guide_declares_the_table_of_the_tests(tmp_path):
 def test_its_figures_are_computed():
     text = " ".join(GUIDE.read_text(encoding="utf-8").split())
     one, two, four = (round(100 / (1 + math.exp(-epsilon))) for epsilon in (1, 2, 4))
-    assert f"right at most {one} times in 100; at 2 it is {two}, at 4 it is {four}" in text
+    assert f"right at most {one} times in 100; at 2, {two}; at 4, {four} (ignoring delta)" in text
+    said = " ".join((GUIDE.parent / "explain.md").read_text(encoding="utf-8").split())
+    assert f"at epsilon 1, no result becomes more than {math.e:.1f} times as likely" in said
+    assert f"right at most {one} times in 100 afterwards" in said
     assert [f"{epsilon:g}" for epsilon in (default_delta(parse_schema(yaml.safe_load(SCHEMA))), LARGEST_DELTA)] == [
         "1e-05",
         "0.0001",
     ]
-    assert "**Delta** is 1e-5, or a tenth of 1 over the rows" in text
-    assert "takes at most 1e-4" in text
+    assert "Delta defaults to 1e-5. If you declare n rows and 1/(10 n) is smaller, that is used instead." in text
+    assert "accepts at most 1e-4" in text

@@ -11,7 +11,7 @@ import pytest
 from tests.blocks import blocks_run_by
 from tests.reporting.synthetic_results import GRID, make_result
 
-from privsvm.command import main
+from privsvm_bench.command import main
 from privsvm_bench.records import sealed
 from privsvm_bench.tracking.comparison import compare, comparison_latex
 
@@ -55,7 +55,7 @@ def test_the_command_of_the_page(tmp_path, monkeypatch, capsys):
     write(tmp_path, "pmsvm_wp", "proved", [0.05, 0.16])
     monkeypatch.chdir(tmp_path)
     ((command,),) = (block.commands for block in blocks_run_by(__file__))
-    assert main(shlex.split(command)[1:]) == 0
+    assert main(shlex.split(command)[3:]) == 0
     shown = capsys.readouterr().out
     assert re.search(r"^wine +1 +85\.0 +90\.5 +\+5\.5 ", shown, re.MULTILINE)
     table = Path("table.tex").read_text()

@@ -1,4 +1,4 @@
-"""The commands of the pages on changing the benchmark and on versions, one after the other, as they stand there."""
+"""The commands of the page on changing the benchmark, one after the other, as they stand there."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from .test_own_data import add_own_data
 
 pytestmark = pytest.mark.workflow
 
-BLOCKS = {block.page: block for block in blocks_run_by(__file__)}
+CHANGES, REMOVAL = blocks_run_by(__file__)
 
 
 def serve(workspace: Workspace, command: str) -> bytes:
@@ -46,7 +46,7 @@ def test_commands_on_changes(finished):
     finished.commit("results")
     finished.change("methods.pmsvm_wp.C", 0.02)
     printed = {}
-    for command in BLOCKS["docs/change.md"].commands:
+    for command in CHANGES.commands:
         # The recipe without its first step.
         printed[command] = serve(finished, "python stages/ui.py") if command == "make ui" else run(finished, command)
     # Snakemake ran what the change made stale, and DVC found that done.
@@ -65,7 +65,7 @@ def test_commands_that_remove_own_data(finished):
     params = finished.params()
     del params["datasets"]["patients"]
     finished.write_params(params)
-    for command in BLOCKS["docs/versions.md"].commands:
+    for command in REMOVAL.commands:
         run(finished, command)
     finished.commit("without patients")
     assert not list((finished.folder / "data").rglob("*patients*"))
