@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib
 import os
 from pathlib import Path
 
 from privsvm.arithmetic import pin_arithmetic
+from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.warm_up import cache_folder
 from privsvm_bench.workflow.stage import die_with_parent, run
-
-# The modules of each paper that say what to draw.
-MODULES = {
-    "dpwss": ("draws", "exact", "readings", "chosen", "sigma"),
-    "pmsvm": ("draws", "exact", "noise"),
-    "ppsvm": ("draws", "exact"),
-    "dpsvmdvp": ("draws", "panels", "exact"),
-}
+from reproduce.cell import MODULES, draws_of
 
 # A p-value below which a printed number lies outside.
 OUTSIDE = 0.05
@@ -36,30 +29,37 @@ def main(argv: list[str] | None = None) -> None:
         "--further", type=int, metavar="RUNS", help="draw on where a printed number lies outside the central 95 %%"
     )
     parser.add_argument(
-        "--cheap",
-        type=float,
-        default=120.0,
-        metavar="SECONDS",
+        "--cheap", type=float, default=120.0, metavar="SECONDS",
         help="of processor time that --further may take a setting",
-    )
+    )  # fmt: skip
     parser.add_argument("--data", default="data/reproduce", metavar="FOLDER", help="where pieces are kept")
     parser.add_argument(
         "--reports", default="reports/reproduce/distributions", metavar="FOLDER", help="where distributions go"
     )
     options = parser.parse_args(argv)
+    for paper in options.papers:
+        if paper not in MODULES:
+            raise PrivSVMError(f"paper {paper!r} is unknown; {nearest_name(paper, list(MODULES))}")
     die_with_parent()
     pin_arithmetic()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
     from privsvm_bench.reproduction.draws import Further, run_draws
 
-    modules = [f"reproduce.{paper}.{name}" for paper in options.papers for name in MODULES[paper]]
-    chosen = [draws for module in modules for draws in importlib.import_module(module).DRAWS]
+    chosen = draws_of(options.papers)
+    datasets = list(dict.fromkeys(draws.dataset for draws in chosen))
+    for dataset in options.datasets or []:
+        if dataset not in datasets:
+            raise PrivSVMError(f"--datasets {dataset!r} is unknown; {nearest_name(dataset, datasets)}")
     if options.datasets:
         chosen = [draws for draws in chosen if draws.dataset in options.datasets]
+    # The experiment tells settings of one name apart.
+    names = [f"{draws.experiment} {draws.name}" for draws in chosen]
+    for text in options.names or []:
+        if not any(text in name for name in names):
+            raise PrivSVMError(f"--names {text!r}: no draw has it in its name; {nearest_name(text, names)}")
     if options.names:
-        # The experiment tells settings of one name apart.
-        named = [(draws, f"{draws.experiment} {draws.name}") for draws in chosen]
+        named = zip(chosen, names, strict=True)
         chosen = [draws for draws, name in named if any(text in name for text in options.names)]
     further = None
     if options.further:

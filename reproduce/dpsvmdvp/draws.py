@@ -1,11 +1,10 @@
-"""Draws of noise behind Figures 1 to 6: one exact solution for each training set, and many draws around it.
+"""Noise around an exact solution, by readings of the precision of the errors E_i and of the offset inside them.
 
-Also readings of the precision of the errors E_i and of the offset inside them: it decides how much noise there is.
+The precision decides how much noise there is.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,15 +17,7 @@ from privsvm.solvers.kernel.kernels import kernel_matrix
 from privsvm.solvers.kernel.smo import solve_smo
 from privsvm_bench.reproduction.context import Context
 from privsvm_bench.reproduction.draws import Draws
-from reproduce.dpsvmdvp.experiments import (
-    BUDGET_SETTINGS,
-    FEATURES_SETTINGS,
-    SIZE_SETTINGS,
-    budget_jobs,
-    features_jobs,
-    size_jobs,
-)
-from reproduce.dpsvmdvp.report import knees
+from reproduce.dpsvmdvp.experiments import BUDGET_SETTINGS, budget_jobs
 from reproduce.dpsvmdvp.runs import _data
 
 _BLOCK = 4_000_000
@@ -74,8 +65,9 @@ def _errors(
     }
 
 
-def _train(parameters: Mapping[str, Any], context: Context) -> _Trained:
-    X, signs, Z, Z_signs = _data(parameters, context)
+def _train(parameters: Mapping[str, Any], data: tuple[np.ndarray, ...]) -> _Trained:
+    """Train on rows and signs, and score test rows."""
+    X, signs, Z, Z_signs = data
     gamma, C = parameters["gamma"] or 1.0 / X.shape[1], float(parameters["C"])
     solution: CSVCSolution = solve_smo(
         X, signs, np.full(signs.size, C), gamma=gamma, tol=parameters["tol"], cache_size=600.0
@@ -112,14 +104,13 @@ def _noisy_accuracies(
     return np.concatenate(found)
 
 
-def accuracies(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
-    """Accuracies of many draws, at each epsilon.
+def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Accuracies at one epsilon under each reading of the precision, and how large the errors and the noise are.
 
     Parameters
     ----------
     parameters : mapping
-        Of a job of Figures 1 to 6 (see `reproduce.dpsvmdvp.runs.accuracies`), with ``cells``: epsilon as text to the
-        cells that have it, ``runs``.
+        Of a job of Figures 1 and 2 (see `reproduce.dpsvmdvp.runs.accuracies`), with ``runs`` and one of ``epsilons``.
     context : Context
         Data, streams.
     piece : int
@@ -128,49 +119,11 @@ def accuracies(parameters: Mapping[str, Any], context: Context, piece: int) -> d
     Returns
     -------
     dict
-        Cell to accuracies of single draws. Where curves are asked for (``knees``), cells of knees to the knees of
-        means of three draws.
-    """
-    trained = _train(parameters, context)
-    scales = laplace_scales(trained.errors[READINGS[0]], parameters["C"], 1.0, "signed")
-    exact = float(np.mean((trained.scores > 0) == (trained.test_signs > 0)))
-    found: dict[str, list[float]] = {}
-    for cell in parameters["exact"]:
-        found[cell] = [exact] * parameters["runs"]
-    curve = []
-    for epsilon in parameters["epsilons"]:
-        rng = context.stream(parameters["seed"], parameters["name"], epsilon, piece)
-        values = _noisy_accuracies(trained, scales, epsilon, parameters["runs"], rng)
-        curve.append(values)
-        for cell in parameters["cells"].get(f"{epsilon:g}", []):
-            found[cell] = values.tolist()
-    if parameters["knees"]:
-        means = np.asarray(curve).reshape(len(curve), -1, SIZE).mean(axis=2)
-        both = [knees(parameters["epsilons"], column, exact) for column in means.T]
-        for index, name in enumerate(("lower knee", "upper knee")):
-            # Without a knee on the grid it lies below, or above.
-            beyond = float((parameters["epsilons"][0] / 2, 2 * parameters["epsilons"][-1])[index])
-            found[f"{parameters['dataset']}/DPSVMDVP//{name}"] = [
-                beyond if (own := pair[index]) is None else own for pair in both
-            ]
-    return found
-
-
-def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
-    """Accuracies at one epsilon under each reading of the precision, and how large the errors and the noise are.
-
-    Parameters
-    ----------
-    parameters, context, piece
-        As for `accuracies`.
-
-    Returns
-    -------
-    dict
         ``<dataset>/<reading>/epsilon=.../accuracy`` to accuracies; ``.../median scale`` and ``.../sum of errors``
         to as many equal numbers.
     """
-    trained, runs, epsilon = _train(parameters, context), parameters["runs"], parameters["epsilons"][0]
+    trained = _train(parameters, _data(parameters, context))
+    runs, epsilon = parameters["runs"], parameters["epsilons"][0]
     found = {}
     for reading in READINGS:
         errors = trained.errors[reading]
@@ -183,44 +136,19 @@ def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dic
     return found
 
 
-def _one(experiment: str, name: str, job: Mapping[str, Any], run: str, **changes: Any) -> Draws:
-    keep = ("dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order")
-    parameters = {
-        **{key: job[key] for key in keep}, "n_test": N_TEST, "epsilons": [0.1], "runs": RUNS, "cells": {}, "exact": [],
-        "knees": False, "name": name, **changes,
-    }  # fmt: skip
-    return Draws(
-        experiment=experiment, name=name, dataset=job["dataset"], run=f"reproduce.dpsvmdvp.draws:{run}",
-        parameters=parameters, pieces=1, combine="mean", size=SIZE, unit=unit,
-    )  # fmt: skip
-
-
 def _draws() -> list[Draws]:
-    found = []
+    keep = ("dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order")
     jobs = budget_jobs(BUDGET_SETTINGS)
+    result = []
     for dataset in ("splice", "cod-rna"):
-        job = jobs[f"{dataset}.none.C-1"]
-        place = f"{dataset}/DPSVMDVP"
-        cells = {"0.001": [f"{place}/epsilon<=0.001/accuracy"]} if dataset == "cod-rna" else {}
-        found.append(
-            _one("dpsvmdvp_budget", f"{dataset}.budget", job, "accuracies", epsilons=BUDGET_SETTINGS["epsilons"],
-                 cells=cells, exact=[f"{dataset}/SVM//accuracy"])
+        name, job = f"{dataset}.readings", jobs[f"{dataset}.none.C-1"]
+        parameters = {**{key: job[key] for key in keep}, "n_test": N_TEST, "epsilons": [0.1], "runs": RUNS, "cells": {},
+                      "exact": [], "knees": False, "name": name}  # fmt: skip
+        result.append(
+            Draws(experiment="dpsvmdvp_readings", name=name, dataset=dataset, run=f"{__name__}:readings",
+                  parameters=parameters, pieces=1, combine="mean", size=SIZE, unit=unit)
         )  # fmt: skip
-        own = _one(
-            "dpsvmdvp_budget", f"{dataset}.knees", job, "accuracies", epsilons=BUDGET_SETTINGS["epsilons"], knees=True
-        )
-        found.append(dataclasses.replace(own, combine="whole", size=1))
-        found.append(_one("dpsvmdvp_readings", f"{dataset}.readings", job, "readings"))
-    for experiment, jobs, key in (
-        ("dpsvmdvp_size", size_jobs(SIZE_SETTINGS), "n_train"),
-        ("dpsvmdvp_features", features_jobs(FEATURES_SETTINGS), "n_features"),
-    ):
-        for name, job in jobs.items():
-            if job["order"] != "file":
-                continue
-            cells = {"0.1": [f"{job['dataset']}/DPSVMDVP/epsilon=0.1;{key}={job[key]}/accuracy"]}
-            found.append(_one(experiment, name, job, "accuracies", cells=cells))
-    return sorted(found, key=lambda own: own.dataset != "splice")
+    return result
 
 
 DRAWS: Sequence[Draws] = _draws()

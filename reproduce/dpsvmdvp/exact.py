@@ -31,7 +31,7 @@ def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[s
 DRAWS = [
     Draws(
         experiment="dpsvmdvp_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
-        combine="exact", size=1, unit=unit,
+        combine="exact", size=1, unit=unit, cells=(f"{dataset}//",),
         # cod-rna's test part here is another file than the paper's.
         parameters={"dataset": dataset, **source, "same test part": dataset == "splice", "seed": SHARED["seed"]},
     )

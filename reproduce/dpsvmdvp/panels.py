@@ -1,6 +1,7 @@
 """Points of all 18 panels of Figures 1 to 6: accuracies of means of three draws, and processor times on one machine.
 
-Accuracies are those of `reproduce.dpsvmdvp.draws`; an exact solution is found once for each training set.
+The noise hangs on round-off, and so on the order in which a solver takes the rows. On splice each accuracy is drawn
+around the solution of another order; on cod-rna, where a training takes a minute, around one solution.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from privsvm.solvers.kernel.kernels import kernel_matrix
 from privsvm.solvers.kernel.smo import solve_smo
 from privsvm_bench.reproduction.context import Context
 from privsvm_bench.reproduction.draws import Draws
-from reproduce.dpsvmdvp.draws import N_TEST, READINGS, RUNS, SIZE, _errors, _noisy_accuracies, _Trained
+from reproduce.dpsvmdvp.draws import N_TEST, READINGS, RUNS, SIZE, _errors, _noisy_accuracies, _train, _Trained
 from reproduce.dpsvmdvp.experiments import (
     BUDGET_SETTINGS,
     EPSILONS,
@@ -208,15 +209,60 @@ def curve_knees(parameters: Mapping[str, Any], context: Context, piece: int) -> 
     """Knees of curves of means of three draws; see `panels`."""
     measured, epsilons = _measured(parameters, context), parameters["epsilons"]
     means = np.asarray(measured["DPSVMDVP"]).reshape(len(epsilons), -1, SIZE).mean(axis=2)
-    pairs = [knees(epsilons, column, measured["SVM"]) for column in means.T]
-    found = {}
-    for index, name in enumerate(("lower knee", "upper knee")):
-        # Without a knee on the grid it lies below, or above.
-        beyond = float((epsilons[0] / 2, 2 * epsilons[-1])[index])
-        found[f"{parameters['dataset']}/DPSVMDVP//{name}"] = [
-            beyond if (own := pair[index]) is None else own for pair in pairs
+    curves = [_knees_of(parameters, column, measured["SVM"]) for column in means.T]
+    return {cell: [curve[cell] for curve in curves] for cell in curves[0]}
+
+
+def orders(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Accuracies as printed, each a mean of three draws around the solution of another order of the same rows.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Those of `measure`, with ``orders`` (of a piece) and ``cells``: epsilon as text to the cells that have it.
+    context : Context
+        Data, streams.
+    piece : int
+        Which orders.
+
+    Returns
+    -------
+    dict
+        Cell to one value for each order; where all epsilons are drawn, also the knees of each curve.
+    """
+    X, signs, Z, Z_signs = _data(parameters, context)
+    place = (parameters["seed"], parameters["dataset"], parameters["n_train"] or 0, parameters["n_features"] or 0)
+    result: dict[str, list[float]] = {}
+    for number in range(parameters["orders"]):
+        stream = context.stream(*place, "orders", piece, number)
+        order = stream.permutation(signs.size)
+        trained = _train(parameters, (X[order], signs[order], Z, Z_signs))
+        scales = laplace_scales(trained.errors[READINGS[0]], parameters["C"], 1.0, "signed")
+        exact = float(np.mean((trained.scores > 0) == (Z_signs > 0)))
+        curve = [
+            float(_noisy_accuracies(trained, scales, epsilon, SIZE, stream).mean())
+            for epsilon in parameters["epsilons"]
         ]
-    return found
+        values = {
+            cell: value
+            for epsilon, value in zip(parameters["epsilons"], curve, strict=True)
+            for cell in parameters["cells"][f"{epsilon:g}"]
+        }
+        if parameters["figure"] == "budget":
+            values |= _knees_of(parameters, curve, exact)
+        for cell, value in values.items():
+            result.setdefault(cell, []).append(value)
+    return result
+
+
+def _knees_of(parameters: Mapping[str, Any], curve: Sequence[float], exact: float) -> dict[str, float]:
+    """Return the knees of a curve; without a knee on the grid it lies below, or above."""
+    epsilons = parameters["epsilons"]
+    beyond = (epsilons[0] / 2, 2 * epsilons[-1])
+    return {
+        f"{parameters['dataset']}/DPSVMDVP//{name}": float(off if knee is None else knee)
+        for name, knee, off in zip(("lower knee", "upper knee"), knees(epsilons, curve, exact), beyond, strict=True)
+    }
 
 
 def _one(name: str, job: Mapping[str, Any], figure: str, run: str = "panels", **changes: Any) -> Draws:
@@ -228,15 +274,47 @@ def _one(name: str, job: Mapping[str, Any], figure: str, run: str = "panels", **
         **{key: job[key] for key in keep}, "n_test": N_TEST, **DRAWN[job["dataset"]], "figure": figure,
         "printed": {}, "same": [], **changes,
     }  # fmt: skip
+    cells = tuple(cell for own in parameters["printed"].values() for cell in own)
+    if figure == "budget":
+        cells += (f"{job['dataset']}/SVM//accuracy",)
+    if run == "curve_knees":
+        cells = tuple(f"{job['dataset']}/DPSVMDVP//{knee}" for knee in ("lower knee", "upper knee"))
     return Draws(
         experiment="dpsvmdvp_panels", name=name, dataset=job["dataset"], run=f"reproduce.dpsvmdvp.panels:{run}",
         parameters=parameters, pieces=1, combine="whole" if run == "curve_knees" else "mean",
-        size=1 if run == "curve_knees" else SIZE, unit=unit,
+        size=1 if run == "curve_knees" else SIZE, unit=unit, cells=cells,
+    )  # fmt: skip
+
+
+def _orders(name: str, job: Mapping[str, Any], figure: str, epsilons: Sequence[float]) -> Draws:
+    """Plan the orders of one training set; the whole set has points of three figures."""
+    keep = ("dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order")
+    dataset, varied = job["dataset"], figure == "budget"
+    whole = [
+        f"n_train={SIZE_SETTINGS['sizes'][dataset][-1]}",
+        f"n_features={FEATURES_SETTINGS['features'][dataset][-1]}",
+    ]
+    cells = {}
+    for epsilon in epsilons:
+        points = [f"epsilon={epsilon:g}"] if varied else [f"{figure}={job[figure]}"]
+        points += whole if varied and epsilon == 0.1 else []
+        cells[f"{epsilon:g}"] = [f"panel/{dataset}/{point}/DPSVMDVP/accuracy" for point in points] + [
+            f"{dataset}/DPSVMDVP/epsilon=0.1;{point}/accuracy" for point in points if not point.startswith("epsilon")
+        ]
+    printed = tuple(cell for own in cells.values() for cell in own if not cell.startswith("panel"))
+    knee_cells = tuple(f"{dataset}/DPSVMDVP//{knee} knee" for knee in ("lower", "upper")) if varied else ()
+    return Draws(
+        experiment="dpsvmdvp_orders", name=name, dataset=dataset, run="reproduce.dpsvmdvp.panels:orders", pieces=4,
+        combine="whole", size=1, unit=unit, cells=printed + knee_cells,
+        parameters={
+            **{key: job[key] for key in keep}, "n_test": N_TEST, "figure": figure, "epsilons": list(epsilons),
+            "orders": 15, "cells": cells,
+        },
     )  # fmt: skip
 
 
 def _draws() -> list[Draws]:
-    found = []
+    result = []
     jobs = budget_jobs(BUDGET_SETTINGS)
     for dataset in ("splice", "cod-rna"):
         job = jobs[f"{dataset}.none.C-1"]
@@ -244,14 +322,22 @@ def _draws() -> list[Draws]:
         printed = {"0.1": [f"{dataset}/DPSVMDVP/epsilon=0.1;{value}/accuracy" for value in same]}
         if dataset == "cod-rna":
             printed["0.001"] = [f"{dataset}/DPSVMDVP/epsilon<=0.001/accuracy"]
-        found.append(_one(f"{dataset}.budget", job, "budget", epsilons=EPSILONS, printed=printed, same=list(same)))
-        found.append(_one(f"{dataset}.knees", job, "budget", "curve_knees", epsilons=EPSILONS))
+        else:
+            result.append(_orders("splice.orders", job, "budget", EPSILONS))
+        result.append(_one(f"{dataset}.budget", job, "budget", epsilons=EPSILONS, printed=printed, same=list(same)))
+        result.append(_one(f"{dataset}.knees", job, "budget", "curve_knees", epsilons=EPSILONS))
     for jobs, key in ((size_jobs(SIZE_SETTINGS), "n_train"), (features_jobs(FEATURES_SETTINGS), "n_features")):
         for name, job in jobs.items():
-            if job["order"] == "file" and f"{key}={job[key]}" not in WHOLE[job["dataset"]]:
-                cells = {"0.1": [f"{job['dataset']}/DPSVMDVP/epsilon=0.1;{key}={job[key]}/accuracy"]}
-                found.append(_one(f"{key}.{name}", job, key, epsilons=[0.1], printed=cells))
-    return sorted(found, key=lambda own: own.dataset != "splice")
+            if job["order"] != "file" or f"{key}={job[key]}" in WHOLE[job["dataset"]]:
+                continue
+            cells = {"0.1": [f"{job['dataset']}/DPSVMDVP/epsilon=0.1;{key}={job[key]}/accuracy"]}
+            result.append(_one(f"{key}.{name}", job, key, epsilons=[0.1], printed=cells))
+            largest = (SIZE_SETTINGS["sizes"] if key == "n_train" else FEATURES_SETTINGS["features"])[job["dataset"]][
+                -1
+            ]
+            if job["dataset"] == "splice" and job[key] != largest:
+                result.append(_orders(f"{key}.{name}.orders", job, key, [0.1]))
+    return sorted(result, key=lambda own: (own.dataset != "splice", own.experiment != "dpsvmdvp_orders"))
 
 
 DRAWS: Sequence[Draws] = _draws()

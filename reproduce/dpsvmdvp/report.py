@@ -164,7 +164,7 @@ def _knee_rows(
                 published=printed,
                 ours=found,
                 difference=None if found is None else found - float(printed),
-                verdict="agrees" if agrees else "differs" if main else "ruled out",
+                verdict="within tolerance" if agrees else "beyond tolerance" if main else "ruled out",
                 explanation="" if agrees else _why_knee(metric, variant, found, curve, svm),
             )
         )
@@ -197,7 +197,7 @@ def _svm_rows(published: Published, parameters: Mapping[str, Any], outcome: Outc
              "setting": _option_name(parameters), "metric": "accuracy"}  # fmt: skip
     ours = None if result is None else float(result["SVM"])
     row = compare(place, printed, ours, within(NEAR_SVM), "another level of the SVM itself", missing)
-    return [row if first or row.verdict != "differs" else dataclasses.replace(row, verdict="ruled out")]
+    return [row if first or row.verdict != "beyond tolerance" else dataclasses.replace(row, verdict="ruled out")]
 
 
 def _budget_rows(parameters: Mapping[str, Any], outcome: Outcome, first: bool) -> list[Row]:
@@ -318,7 +318,7 @@ def _draw_rows(
                 published=printed,
                 ours=middle,
                 difference=None if middle is None else middle - float(printed),
-                verdict="agrees" if _near_on_grid(epsilons, float(printed), middle) else "differs",
+                verdict="within tolerance" if _near_on_grid(epsilons, float(printed), middle) else "beyond tolerance",
                 explanation=f"from {known[0]:g} to {known[-1]:g}, and {nowhere}" if known else nowhere,
             )
         )

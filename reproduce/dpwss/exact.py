@@ -18,11 +18,15 @@ from reproduce.dpwss.runs import _libsvm_order, _measure, _solve
 def unit(cell: str) -> float:
     """Return the unit of the last printed digit."""
     metric = cell.rpartition("/")[2]
-    return {"n_samples": 1.0, "n_features": 1.0, "imbalance ratio": 0.01}.get(metric) or table3_unit(cell)
+    whole = ("n_samples", "n_features", "smallest value", "largest value")
+    return 1.0 if metric in whole else 0.01 if metric == "imbalance ratio" else table3_unit(cell)
 
 
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
-    """Count rows, features up to the last one that is not always zero, and positive rows for each negative one."""
+    """Count rows, features up to the last one that is not always zero, and positive rows for each negative one.
+
+    Also the smallest and the largest value of a feature.
+    """
     rows = context.rows(*parameters["source"])
     used = np.asarray(abs(rows.X).sum(axis=0)).ravel() > 0
     place = f"{parameters['dataset']}//"
@@ -30,6 +34,8 @@ def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[s
         f"{place}/n_samples": [float(rows.signs.size)],
         f"{place}/n_features": [float(np.flatnonzero(used)[-1] + 1)],
         f"{place}/imbalance ratio": [float((rows.signs > 0).sum() / (rows.signs < 0).sum())],
+        f"{place}/smallest value": [float(rows.X.min())],
+        f"{place}/largest value": [float(rows.X.max())],
     }
 
 
@@ -50,15 +56,17 @@ def _draws() -> list[Draws]:
     kept: dict[str, Any] = {"experiment": "dpwss_exact", "pieces": 1, "combine": "exact", "size": 1, "unit": unit}
     for dataset, source in settings["datasets"].items():
         own = {"dataset": dataset, "source": source, **shared}
-        found.append(Draws(name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", parameters=own, **kept))
+        found.append(
+            Draws(name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", parameters=own,
+                  cells=(f"{dataset}//",), **kept)
+        )  # fmt: skip
         for shrinking in settings["shrinking"]:
             setting = setting_name(shrinking, None)
             parameters = {**own, "shrinking": shrinking, "setting": setting}
             found.append(
-                Draws(
-                    name=f"{dataset}.{setting}", dataset=dataset, run=f"{__name__}:wss2", parameters=parameters, **kept
-                )
-            )
+                Draws(name=f"{dataset}.{setting}", dataset=dataset, run=f"{__name__}:wss2", parameters=parameters,
+                      cells=(f"{dataset}/WSS2/{setting}/",), **kept)
+            )  # fmt: skip
     return found
 
 

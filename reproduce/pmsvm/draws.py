@@ -261,6 +261,7 @@ def _weight_draws() -> list[Draws]:
                         **{key: settings[key] for key in ("delta", "test_size", "splits", "epsilons", "seed")},
                     },
                     pieces=1, combine="parts", size=len(settings["splits"]), spread=SPREAD, unit=unit,
+                    cells=tuple(f"{dataset}/{method}/epsilon={epsilon}/accuracy" for epsilon in settings["epsilons"]),
                 )
             )  # fmt: skip
     return found
@@ -279,7 +280,7 @@ def _gradient_draws(experiment: str, settings: Mapping[str, Any], jobs: Mapping[
             if ";" in rest:
                 # Readings other than the paper's words.
                 continue
-            dataset = job["dataset"]
+            dataset, suffix = job["dataset"], "" if rest == "as released" else f";{rest}"
             found.append(
                 Draws(
                     experiment=experiment,
@@ -288,10 +289,11 @@ def _gradient_draws(experiment: str, settings: Mapping[str, Any], jobs: Mapping[
                     run="reproduce.pmsvm.draws:gradient",
                     parameters={
                         "dataset": dataset, "method": method, "training": training, "runs": PIECES[dataset][0],
-                        "suffix": "" if rest == "as released" else f";{rest}",
+                        "suffix": suffix,
                         **{key: job[key] for key in ("source", "delta", "test_size", "split", "epsilons", "seed")},
                     },
                     pieces=PIECES[dataset][1], combine="mean", size=settings["runs"], spread=SPREAD, unit=unit,
+                    cells=tuple(f"{dataset}/{method}/epsilon={own}{suffix}/accuracy" for own in job["epsilons"]),
                 )
             )  # fmt: skip
     return found

@@ -28,7 +28,8 @@ def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[s
 DRAWS = [
     Draws(
         experiment="pmsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
-        combine="exact", size=1, unit=unit, parameters={"dataset": dataset, "source": source, "seed": SHARED["seed"]},
+        combine="exact", size=1, unit=unit, cells=(f"{dataset}//",),
+        parameters={"dataset": dataset, "source": source, "seed": SHARED["seed"]},
     )
     for dataset, source in DATASETS.items()
 ]  # fmt: skip

@@ -84,6 +84,7 @@ def _draws() -> list[Draws]:
                         parameters={**job, **changes, "cell": cell, "partitions": size},
                         # Errors on single folds are whole numbers; means over ten folds are nearly normal.
                         pieces=pieces, combine="mean" if method == "PPSVM" else "whole", size=1, unit=unit,
+                        cells=(cell,),
                     )
                 )  # fmt: skip
     # Small sets first.

@@ -25,7 +25,7 @@ def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[s
 DRAWS = [
     Draws(
         experiment="ppsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
-        combine="exact", size=1, unit=unit,
+        combine="exact", size=1, unit=unit, cells=(f"{dataset}//",),
         parameters={
             "dataset": dataset, "source": own["source"], "missing": own["missing"], "reading": None,
             "seed": SHARED["seed"],

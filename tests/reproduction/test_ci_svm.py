@@ -372,7 +372,7 @@ def verdicts_with(errors, searched=None):
     every = {name: errors.get(name, errors["LIBSVM"]) for name in experiments.ACCURACY_SETTINGS["methods"]}
     results = {job: made_result(every, searched) if job == "heart" else None for job in experiment.all_jobs()}
     rows = experiment.make_report(results).rows
-    assert all(row.explanation for row in rows if row.verdict == "differs")
+    assert all(row.explanation for row in rows if row.verdict == "beyond tolerance")
     return {(row.table, row.dataset, row.method, row.published): row for row in rows}
 
 
@@ -380,20 +380,20 @@ def test_verdicts_of_accuracies():
     below = "CI-SVM less LIBSVM"
     rows = verdicts_with({"LIBSVM": 4, "CI-SVM": 6, "FCM-SVM": 8, "RSVM": 6})
     row = rows["within three points", "heart", below, ""]
-    assert (row.verdict, row.ours) == ("differs", pytest.approx(-0.1))
+    assert (row.verdict, row.ours) == ("beyond tolerance", pytest.approx(-0.1))
     # All variants are as good as LIBSVM: the first gives everything back.
     assert "misses better C and gamma (points gained: searched on original rows +10.0" in row.explanation
-    assert rows["within three points", "two-class, mean", below, ""].verdict == "differs"
+    assert rows["within three points", "two-class, mean", below, ""].verdict == "beyond tolerance"
     claims = {key[2:]: row for key, row in rows.items() if key[0] == "claims" and key[1] == "two-class, mean"}
-    assert claims["CI-SVM less RSVM", "consistent"].verdict == "agrees"
-    assert claims[below, "greatly improved"].verdict == "differs"
-    assert claims["CI-SVM less FCM-SVM", "greatly improved"].verdict == "agrees"
+    assert claims["CI-SVM less RSVM", "consistent"].verdict == "within tolerance"
+    assert claims[below, "greatly improved"].verdict == "beyond tolerance"
+    assert claims["CI-SVM less FCM-SVM", "greatly improved"].verdict == "within tolerance"
     assert not [key for key in rows if "multi-class" in key[1]]
 
     rows = verdicts_with({"LIBSVM": 6, "CI-SVM": 4, "RSVM": 8, "FCM-SVM": 4})
-    assert rows["within three points", "heart", below, ""].verdict == "agrees"
-    assert rows["claims", "two-class, mean", "CI-SVM less RSVM", "consistent"].verdict == "differs"
-    assert rows["claims", "two-class, mean", "CI-SVM less FCM-SVM", "greatly improved"].verdict == "differs"
+    assert rows["within three points", "heart", below, ""].verdict == "within tolerance"
+    assert rows["claims", "two-class, mean", "CI-SVM less RSVM", "consistent"].verdict == "beyond tolerance"
+    assert rows["claims", "two-class, mean", "CI-SVM less FCM-SVM", "greatly improved"].verdict == "beyond tolerance"
 
 
 def test_means_are_over_their_datasets():
@@ -416,9 +416,9 @@ def test_means_are_over_their_datasets():
 def test_an_improvement_on_condensed_rows_only_is_told():
     rows = verdicts_with({"LIBSVM": 4, "CI-SVM": 4}, {"LIBSVM": 0.8, "CI-SVM": 0.86})
     judged = rows["judged on condensed rows", "two-class, mean", "CI-SVM less LIBSVM", "greatly improved"]
-    assert (judged.verdict, judged.ours) == ("agrees", pytest.approx(0.06))
+    assert (judged.verdict, judged.ours) == ("within tolerance", pytest.approx(0.06))
     claimed = rows["claims", "two-class, mean", "CI-SVM less LIBSVM", "greatly improved"]
-    assert claimed.verdict == "differs"
+    assert claimed.verdict == "beyond tolerance"
     assert "cross-validated on its own condensed rows CI-SVM seems +6.0 points better" in claimed.explanation
 
 
@@ -458,20 +458,20 @@ def test_ratios_of_times():
     rows = time_rows(growth, made_times(8.0, 2.0, 4.0))
     against = rows["against LIBSVM", "heart", "ratio of search and training", "80 rows"]
     # The median of the repeats.
-    assert (against.ours, against.verdict) == (pytest.approx(4.0), "agrees")
+    assert (against.ours, against.verdict) == (pytest.approx(4.0), "within tolerance")
     assert "with condensing 3.2" in against.explanation
     scratch = rows["against LIBSVM", "heart", "ratio of search, from scratch by LIBSVM", "80 rows"]
     assert scratch.ours == pytest.approx(4.0)
     assert rows["support vectors", "heart", "ratio of support vectors", "80 rows"].ours == pytest.approx(3.0)
     assert rows["against FCM-SVM", "heart", "ratio of condensing", "80 rows"].ours == pytest.approx(4.0)
     flat = rows["against FCM-SVM", "heart", "ratio of search and training", "80 rows"]
-    assert (flat.ours, flat.verdict) == (pytest.approx(2.0), "differs")
-    assert rows["growth", "cod-rna", "exponent", "n log n, 100 to 1000 rows"].verdict == "agrees"
-    assert rows["growth", "cod-rna", "exponent", "100 to 1000 rows"].verdict == "differs"
+    assert (flat.ours, flat.verdict) == (pytest.approx(2.0), "beyond tolerance")
+    assert rows["growth", "cod-rna", "exponent", "n log n, 100 to 1000 rows"].verdict == "within tolerance"
+    assert rows["growth", "cod-rna", "exponent", "100 to 1000 rows"].verdict == "beyond tolerance"
     quadratic = {**growth, "ci": {"n_rows": [100, 1000], "seconds": [1.0, 100.0], "n_iter": [0, 0]}}
     rows = time_rows(quadratic, made_times(1.0, 2.0, 2.0))
-    assert rows["growth", "cod-rna", "exponent", "n log n, 100 to 1000 rows"].verdict == "differs"
-    assert rows["against LIBSVM", "heart", "ratio of search and training", "80 rows"].verdict == "differs"
+    assert rows["growth", "cod-rna", "exponent", "n log n, 100 to 1000 rows"].verdict == "beyond tolerance"
+    assert rows["against LIBSVM", "heart", "ratio of search and training", "80 rows"].verdict == "beyond tolerance"
 
 
 def test_no_mean_is_made_of_missing_datasets():

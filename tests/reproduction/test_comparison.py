@@ -42,8 +42,8 @@ def test_a_row_that_differs_must_say_why():
         compare(PLACE, "0.5", 0.9, within(0.01))
     asked = []
     row = compare(PLACE, "0.5", 0.9, within(0.01), lambda: asked.append(1) or "because")
-    assert (row.verdict, row.explanation, row.difference) == ("differs", "because", pytest.approx(0.4))
-    assert compare(PLACE, "0.5", 0.5, within(0.01), lambda: asked.append(1) or "").verdict == "agrees"
+    assert (row.verdict, row.explanation, row.difference) == ("beyond tolerance", "because", pytest.approx(0.4))
+    assert compare(PLACE, "0.5", 0.5, within(0.01), lambda: asked.append(1) or "").verdict == "within tolerance"
     assert len(asked) == 1
 
 
@@ -56,8 +56,8 @@ def test_what_is_missing_gets_a_verdict():
 
 
 def test_statements():
-    assert claim(PLACE, "rises", 0.1, True).verdict == "agrees"
-    assert claim(PLACE, "rises", -0.1, False, "it falls").verdict == "differs"
+    assert claim(PLACE, "rises", 0.1, True).verdict == "within tolerance"
+    assert claim(PLACE, "rises", -0.1, False, "it falls").verdict == "beyond tolerance"
 
 
 def test_unknown_verdicts_are_refused():
@@ -68,7 +68,7 @@ def test_unknown_verdicts_are_refused():
 def test_csv_round_trip(tmp_path):
     rows = [
         compare(PLACE, "0.50", 0.504, within(0.01)),
-        compare(PLACE, "-92.47", -92.1234567, within(0.01), 'it, "differs"'),
+        compare(PLACE, "-92.47", -92.1234567, within(0.01), 'it, "beyond tolerance"'),
         compare(PLACE, None, 12.0, within(0.01)),
         compare(PLACE, "1", None, within(0.01), missing=("no data", "gone")),
     ]
@@ -76,8 +76,8 @@ def test_csv_round_trip(tmp_path):
     path.write_text(rows_csv(rows))
     found = read_rows(path)
     assert rows_csv(found) == path.read_text()
-    assert [row.verdict for row in found] == ["agrees", "differs", "no number", "no data"]
+    assert [row.verdict for row in found] == ["within tolerance", "beyond tolerance", "no number", "no data"]
     assert found[0].published == "0.50"
     assert found[1].ours == pytest.approx(-92.1235)
-    assert count_verdicts(found) == {"agrees": 1, "differs": 1, "no data": 1, "no number": 1}
+    assert count_verdicts(found) == {"within tolerance": 1, "beyond tolerance": 1, "no data": 1, "no number": 1}
     assert set(count_verdicts(found)) <= set(VERDICTS)

@@ -256,13 +256,13 @@ def test_verdicts_of_a_table():
     # 0.353 is within 0.03 of 0.3652 and of 0.3565; 18 of 34 is the printed 0.5294.
     rows = _with_errors(12, [14] * 9 + [18])
     verdicts = {(row.table, row.setting): row.verdict for row in rows if row.method != "PPSVM, largest of equals"}
-    assert verdicts["sharing", "5 entities"] == verdicts["sharing", "2 entities"] == "agrees"
-    assert verdicts["no sharing", "5 entities"] == verdicts["no sharing", "2 entities"] == "agrees"
-    assert verdicts["better", ""] == "agrees"
+    assert verdicts["sharing", "5 entities"] == verdicts["sharing", "2 entities"] == "within tolerance"
+    assert verdicts["no sharing", "5 entities"] == verdicts["no sharing", "2 entities"] == "within tolerance"
+    assert verdicts["better", ""] == "within tolerance"
     rows = _with_errors(15, [14] * 10)
     for table in ("sharing", "no sharing", "better"):
         chosen = [row for row in rows if row.table == table]
-        assert {row.verdict for row in chosen} == {"differs"}
+        assert {row.verdict for row in chosen} == {"beyond tolerance"}
         assert all(row.explanation for row in chosen)
 
 
@@ -290,7 +290,7 @@ def test_figures_1_and_2_come_from_the_tables(finished):
 
 def test_the_attack_recovers_the_rows(finished):
     rows = finished.rows("ppsvm_attack")
-    assert {row.verdict for row in rows} == {"differs"}
+    assert {row.verdict for row in rows} == {"beyond tolerance"}
     assert all(row.ours < 1e-8 for row in rows)
     linear, gaussian = finished.figures("ppsvm_attack")
     for figure, more in ((linear, 0), (gaussian, 1)):
@@ -308,7 +308,7 @@ def test_an_attack_without_enough_rows_is_not_called_exact():
     }  # fmt: skip
     results = {job: {"n_rows": 452, "mbar": 45, "entities": [own]} for job in experiment.all_jobs()}
     rows = experiment.make_report(results).rows
-    assert {row.verdict for row in rows} == {"agrees"}
+    assert {row.verdict for row in rows} == {"within tolerance"}
     assert all("mbar 45 is below the 56" in row.explanation for row in rows)
 
 
@@ -339,5 +339,5 @@ def test_published_errors_of_bupa(bench):
         if "missing" in results[job]:
             pytest.skip(results[job]["missing"]["reason"])
     rows = experiment.make_report(results).rows
-    assert [row.verdict for row in rows if row.table == "sharing"] == ["agrees"] * 2
-    assert [row.verdict for row in rows if row.table == "better"] == ["agrees"] * 3
+    assert [row.verdict for row in rows if row.table == "sharing"] == ["within tolerance"] * 2
+    assert [row.verdict for row in rows if row.table == "better"] == ["within tolerance"] * 3

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json, write_text
 from privsvm.warm_up import cache_folder
 from privsvm_bench.reproduction.comparison import Row, count_verdicts, merge_rows, read_rows, rows_csv
@@ -51,6 +52,10 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
     # Functions compiled from other sources must not be found.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
     chosen = [experiment.with_settings(options.settings) for experiment in choose(experiments, options.experiments)]
+    datasets = {str(own["dataset"]) for experiment in chosen for _, own in experiment.all_jobs().values()}
+    for dataset in options.datasets or []:
+        if dataset not in datasets:
+            raise PrivSVMError(f"--datasets {dataset!r} is unknown; {nearest_name(dataset, datasets)}")
 
     # Imported late, so that --help and errors in names appear at once.
     from privsvm_bench.reproduction.jobs import run_job

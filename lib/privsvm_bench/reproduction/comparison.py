@@ -38,8 +38,8 @@ Missing = tuple[str, str]
 
 # All verdicts, and what they mean.
 VERDICTS: Mapping[str, str] = {
-    "agrees": "within the rule of its table",
-    "differs": "outside the rule; the row says why",
+    "within tolerance": "within the rule of its table",
+    "beyond tolerance": "outside the rule; the row says why",
     "ruled out": "a choice that the paper leaves open, and that does not give its number",
     "no data": "the dataset cannot be had here",
     "no number": "the paper prints no number, or it is lost in our copy",
@@ -128,7 +128,7 @@ class Row:
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             raise ValueError(f"verdict={self.verdict!r}: must be one of {', '.join(VERDICTS)}")
-        if self.verdict in ("differs", "ruled out") and not self.explanation:
+        if self.verdict in ("beyond tolerance", "ruled out") and not self.explanation:
             raise ValueError(f"{self.table}, {self.dataset}, {self.metric}: differs without an explanation")
 
 
@@ -171,9 +171,16 @@ def compare(
         return Row(**place, ours=ours, verdict="no number")
     number = float(published)
     if rule.agrees(number, ours):
-        return Row(**place, published=published, ours=ours, difference=ours - number, verdict="agrees")
+        return Row(**place, published=published, ours=ours, difference=ours - number, verdict="within tolerance")
     reason = explanation() if callable(explanation) else explanation
-    return Row(**place, published=published, ours=ours, difference=ours - number, verdict="differs", explanation=reason)
+    return Row(
+        **place,
+        published=published,
+        ours=ours,
+        difference=ours - number,
+        verdict="beyond tolerance",
+        explanation=reason,
+    )
 
 
 def claim(
@@ -189,9 +196,9 @@ def claim(
         verdict, reason = missing or ("not run", "")
         return Row(**place, published=statement, verdict=verdict, explanation=reason)
     if holds:
-        return Row(**place, published=statement, ours=ours, verdict="agrees")
+        return Row(**place, published=statement, ours=ours, verdict="within tolerance")
     reason = explanation() if callable(explanation) else explanation
-    return Row(**place, published=statement, ours=ours, verdict="differs", explanation=reason)
+    return Row(**place, published=statement, ours=ours, verdict="beyond tolerance", explanation=reason)
 
 
 def explained(row: Row, text: str) -> Row:

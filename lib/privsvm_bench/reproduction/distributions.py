@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +15,13 @@ import scipy.stats
 
 __all__ = [
     "LEVELS",
+    "MANY_RUNS",
     "ONE_VALUE",
     "SINGLE",
     "Distribution",
     "decimals_of",
     "distributions_csv",
+    "lines_by_cell",
     "merge_distributions",
     "of_mean",
     "of_parts",
@@ -32,7 +35,9 @@ LEVELS = (
     1.0,
 )  # fmt: skip
 _MIDDLE = LEVELS.index(0.5)
-_COLUMNS = ("cell", "statistic", "runs", "origin", "unit", "fresh", "median", *(f"q{level:g}" for level in LEVELS))
+_COLUMNS = (
+    "cell", "statistic", "runs", "origin", "unit", "fresh", "median", *(f"q{level:g}" for level in LEVELS), "seconds",
+)  # fmt: skip
 
 # What a printed number is where its distribution is that of the runs themselves.
 ONE_VALUE = "one value"
@@ -43,8 +48,8 @@ _TAIL_LEVELS = (0.975, 0.995, 0.999)
 # Draws of a statistic that stand for its distribution.
 _SAMPLES = 4000
 # With fewer runs the mean is taken to be normal, and what the runs do not know of it is Student's.
-_FEW = 100
-# With more runs what they leave unknown no longer counts.
+MANY_RUNS = 100
+# With more runs, what they leave unknown no longer counts.
 _MANY = 2000
 
 
@@ -68,6 +73,8 @@ class Distribution:
         Values of the statistic by runs that the quantiles do not rest on.
     quantiles : tuple of float
         At `LEVELS`.
+    seconds : float or None
+        Processor time of its runs; None where it was not recorded.
     """
 
     cell: str
@@ -77,6 +84,7 @@ class Distribution:
     unit: float
     fresh: tuple[float, ...]
     quantiles: tuple[float, ...]
+    seconds: float | None = None
 
     @property
     def median(self) -> float:
@@ -133,7 +141,12 @@ class Distribution:
         """Scale by which Student's quantile of a level is ours."""
         place = level if upper else round(1.0 - level, 6)
         distance = abs(self.quantiles[LEVELS.index(place)] - self.median)
-        return float(distance / scipy.stats.t.ppf(level, self._freedom))
+        return float(distance / _student_quantile(level, self._freedom))
+
+
+@functools.cache
+def _student_quantile(level: float, freedom: int) -> float:
+    return float(scipy.stats.t.ppf(level, freedom))
 
 
 def decimals_of(printed: str) -> int:
@@ -177,7 +190,7 @@ def of_mean(
     if values.size >= _MANY:
         drawn = values[rng.integers(values.size, size=(5 * samples, size))]
         return _quantiles(drawn.mean(axis=1) if spread is None else drawn.std(axis=1, ddof=spread))
-    if values.size >= _FEW:
+    if values.size >= MANY_RUNS:
         # Polya's urn: further runs as the seen ones leave them.
         weights = rng.exponential(size=(samples, values.size))
         cumulated = np.cumsum(weights, axis=1)
@@ -231,8 +244,9 @@ def distributions_csv(distributions: Iterable[Distribution]) -> str:
         offsets = [_short(round((value - median) / item.unit, 1)) for value in item.quantiles]
         fresh = " ".join(_short(value, 6) for value in item.fresh)
         writer.writerow(
-            [item.cell, item.statistic, item.runs, item.origin, f"{item.unit:g}", fresh, _short(median, 7), *offsets]
-        )
+            [item.cell, item.statistic, item.runs, item.origin, f"{item.unit:g}", fresh, _short(median, 7), *offsets,
+             "" if item.seconds is None else _short(item.seconds, 2)]
+        )  # fmt: skip
     return buffer.getvalue()
 
 
@@ -252,6 +266,7 @@ def read_distributions(path: str | Path) -> dict[str, Distribution]:
                 unit=unit,
                 fresh=tuple(float(value) for value in record["fresh"].split()),
                 quantiles=tuple(median + unit * float(record[f"q{level:g}"]) for level in LEVELS),
+                seconds=float(record["seconds"]) if record["seconds"] else None,
             )
     return found
 

@@ -23,6 +23,7 @@ from privsvm.files import read_json, write_json, write_text
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm_bench.reproduction.context import Context, MissingError
 from privsvm_bench.reproduction.distributions import (
+    MANY_RUNS,
     ONE_VALUE,
     SINGLE,
     Distribution,
@@ -63,6 +64,10 @@ class Draws:
         Also the standard deviation, as ``<cell> SD``, with this number of degrees of freedom taken off.
     unit : callable
         Cell to the unit of its last printed digit.
+    means : tuple of str and int, or None
+        Also the mean of so many runs, as ``mean/<cell>`` in the file of this name.
+    cells : tuple of str
+        Printed numbers that it gives; one that ends in a slash stands for all that begin so.
     """
 
     experiment: str
@@ -75,6 +80,12 @@ class Draws:
     size: int
     unit: Callable[[str], float]
     spread: int | None = None
+    means: tuple[str, int] | None = None
+    cells: tuple[str, ...] = ()
+
+    def gives(self, cell: str) -> bool:
+        """Return whether it gives a printed number."""
+        return any(cell.startswith(own) if own.endswith("/") else cell.removesuffix(" SD") == own for own in self.cells)
 
     @property
     def statistic(self) -> str:
@@ -141,25 +152,14 @@ def origin_of_here(code: str, seed: int) -> dict[str, str]:
     }
 
 
-def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str) -> list[Distribution]:
-    """Distributions of a cell's mean and, where it is printed, of its standard deviation."""
+def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str, seconds: float) -> list[Distribution]:
+    """Return the distributions of a cell's mean and, where it is printed, of its standard deviation."""
+    shared: dict[str, Any] = {"runs": 1, "origin": origin, "unit": draws.unit(cell), "seconds": seconds}
     if draws.combine == "mean" and len(values) == 1:
-        quantiles = of_whole(values.tolist())
-        return [
-            Distribution(
-                cell=cell, statistic=SINGLE, runs=1, origin=origin, unit=draws.unit(cell), fresh=(), quantiles=quantiles
-            )
-        ]
+        return [Distribution(cell=cell, statistic=SINGLE, fresh=(), quantiles=of_whole(values.tolist()), **shared)]
     size = draws.size
-    # The first runs are kept apart, to be judged like the paper's numbers.
-    apart = {"mean": 2 * size, "parts": min(2, len(values) // 10), "whole": min(10, len(values) // 10), "exact": 0}[
-        draws.combine
-    ]
-    if draws.combine == "mean" and size == 1:
-        apart = min(10, len(values) // 10)
-    elif draws.combine == "mean" and len(values) < 6 * size:
-        apart = size if len(values) >= 3 * size else 0
-    held, kept = values[:apart], values[apart:]
+    held, kept = np.split(values, [_held_out(draws, len(values))])
+    shared["runs"] = len(kept)
     found = []
     for spread in (None,) if draws.spread is None else (None, draws.spread):
         rng = seeded_stream(20260, "distribution", cell, spread or 0)
@@ -167,26 +167,48 @@ def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str) -> list[D
         def sum_up(block: np.ndarray, spread: int | None = spread) -> float:
             return float(block.mean() if spread is None else block.std(ddof=spread))
 
-        if draws.combine == "mean":
+        statistic = draws.statistic if spread is None else draws.statistic.replace("mean", "standard deviation")
+        if draws.combine == "mean" and size == 1 and len(kept) >= MANY_RUNS:
+            # So many runs need no assumption on their form.
+            statistic, quantiles, fresh = ONE_VALUE, of_whole(kept.tolist()), held.tolist()
+        elif draws.combine == "mean":
             quantiles = of_mean(kept.tolist(), size, rng, spread)
             fresh = [sum_up(block) for block in held.reshape(-1, size)]
         elif draws.combine == "parts":
             quantiles, fresh = of_parts(kept, rng, spread), [sum_up(block) for block in held]
         else:
             quantiles, fresh = of_whole(kept.tolist()), held.tolist()
-        statistic = draws.statistic if spread is None else draws.statistic.replace("mean", "standard deviation")
-        found.append(
-            Distribution(
-                cell=cell if spread is None else f"{cell} SD",
-                statistic=statistic,
-                runs=len(kept),
-                origin=origin,
-                unit=draws.unit(cell),
-                fresh=tuple(fresh),
-                quantiles=quantiles,
-            )
-        )
+        name = cell if spread is None else f"{cell} SD"
+        found.append(Distribution(cell=name, statistic=statistic, fresh=tuple(fresh), quantiles=quantiles, **shared))
     return found
+
+
+def _summaries(
+    draws: Draws, values: Mapping[str, np.ndarray], origin: str, seconds: float
+) -> dict[str, list[Distribution]]:
+    """Return the distributions of all cells by the file that has them."""
+    files = {draws.experiment: [item for cell, own in values.items()
+                                for item in _summary(draws, cell, own, origin, seconds)]}  # fmt: skip
+    if draws.means is not None:
+        file, size = draws.means
+        mean = dataclasses.replace(draws, size=size)
+        files[file] = [
+            dataclasses.replace(item, cell=f"mean/{item.cell}", fresh=())
+            for cell, own in values.items()
+            for item in _summary(mean, cell, own, origin, seconds)
+        ]
+    return files
+
+
+def _held_out(draws: Draws, count: int) -> int:
+    """Return how many of the first runs are kept apart, to be judged like the paper's numbers."""
+    if draws.combine == "exact":
+        return 0
+    if draws.combine == "parts":
+        return min(2, count // 10)
+    if draws.combine == "whole" or draws.size == 1:
+        return min(5, count // 10)
+    return 2 * draws.size if count >= 6 * draws.size else draws.size if count >= 3 * draws.size else 0
 
 
 def run_draws(
@@ -225,35 +247,39 @@ def run_draws(
         context = Context(f"{draws.experiment}_draws", folder, code)
         run = getattr(importlib.import_module(module), function)
         pieces: list[Mapping[str, Sequence[Any]]] = []
-        spent = 0.0
+        spent: list[float] = []
         for piece in itertools.count():
             key = {"name": draws.name, "parameters": draws.parameters, "piece": piece}
             late = seconds is not None and time.monotonic() - started > seconds
             wanted = max(1, round(share * draws.pieces))
             if further is not None and pieces:
-                wanted = max(wanted, further.pieces(pieces[0], spent))
+                wanted = max(wanted, further.pieces(pieces[0], max(spent)))
             if (late or piece >= wanted) and not context.has(key):
                 break
-            began = time.process_time()
             try:
-                pieces.append(context.part(key, functools.partial(run, draws.parameters, context, piece)))
+                stored = context.part(key, functools.partial(_timed, run, draws.parameters, context, piece))
+                pieces.append(stored["values"])
+                spent.append(stored["seconds"])
             except MissingError as error:
                 say(f"{draws.experiment} {draws.name}: {error}")
                 break
-            spent = max(spent, time.process_time() - began)
         if not pieces:
             continue
         origin = origin_of_here(code[:16], int(draws.parameters["seed"]))
         name = hashlib.sha256(canonical_json(origin).encode()).hexdigest()[:6]
-        found = [
-            distribution
-            for cell in pieces[0]
-            for distribution in _summary(draws, cell, np.concatenate([np.asarray(own[cell]) for own in pieces]), name)
-        ]
+        values = {cell: np.concatenate([np.asarray(own[cell]) for own in pieces]) for cell in pieces[0]}
         _keep_origin(Path(reports) / "origins.json", name, origin)
-        place = Path(reports) / f"{draws.experiment}.csv"
-        write_text(place, merge_distributions(lines_by_cell(place), found))
+        for file, items in _summaries(draws, values, name, sum(spent)).items():
+            place = Path(reports) / f"{file}.csv"
+            write_text(place, merge_distributions(lines_by_cell(place), items))
         say(f"{draws.experiment} {draws.name}: {len(pieces)} pieces, {time.monotonic() - started:.0f} s")
+
+
+def _timed(run: Callable[..., Any], parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, Any]:
+    """Run a piece and measure its processor time."""
+    began = time.process_time()
+    values = run(parameters, context, piece)
+    return {"values": values, "seconds": time.process_time() - began}
 
 
 def _keep_origin(path: Path, name: str, origin: Mapping[str, str]) -> None:

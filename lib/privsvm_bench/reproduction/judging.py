@@ -1,40 +1,49 @@
-"""Verdicts on printed numbers by their place in the distribution that our implementation gives.
+"""Verdicts on printed numbers by their percentile in the distribution that our implementation gives.
 
-A rule is the comparison of one metric of one table. It is used only if it can fail: numbers of a neighbouring column,
-and one constant for all cells, must be rejected by it in most cells where they differ from what is printed.
+The verdict says whether a number lies inside the interval. The power says what an agreement is worth: a strong rule
+also rejects numbers that are known to be wrong. A column, all numbers that one rule judges, has a verdict of its own.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import hashlib
 import math
 import statistics
 from collections.abc import Mapping, Sequence
 
 import scipy.stats
 
-from privsvm_bench.reproduction.distributions import LEVELS, Distribution, decimals_of
+from privsvm_bench.reproduction.distributions import LEVELS, ONE_VALUE, Distribution, decimals_of
 
 __all__ = [
     "CENTRAL",
+    "DECIDED",
     "MOST_PASSES",
+    "POWERS",
+    "TIMES",
     "VERDICTS",
+    "Column",
     "Judgement",
     "Printed",
-    "RuleCheck",
-    "TableCheck",
     "judge",
     "log_density",
     "percentile",
+    "step_up",
     "two_sided",
 ]
 
 # Probability inside which a number agrees.
 CENTRAL = 0.95
-# Wrong numbers that a rule may let pass.
+# Share of wrong numbers that a strong rule may let pass.
 MOST_PASSES = 0.2
-# Expected share of false ones among the refuted numbers of a table.
+# Expected share of false rejections among the refuted numbers of a table, and among the refuted columns of a paper.
 FALSE_DISCOVERIES = 0.05
+# Log likelihood ratio from which a column is told from its neighbour.
+STRONG_RATIO = math.log(1000.0)
+# Half of the central 95 % of a normal distribution, and the degrees of freedom of the form of a likelihood.
+_NORMAL, _FREEDOM = statistics.NormalDist().inv_cdf(0.975), 10
 # Fewer wrong numbers say nothing about a rule.
 _LEAST_WRONG = 4
 
@@ -42,13 +51,26 @@ VERDICTS: Mapping[str, str] = {
     "agrees": "inside the central 95 % of what our runs would print; where nothing is random, equal in every digit",
     "unlikely": "outside the central 95 %, but not after the correction for the number of cells in the table",
     "refuted": "outside also after the correction (false discovery rate 5 %), or other digits where nothing is random",
-    "cannot discriminate": "the rule lets a wrong column or a constant pass too, or will whatever is drawn for the "
-    "cells without runs; or a time is of another machine; or other rows stand in for the paper's test set",
+    "cannot discriminate": "neither agreement nor difference would say anything; the row says why",
     "no data": "the dataset cannot be had here, or the number is lost in our copy of the paper",
     "repeated": "the same digits stand in an earlier table for the same setting, and count there",
     "given": "a setting of the experiment, which we take from the paper",
-    "not judged yet": "no distribution has been drawn for it",
-}  # fmt: skip
+    "not judged yet": "no distribution has been drawn for it; the row says why",
+}
+# Verdicts that decide.
+DECIDED = ("agrees", "unlikely", "refuted")
+POWERS: Mapping[str, str] = {
+    "strong": "the rule rejects at least 80 % of the numbers of the neighbouring column, and of one constant for all "
+    "cells, where these differ from the printed ones by more than a digit",
+    "weak": "more of them pass: an agreement says little, a rejection as much as any",
+}
+
+# Metrics that hang on the machine.
+TIMES = (
+    "fit_seconds", "fit_seconds SD", "ms_per_iteration", "ms_per_iteration SD", "training ms", "prediction ms",
+    "difference of seconds",
+)  # fmt: skip
+_OTHER_MACHINE = "a time of other hardware"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,27 +82,28 @@ class Printed:
     id : str
         Unique among the paper's.
     source : str
-        Where it stands.
+        Table or figure.
     family : str
         Numbers that are corrected for together; a table.
     dataset, method, setting, metric : str
-        What it is of.
+        What it describes.
     text : str
         The number as printed; empty where it is lost.
     rule : str
         Name of the rule that judges it, one for each metric of a column.
-    group : str
-        Numbers that are looked at together for a deviation to one side; empty for those of the rule.
     neighbour : str
-        Identifier of the number in the neighbouring column; empty without one.
+        Identifier of the number in the neighbouring column; empty without one, or where the paper says that both are
+        equal.
     missing : str
         Why there is nothing to compare it with.
     given : bool
         Whether it is a setting.
     repeats : str
         Identifier of the same number in an earlier table, where it counts.
-    stand_in : str
-        Which rows stand in for the paper's own, so that a difference may be theirs.
+    undecided : str
+        Why neither agreement nor difference would say anything; empty for most numbers.
+    wide : str
+        Why an agreement would say nothing; empty for most numbers.
     """
 
     id: str
@@ -96,92 +119,78 @@ class Printed:
     missing: str = ""
     given: bool = False
     repeats: str = ""
-    group: str = ""
-    stand_in: str = ""
+    undecided: str = ""
+    wide: str = ""
 
     @property
     def unit(self) -> float:
         """Unit of the last printed digit."""
         return 10.0 ** -decimals_of(self.text)
 
+    @property
+    def compared(self) -> bool:
+        """Whether it has a verdict of its own."""
+        return bool(self.text) and not (self.given or self.repeats or self.missing)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """Verdict on a printed number."""
+    """Verdict on a printed number, the power of its rule, and why it is undecided."""
 
     printed: Printed
     verdict: str
+    power: str = ""
+    reason: str = ""
     percentile: float | None = None
     p: float | None = None
     distribution: Distribution | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RuleCheck:
-    """What a rule says of numbers that are known to be right or wrong.
+class Column:
+    """All numbers that one rule judges.
 
     Attributes
     ----------
     rule : str
         Its name.
-    cells : int
-        Printed numbers that it can judge.
+    verdict : str
+        Of the column: percentiles against the uniform distribution, corrected over the columns of the paper.
+    power : str
+        Of the column: strong if the rule is, or if the numbers are told from the neighbouring column's distributions.
+    cell_power : str
+        Of each of its numbers.
+    cells, outside, below, above : int
+        Numbers with a distribution; those outside the central 95 %, and those on each side of our median.
+    p : float or None
+        Of the Kolmogorov-Smirnov test against the uniform distribution; None where nothing is random.
+    log_ratio : float or None
+        Log likelihood of the printed numbers under their own distributions over that under their neighbours'.
     fresh, fresh_outside : int
         Draws of our own that the distributions do not rest on, and those outside the central 95 %.
-    neighbours, neighbours_pass : int
-        Numbers of the neighbouring column that differ from the printed ones by more than a digit, and those inside.
-    constants, constants_pass : int
-        The same of one constant for all cells: the median of what is printed.
-    undrawn_neighbours, undrawn_constants : int
-        Such numbers of cells that have no distribution.
+    wrong, passes : mapping
+        Numbers known to be wrong by kind ("neighbours", "constants"), and those that lie inside.
     """
 
     rule: str
+    verdict: str = ""
+    power: str = ""
+    cell_power: str
     cells: int
-    fresh: int
-    fresh_outside: int
-    neighbours: int
-    neighbours_pass: int
-    constants: int
-    constants_pass: int
-    undrawn_neighbours: int = 0
-    undrawn_constants: int = 0
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether it would not be used even if every cell without a distribution rejected its wrong numbers."""
-        return (
-            self.neighbours_pass > MOST_PASSES * (self.neighbours + self.undrawn_neighbours)
-            or self.constants_pass > MOST_PASSES * (self.constants + self.undrawn_constants)
-            or max(self.neighbours + self.undrawn_neighbours, self.constants + self.undrawn_constants) < _LEAST_WRONG
-        )
-
-    @property
-    def used(self) -> bool:
-        """Whether it rejects most wrong numbers."""
-        pairs = ((self.neighbours, self.neighbours_pass), (self.constants, self.constants_pass))
-        enough = max(count for count, _ in pairs) >= _LEAST_WRONG
-        return enough and all(passed <= MOST_PASSES * count for count, passed in pairs)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TableCheck:
-    """Whether the printed numbers of a table lie to one side of our distributions.
-
-    Attributes
-    ----------
-    rule : str
-        Its group.
-    below, above : int
-        Printed numbers below and above our median.
-    p : float
-        Of the two-sided sign test.
-    """
-
-    rule: str
+    outside: int
     below: int
     above: int
-    p: float
+    p: float | None
+    log_ratio: float | None
+    fresh: int
+    fresh_outside: int
+    wrong: Mapping[str, int]
+    passes: Mapping[str, int]
+
+
+def _bounds(value: float, unit: float, distribution: Distribution) -> tuple[float, float]:
+    """Return the probabilities of a smaller printed number, and of one that is not larger."""
+    return distribution.below(value - 0.5 * unit), distribution.below(value + 0.5 * unit, or_at=True)
 
 
 def percentile(value: float, unit: float, distribution: Distribution) -> float:
@@ -201,26 +210,32 @@ def percentile(value: float, unit: float, distribution: Distribution) -> float:
     float
         From 0 to 1.
     """
-    return 0.5 * (distribution.below(value - 0.5 * unit) + distribution.below(value + 0.5 * unit, or_at=True))
+    return sum(_bounds(value, unit, distribution)) / 2.0
 
 
-def _exact(value: float, unit: float, distribution: Distribution) -> bool:
-    """Whether a number that nothing random enters has the printed digits."""
-    # Half a digit, and the round-off of seven digits.
-    return abs(value - distribution.median) <= 0.5 * unit * (1.0 + 1e-6) + 1e-6 * abs(distribution.median)
+def _uniform(value: float, unit: float, distribution: Distribution, key: str) -> float:
+    """Percentile with equal numbers split at random, by a generator keyed by `key`: uniform if the numbers are ours."""
+    low, high = _bounds(value, unit, distribution)
+    if distribution.statistic == ONE_VALUE:
+        # A further draw lies beyond the extremes of n draws with probability 1 / (n + 1) on each side.
+        beyond = 1.0 / (distribution.runs + 1)
+        low, high = (0.0, beyond) if high == 0.0 else (1.0 - beyond, 1.0) if low == 1.0 else (low, high)
+    share = int.from_bytes(hashlib.sha256(key.encode()).digest()[:6], "big") / 2.0**48
+    return low + share * (high - low)
 
 
 def two_sided(value: float, unit: float, distribution: Distribution) -> float:
     """Return the p-value of a printed number; far out by the tail of `Distribution.tail`."""
     if distribution.statistic == "exact":
-        return 1.0 if _exact(value, unit, distribution) else 0.0
-    own = percentile(value, unit, distribution)
-    edge = distribution.edge
-    if edge < own < 1.0 - edge:
-        return 2.0 * min(own, 1.0 - own)
+        # Half a digit, and the round-off of seven digits.
+        near = 0.5 * unit * (1.0 + 1e-6) + 1e-6 * abs(distribution.median)
+        return 1.0 if abs(value - distribution.median) <= near else 0.0
+    level, edge = percentile(value, unit, distribution), distribution.edge
+    if edge < level < 1.0 - edge:
+        return 2.0 * min(level, 1.0 - level)
     nearer = value - math.copysign(min(0.5 * unit, abs(value - distribution.median)), value - distribution.median)
     far = 2.0 * distribution.tail(nearer)
-    # Not more than what the quantiles say; and runs too few to say anything at this level do not.
+    # Not more than what the quantiles say; runs too few to say anything at this level do not.
     return max(far, 2.0 * edge) if 2.0 * edge > 1.0 - CENTRAL else min(far, 2.0 * edge)
 
 
@@ -228,87 +243,90 @@ def log_density(value: float, distribution: Distribution) -> float:
     """Return the log density of a number under a distribution, by one of Student's form of its width."""
     low, high = (distribution.quantiles[LEVELS.index(level)] for level in (0.025, 0.975))
     # An interval of less than a printed digit is one digit wide.
-    scale = max((high - low) / (2.0 * scipy.stats.norm.ppf(0.975)), 0.3 * distribution.unit)
-    return float(scipy.stats.t.logpdf((value - distribution.median) / scale, 10) - math.log(scale))
+    scale = max((high - low) / (2.0 * _NORMAL), 0.3 * distribution.unit)
+    distance = (value - distribution.median) / scale
+    constant = math.lgamma((_FREEDOM + 1) / 2) - math.lgamma(_FREEDOM / 2) - 0.5 * math.log(_FREEDOM * math.pi)
+    return constant - (_FREEDOM + 1) / 2 * math.log1p(distance**2 / _FREEDOM) - math.log(scale)
 
 
 def _inside(value: float, unit: float, distribution: Distribution) -> bool:
     return two_sided(value, unit, distribution) >= 1.0 - CENTRAL
 
 
-def _round(value: float, unit: float) -> float:
-    return round(value / unit) * unit
+def step_up(p_values: Sequence[float]) -> float:
+    """Return the largest p-value that Benjamini and Hochberg's step-up rejects; -1 if none."""
+    ordered = sorted(p_values)
+    return max(
+        (p for rank, p in enumerate(ordered, start=1) if p <= FALSE_DISCOVERIES * rank / len(ordered)), default=-1.0
+    )
 
 
-def _wrong(printed: Printed, numbers: Mapping[str, float], constant: float) -> dict[str, float]:
-    """Numbers that are known to be wrong for a cell: those that differ by more than a digit."""
-    wrong = {"neighbours": numbers.get(printed.neighbour), "constants": _round(constant, printed.unit)}
+def _wrong_numbers(printed: Printed, numbers: Mapping[str, float], constant: float) -> dict[str, float]:
+    """Return the numbers that are known to be wrong for a cell: those that differ by more than a digit."""
+    rounded = round(constant / printed.unit) * printed.unit
+    candidates = {"neighbours": numbers.get(printed.neighbour), "constants": rounded}
     return {
         kind: value
-        for kind, value in wrong.items()
+        for kind, value in candidates.items()
         if value is not None and abs(value - float(printed.text)) > 1.001 * printed.unit
     }
 
 
-def _check_rule(
-    rule: str,
-    cells: Sequence[tuple[Printed, Distribution]],
-    undrawn: Sequence[Printed],
-    numbers: Mapping[str, float],
-    constant: float,
-) -> RuleCheck:
-    fresh = fresh_outside = 0
-    counts = {"neighbours": [0, 0], "constants": [0, 0]}
-    for printed, distribution in cells:
-        unit = printed.unit
-        for value in distribution.fresh:
-            fresh += 1
-            fresh_outside += not _inside(_round(value, unit), unit, distribution)
-        for kind, wrong in _wrong(printed, numbers, constant).items():
-            counts[kind][0] += 1
-            counts[kind][1] += _inside(wrong, unit, distribution)
-    open_kinds = [kind for printed in undrawn for kind in _wrong(printed, numbers, constant)]
-    return RuleCheck(
-        rule=rule,
-        cells=len(cells),
-        fresh=fresh,
-        fresh_outside=fresh_outside,
-        neighbours=counts["neighbours"][0],
-        neighbours_pass=counts["neighbours"][1],
-        constants=counts["constants"][0],
-        constants_pass=counts["constants"][1],
-        undrawn_neighbours=open_kinds.count("neighbours"),
-        undrawn_constants=open_kinds.count("constants"),
+def _column(
+    rule: str, cells: Sequence[tuple[Printed, Distribution]], distributions: Mapping[str, Distribution],
+    numbers: Mapping[str, float], constant: float,
+) -> Column:  # fmt: skip
+    """Sum up the cells of a rule; the verdict is filled in when all columns are known."""
+    wrong: collections.Counter[str] = collections.Counter()
+    passes: collections.Counter[str] = collections.Counter()
+    fresh, uniform, ratios = [], [], []
+    exact = all(item.statistic == "exact" for _, item in cells)
+    for printed, item in cells:
+        value, unit = float(printed.text), printed.unit
+        for number, drawn in enumerate(item.fresh):
+            level = _uniform(round(drawn / unit) * unit, unit, item, f"{printed.id} fresh {number}")
+            fresh.append(abs(level - 0.5) > 0.5 * CENTRAL)
+        for kind, other in _wrong_numbers(printed, numbers, constant).items():
+            wrong[kind] += 1
+            passes[kind] += _inside(other, unit, item)
+        if item.statistic != "exact":
+            uniform.append(_uniform(value, unit, item, printed.id))
+            beside = distributions.get(printed.neighbour)
+            if beside is not None and beside.statistic != "exact":
+                ratios.append(log_density(value, item) - log_density(value, beside))
+    rejects = max(wrong.values(), default=0) >= _LEAST_WRONG and all(
+        passes[kind] <= MOST_PASSES * count for kind, count in wrong.items()
     )
+    cell_power = "strong" if exact or rejects else "weak"
+    log_ratio = math.fsum(ratios) if ratios else None
+    told = cell_power == "strong" or (log_ratio is not None and log_ratio >= STRONG_RATIO)
+    return Column(
+        rule=rule, cell_power=cell_power, power="strong" if told else "weak", cells=len(cells),
+        outside=sum(not _inside(float(printed.text), printed.unit, item) for printed, item in cells),
+        below=sum(float(printed.text) < item.median for printed, item in cells),
+        above=sum(float(printed.text) > item.median for printed, item in cells),
+        p=float(scipy.stats.kstest(uniform, "uniform").pvalue) if uniform else None,
+        log_ratio=log_ratio, fresh=len(fresh), fresh_outside=sum(fresh), wrong=wrong, passes=passes,
+    )  # fmt: skip
 
 
-def _refuted(values: Sequence[float]) -> float:
-    """Largest p-value that Benjamini and Hochberg's step-up rejects; -1 if none."""
-    ordered = sorted(values)
-    best = -1.0
-    for rank, value in enumerate(ordered, start=1):
-        if value <= FALSE_DISCOVERIES * rank / len(ordered):
-            best = value
-    return best
+def _judged_columns(columns: Sequence[Column], undecided: Mapping[str, bool]) -> list[Column]:
+    """Give each column its verdict."""
+    limit = step_up([column.p for column in columns if column.p is not None and not undecided[column.rule]])
 
+    def verdict(column: Column) -> str:
+        if undecided[column.rule]:
+            return "cannot discriminate"
+        if column.p is None:
+            return "refuted" if column.outside else "agrees"
+        return "refuted" if column.p <= limit else "unlikely" if column.p < 1.0 - CENTRAL else "agrees"
 
-def _settled(own: Printed, item: Distribution | None, checks: Mapping[str, RuleCheck]) -> str:
-    """Verdict of a number that is not compared, or cannot be; empty for any other."""
-    if own.given or own.repeats:
-        return "given" if own.given else "repeated"
-    if not own.text or own.missing:
-        return "no data"
-    if own.metric in TIMES:
-        return "cannot discriminate"
-    if item is not None:
-        return ""
-    hopeless = own.stand_in or (own.rule in checks and checks[own.rule].hopeless)
-    return "cannot discriminate" if hopeless else "not judged yet"
+    return [dataclasses.replace(column, verdict=verdict(column)) for column in columns]
 
 
 def judge(
     numbers: Sequence[Printed], distributions: Mapping[str, Distribution]
-) -> tuple[list[Judgement], list[RuleCheck], list[TableCheck]]:
+) -> tuple[list[Judgement], list[Column]]:
     """Judge the printed numbers of a paper.
 
     Parameters
@@ -320,68 +338,67 @@ def judge(
 
     Returns
     -------
-    judgements, rules, tables
-        In the order of `numbers`; one check for each rule that has a cell to judge.
+    judgements, columns
+        In the order of `numbers`; one column for each rule that has a cell with a distribution.
     """
-    values = {own.id: float(own.text) for own in numbers if own.text}
-    by_rule: dict[str, list[tuple[Printed, Distribution]]] = {}
-    undrawn: dict[str, list[Printed]] = {}
-    for own in numbers:
-        if own.text and not own.given and not own.repeats and own.id in distributions:
-            by_rule.setdefault(own.rule, []).append((own, distributions[own.id]))
-        elif own.text and not own.given and not own.repeats and not own.missing and own.metric not in TIMES:
-            undrawn.setdefault(own.rule, []).append(own)
-    columns: dict[str, list[float]] = {}
-    for own in numbers:
-        if own.text:
-            columns.setdefault(own.rule, []).append(values[own.id])
-    checks = {
-        rule: _check_rule(rule, cells, undrawn.get(rule, []), values, statistics.median(columns[rule]))
-        for rule, cells in by_rule.items()
+    values = {printed.id: float(printed.text) for printed in numbers if printed.text}
+    by_rule: dict[str, list[Printed]] = {}
+    for printed in numbers:
+        if printed.text:
+            by_rule.setdefault(printed.rule, []).append(printed)
+    columns: dict[str, Column] = {}
+    undecided: dict[str, bool] = {}
+    for rule, members in by_rule.items():
+        cells = [(printed, distributions[printed.id]) for printed in members if printed.compared
+                 and printed.id in distributions]  # fmt: skip
+        if cells:
+            constant = statistics.median(values[printed.id] for printed in members)
+            columns[rule] = _column(rule, cells, distributions, values, constant)
+            undecided[rule] = all(_undecided(printed) for printed, _ in cells)
+    p_values = {
+        printed.id: two_sided(values[printed.id], printed.unit, distributions[printed.id])
+        for printed in numbers
+        if printed.compared and printed.id in distributions
     }
-    p_values: dict[str, float] = {}
-    sides: list[TableCheck] = []
-    places: dict[str, list[float]] = {}
-    by_table: dict[str, list[float]] = {}
-    for rule, cells in by_rule.items():
-        for own, distribution in cells:
-            p_values[own.id] = two_sided(values[own.id], own.unit, distribution)
-            if own.stand_in:
-                continue
-            if checks[rule].used and distribution.statistic != "exact":
-                by_table.setdefault(own.family, []).append(p_values[own.id])
-            if distribution.statistic != "exact":
-                place = percentile(values[own.id], own.unit, distribution)
-                places.setdefault(own.group or rule, []).append(place)
-    for group, own_places in places.items():
-        below, above = sum(place < 0.5 for place in own_places), sum(place > 0.5 for place in own_places)
-        sign = scipy.stats.binomtest(below, below + above).pvalue if below + above else 1.0
-        sides.append(TableCheck(rule=group, below=below, above=above, p=float(sign)))
-    limits = {table: _refuted(own) for table, own in by_table.items()}
-    judgements = []
-    for own in numbers:
-        item = distributions.get(own.id)
-        settled = _settled(own, item, checks)
-        if settled:
-            judgements.append(Judgement(printed=own, verdict=settled))
-        elif item is not None:
-            p = p_values[own.id]
-            exact = item.statistic == "exact"
-            if own.stand_in or not checks[own.rule].used:
-                verdict = "cannot discriminate"
-            elif exact:
-                verdict = "agrees" if p == 1.0 else "refuted"
-            elif p >= 1.0 - CENTRAL:
-                verdict = "agrees"
-            else:
-                verdict = "refuted" if p <= limits[own.family] else "unlikely"
-            at = None if exact else percentile(values[own.id], own.unit, item)
-            judgements.append(Judgement(printed=own, verdict=verdict, percentile=at, p=p, distribution=item))
-    return judgements, list(checks.values()), sides
+    by_family: dict[str, list[float]] = {}
+    for printed in numbers:
+        if printed.id in p_values and not _undecided(printed) and distributions[printed.id].statistic != "exact":
+            by_family.setdefault(printed.family, []).append(p_values[printed.id])
+    limits = {family: step_up(members) for family, members in by_family.items()}
+    judgements = [
+        _judge_one(
+            printed, distributions.get(printed.id), p_values.get(printed.id), limits.get(printed.family, -1.0),
+            columns[printed.rule].cell_power if printed.rule in columns else "",
+        )
+        for printed in numbers
+    ]  # fmt: skip
+    return judgements, _judged_columns(list(columns.values()), undecided)
 
 
-# Metrics that hang on the machine.
-TIMES = (
-    "fit_seconds", "fit_seconds SD", "ms_per_iteration", "ms_per_iteration SD", "training ms", "prediction ms",
-    "difference of seconds",
-)  # fmt: skip
+def _undecided(printed: Printed) -> str:
+    """Return why neither agreement nor difference would say anything."""
+    return _OTHER_MACHINE if printed.metric in TIMES else printed.undecided
+
+
+def _judge_one(
+    printed: Printed, distribution: Distribution | None, p: float | None, limit: float, power: str
+) -> Judgement:
+    if printed.given or printed.repeats:
+        return Judgement(printed=printed, verdict="given" if printed.given else "repeated")
+    if not printed.compared:
+        return Judgement(printed=printed, verdict="no data", reason=printed.missing)
+    undecided = _undecided(printed)
+    if distribution is None or p is None:
+        verdict = "cannot discriminate" if undecided else "not judged yet"
+        return Judgement(printed=printed, verdict=verdict, reason=undecided or "no runs have been drawn")
+    exact = distribution.statistic == "exact"
+    if exact:
+        verdict = "agrees" if p == 1.0 else "refuted"
+    else:
+        verdict = "agrees" if p >= 1.0 - CENTRAL else "refuted" if p <= limit else "unlikely"
+    reason = undecided or (printed.wide if verdict == "agrees" else "")
+    return Judgement(
+        printed=printed, verdict="cannot discriminate" if reason else verdict, power="" if reason else power,
+        reason=reason, percentile=None if exact else percentile(float(printed.text), printed.unit, distribution), p=p,
+        distribution=distribution,
+    )  # fmt: skip

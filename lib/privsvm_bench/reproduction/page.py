@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from privsvm_bench.reporting.text import short_number
-from privsvm_bench.reproduction.comparison import VERDICTS, Row, count_verdicts, read_rows
+from privsvm_bench.reproduction.comparison import VERDICTS, Row, count_verdicts
 from privsvm_bench.reproduction.experiment import Experiment, Report
 from privsvm_bench.reproduction.judging import VERDICTS as MEANINGS
 from privsvm_bench.reproduction.paper_page import summary
@@ -37,11 +36,11 @@ def _overview(rows: Sequence[Row]) -> dict[str, Any] | None:
         cell = cells.get((dataset, metric))
         if cell is None:
             return "", ""
-        compared = cell["agrees"] + cell["differs"]
+        compared = cell["within tolerance"] + cell["beyond tolerance"]
         if not compared:
             verdict = next(verdict for verdict, count in cell.items() if count)
             return verdict, "missing"
-        return f"{cell['agrees']} of {compared}", "differs" if cell["differs"] else "agrees"
+        return f"{cell['within tolerance']} of {compared}", "differs" if cell["beyond tolerance"] else "agrees"
 
     return {
         "metrics": metrics,
@@ -80,7 +79,7 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
                 "table": table,
                 "counts": count_verdicts(table.rows),
                 "overview": _overview(table.rows),
-                "differing": [row for row in table.rows if row.verdict == "differs"],
+                "differing": [row for row in table.rows if row.verdict == "beyond tolerance"],
                 "anchors": anchors,
                 "groups": [(name, rows, own, count_verdicts(rows)) for name, (rows, own) in groups.items()],
             }
@@ -111,36 +110,8 @@ def _anchor(number: int) -> str:
     return f"row-{number}"
 
 
-def _heat_map(experiment: Experiment, table: str, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
-    """Lay out a table's verdicts: a line for each dataset, a cell for each number, linked to its row."""
-    lines: dict[str, list[dict[str, str]]] = {}
-    for anchor, row in rows:
-        what = ", ".join(part for part in (row.dataset, row.method, row.setting, row.metric) if part)
-        ours = "none" if row.ours is None else short_number(row.ours, digits=4)
-        cell = {
-            "kind": row.verdict if row.verdict in ("agrees", "differs", "ruled out") else "missing",
-            "place": f"{experiment.name}.html#{anchor}",
-            "tip": f"{what}: printed {row.published or 'nothing'}, ours {ours}: {row.verdict}",
-        }
-        lines.setdefault(row.dataset or "all", []).append(cell)
-    return {"name": table, "counts": count_verdicts(row for _, row in rows), "lines": lines}
-
-
-def _paper_entry(paper: str, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Sum up the experiments of a paper."""
-    rows = [row for entry in entries for row in entry["rows"]]
-    counts = count_verdicts(rows)
-    return {
-        "paper": paper,
-        "entries": entries,
-        "printed": sum(bool(row.published) for row in rows),
-        "compared": counts.get("agrees", 0) + counts.get("differs", 0),
-        "counts": counts,
-    }
-
-
 def index_page(experiments: Sequence[Experiment], reports: str | Path, judged: Sequence[PrintedPaper] = ()) -> str:
-    """Render the overview: a line for each paper, then every table as a map of its verdicts.
+    """Render the overview: each paper in short, every table as a map of its verdicts, and the list of experiments.
 
     Parameters
     ----------
@@ -156,29 +127,24 @@ def index_page(experiments: Sequence[Experiment], reports: str | Path, judged: S
     str
         HTML.
     """
-    papers: dict[str, list[dict[str, Any]]] = {}
-    for experiment in experiments:
-        path = Path(reports) / f"{experiment.name}.csv"
-        rows = read_rows(path) if path.exists() else []
-        tables: dict[str, list[tuple[str, Row]]] = {}
-        for number, row in enumerate(rows):
-            tables.setdefault(row.table, []).append((_anchor(number), row))
-        entry = {
-            "experiment": experiment,
-            "rows": rows,
-            "counts": count_verdicts(rows),
-            # Without a page there is nothing to lead to.
-            "page": path.with_suffix(".html").exists(),
-            "tables": [_heat_map(experiment, name, own) for name, own in tables.items()],
-        }
-        papers.setdefault(experiment.paper, []).append(entry)
+    folder = Path(reports)
+    papers = [summary(own) for own in judged]
     return (
         environment()
         .get_template("index.html.jinja")
         .render(
-            papers=[_paper_entry(*item) for item in papers.items()],
-            verdicts=VERDICTS,
-            judged=[summary(own) for own in judged],
+            entries=[
+                {
+                    "experiment": experiment,
+                    # Without a page there is nothing to lead to.
+                    "page": (folder / f"{experiment.name}.html").exists(),
+                    "table": (folder / f"{experiment.name}.csv").exists(),
+                }
+                for experiment in experiments
+            ],
+            judged=papers,
+            printed=sum(item["printed"] for item in papers),
+            undecided=sum(item["counts"]["cannot discriminate"] for item in papers),
             meanings=MEANINGS,
         )
     )

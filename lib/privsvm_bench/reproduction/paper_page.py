@@ -2,113 +2,65 @@
 
 from __future__ import annotations
 
+import collections
+import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.stats
 
 from privsvm_bench.reporting.text import short_number
-from privsvm_bench.reproduction.distributions import ONE_VALUE
-from privsvm_bench.reproduction.judging import FALSE_DISCOVERIES, MOST_PASSES, VERDICTS, Judgement, TableCheck
+from privsvm_bench.reproduction.cells import command, expected_seconds
+from privsvm_bench.reproduction.distributions import MANY_RUNS, ONE_VALUE
+from privsvm_bench.reproduction.judging import CENTRAL, DECIDED, MOST_PASSES, POWERS, VERDICTS, Column, Judgement
 from privsvm_bench.reproduction.panels import legend, panel_svg
 from privsvm_bench.reproduction.printed import NOT_JUDGED, Passage, PrintedPaper, count, interval, reading_of
 from privsvm_bench.reproduction.rendering import environment
 
-__all__ = ["anchor", "calibration", "maps", "one_sided", "paper_page", "summary", "tails"]
+__all__ = ["Calibration", "anchor", "calibration", "headline", "maps", "paper_page", "summary", "tails", "undecided"]
 
 # Tables of at most so many numbers are open from the start.
 _SMALL = 60
+# Columns and statements that a headline names.
+_NAMED = 3
 
 
 def anchor(name: str) -> str:
-    """Name of a row on the page."""
+    """Return the name of a row on the page."""
     return "n-" + re.sub(r"[^A-Za-z0-9.=]+", "-", name)
 
 
-def one_sided(sides: Sequence[TableCheck]) -> list[TableCheck]:
-    """Choose the rules whose numbers lie to one side, by Benjamini and Hochberg's step-up."""
-    ordered = sorted(sides, key=lambda item: item.p)
-    last = max(
-        (rank for rank, item in enumerate(ordered, 1) if item.p <= FALSE_DISCOVERIES * rank / len(ordered)), default=0
-    )
-    chosen = {item.rule for item in ordered[:last]}
-    return [item for item in sides if item.rule in chosen]
+def undecided(judged: PrintedPaper) -> dict[str, int]:
+    """Count the rows that cannot discriminate by reason, most frequent first."""
+    rows = [(row.verdict, row.reason) for row in judged.judgements]
+    rows += [(claim.verdict, claim.reason) for claim in judged.claims]
+    reasons = collections.Counter(reason for verdict, reason in rows if verdict == "cannot discriminate")
+    return dict(reasons.most_common())
 
 
-def _row(judged: PrintedPaper, judgement: Judgement) -> dict[str, Any]:
-    own, item = judgement.printed, judgement.distribution
-    numbers = [short_number(value, digits=5) for value in interval(item)] if item else ["–", "", ""]
-    exact = item is not None and item.statistic == "exact"
-    return {
-        "anchor": anchor(own.id),
-        "own": own,
-        "ours": numbers[0],
-        "interval": "exact" if exact else f"{numbers[1]} to {numbers[2]}" if item else "–",
-        "percentile": "–" if judgement.percentile is None else f"{100 * judgement.percentile:.1f} %",
-        "runs": item.runs if item else "–",
-        "verdict": judgement.verdict,
-        "reading": reading_of(judged.paper, judgement),
-    }
+class Calibration(NamedTuple):
+    """Fresh draws of our own, those outside the central 95 %, and the exact 95 % interval of their share."""
+
+    fresh: int
+    outside: int
+    low: float
+    high: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval has the nominal share."""
+        return self.low <= 1.0 - CENTRAL <= self.high
 
 
-def maps(judged: PrintedPaper) -> list[dict[str, Any]]:
-    """Lay out the verdicts of a paper: a map for each table, a line for each dataset, a cell for each number."""
-    found: dict[str, dict[str, list[dict[str, str]]]] = {}
-    counts: dict[str, list[str]] = {}
-    for judgement in judged.judgements:
-        own, item = judgement.printed, judgement.distribution
-        ours = "none" if item is None else short_number(item.median, digits=5)
-        place = "" if judgement.percentile is None else f", percentile {100 * judgement.percentile:.1f} %"
-        what = ", ".join(part for part in (own.dataset, own.method, own.setting, own.metric) if part)
-        cell = {
-            "kind": judgement.verdict.replace(" ", "-"),
-            "place": f"{judged.paper.name}.html#{anchor(own.id)}",
-            "tip": f"{what}: printed {own.text or 'lost'}, ours {ours}{place}: {judgement.verdict}",
-        }
-        found.setdefault(own.family, {}).setdefault(own.dataset or "all", []).append(cell)
-        counts.setdefault(own.family, []).append(judgement.verdict)
-    for claim in judged.claims:
-        cell = {
-            "kind": claim.verdict.replace(" ", "-"),
-            "place": f"{judged.paper.name}.html#{anchor('claim/' + claim.id)}",
-            "tip": f"{claim.text}: {claim.ours or 'nothing'}: {claim.verdict}",
-        }
-        found.setdefault("statements", {}).setdefault("text", []).append(cell)
-        counts.setdefault("statements", []).append(claim.verdict)
-    return [{"name": name, "lines": lines, "counts": count(counts[name])} for name, lines in found.items()]
-
-
-def _passage_rows(judged: PrintedPaper, passage: Passage) -> list[tuple[str, str, str]]:
-    """Anchor, name and verdict of the rows that judge a sentence; numbers of one table are counted together."""
-    found = []
-    claims = {claim.id: claim for claim in judged.claims}
-    for row in passage.rows:
-        if row in NOT_JUDGED:
-            found.append(("", NOT_JUDGED[row], ""))
-        elif row in claims:
-            found.append((anchor(f"claim/{row}"), claims[row].text, claims[row].verdict))
-        else:
-            own = [item for item in judged.judgements if row in (item.printed.source, item.printed.family)]
-            own = own or [item for item in judged.judgements if item.printed.id.startswith(row)]
-            words = ", ".join(
-                f"{number} {word}" for word, number in count([item.verdict for item in own]).items() if number
-            )
-            verdict = own[0].verdict if len(own) == 1 else ""
-            found.append(
-                (anchor(own[0].printed.id) if own else "", row if len(own) == 1 else f"{row}: {words}", verdict)
-            )
-    return found
-
-
-def calibration(judged: PrintedPaper) -> tuple[float, float]:
-    """Exact 95 % interval of the share of fresh draws outside the central 95 %."""
-    fresh, outside = (sum(getattr(rule, key) for rule in judged.rules) for key in ("fresh", "fresh_outside"))
+def calibration(columns: Sequence[Column]) -> Calibration | None:
+    """Count the fresh draws of some columns; None without any."""
+    fresh, outside = (sum(getattr(column, key) for column in columns) for key in ("fresh", "fresh_outside"))
     if not fresh:
-        return 0.0, 1.0
-    found = scipy.stats.binomtest(outside, fresh).proportion_ci(0.95)
-    return float(found.low), float(found.high)
+        return None
+    limits = scipy.stats.binomtest(outside, fresh).proportion_ci(0.95)
+    return Calibration(fresh, outside, float(limits.low), float(limits.high))
 
 
 def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
@@ -117,7 +69,9 @@ def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
         value
         for own in judged.judgements
         # The outermost quantiles of fewer runs are those of the form itself, or of a handful of values.
-        if own.distribution and own.distribution.runs >= 100 and own.distribution.statistic not in ("exact", ONE_VALUE)
+        if own.distribution
+        and own.distribution.runs >= MANY_RUNS
+        and own.distribution.statistic not in ("exact", ONE_VALUE)
         for value in own.distribution.tail_fits()
     ]
     if len(fits) < 20:
@@ -126,16 +80,132 @@ def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
     return len(fits), float(low), float(middle), float(high)
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Join the first names, and count the others."""
+    rest = len(names) - _NAMED
+    return "; ".join([*names[:_NAMED], *([f"{rest} more"] if rest > 0 else [])])
+
+
+def _several(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def headline(judged: PrintedPaper) -> tuple[str, str, str]:
+    """Say what of a paper reproduces, what does not, and what its privacy claim is worth."""
+    numbers, columns = count([own.verdict for own in judged.judgements]), judged.columns
+    decided = sum(numbers[word] for word in DECIDED)
+    claims = [claim for claim in judged.claims if not claim.id.startswith("privacy")]
+    held, failed = ([claim for claim in claims if claim.verdict == word] for word in ("agrees", "refuted"))
+    parts = []
+    if decided:
+        good = sum(column.verdict == "agrees" for column in columns)
+        parts += [f"{numbers['agrees']} of {decided} decided numbers", f"{good} of {len(columns)} columns"]
+    parts.append(f"{len(held)} of {len(held) + len(failed)} decided statements")
+    wrong = sorted((column for column in columns if column.verdict == "refuted"), key=lambda own: -own.outside)
+    against = []
+    if decided:
+        against.append(f"{_several(numbers['refuted'], 'number')} refuted, {numbers['unlikely']} unlikely")
+    if wrong:
+        named = _listed([f"{own.rule}, {own.outside} of {own.cells}" for own in wrong])
+        against.append(f"{_several(len(wrong), 'column')}: {named}")
+    if failed:
+        against.append(f"{_several(len(failed), 'statement')}: {_listed([claim.text for claim in failed])}")
+    privacy = [f"{claim.text}: {claim.verdict}" for claim in judged.claims if claim.id.startswith("privacy")]
+    return ", ".join(parts), ". ".join(against), "; ".join(privacy)
+
+
+def _time(judged: PrintedPaper, judgement: Judgement) -> str:
+    """Say how long a rerun takes."""
+    seconds = expected_seconds(judged.distributions, judged.paper, judgement.printed)
+    if seconds is None:
+        return "not timed"
+    if seconds < 1.0:
+        return "under 1 s"
+    digits = math.floor(math.log10(seconds))
+    return f"about {round(seconds, -digits + 1 if digits else 0):g} s"
+
+
+def _row(judged: PrintedPaper, judgement: Judgement) -> dict[str, Any]:
+    printed, item = judgement.printed, judgement.distribution
+    numbers = [short_number(value, digits=5) for value in interval(item)] if item else ["–", "", ""]
+    exact = item is not None and item.statistic == "exact"
+    return {
+        "anchor": anchor(printed.id),
+        "own": printed,
+        "ours": numbers[0],
+        "interval": "exact" if exact else f"{numbers[1]} to {numbers[2]}" if item else "–",
+        "percentile": "–" if judgement.percentile is None else f"{100 * judgement.percentile:.1f} %",
+        "runs": item.runs if item else "–",
+        "verdict": judgement.verdict,
+        "power": judgement.power,
+        "reading": reading_of(judged.paper, judgement),
+        "command": command(judged.paper.name, printed),
+        "time": _time(judged, judgement),
+    }
+
+
+def maps(judged: PrintedPaper) -> list[dict[str, Any]]:
+    """Lay out the verdicts of a paper: a map for each table, a line for each dataset, a cell for each number."""
+    lines: dict[str, dict[str, list[dict[str, str]]]] = {}
+    verdicts: dict[str, list[str]] = {}
+    for judgement in judged.judgements:
+        printed, item = judgement.printed, judgement.distribution
+        ours = "none" if item is None else short_number(item.median, digits=5)
+        level = "" if judgement.percentile is None else f", percentile {100 * judgement.percentile:.1f} %"
+        what = ", ".join(part for part in (printed.dataset, printed.method, printed.setting, printed.metric) if part)
+        weak = ", weak" if judgement.power == "weak" else ""
+        cell = {
+            "kind": judgement.verdict.replace(" ", "-"),
+            "place": f"{judged.paper.name}.html#{anchor(printed.id)}",
+            "tip": f"{what}: printed {printed.text or 'lost'}, ours {ours}{level}: {judgement.verdict}{weak}",
+        }
+        lines.setdefault(printed.family, {}).setdefault(printed.dataset or "all", []).append(cell)
+        verdicts.setdefault(printed.family, []).append(judgement.verdict)
+    for claim in judged.claims:
+        cell = {
+            "kind": claim.verdict.replace(" ", "-"),
+            "place": f"{judged.paper.name}.html#{anchor('claim/' + claim.id)}",
+            "tip": f"{claim.text}: {claim.ours or 'nothing'}: {claim.verdict}",
+        }
+        lines.setdefault("statements", {}).setdefault("text", []).append(cell)
+        verdicts.setdefault("statements", []).append(claim.verdict)
+    return [{"name": name, "lines": own, "counts": count(verdicts[name])} for name, own in lines.items()]
+
+
+def _passage_rows(judged: PrintedPaper, passage: Passage) -> list[tuple[str, str, str]]:
+    """Return anchor, name and verdict of the rows that judge a sentence; numbers of a table are counted together."""
+    result = []
+    claims = {claim.id: claim for claim in judged.claims}
+    for row in passage.rows:
+        if row in NOT_JUDGED:
+            result.append(("", NOT_JUDGED[row], ""))
+        elif row in claims:
+            result.append((anchor(f"claim/{row}"), claims[row].text, claims[row].verdict))
+        else:
+            members = [item for item in judged.judgements if row in (item.printed.source, item.printed.family)]
+            members = members or [item for item in judged.judgements if item.printed.id.startswith(row)]
+            words = ", ".join(
+                f"{number} {word}" for word, number in count([item.verdict for item in members]).items() if number
+            )
+            single = len(members) == 1
+            name, verdict = (row, members[0].verdict) if single else (f"{row}: {words}", "")
+            result.append((anchor(members[0].printed.id) if members else "", name, verdict))
+    return result
+
+
 def summary(judged: PrintedPaper) -> dict[str, Any]:
     """Sum up a paper in one line."""
-    counts = count(judged.verdicts)
+    counts, headlines = count(judged.verdicts), headline(judged)
     return {
         "paper": judged.paper,
         "printed": len(judged.verdicts),
-        "compared": sum(counts[word] for word in ("agrees", "unlikely", "refuted")),
+        "compared": sum(counts[word] for word in DECIDED),
         "counts": counts,
         "maps": maps(judged),
-        "one_sided": one_sided(judged.sides),
+        "undecided": undecided(judged),
+        "reproduces": headlines[0],
+        "differs": headlines[1],
+        "privacy": headlines[2],
     }
 
 
@@ -166,22 +236,20 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
         .get_template("paper.html.jinja")
         .render(
             paper=judged.paper,
-            counts=count(judged.verdicts),
-            claims=[{"anchor": anchor(f"claim/{claim.id}"), "claim": claim} for claim in judged.claims],
-            rules=judged.rules,
-            sides=judged.sides,
+            item=summary(judged),
+            claims=[
+                {"anchor": anchor(f"claim/{claim.id}"), "claim": claim, "command": command(judged.paper.name, claim)}
+                for claim in judged.claims
+            ],
+            columns=[(column, calibration([column])) for column in judged.columns],
+            calibration=calibration(judged.columns),
             comparisons=judged.comparisons,
             panels=[(panel.title, panel_svg(panel)) for panel in drawn],
             missing_panels=[panel.title for panel in judged.panels if panel.empty],
             legend=legend(drawn[0]) if drawn else [],
             passages=[(passage, _passage_rows(judged, passage)) for passage in judged.passages],
-            interval=calibration(judged),
             tails=tails(judged),
-            used=sum(rule.used for rule in judged.rules),
-            fresh=sum(rule.fresh for rule in judged.rules),
-            fresh_outside=sum(rule.fresh_outside for rule in judged.rules),
             most=f"{100 * MOST_PASSES:g}",
-            one_sided=one_sided(judged.sides),
             families=[
                 {
                     "name": name,
@@ -193,5 +261,6 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
             ],
             origins={name: origin for name, origin in origins.items() if name in used},
             verdicts=VERDICTS,
+            powers=POWERS,
         )
     )

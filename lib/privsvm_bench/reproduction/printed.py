@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm_bench.reproduction.comparison import Row, read_rows
 from privsvm_bench.reproduction.distributions import LEVELS, Distribution, of_whole, read_distributions
-from privsvm_bench.reproduction.judging import TIMES, VERDICTS, Judgement, Printed, RuleCheck, TableCheck, judge
+from privsvm_bench.reproduction.judging import VERDICTS, Column, Judgement, Printed, judge
 from privsvm_bench.reproduction.panels import Panel
 
 __all__ = [
@@ -34,9 +34,11 @@ __all__ = [
     "judge_paper",
     "numbers_of",
     "printed_csv",
+    "read_all",
     "read_claims",
     "read_passages",
     "reading_of",
+    "statement",
 ]
 
 
@@ -56,6 +58,8 @@ class Claim:
         What we find.
     experiment : str
         Whose page shows it; empty without one.
+    reason : str
+        Why it is undecided; empty for one that is decided.
     """
 
     id: str
@@ -64,6 +68,11 @@ class Claim:
     verdict: str
     ours: str
     experiment: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict == "cannot discriminate" and not self.reason:
+            raise ValueError(f"{self.id}: an undecided statement says why")
 
 
 class Passage(NamedTuple):
@@ -89,6 +98,7 @@ NOT_JUDGED = {
     "setting": "how the experiment is done; we do the same",
     "reason": "an explanation that the paper does not test",
     "theory": "a proof or a formula, not an experiment",
+    "untested": "the paper reports no experiment on it",
 }
 
 
@@ -126,6 +136,8 @@ class Paper:
         ``Judgement -> str``: what is known of a cell besides its verdict.
     derive : callable
         ``distributions -> further distributions``, of numbers that others give, such as differences.
+    sources : callable
+        ``cell -> cells``: the drawn numbers that a printed one is computed from.
     claims : callable
         ``(numbers as printed by id, judgements by id, distributions) -> list of Claim`` beyond those of claims.csv.
     comparisons : callable
@@ -143,6 +155,7 @@ class Paper:
     numbers: Callable[[Sequence[Mapping[str, str]]], list[Printed]]
     reading: Callable[[Judgement], str] = lambda judgement: ""
     derive: Callable[[Mapping[str, Distribution]], dict[str, Distribution]] = lambda distributions: {}
+    sources: Callable[[str], list[str]] = lambda cell: [cell]
     claims: Callable[[Mapping[str, str], Mapping[str, Judgement], Mapping[str, Distribution]], list[Claim]] = (
         lambda published, judgements, distributions: []
     )
@@ -161,8 +174,8 @@ class PrintedPaper:
     paper: Paper
     judgements: list[Judgement]
     claims: list[Claim]
-    rules: list[RuleCheck]
-    sides: list[TableCheck]
+    columns: list[Column]
+    distributions: Mapping[str, Distribution] = dataclasses.field(default_factory=dict)
     comparisons: list[Comparison] = dataclasses.field(default_factory=list)
     panels: list[Panel] = dataclasses.field(default_factory=list)
     passages: list[Passage] = dataclasses.field(default_factory=list)
@@ -202,6 +215,30 @@ def numbers_of(
     return found
 
 
+def statement(name: str, source: str, text: str, holds: bool | None, ours: str, reason: str = "") -> Claim:
+    """Judge a statement.
+
+    Parameters
+    ----------
+    name, source, text : str
+        Identifier, place and content.
+    holds : bool or None
+        Whether our runs agree; None without runs.
+    ours : str
+        What our runs give.
+    reason : str, default=""
+        Why neither outcome would say anything; empty for most.
+
+    Returns
+    -------
+    Claim
+    """
+    if holds is None:
+        return Claim(id=name, source=source, text=text, verdict="not judged yet", ours="")
+    verdict = "cannot discriminate" if reason else "agrees" if holds else "refuted"
+    return Claim(id=name, source=source, text=text, verdict=verdict, ours=ours, reason=reason)
+
+
 def cell_id(dataset: str, method: str, setting: str, metric: str) -> str:
     """Join the names that identify a printed number."""
     return "/".join((dataset, method, setting, metric))
@@ -213,10 +250,11 @@ def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
     Parameters
     ----------
     path : path-like
-        ``claims.csv``: ``id, source, claim, experiment, table, method, metric, said, need``; ``need`` says
-        of how many of the table's rows a statement must hold, "all" or "most", or "zero": numbers within two standard
-        errors of 0, "between" two numbers, or within a "range" of a width.
-        An empty method, metric or text that the table has (``said``) means any.
+        ``claims.csv``: ``id, source, claim, experiment, table, method, metric, said, need, undecided``. The rows of the
+        table with this method, metric and text (``said``; empty means any) must satisfy ``need``: "all" or "most" of
+        them; "one", where a figure shows one dataset that our copy does not name; "zero": numbers within two standard
+        errors of 0; "between" two numbers; "at most" a number; or within a "range" of a width. ``undecided`` says why
+        neither outcome would say anything; empty for most.
     reports : path-like
         Folder of the experiments' tables.
 
@@ -226,51 +264,60 @@ def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
     """
     if not Path(path).exists():
         return []
-    found = []
     with open(path, encoding="utf-8", newline="") as handle:
-        for record in csv.DictReader(handle):
-            table = Path(reports) / f"{record['experiment']}.csv"
-            rows = [
-                row
-                for row in (read_rows(table) if record["experiment"] and table.exists() else [])
-                if row.table == record["table"]
-                and record["method"] in ("", row.method)
-                and record["metric"] in ("", row.metric)
-                and (row.published or (record["need"].startswith("between") and row.ours is not None))
-                and record["said"] in ("", row.published)
-            ]
-            tally = collections.Counter(_stands(row, record["need"]) for row in rows)
-            holds, fails = tally["agrees"], tally["differs"]
-            values = [row.ours for row in rows if row.ours is not None and _stands(row, record["need"]) in _CHECKED]
-            if holds + fails == 0:
-                verdict, ours = ("no data" if rows else "not judged yet"), ""
-            else:
-                enough = _holds(record["need"], holds, fails, rows)
-                verdict = "agrees" if enough else "refuted"
-                spread = f"{min(values):.3g} to {max(values):.3g}" if len(values) > 1 else f"{values[0]:.3g}"
-                ours = f"{record['metric'] or 'value'}: {spread}"
-                if holds + fails > 1 and not record["need"].startswith(("zero", "range")):
-                    ours = f"holds in {holds} of {holds + fails}; {ours}"
-            found.append(
-                Claim(id=record["id"], source=record["source"], text=record["claim"], verdict=verdict, ours=ours,
-                      experiment=record["experiment"])
-            )  # fmt: skip
-    return found
+        return [_read_claim(record, Path(reports)) for record in csv.DictReader(handle)]
 
 
-_CHECKED = ("agrees", "differs")
+_CHECKED = ("within tolerance", "beyond tolerance")
+_ONE_FIGURE = "it holds on some datasets only, and our copy does not name that of the figure"
 
 
-def _stands(row: Row, need: str) -> str:
-    """Tell whether a row agrees; numbers that are to lie between two others are rounded as these are printed."""
+def _read_claim(record: Mapping[str, str], reports: Path) -> Claim:
+    """Judge one statement by the rows of its table."""
+    table, need = reports / f"{record['experiment']}.csv", record["need"]
+    rows = [
+        row
+        for row in (read_rows(table) if table.exists() else [])
+        if row.table == record["table"]
+        and record["method"] in ("", row.method)
+        and record["metric"] in ("", row.metric)
+        and (row.published or (need.startswith("between") and row.ours is not None))
+        and record["said"] in ("", row.published)
+    ]
+    shared = {"id": record["id"], "source": record["source"], "text": record["claim"],
+              "experiment": record["experiment"]}  # fmt: skip
+    checked = [(row, held) for row in rows if (held := _holds_in(row, need)) is not None]
+    if not checked:
+        return Claim(**shared, verdict="no data" if rows else "not judged yet", ours="")
+    values = [row.ours for row, _ in checked if row.ours is not None]
+    spread = f"{min(values):.3g} to {max(values):.3g}" if len(values) > 1 else f"{values[0]:.3g}"
+    ours = f"{record['metric'] or 'value'}: {spread}"
+    holds, total = sum(held for _, held in checked), len(checked)
+    if total > 1 and not need.startswith(("zero", "range")):
+        ours = f"holds in {holds} of {total}; {ours}"
+    enough = _holds(need, holds, total, rows)
+    reason = record["undecided"] or ("" if enough or need != "one" or holds == 0 else _ONE_FIGURE)
+    verdict = "cannot discriminate" if reason else "agrees" if enough else "refuted"
+    return Claim(**shared, verdict=verdict, ours=ours, reason=reason)
+
+
+def _holds_in(row: Row, need: str) -> bool | None:
+    """Return whether a statement holds in a row; None where it has no number of ours.
+
+    Numbers that are to lie between two others are rounded as these are printed.
+    """
     if need.startswith("between") and row.ours is not None:
         _, low, high = need.split()
-        return "agrees" if float(low) <= round(row.ours, len(high.partition(".")[2])) <= float(high) else "differs"
-    return row.verdict
+        return float(low) <= round(row.ours, len(high.partition(".")[2])) <= float(high)
+    if row.verdict not in _CHECKED or row.ours is None:
+        return None
+    if need.startswith("at most"):
+        return row.ours <= float(need.removeprefix("at most"))
+    return row.verdict == _CHECKED[0]
 
 
-def _holds(need: str, holds: int, fails: int, rows: Sequence[Row]) -> bool:
-    """Whether enough rows agree; "zero" looks at their numbers and standard errors, "range" at how far they spread."""
+def _holds(need: str, holds: int, total: int, rows: Sequence[Row]) -> bool:
+    """Return whether enough rows hold; "zero" looks at numbers and standard errors, "range" at how far they spread."""
     if need.startswith("range"):
         values = [row.ours for row in rows if row.ours is not None]
         return max(values) - min(values) <= float(need.partition(" ")[2])
@@ -280,7 +327,7 @@ def _holds(need: str, holds: int, fails: int, rows: Sequence[Row]) -> bool:
             row.ours is not None and error is not None and abs(row.ours) <= 2.0 * float(error[1])
             for row, error in zip(rows, errors, strict=True)
         )
-    return holds > fails if need == "most" else fails == 0
+    return 2 * holds > total if need == "most" else holds == total
 
 
 def read_passages(path: str | Path) -> list[Passage]:
@@ -294,7 +341,18 @@ def read_passages(path: str | Path) -> list[Passage]:
         ]
 
 
-def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedPaper:
+def read_all(folder: str | Path, experiments: Sequence[str]) -> dict[str, Distribution]:
+    """Read the distributions of several experiments; of a cell that several have, the last one counts."""
+    return {
+        cell: item
+        for experiment in experiments
+        for cell, item in read_distributions(Path(folder) / f"{experiment}.csv").items()
+    }
+
+
+def judge_paper(
+    paper: Paper, root: str | Path, reports: str | Path, changed: Mapping[str, Distribution] | None = None
+) -> PrintedPaper:
     """Judge all that a paper prints.
 
     Parameters
@@ -305,6 +363,8 @@ def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedP
         The folder, with ``published.csv`` and ``claims.csv``.
     reports : path-like
         Folder of the experiments' tables, with ``distributions``.
+    changed : mapping or None
+        Distributions that take the place of committed ones.
 
     Returns
     -------
@@ -312,11 +372,9 @@ def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedP
     """
     with open(Path(root) / "published.csv", encoding="utf-8", newline="") as handle:
         numbers = paper.numbers(list(csv.DictReader(handle)))
-    distributions: dict[str, Distribution] = {}
-    for experiment in paper.experiments:
-        distributions |= read_distributions(Path(reports) / "distributions" / f"{experiment}.csv")
+    distributions = {**read_all(Path(reports) / "distributions", paper.experiments), **(changed or {})}
     distributions |= paper.derive(distributions)
-    judgements, rules, sides = judge(numbers, distributions)
+    judgements, columns = judge(numbers, distributions)
     by_id = {own.printed.id: own for own in judgements}
     texts = {own.id: own.text for own in numbers}
     claims = [*read_claims(Path(root) / "claims.csv", reports), *paper.claims(texts, by_id, distributions)]
@@ -324,8 +382,8 @@ def judge_paper(paper: Paper, root: str | Path, reports: str | Path) -> PrintedP
         paper=paper,
         judgements=judgements,
         claims=claims,
-        rules=rules,
-        sides=sides,
+        columns=columns,
+        distributions=distributions,
         comparisons=paper.comparisons(texts, distributions),
         panels=paper.panels(texts, distributions),
         passages=read_passages(Path(root) / "passages.csv"),
@@ -344,7 +402,7 @@ def count(verdicts: Sequence[str]) -> dict[str, int]:
 
 
 PRINTED_COLUMNS = (
-    "id", "source", "printed", "statistic", "runs", "ours", "from", "to", "percentile", "p", "verdict",
+    "id", "source", "printed", "statistic", "runs", "ours", "from", "to", "percentile", "p", "verdict", "power",
     "reading", "origin",
 )  # fmt: skip
 
@@ -354,16 +412,8 @@ def _six(value: float | None, digits: int = 6) -> str:
 
 
 def reading_of(paper: Paper, judgement: Judgement) -> str:
-    """Say what is known of a cell."""
-    own = judgement.printed
-    undrawn = judgement.verdict == "cannot discriminate" and judgement.distribution is None
-    undrawn = undrawn and own.metric not in TIMES and not own.stand_in
-    parts = (own.missing, own.stand_in, _UNDRAWN if undrawn else "", paper.reading(judgement))
-    return "; ".join(part for part in parts if part)
-
-
-# Of a cell without a distribution whose rule is out.
-_UNDRAWN = "not drawn: so many wrong numbers pass in the other cells that no draw here could bring the rule back"
+    """Say why a cell is undecided, and what else is known of it."""
+    return "; ".join(part for part in (judgement.reason, paper.reading(judgement)) if part)
 
 
 def printed_csv(judged: PrintedPaper) -> str:
@@ -372,19 +422,19 @@ def printed_csv(judged: PrintedPaper) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(PRINTED_COLUMNS)
     for judgement in judged.judgements:
-        own, item = judgement.printed, judgement.distribution
-        ours = ["", "", "", "", "", ""]
+        printed, item = judgement.printed, judgement.distribution
+        ours = ["", "", "", "", ""]
         if item is not None:
             ours = [item.statistic, str(item.runs), *(_six(value) for value in interval(item))]
         writer.writerow(
-            [own.id, own.source, own.text, *ours[:5], _six(judgement.percentile, 3), _six(judgement.p, 2),
-             judgement.verdict,
-             reading_of(judged.paper, judgement), item.origin if item else ""]
+            [printed.id, printed.source, printed.text, *ours, _six(judgement.percentile, 3), _six(judgement.p, 2),
+             judgement.verdict, judgement.power, reading_of(judged.paper, judgement), item.origin if item else ""]
         )  # fmt: skip
     for claim in judged.claims:
         writer.writerow(
-            [f"claim/{claim.id}", claim.source, claim.text, "", "", claim.ours, "", "", "", "", claim.verdict, "", ""]
-        )
+            [f"claim/{claim.id}", claim.source, claim.text, "", "", claim.ours, "", "", "", "", claim.verdict, "",
+             claim.reason, ""]
+        )  # fmt: skip
     return buffer.getvalue()
 
 

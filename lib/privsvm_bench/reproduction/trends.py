@@ -1,9 +1,12 @@
-"""Trends and ratios that a paper states in words, with the interval that our own runs give them."""
+"""Trends and ratios that a paper states in words, and what each word means as a number.
+
+A statement agrees if the whole interval of our runs lies in the region of its word, and is refuted if none of it does.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +14,11 @@ import scipy.stats
 
 from privsvm_bench.reproduction.distributions import LEVELS, SINGLE, Distribution
 
-__all__ = ["Estimate", "ratio", "slope", "trend"]
+__all__ = ["UNDECIDED", "WORDS", "Estimate", "Region", "gap_of", "judge_word", "ratio", "slope", "smallest_step"]
 
 _SAMPLES = 2000
+# Why a statement is undecided where its interval crosses the border of its region.
+UNDECIDED = "the interval of our runs lies on both sides of the border"
 
 
 class Estimate(NamedTuple):
@@ -27,8 +32,56 @@ class Estimate(NamedTuple):
         return f"{self.middle:.3g} ({self.low:.3g} to {self.high:.3g})"
 
 
+class Region(NamedTuple):
+    """Numbers for which a word holds."""
+
+    low: float
+    high: float
+    meaning: str
+
+
+# Declared before the numbers, and the same for every paper.
+WORDS: Mapping[str, Region] = {
+    "rises": Region(0.0, math.inf, "a slope above 0"),
+    "falls": Region(-math.inf, 0.0, "a slope below 0"),
+    "steadily": Region(0.0, math.inf, "no step downwards"),
+    "little effect": Region(1.0 / 1.1, 1.1, "at most 10 % between the ends of the range"),
+    "linear": Region(0.75, 1.25, "an exponent of 0.75 to 1.25"),
+    "O(n^2)": Region(-math.inf, 2.0, "an exponent of at most 2"),
+    "O(n^3)": Region(-math.inf, 3.0, "an exponent of at most 3"),
+    "slightly more": Region(1.0, 1.25, "a ratio of 1 to 1.25"),
+    "less": Region(0.0, 1.0, "a ratio below 1"),
+    "far less": Region(0.0, 0.5, "at most half"),
+    "several times": Region(2.0, math.inf, "at least twice"),
+    "much higher": Region(0.2, math.inf, "at least 0.2 higher"),
+    "close": Region(-0.02, 0.02, "a difference of at most 0.02"),
+    "roughly": Region(-0.05, 0.05, "a difference of at most 0.05"),
+}
+
+
+def judge_word(word: str, estimate: Estimate) -> str:
+    """Judge a word by an estimate: an interval on both sides of a border decides nothing.
+
+    Parameters
+    ----------
+    word : str
+        One of `WORDS`.
+    estimate : Estimate
+        The number that it is about.
+
+    Returns
+    -------
+    str
+        "agrees", "refuted" or "cannot discriminate".
+    """
+    low, high, _ = WORDS[word]
+    if low < estimate.low and estimate.high < high:
+        return "agrees"
+    return "refuted" if estimate.high < low or estimate.low > high else "cannot discriminate"
+
+
 def _drawn(items: Sequence[Distribution]) -> np.ndarray:
-    """Draws (n, k) of independent printed numbers."""
+    """Draw independent printed numbers (n, k)."""
     rng = np.random.Generator(np.random.Philox(key=[20260, len(items)]))
     return np.column_stack([np.interp(rng.random(_SAMPLES), LEVELS, item.quantiles) for item in items])
 
@@ -78,6 +131,17 @@ def slope(positions: Sequence[float], items: Sequence[Distribution], exponent: b
     return _estimate(y @ centred / (centred @ centred))
 
 
+def smallest_step(items: Sequence[Distribution]) -> Estimate:
+    """Estimate the smallest step from one printed number of a line to the next."""
+    return _estimate(np.diff(_drawn(items), axis=1).min(axis=1))
+
+
+def gap_of(first: Distribution, second: Distribution) -> Estimate:
+    """Estimate the difference of two printed numbers."""
+    drawn = _drawn([first, second])
+    return _estimate(drawn[:, 0] - drawn[:, 1])
+
+
 def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Estimate:
     """Estimate the ratio of two numbers, its geometric mean over several settings.
 
@@ -89,10 +153,3 @@ def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Esti
         return Estimate(*(math.exp(min(part, 700.0)) for part in _student(float(logs.mean()), error, logs.size - 1)))
     one, other = _drawn([*first, *second]).T.reshape(2, len(first), _SAMPLES)
     return _estimate(np.exp(np.mean(np.log(np.maximum(one, 1e-12) / np.maximum(other, 1e-12)), axis=0)))
-
-
-def trend(found: Estimate, rises: bool = True, level: float = 0.0) -> str:
-    """Judge a statement on the sign of a trend: an interval on both sides of the level decides nothing."""
-    if math.isnan(found.middle) or found.low <= level <= found.high:
-        return "cannot discriminate"
-    return "agrees" if (found.low > level) == rises else "refuted"

@@ -168,8 +168,8 @@ def _close_mean(found: Found, classes: str) -> Row:
         f"{len(pairs)}{': ' if low else ''}{', '.join(low)}"
     )
     if mean >= -POINTS:
-        return Row(**place, ours=mean, verdict="agrees", explanation=text)
-    return Row(**place, ours=mean, verdict="differs", explanation=f"{text}; {_main_cause(found, classes)}")
+        return Row(**place, ours=mean, verdict="within tolerance", explanation=text)
+    return Row(**place, ours=mean, verdict="beyond tolerance", explanation=f"{text}; {_main_cause(found, classes)}")
 
 
 def _close_row(found: Found, classes: str, dataset: str) -> Row:
@@ -179,8 +179,10 @@ def _close_row(found: Found, classes: str, dataset: str) -> Row:
     own, error = paired_difference(result, CI, LIBSVM)
     text = f"se {error:.4f}; label purity {mean_of(result, CI, 'purity'):.3f}"
     if own >= -POINTS:
-        return Row(**place, ours=own, verdict="agrees", explanation=text)
-    return Row(**place, ours=own, verdict="differs", explanation=f"{_why_below(found, classes, dataset)}; {text}")
+        return Row(**place, ours=own, verdict="within tolerance", explanation=text)
+    return Row(
+        **place, ours=own, verdict="beyond tolerance", explanation=f"{_why_below(found, classes, dataset)}; {text}"
+    )
 
 
 _CAUSES = {

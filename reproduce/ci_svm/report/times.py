@@ -263,7 +263,8 @@ def _condensing_growth(dataset: str, own: Mapping[str, Any]) -> list[Row]:
     close = abs(ours - log_linear) <= EXPONENT_TOLERANCE
     return [
         Row(**{**place, "setting": f"n log n, {span}"}, ours=ours, difference=ours - log_linear,
-            verdict="agrees" if close else "differs", explanation=f"n log n has {log_linear:.3f} on these sizes"),
+            verdict="within tolerance" if close else "beyond tolerance",
+            explanation=f"n log n has {log_linear:.3f} on these sizes"),
         claim(place, "n^2", ours, abs(ours - 2) <= EXPONENT_TOLERANCE,
               "slower growth: ours finds neighbours in a tree, not in the matrix of all similarities"),
     ]  # fmt: skip
@@ -323,7 +324,7 @@ def _large_dataset(dataset: str, result: Result) -> list[Row]:
             f"{both}, condensing {seconds['condense']:.3g} s",
         ),
         Row(**place("CI-SVM less LIBSVM", "difference of accuracies"), ours=difference,
-            verdict="agrees" if difference >= -POINTS else "differs",
+            verdict="within tolerance" if difference >= -POINTS else "beyond tolerance",
             explanation=f"{accuracy['condensed rows']:.4f} and {accuracy['all rows']:.4f}; on a third of the rows, "
                         f"drawn at random, {accuracy['a third of the rows']:.4f}"),
     ]  # fmt: skip

@@ -322,7 +322,7 @@ def _batch_columns(stated: Sequence[Row], other: Sequence[Row], clip: float) -> 
                 row for row in chosen
                 if f"{row.setting};".partition(";")[2].startswith(f"{column};") and row.difference is not None
             ]  # fmt: skip
-            counts.append((sum(row.verdict == "agrees" for row in own), len(own)))
+            counts.append((sum(row.verdict == "within tolerance" for row in own), len(own)))
         place = {"table": "columns", "dataset": "all", "method": "PMSVM-AGP", "setting": column,
                  "metric": "agreeing cells"}  # fmt: skip
         (first, compared), (second, _) = counts

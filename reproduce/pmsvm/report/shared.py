@@ -61,7 +61,7 @@ def accuracy_row(
         within(tolerance(spread, spread_of(values))),
         lambda: why(printed or "", values),
     )
-    return dataclasses.replace(row, verdict="ruled out") if ruled_out and row.verdict == "differs" else row
+    return dataclasses.replace(row, verdict="ruled out") if ruled_out and row.verdict == "beyond tolerance" else row
 
 
 def two_printed(spread: float, own: float) -> float:

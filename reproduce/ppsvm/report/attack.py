@@ -78,7 +78,7 @@ def _recovery_row(job: Mapping[str, Any], outcome: Outcome) -> Row:
     if unread:
         text += f"; {unread} rows cannot be read, over all entities"
     row = claim(place, statement, max(known), max(known) > RECOVERED, text)
-    return explained(row, text) if row.verdict == "agrees" else row
+    return explained(row, text) if row.verdict == "within tolerance" else row
 
 
 def _attack_figure(job: Mapping[str, Any], result: Result) -> Figure:

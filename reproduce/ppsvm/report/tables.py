@@ -153,7 +153,7 @@ def _other_row(place: Mapping[str, Any], printed: str | None, values: Sequence[f
     """Compare another choice; one that does not give the printed number is ruled out."""
     ours = statistics.fmean(values) if values else None
     row = compare(place, printed, ours, within(TOLERANCE), "does not give the printed number", missing)
-    if row.verdict == "differs":
+    if row.verdict == "beyond tolerance":
         return dataclasses.replace(row, verdict="ruled out", explanation=spread_text(values))
     return explained(row, spread_text(values)) if values else row
 
@@ -177,7 +177,7 @@ def _alone_row(published: Published, job: Mapping[str, Any], outcome: Outcome) -
     if not inside:
         text = f"the fold is not known, and none of ours is so easy, or so hard; {text}"
     return Row(**place, published=printed, ours=ours, difference=ours - float(printed),
-               verdict="agrees" if inside else "differs", explanation=text)  # fmt: skip
+               verdict="within tolerance" if inside else "beyond tolerance", explanation=text)  # fmt: skip
 
 
 def _better_rows(published: Published, main: Mapping[str, Mapping[str, Any]], results: Results) -> list[Row]:
@@ -206,7 +206,7 @@ def _better_row(published: Published, job: Mapping[str, Any], outcome: Outcome) 
     said = float(shared) - float(alone)
     same = (said < 0) == (difference < 0)
     return Row(**place, published=f"{said:.4f}", ours=difference, difference=difference - said,
-               verdict="agrees" if same else "differs",
+               verdict="within tolerance" if same else "beyond tolerance",
                explanation="" if same else "the published no sharing error is of a single fold")  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def _single_fold_row(published: Published, job: Mapping[str, Any], outcome: Outc
         f"{'a' if pooled else 'no'} whole number gives it; by chance {chance:.2f}"
     )
     return Row(**place, published=printed, ours=rate, difference=rate - float(printed),
-               verdict="agrees" if possible else "differs", explanation=text)  # fmt: skip
+               verdict="within tolerance" if possible else "beyond tolerance", explanation=text)  # fmt: skip
 
 
 def _others_caption(kernel: str) -> str:
@@ -250,7 +250,7 @@ def _table_notes(published: Published, results: Results, kernel: str, sharing: S
     notes = []
     compared = [row for row in sharing if row.published and row.ours is not None]
     if compared:
-        close = sum(row.verdict == "agrees" for row in compared)
+        close = sum(row.verdict == "within tolerance" for row in compared)
         notes.append(f"The sharing error is within {TOLERANCE} of the printed one in {close} of {len(compared)} rows.")
     notes.append(_columns_note(published))
     if kernel == "gaussian":

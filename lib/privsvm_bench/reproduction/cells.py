@@ -1,0 +1,109 @@
+"""One cell of a paper: its name on the command line, the draws behind it, and how long they take."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm_bench.reproduction.distributions import Distribution
+from privsvm_bench.reproduction.draws import Draws
+from privsvm_bench.reproduction.judging import Printed
+from privsvm_bench.reproduction.printed import Claim, Paper, PrintedPaper
+
+__all__ = ["STATEMENTS", "choose_draws", "column_of", "command", "expected_seconds", "find_claim", "find_printed"]
+
+# What stands for the table on the command line where a statement is rerun.
+STATEMENTS = "statements"
+
+
+def column_of(printed: Printed) -> str:
+    """Return the name of a number's column: method, setting and metric."""
+    return "/".join((printed.method, printed.setting, printed.metric))
+
+
+def command(paper: str, item: Printed | Claim) -> str:
+    """Return the command that reruns a number or a statement."""
+    if isinstance(item, Claim):
+        return shlex.join(["python", "-m", "reproduce", "cell", paper, STATEMENTS, item.id, "all"])
+    return shlex.join(["python", "-m", "reproduce", "cell", paper, item.source, item.dataset, column_of(item)])
+
+
+def _named(kind: str, name: str, names: Iterable[str]) -> None:
+    """Refuse a name that does not exist."""
+    known = list(dict.fromkeys(names))
+    if name not in known:
+        raise PrivSVMError(f"{kind} {name!r} is unknown; {nearest_name(name, known)}")
+
+
+def find_printed(judged: PrintedPaper, table: str, row: str, column: str) -> Printed:
+    """Find a printed number.
+
+    Parameters
+    ----------
+    judged : PrintedPaper
+        The paper.
+    table, row, column : str
+        Its source, its dataset, and its method, setting and metric, joined by slashes.
+
+    Returns
+    -------
+    Printed
+
+    Raises
+    ------
+    PrivSVMError
+        For a name that does not exist, with the nearest one.
+    """
+    numbers = [own.printed for own in judged.judgements]
+    _named("table", table, [*(printed.source for printed in numbers), STATEMENTS])
+    numbers = [printed for printed in numbers if printed.source == table]
+    _named("row", row, (printed.dataset for printed in numbers))
+    numbers = [printed for printed in numbers if printed.dataset == row]
+    _named("column", column, (column_of(printed) for printed in numbers))
+    return next(printed for printed in numbers if column_of(printed) == column)
+
+
+def find_claim(judged: PrintedPaper, name: str) -> Claim:
+    """Find a statement by its identifier; an unknown one is an error."""
+    _named("statement", name, (claim.id for claim in judged.claims))
+    return next(claim for claim in judged.claims if claim.id == name)
+
+
+def choose_draws(paper: Paper, draws: Sequence[Draws], cell: str) -> list[Draws]:
+    """Choose the draws that a printed number rests on: of several, those of the experiment that is read last."""
+    chosen = []
+    for source in paper.sources(cell):
+        giving = [own for own in draws if own.gives(source)]
+        last = max((paper.experiments.index(own.experiment) for own in giving), default=-1)
+        chosen += [own for own in giving if paper.experiments.index(own.experiment) == last]
+    return chosen
+
+
+def expected_seconds(distributions: Mapping[str, Distribution], paper: Paper, printed: Printed) -> float | None:
+    """Return the processor time of a rerun: that of its own runs, else the median over the table on this dataset.
+
+    Parameters
+    ----------
+    distributions : mapping
+        Cell to distribution, as committed.
+    paper : Paper
+        Whose number it is.
+    printed : Printed
+        The number.
+
+    Returns
+    -------
+    float or None
+        None where nothing comparable was timed.
+    """
+    cells = [distributions[cell] for cell in paper.sources(printed.id) if cell in distributions]
+    if cells and all(item.seconds is not None for item in cells):
+        return sum(item.seconds or 0.0 for item in cells)
+    alike = [
+        item.seconds
+        for cell, item in distributions.items()
+        if item.seconds is not None and cell.startswith(f"{printed.dataset}/{printed.method}/")
+    ]
+    return statistics.median(alike) if alike else None

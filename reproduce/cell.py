@@ -1,0 +1,133 @@
+"""Rerun one cell: ``python -m reproduce cell dpwss 'Table 3' heart 'DPWSS/shrinking=0;epsilon=1;sigma=0.1/AUC'``.
+
+Trains, draws, judges, and prints the result beside the committed one. A statement has the table ``statements``, its
+identifier as row, and a dataset or ``all`` as column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from privsvm.arithmetic import pin_arithmetic
+from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.warm_up import cache_folder
+from privsvm_bench.workflow.stage import die_with_parent
+
+HERE = Path(__file__).parent
+# The modules of each paper that say what to draw.
+MODULES = {
+    "ci_svm": ("draws",),
+    "dpsvmdvp": ("draws", "panels", "exact", "privacy"),
+    "dpwss": ("draws", "exact", "readings", "chosen", "sigma", "privacy"),
+    "pmsvm": ("draws", "exact", "noise"),
+    "ppsvm": ("draws", "exact", "privacy"),
+}
+
+
+def draws_of(papers: Sequence[str]) -> list:
+    """Return all draws of some papers."""
+    modules = [f"reproduce.{paper}.{name}" for paper in papers for name in MODULES[paper]]
+    return [draws for module in modules for draws in importlib.import_module(module).DRAWS]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Rerun the cell that the arguments name."""
+    parser = argparse.ArgumentParser(prog="python -m reproduce cell", description=__doc__)
+    parser.add_argument("paper", help=", ".join(MODULES))
+    parser.add_argument("table", help="as the page names it, or `statements`")
+    parser.add_argument("row", help="dataset, or identifier of a statement")
+    parser.add_argument("column", help="method/setting/metric; of a statement a dataset, or `all`")
+    parser.add_argument("--data", default="data/reproduce", metavar="FOLDER", help="where pieces are kept")
+    parser.add_argument(
+        "--reports", default="reports/reproduce", metavar="FOLDER", help="where the committed results are"
+    )
+    options = parser.parse_args(argv)
+    if options.paper not in MODULES:
+        raise PrivSVMError(f"paper {options.paper!r} is unknown; {nearest_name(options.paper, list(MODULES))}")
+    die_with_parent()
+    pin_arithmetic()
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+
+    from privsvm_bench.reproduction.cells import STATEMENTS, choose_draws, find_claim, find_printed
+    from privsvm_bench.reproduction.draws import run_draws
+    from privsvm_bench.reproduction.printed import judge_paper, read_all
+    from privsvm_bench.reproduction.rerun import beside
+
+    paper = importlib.import_module(f"reproduce.{options.paper}.printed").PAPER
+    reports = Path(options.reports)
+    committed = judge_paper(paper, HERE / options.paper, reports)
+    draws = draws_of([options.paper])
+    if options.table == STATEMENTS:
+        claim = find_claim(committed, options.row)
+        if claim.experiment:
+            _rerun_experiment(options, claim)
+            return
+        name, chosen = claim.id, [own for own in draws if own.gives(f"claim/{claim.id}/")]
+    else:
+        printed = find_printed(committed, options.table, options.row, options.column)
+        name, chosen = printed.id, choose_draws(paper, draws, printed.id)
+    if not chosen:
+        print("nothing is drawn for it: the row says what it is judged by")
+    here = Path(options.data) / "cells" / options.paper
+    run_draws(chosen, options.data, here)
+    drawn = read_all(here, sorted({own.experiment for own in chosen}))
+    rerun = judge_paper(paper, HERE / options.paper, reports, changed=drawn)
+    for title, judged in (("committed", committed), ("rerun", rerun)):
+        print(f"{title}: {_line(judged, name)}")
+    sources = paper.sources(name)
+    for line in beside(committed.distributions, {cell: item for cell, item in drawn.items() if cell in sources}):
+        print(f"{line.cell}: {line.reading}")
+
+
+def _line(judged, name: str) -> str:
+    """Describe a row."""
+    from privsvm_bench.reproduction.printed import interval, reading_of
+
+    for claim in judged.claims:
+        if claim.id == name:
+            return "; ".join(part for part in (claim.verdict, claim.ours, claim.reason) if part)
+    own = next(own for own in judged.judgements if own.printed.id == name)
+    words = [f"printed {own.printed.text or 'lost'}"]
+    if own.distribution is not None:
+        middle, low, high = interval(own.distribution)
+        words.append(f"ours {middle:.6g} ({low:.6g} to {high:.6g}) from {own.distribution.runs} runs")
+    if own.percentile is not None:
+        words.append(f"percentile {100.0 * own.percentile:.1f} %")
+    verdict = own.verdict if own.power != "weak" else f"{own.verdict}, weak"
+    return "; ".join([*words, verdict, *(text for text in (reading_of(judged.paper, own),) if text)])
+
+
+def _rerun_experiment(options: argparse.Namespace, claim) -> None:
+    """Run a statement's experiment on one dataset, or on all, and print its rows beside the committed ones."""
+    from privsvm_bench.reproduction.command import write_report
+    from privsvm_bench.reproduction.comparison import read_rows
+    from privsvm_bench.reproduction.jobs import run_job
+    from privsvm_bench.reproduction.papers import find_experiments
+
+    experiment = find_experiments("reproduce")[claim.experiment]
+    jobs = experiment.all_jobs()
+    datasets = {str(parameters["dataset"]) for _, parameters in jobs.values()}
+    if options.column not in (*datasets, "all"):
+        names = [*sorted(datasets), "all"]
+        raise PrivSVMError(f"column {options.column!r} is unknown; {nearest_name(options.column, names)}")
+    for job, (owner, parameters) in jobs.items():
+        if options.column in ("all", parameters["dataset"]):
+            run_job(owner, job, options.data, parameters)
+    here = Path(options.data) / "cells" / options.paper
+    write_report(experiment, options.data, here, merge=False)
+    committed = {_place(row): row for row in read_rows(Path(options.reports) / f"{claim.experiment}.csv")}
+    print(f"{claim.text}: {claim.verdict} ({claim.ours})")
+    for row in read_rows(here / f"{claim.experiment}.csv"):
+        if row.ours is not None and (options.column in ("all", row.dataset)):
+            before = committed.get(_place(row))
+            earlier = "nothing" if before is None or before.ours is None else f"{before.ours:.6g} ({before.verdict})"
+            name = ", ".join(part for part in _place(row) if part)
+            print(f"{name}: committed {earlier}; rerun {row.ours:.6g} ({row.verdict})")
+
+
+def _place(row) -> tuple[str, ...]:
+    return row.table, row.dataset, row.method, row.setting, row.metric

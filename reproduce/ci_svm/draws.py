@@ -1,0 +1,84 @@
+"""What condensing leaves of the rows, and what it gives away of them; nothing random enters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privsvm.families.condensed.condensation import condense_rows
+from privsvm.privacy.attacks.condensation_attacks import audit_condensation
+from privsvm_bench.reproduction.context import Context
+from privsvm_bench.reproduction.draws import Draws
+from reproduce.ci_svm.experiments import ACCURACY_SETTINGS, kinds_of
+from reproduce.ci_svm.runs import deal_folds, read
+
+
+def size_ratio(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Condense the rows of each dataset: condensed rows for each row, averaged over the datasets."""
+    ratios = []
+    for dataset, source in parameters["datasets"].items():
+        X, codes, n_classes = read({**parameters, "dataset": dataset, "source": source}, context)
+        ratios.append(condense_rows("ci", X, codes, n_classes).rows.shape[0] / X.shape[0])
+    return {"all/CI-SVM//size ratio": [float(np.mean(ratios))]}
+
+
+def attack(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Condense four fifths of the rows and attack what is published.
+
+    Parameters
+    ----------
+    parameters : mapping
+        ``dataset, source, most_rows, seed``.
+    context : Context
+        Data, streams.
+    piece : int
+        Always 0.
+
+    Returns
+    -------
+    dict
+        ``claim/privacy/<what>`` to one number; see `privsvm.privacy.attacks.condensation_attacks.audit_condensation`.
+    """
+    X, codes, n_classes = read(parameters, context)
+    stream = context.stream(parameters["seed"], parameters["dataset"], "attack")
+    test = deal_folds(codes, stream) == 0
+    rows = X[~test]
+    condensed = condense_rows("ci", rows, codes[~test], n_classes)
+    assert condensed.groups is not None
+    group_of = np.empty(rows.shape[0], dtype=np.int64)
+    for group, members in enumerate(condensed.groups):
+        group_of[members[members >= 0]] = group
+    found = audit_condensation(rows, condensed.rows, group_of, X[test], stream)
+    originals = {row.tobytes() for row in rows + 0.0}
+    coincident = np.mean([row.tobytes() in originals for row in np.asarray(condensed.rows) + 0.0])
+    names = ("third_member_error", "linkage_rate", "guessing_rate", "membership_auc", "certain_members", "nearest_row")
+    return {f"claim/privacy/{name}": [float(found[name])] for name in names} | {
+        "claim/coincident/share of condensed rows": [float(coincident)]
+    }
+
+
+def unit(cell: str) -> float:
+    """Return the unit of the printed ratio, or of what is kept."""
+    return 1e-17 if cell.endswith("error") else 0.01 if cell.endswith("size ratio") else 1e-4
+
+
+_SHARED = {key: ACCURACY_SETTINGS[key] for key in ("most_rows", "seed")}
+DRAWS = [
+    Draws(
+        experiment="ci_svm_exact", name="size ratio", dataset="all", run=f"{__name__}:size_ratio", pieces=1,
+        combine="exact", size=1, unit=unit, cells=("all/CI-SVM//size ratio",),
+        parameters={
+            **_SHARED,
+            "datasets": {
+                name: source for sets in kinds_of(ACCURACY_SETTINGS).values() for name, source in sets.items()
+            },
+        },
+    ),
+    Draws(
+        experiment="ci_svm_exact", name="attack", dataset="heart", run=f"{__name__}:attack", pieces=1, combine="exact",
+        size=1, unit=unit, cells=("claim/privacy/", "claim/coincident/"),
+        parameters={**_SHARED, "dataset": "heart", "source": ACCURACY_SETTINGS["two_class"]["heart"]},
+    ),
+]  # fmt: skip

@@ -1,0 +1,68 @@
+"""Training rows that stand in the model that DPSVMDVP releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier
+from privsvm.privacy.audit import verbatim_row_witness
+from privsvm_bench.reproduction.context import Context
+from privsvm_bench.reproduction.draws import Draws
+from reproduce.dpsvmdvp.experiments import SHARED
+from reproduce.dpsvmdvp.runs import _data
+
+
+def witness(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Count the training rows in the clear, and whether one of them is missing in a neighbouring dataset.
+
+    Parameters
+    ----------
+    parameters : mapping
+        ``dataset, train, test, C, gamma, tol, epsilon, seed`` and what `reproduce.dpsvmdvp.runs` reads data by.
+    context : Context
+        Data, streams.
+    piece : int
+        Always 0.
+
+    Returns
+    -------
+    dict
+        ``claim/privacy/<what>`` to one number.
+    """
+    X, signs, _, _ = _data(parameters, context)
+    model = DPSVMDVPClassifier(
+        C=parameters["C"], gamma=1.0 / X.shape[1], tol=parameters["tol"], allow_unsound=True, classes=[0, 1]
+    )
+    stream = context.stream(parameters["seed"], "privacy")
+    path = model.release_path(X, (signs > 0).astype(np.int64), [parameters["epsilon"]], 1, stream)
+    released = np.asarray(path.support_vectors)
+    rows = {row.tobytes() for row in X + 0.0}
+    return {
+        "claim/privacy/training rows": [float(signs.size)],
+        "claim/privacy/rows in the clear": [float(sum(row.tobytes() in rows for row in released + 0.0))],
+        "claim/privacy/epsilon is infinite": [
+            float(math.isinf(verbatim_row_witness(released, X, "replace_one").epsilon))
+        ],
+    }
+
+
+def unit(cell: str) -> float:
+    """Return the unit of a count."""
+    return 1.0
+
+
+DRAWS = [
+    Draws(
+        experiment="dpsvmdvp_privacy", name="privacy", dataset="splice", run=f"{__name__}:witness", pieces=1,
+        combine="exact", size=1, unit=unit, cells=("claim/privacy/",),
+        parameters={
+            "dataset": "splice", **SHARED["datasets"]["splice"], "C": SHARED["C"], "tol": SHARED["tol"],
+            "seed": SHARED["seed"], "epsilon": 1.0, "scaling": "none", "n_train": None, "n_test": None,
+            "n_features": None,
+        },
+    )
+]  # fmt: skip
