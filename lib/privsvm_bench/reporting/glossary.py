@@ -171,7 +171,11 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
             "Record",
             "The JSON file that describes a model or a result. Only `privsvm_bench.records` reads and writes it.",
         ),
-        Term("Verdict", "How a reproduced number compares with the published one: `agrees`, `differs`, `no data` ..."),
+        Term(
+            "Verdict",
+            "How a printed number compares with our runs: `agrees`, `unlikely`, `refuted`, `cannot discriminate`, "
+            "`no data` ...",
+        ),
     ),
 }
 
