@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     if job["condense"] != "none":
         from privsvm.warm_up import warm_up
 
-        warm_up("solvers.condense")
+        warm_up("solvers.condensing.condense")
     prepared = load_prepared(options.prepared)
     arrays, record, timings = condense_splits(prepared, job["condense"], job["experiment"], job["seed"])
     # For ``none`` the train stage reads the prepared rows themselves: no copy of them.

@@ -588,7 +588,7 @@ class KernelPath(ReleasedPath):
     """
 
     kind: ClassVar[str] = "kernel"
-    jit_module: ClassVar[str | None] = "solvers.kernel_rows"
+    jit_module: ClassVar[str | None] = "solvers.kernel.kernel_rows"
     shapes: ClassVar[Mapping[str, str]] = {
         "support_vectors": "m d", "pair_coef": "E R m p", "intercept": "E R p", "kernel_parameters": "4",
     }  # fmt: skip
