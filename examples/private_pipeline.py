@@ -22,7 +22,8 @@ labels = tumours.target_names[tumours.target]
 schema = PublicSchema({
     "name": "tumours", "label": "kind", "classes": ["malignant", "benign"],
     "columns": {
-        "mean radius": {"bounds": [0, 30]}, "mean texture": {"bounds": [0, 40]}, "mean concavity": {"bounds": [0, 0.5]},
+        "mean radius": {"bounds": [0, 30], "fill": 14}, "mean texture": {"bounds": [0, 40], "fill": 20},
+        "mean concavity": {"bounds": [0, 0.5], "fill": "middle"},
     },
 })  # fmt: skip
 model = PrivateLinearClassifier(epsilon=1.0, classes=["malignant", "benign"])

@@ -7,6 +7,8 @@ import argparse
 from privsvm.command import main as privsvm
 from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
 
+_FLAGS = ("yes", "without_inspection")
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Call `privsvm release` with the schema in params.yaml."""
@@ -15,10 +17,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--settings", required=True, type=json_argument, metavar="JSON")
     options = parser.parse_args(arguments)
     die_with_parent()
-    settings = {name: value for name, value in options.settings.items() if name != "yes"}
+    settings = {name: value for name, value in options.settings.items() if name not in _FLAGS}
     command = ["release", f"--data={options.data}", "--schema=params.yaml"]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
-    return privsvm([*command, *(["--yes"] if options.settings.get("yes") is True else [])])
+    flags = [f"--{name.replace('_', '-')}" for name in _FLAGS if str(options.settings.get(name)).lower() == "true"]
+    return privsvm([*command, *flags])
 
 
 if __name__ == "__main__":

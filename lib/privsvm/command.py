@@ -23,6 +23,7 @@ _DESCRIPTION = """\
 Train a private classifier on a table of your own, and hand it over with a card that says what is proved.
 
   privsvm schema patients.csv > schema.yaml      a draft from the header alone; edit it
+  privsvm inspect patients.csv --schema schema.yaml
   privsvm release --data patients.csv --schema schema.yaml --epsilon 1 --out model/
   privsvm predict model/ new.csv > predicted.csv
 """
@@ -37,13 +38,15 @@ def _schema(options: argparse.Namespace) -> int:
 
 
 def _inspect(options: argparse.Namespace) -> int:
+    from privsvm.release.inspections import record_inspection
     from privsvm.tables.inspection import inspect_table
     from privsvm.tables.schema import read_schema
 
-    declared = None if options.schema is None else read_schema(options.schema)
+    declared = None if options.schema is None else read_schema(options.schema, options.dataset)
     print("PRIVATE: what follows was read off the rows; no epsilon covers it. Do not hand it on.")
-    found = inspect_table(options.table, declared, options.delimiter)
-    print("\n".join(map(printable, found)) if found else "nothing found")
+    print("\n".join(map(printable, inspect_table(options.table, declared, options.delimiter))), flush=True)
+    if declared is not None:
+        record_inspection(options.table, declared, _ledger_of(options))
     return 0
 
 
@@ -110,6 +113,7 @@ def _release(options: argparse.Namespace) -> int:
         key=options.sign,
         accuracy=options.accuracy,
         hold_back=options.hold_back,
+        without_inspection=options.without_inspection,
     )
     entry, total = done.entry, done.total
     if done.resumed:
@@ -145,11 +149,12 @@ def _predict(options: argparse.Namespace) -> int:
     import numpy as np
 
     from privsvm.release.model import load
+    from privsvm.tables.delimited import Tally
 
-    model = load(options.model)
+    model, tally = load(options.model), Tally()
     names = [*options.keep, "predicted", *(f"share_{name}" for name in model.classes_.tolist())]
     with contextlib.ExitStack() as stack:
-        blocks = model.predict_table(options.table, tuple(options.keep))
+        blocks = model.predict_table(options.table, tuple(options.keep), tally)
         # The first block before anything is written: a table that cannot be read leaves no file.
         first = list(itertools.islice(blocks, 1))
         writer = csv.writer(_opened(options.out, options.table, options.model, stack), lineterminator="\n")
@@ -157,6 +162,9 @@ def _predict(options: argparse.Namespace) -> int:
         for labels, shares, kept in itertools.chain(first, blocks):
             columns = [*kept, labels.tolist(), *np.round(shares, 6).T.tolist()]
             writer.writerows(zip(*columns, strict=True))
+    if tally.malformed:
+        words = printable(f"{options.table}: {tally}")
+        print(f"warning: {words}; they were predicted as rows without any value", file=sys.stderr)
     return 0
 
 
@@ -275,8 +283,10 @@ def _parser() -> argparse.ArgumentParser:
 
     inspect = command("inspect", _inspect, "look at the rows for mistakes; the answer is private")
     inspect.add_argument("table")
-    inspect.add_argument("--schema")
+    inspect.add_argument("--schema", help="YAML; `release` then takes the table as inspected")
+    inspect.add_argument("--dataset", help="where --schema is a params.yaml: the dataset that has a `schema` there")
     inspect.add_argument("--delimiter", help="one character, where there is no --schema; else what the header says")
+    with_ledger(inspect)
 
     plan = command("plan", _plan, "say what accuracy to expect, without data")
     plan.add_argument("--rows", type=int, required=True)
@@ -307,6 +317,9 @@ def _parser() -> argparse.ArgumentParser:
         type=_positive,
         default=None,
         help="share of the rows or persons, such as 0.1, that do not train and measure the accuracy, with noise",
+    )
+    release.add_argument(
+        "--without-inspection", action="store_true", help="take a table that `privsvm inspect` has not seen"
     )
     with_ledger(release)
 

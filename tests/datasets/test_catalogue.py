@@ -13,8 +13,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from privsvm.errors import PrivSVMError
+from privsvm.tables.labels import normalise_label
 from privsvm_bench.datasets import catalogue
-from privsvm_bench.datasets.catalogue import load_catalogue, normalise_label, normalise_protocol, raw_files, resolve
+from privsvm_bench.datasets.catalogue import load_catalogue, normalise_protocol, raw_files, resolve
 
 CATALOGUE = load_catalogue()
 # Rebuilt from other files, so that only a mirror has them.
@@ -194,7 +195,9 @@ def test_own_data(tmp_path):
 @pytest.mark.parametrize(
     ("raw", "text"),
     [
-        ("+1", "1"),
+        ("+1", "+1"),
+        ("2E01", "2E01"),
+        ("01", "01"),
         ("-1.0", "-1"),
         (1.0, "1"),
         (b" g ", "g"),

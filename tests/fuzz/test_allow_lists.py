@@ -28,7 +28,7 @@ from privsvm import (
 
 CASES = max(40, int(os.environ.get("PRIVSVM_FUZZ_CASES", "0")))
 N_ROWS = N_FEATURES = 6
-COLUMNS = {f"x{place}": {"bounds": [-1, 1]} for place in range(N_FEATURES)}
+COLUMNS = {f"x{place}": {"bounds": [-1, 1], "fill": "middle"} for place in range(N_FEATURES)}
 # In a product with itself its last row is in every row, and without it a ColumnTransformer returns another container.
 TRIANGLE = (
     np.triu(np.ones((N_ROWS, N_FEATURES))),

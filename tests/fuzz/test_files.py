@@ -247,8 +247,8 @@ positive: "yes"
 columns:
   age: {bounds: [0, 100], fill: 50}
   ward: {categories: [a, b], unknown: other}
-  since: {date: "%Y-%m-%d", bounds: [2001-01-01, 2020-12-31]}
-  alone: {boolean: true}
+  since: {date: "%Y-%m-%d", bounds: [2001-01-01, 2020-12-31], fill: middle}
+  alone: {boolean: true, fill: "no"}
   name: ignore
 """
 

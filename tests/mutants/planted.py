@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import bug as _bug
 from tests.mutants.planted_records import MUTANTS_OF_RECORDS
+from tests.mutants.planted_tables import MUTANTS_OF_TABLES
 
 __all__ = ["MUTANTS", "SAMPLE"]
 
@@ -625,6 +626,8 @@ MUTANTS = (
     ),
     # --- accounting, the gate, and what is recorded
     *MUTANTS_OF_RECORDS,
+    # --- rows of files
+    *MUTANTS_OF_TABLES,
 )  # fmt: skip
 
 # A few of them run with all other tests: cheap ones, that compile nothing, of several kinds.

@@ -38,9 +38,11 @@ def hospital(tmp_path_factory):
         (folder / f"{name}.pem").write_bytes(key.private_bytes(*private))
         public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
         (folder / f"{name}.pub").write_bytes(public)
+    schema, ledger = ("--schema", folder / "schema.yaml"), ("--ledger", folder / "ledger.jsonl")
+    assert run("inspect", folder / "patients.csv", *schema, *ledger)[0] == 0
     code, out, err = run(
-        *("release", "--data", folder / "patients.csv", "--schema", folder / "schema.yaml", "--epsilon", 1),
-        *("--out", folder / "model", "--ledger", folder / "ledger.jsonl", "--sign", folder / "signer.pem"),
+        *("release", "--data", folder / "patients.csv", *schema, "--epsilon", 1, *ledger),
+        *("--out", folder / "model", "--sign", folder / "signer.pem"),
     )
     assert code == 0, err
     (folder / "said.txt").write_text(out)

@@ -15,10 +15,10 @@ person: patient
 rows_per_person: 5
 rows: 10000
 columns:
-  visit: {date: "%d.%m.%Y", bounds: ["01.01.2010", "31.12.2024"]}
+  visit: {date: "%d.%m.%Y", bounds: ["01.01.2010", "31.12.2024"], fill: middle}
   sex: {categories: [f, m], unknown: other}
   ward: {categories: [a, b, c], unknown: other}
-  age: {bounds: [18, 100]}
+  age: {bounds: [18, 100], fill: 60}
   pressure: {bounds: [60, 220], fill: 120}
   smoker: {boolean: true, fill: "no"}
   note: ignore

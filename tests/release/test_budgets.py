@@ -43,7 +43,12 @@ X = np.array([[-0.8, 0.1], [0.7, -0.2]] * 30)
 Y = np.array([0, 1] * 30)
 MODEL = PrivateSVMClassifier(epsilon=1.0, classes=[0, 1])
 SCHEMA = PublicSchema(
-    {"name": "s", "label": "y", "classes": ["0", "1"], "columns": {"a": {"bounds": [-1, 1]}, "b": {"bounds": [-1, 1]}}}
+    {
+        "name": "s",
+        "label": "y",
+        "classes": ["0", "1"],
+        "columns": {"a": {"bounds": [-1, 1], "fill": "middle"}, "b": {"bounds": [-1, 1], "fill": "middle"}},
+    }
 )
 
 

@@ -29,7 +29,7 @@ from privsvm.tables.schema import parse_schema
 
 
 def declared(n_classes=3, **more):
-    columns = {"a": {"bounds": [0, 1]}, "b": {"bounds": [0, 1]}}
+    columns = {"a": {"bounds": [0, 1], "fill": "middle"}, "b": {"bounds": [0, 1], "fill": "middle"}}
     labels = [str(label) for label in range(n_classes)]
     return parse_schema(
         {"name": "t", "label": "y", "classes": labels, "prescaled": False, "columns": columns, **more}, "test"
@@ -207,7 +207,7 @@ def measured_release(hospital, tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
     said = run(
         *("release", "--data", hospital / "patients.csv", "--schema", hospital / "schema.yaml", "--epsilon", 1),
-        *("--out", folder / "model", "--ledger", folder / "ledger.jsonl", "--hold-back", 0.2),
+        *("--out", folder / "model", "--ledger", folder / "ledger.jsonl", "--hold-back", 0.2, "--without-inspection"),
     )
     assert said[0] == 0, said
     return folder, said[1]
@@ -281,7 +281,16 @@ def test_a_measurement_that_was_edited_is_refused_without_a_key(measured_release
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_anything_is_spent(hospital, tmp_path, options, reason):
-    command = ["release", "--data", hospital / "patients.csv", "--schema", hospital / "schema.yaml", "--epsilon", 1]
+    command = [
+        "release",
+        "--data",
+        hospital / "patients.csv",
+        "--schema",
+        hospital / "schema.yaml",
+        "--epsilon",
+        1,
+        "--without-inspection",
+    ]
     code, _, err = run(*command, "--out", tmp_path / "m", "--ledger", tmp_path / "l", *options)
     assert code == 1
     assert reason in err

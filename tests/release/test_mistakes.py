@@ -19,7 +19,7 @@ label: y
 classes: ["0", "1"]
 prescaled: false
 columns:
-  a: {bounds: [0, 10]}
+  a: {bounds: [0, 10], fill: middle}
   b: {categories: [u, v]}
 """
 ROWS = ["a,b,y", *(f"{place % 11},{'uv'[place % 2]},{place % 2}" for place in range(40))]
@@ -36,7 +36,7 @@ def folder(tmp_path):
 def released(folder, *more, data="t.csv", schema="s.yaml", out="m"):
     paths = {"--data": folder / data, "--schema": folder / schema, "--out": folder / out}
     settings = [part for pair in paths.items() for part in pair]
-    return run("release", *settings, "--ledger", folder / "ledger.jsonl", "--epsilon", 1, *more)
+    return run("release", *settings, "--ledger", folder / "ledger.jsonl", "--epsilon", 1, "--without-inspection", *more)
 
 
 def model(**settings):
@@ -70,7 +70,9 @@ def test_in_python(mistake):
         ([*ROWS, "5,w,0"], "b: 1 values are none of the categories"),
         ([*ROWS, "5,u,2"], "label: 1 rows have none of the classes"),
         ([*ROWS, ",u,0"], "a: 1 values are missing"),
-        ([*ROWS[:5], '1,"u,0', *ROWS[5:]], f"b: 1 values hold line breaks, up to {len(ROWS) - 5}"),
+        ([*ROWS[:5], '1,"u,0', *ROWS[5:]], "1 of 41 rows are malformed, line 6 has a quotation mark without its pair"),
+        ([*ROWS, "1,u,0,9", "\r", "1,u\x00,0"], "3 of 43 rows are malformed, line 42 has 4 fields and the first one 3"),
+        ([*ROWS, "5,u,0"], "a: 41 of 41 values could be read\nb: 41 of 41 values could be read"),
     ],
 )
 def test_where_only_the_rows_decide_release_answers_and_inspect_speaks(folder, rows, finding):
@@ -146,7 +148,14 @@ def test_wrong_width_and_newer_models(folder, hospital):
     ],
 )
 def test_an_epsilon_out_of_all_measure(hospital, tmp_path, epsilon, reason):
-    command = ["release", "--data", hospital / "patients.csv", "--schema", hospital / "schema.yaml"]
+    command = [
+        "release",
+        "--data",
+        hospital / "patients.csv",
+        "--schema",
+        hospital / "schema.yaml",
+        "--without-inspection",
+    ]
     code, _, err = run(*command, "--epsilon", epsilon, "--out", tmp_path / "m", "--ledger", tmp_path / "l")
     assert code == 1
     assert reason in err
@@ -194,8 +203,8 @@ def test_tables_that_are_written_otherwise_have_the_same_predictions(hospital, t
         rows = list(csv.reader(handle))[:40]
     folder = tmp_path / "Mappe mit Leerzeichen und \u00fc"
     folder.mkdir()
-    # What is between quotes may hold newlines, delimiters and quotes.
-    added = {"a column more": ["more", *(['a\n"b",c'] * 39)]}.get(change, [None] * 40)
+    # What is between quotes may hold delimiters and quotes.
+    added = {"a column more": ["more", *(['a "b",c'] * 39)]}.get(change, [None] * 40)
     turned = [[*row, *([cell] if cell else [])][:: -1 if "turned" in change else 1]
               for row, cell in zip(rows, added, strict=True)]  # fmt: skip
     windows = "Windows" in change
@@ -208,3 +217,79 @@ def test_tables_that_are_written_otherwise_have_the_same_predictions(hospital, t
     assert plain[0] == 0
     assert plain[1].count("\n") == 40
     assert run("predict", hospital / "model", folder / "t.csv") == plain
+
+
+def test_a_table_is_inspected_before_it_is_released(folder, monkeypatch):
+    table = (folder / "t.csv", "--schema", folder / "s.yaml")
+    release = ("release", "--data", *table, "--epsilon", 1, "--ledger", folder / "l" / "ledger.jsonl")
+    monkeypatch.setenv("PRIVSVM_LEDGER", str(folder / "home" / "ledger.jsonl"))
+    monkeypatch.setattr("privsvm.release.releasing.units_table", lambda *_: pytest.fail("a row was read"))
+    code, _, err = run(*release, "--out", folder / "m")
+    assert (code, err.count("\n")) == (3, 2)
+    assert "was not inspected with this schema" in err
+    assert "--without-inspection" in err
+    monkeypatch.undo()
+    monkeypatch.setenv("PRIVSVM_LEDGER", str(folder / "home" / "ledger.jsonl"))
+    # Without a schema, and with another one, the look is another one.
+    (folder / "other.yaml").write_text(SCHEMA.replace("fill: middle", "fill: 3"))
+    for other in ((folder / "t.csv",), (folder / "t.csv", "--schema", folder / "other.yaml")):
+        assert run("inspect", *other)[0] == 0
+        assert run(*release, "--out", folder / "m")[0] == 3
+    assert run("inspect", *table)[0] == 0
+    # Rows that change ask for no second look: one of them would decide.
+    (folder / "t.csv").write_text("\n".join([ROWS[0], '1,"', *ROWS[2:]]))
+    assert run(*release, "--out", folder / "m")[0] == 0
+    (folder / "t.csv").write_text("\n".join(["a,b,y,more", *ROWS[1:]]))
+    (folder / "s.yaml").write_text(SCHEMA + "  more: ignore\n")
+    assert run(*release, "--out", folder / "n")[0] == 3
+    assert run(*release, "--out", folder / "n", "--without-inspection", "--yes")[0] == 0
+
+
+def test_the_record_of_an_inspection_is_private_and_knows_no_row(folder):
+    command = ("inspect", folder / "t.csv", "--schema", folder / "s.yaml", "--ledger", folder / "l" / "ledger.jsonl")
+    assert run(*command)[0] == 0
+    (record,) = (folder / "l" / "inspections").glob("*.json")
+    before = record.read_bytes()
+    (folder / "t.csv").write_text("\n".join([ROWS[0], "9,v,1"]))
+    assert run(*command)[0] == 0
+    assert [path.read_bytes() for path in (folder / "l" / "inspections").glob("*.json")] == [before]
+    assert set(json.loads(before)) == {"version", "table", "columns", "schema"}
+    assert record.stat().st_mode & 0o777 == 0o600
+    assert record.parent.stat().st_mode & 0o777 == 0o700
+    assert (record.parent / ".gitignore").read_text() == "*\n"
+    # A damaged record is none.
+    record.write_text("{")
+    release = ("release", "--data", *command[1:], "--epsilon", 1, "--out", folder / "m")
+    assert run(*release)[0] == 3
+
+
+def test_a_column_that_cannot_be_read_is_seen_by_inspect(folder):
+    (folder / "s.yaml").write_text(
+        SCHEMA + '  day: {date: "%d.%m.%Y", bounds: ["01.01.2020", "31.12.2020"], fill: middle}\n'
+    )
+    rows = [f"{row},2020-03-{place % 28 + 1:02d}" for place, row in enumerate(ROWS[1:])]
+    (folder / "t.csv").write_text("\n".join(["a,b,y,day", *rows]))
+    code, out, _ = run("inspect", folder / "t.csv", "--schema", folder / "s.yaml", "--ledger", folder / "l")
+    assert code == 0
+    assert "day: 0 of 40 values could be read" in out
+    assert "day: NONE of its values could be read" in out
+
+
+def test_predict_says_how_many_rows_are_malformed(hospital, tmp_path):
+    lines = (hospital / "new.csv").read_text().splitlines()[:10]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    code, whole, err = run("predict", hospital / "model", tmp_path / "t.csv", "--keep", "patient")
+    assert (code, err) == (0, "")
+    lines[3], lines[6] = lines[3].replace(",", ',"', 1), "\t"
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    code, out, err = run("predict", hospital / "model", tmp_path / "t.csv", "--keep", "patient")
+    assert code == 0
+    assert err.startswith(
+        f"warning: {tmp_path / 't.csv'}: 2 of 9 rows are malformed, line 4 has a quotation mark without"
+    )
+    kept, changed = whole.splitlines(), out.splitlines()
+    assert [line for place, line in enumerate(kept) if place not in (3, 6)] == [
+        line for place, line in enumerate(changed) if place not in (3, 6)
+    ]
+    assert changed[3] == changed[6]
+    assert changed[3].startswith(",")

@@ -21,14 +21,14 @@ classes: [0, 1]
 positive: 1
 prescaled: false
 columns:
-  horTh: {boolean: true}
-  age: {bounds: [18, 100]}
+  horTh: {boolean: true, fill: middle}
+  age: {bounds: [18, 100], fill: middle}
   menostat: {categories: [Pre, Post]}
-  tsize: {bounds: [0, 120]}
+  tsize: {bounds: [0, 120], fill: middle}
   tgrade: {categories: [I, II, III]}
-  pnodes: {bounds: [0, 50]}
-  progrec: {bounds: [0, 1000]}
-  estrec: {bounds: [0, 1000]}
+  pnodes: {bounds: [0, 50], fill: middle}
+  progrec: {bounds: [0, 1000], fill: middle}
+  estrec: {bounds: [0, 1000], fill: middle}
   time: ignore
 """
 LUNG = """\
@@ -40,7 +40,7 @@ prescaled: false
 columns:
   inst: ignore
   time: ignore
-  age: {bounds: [18, 100]}
+  age: {bounds: [18, 100], fill: middle}
   sex: {categories: [1, 2]}
   ph.ecog: {bounds: [0, 4], fill: 1}
   ph.karno: {bounds: [0, 100], fill: 80}
@@ -72,18 +72,18 @@ prescaled: false
 columns:
   pidnum: ignore
   days: ignore
-  age: {bounds: [12, 100]}
-  wtkg: {bounds: [30, 160]}
-  karnof: {bounds: [0, 100]}
-  preanti: {bounds: [0, 3000]}
+  age: {bounds: [12, 100], fill: middle}
+  wtkg: {bounds: [30, 160], fill: middle}
+  karnof: {bounds: [0, 100], fill: middle}
+  preanti: {bounds: [0, 3000], fill: middle}
   strat: {categories: [1, 2, 3]}
   arms: {categories: [0, 1, 2, 3]}
-  cd40: {bounds: [0, 1200]}
-  cd420: {bounds: [0, 1200]}
+  cd40: {bounds: [0, 1200], fill: middle}
+  cd420: {bounds: [0, 1200], fill: middle}
   cd496: {bounds: [0, 1200], fill: 300}
-  cd80: {bounds: [0, 3000]}
-  cd820: {bounds: [0, 3000]}
-""" + "".join(f"  {name}: {{boolean: true}}\n" for name in _FLAGS)
+  cd80: {bounds: [0, 3000], fill: middle}
+  cd820: {bounds: [0, 3000], fill: middle}
+""" + "".join(f"  {name}: {{boolean: true, fill: middle}}\n" for name in _FLAGS)
 CLEVELAND = """\
 name: cleveland
 label: diagnosis
@@ -91,16 +91,16 @@ classes: [0, 1, 2, 3, 4]
 prescaled: false
 columns:
   condition: ignore
-  age: {bounds: [18, 100]}
-  sex: {boolean: true}
+  age: {bounds: [18, 100], fill: middle}
+  sex: {boolean: true, fill: middle}
   cp: {categories: [1, 2, 3, 4]}
-  trestbps: {bounds: [80, 220]}
-  chol: {bounds: [100, 600]}
-  fbs: {boolean: true}
+  trestbps: {bounds: [80, 220], fill: middle}
+  chol: {bounds: [100, 600], fill: middle}
+  fbs: {boolean: true, fill: middle}
   restecg: {categories: [0, 1, 2]}
-  thalach: {bounds: [60, 220]}
-  exang: {boolean: true}
-  oldpeak: {bounds: [0, 7]}
+  thalach: {bounds: [60, 220], fill: middle}
+  exang: {boolean: true, fill: middle}
+  oldpeak: {bounds: [0, 7], fill: middle}
   slope: {categories: [1, 2, 3]}
   ca: {bounds: [0, 3], fill: 0}
   thal: {categories: [3, 6, 7], unknown: other}
@@ -154,7 +154,7 @@ def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
     Path("schema.yaml").write_text(schema)
 
     said = [
-        run("inspect", "train.csv", "--schema", "schema.yaml"),
+        run("inspect", "train.csv", "--schema", "schema.yaml", "--ledger", "l"),
         run("release", "--data", "train.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "m", "--ledger", "l"),
         run("predict", "m", "test.csv", "--out", "predicted.csv"),
     ]

@@ -32,7 +32,8 @@ TERMS = {
 }  # fmt: skip
 SCHEMA = {
     "version": 1, "name": "visits", "label": "sick", "classes": ["no", "yes"], "prescaled": False, "person": "who",
-    "rows_per_person": 3, "rows": 120, "columns": {"age": {"bounds": [0, 100]}, "dose": {"bounds": [-4, 4]}},
+    "rows_per_person": 3, "rows": 120,
+    "columns": {"age": {"bounds": [0, 100], "fill": "middle"}, "dose": {"bounds": [-4, 4], "fill": "middle"}},
 }  # fmt: skip
 FIRST = Path(__file__).with_name("version_1")
 
@@ -43,7 +44,15 @@ def released(folder, **options):
     lines = [f"p{k // 2},{rng.integers(100)},{rng.normal():.2f},{'yes' if k % 3 else 'no'}" for k in range(120)]
     (folder / "visits.csv").write_text("who,age,dose,sick\n" + "\n".join(lines) + "\n")
     ledger = Ledger(folder / "ledger.jsonl")
-    return release(folder / "visits.csv", parse_schema(SCHEMA), folder / "out", epsilon=2.0, ledger=ledger, **options)
+    return release(
+        folder / "visits.csv",
+        parse_schema(SCHEMA),
+        folder / "out",
+        epsilon=2.0,
+        ledger=ledger,
+        without_inspection=True,
+        **options,
+    )
 
 
 @pytest.fixture

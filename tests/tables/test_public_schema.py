@@ -23,11 +23,11 @@ DECLARED = {
     "label": "died",
     "classes": ["no", "yes"],
     "columns": {
-        "age": {"bounds": [0, 100]},
+        "age": {"bounds": [0, 100], "fill": "middle"},
         "dose": {"bounds": [-1e-3, 1e300], "fill": 0.5},
         "ward": {"categories": ["a", "b"], "unknown": "other"},
         "sex": {"categories": ["f", "m"]},
-        "day": {"date": "%Y-%m-%d", "bounds": ["2020-01-01", "2020-12-31"]},
+        "day": {"date": "%Y-%m-%d", "bounds": ["2020-01-01", "2020-12-31"], "fill": "middle"},
         "smoker": {"boolean": True, "fill": False},
         "id": "ignore",
     },
@@ -106,7 +106,7 @@ def without(key):
         (DECLARED | {"columns": {"a": {}}}, "no public range is declared"),
         (DECLARED | {"columns": {"a": {"categories": ["x"], "boolean": True}}}, "exclude each other"),
         (DECLARED | {"columns": {"a": {"categories": ["x"], "fill": "y"}}}, "none of the categories"),
-        (DECLARED | {"columns": {"a": {"categories": ["007", "x", "7"]}}}, "007 and 7 are read as the same"),
+        (DECLARED | {"columns": {"a": {"categories": ["7.0", "x", "7"]}}}, "7.0 and 7 are read as the same"),
         (DECLARED | {"columns": {"a": {"bounds": [0, 1], "fil": 2}}}, "did you mean 'fill'?"),
         (without("classes"), "the key 'classes' is missing"),
     ],
@@ -147,10 +147,10 @@ def test_no_row_stops_a_table(tmp_path):
     header = "id,age,dose,ward,sex,day,smoker,died\n"
     (tmp_path / "odd.csv").write_bytes(header.encode() + b"1\n\n2,x,y,z,w,v,u,maybe\n3,\xff,,,,,,yes,and,more\n" + b'"')
     X, y = training_table(tmp_path / "odd.csv", schema)
-    assert X.shape == (4, 9)
-    assert y.tolist() == [0, 0, 1, 0]
-    # A label that is none of the classes leaves nothing of its row.
-    assert not X[:2].any()
+    assert X.shape == (5, 9)
+    assert y.tolist() == [0] * 5
+    # A label that is none of the classes leaves nothing of its row, and a malformed row has no label.
+    assert not X.any()
 
 
 def test_one_message_names_all_columns(tmp_path):

@@ -25,7 +25,7 @@ label: died
 classes: ["no", "yes"]
 prescaled: false
 columns:
-  age: {bounds: [0, 100]}
+  age: {bounds: [0, 100], fill: 50}
   ward: {categories: [a, b]}
 """
 ROWS = "age,ward,died\n" + "".join(f"{i % 100},{'ab'[i % 2]},{'yes' if i % 100 > 60 else 'no'}\n" for i in range(400))

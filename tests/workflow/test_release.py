@@ -11,7 +11,7 @@ pytestmark = pytest.mark.workflow
 
 def test_one_release(fresh, tmp_path):
     table = {"label": "label", "classes": ["a", "b"], "prescaled": False}
-    schema = {**table, "columns": {name: {"bounds": [0, 7]} for name in "xy"}}
+    schema = {**table, "columns": {name: {"bounds": [0, 7], "fill": "middle"} for name in "xy"}}
     fresh.change("datasets", {"wine": None, "patients": {"path": "patients.csv", "schema": schema}})
     (fresh.folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
 
@@ -20,13 +20,16 @@ def test_one_release(fresh, tmp_path):
             "release", "--config", "epsilon=1", *config, check=False, PRIVSVM_LEDGER=str(tmp_path / "ledger.jsonl")
         )
 
-    said = release("dataset=patients", "out=private/model", "hold_back=0.25")
+    said = release("dataset=patients", "out=private/model")
+    assert fresh.code != 0
+    assert "was not inspected with this schema" in said
+    said = release("dataset=patients", "out=private/model", "hold_back=0.25", "without_inspection=true")
     assert fresh.code == 0, said
     assert "private/model: released, epsilon 1 per row" in said
     assert "rows that were held back, 25 % of the rows" in said
     assert privsvm.load(fresh.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
     for config, reason in (
-        (["dataset=patients", "out=again"], "run with --yes to spend more"),
+        (["dataset=patients", "out=again", "without_inspection=true"], "run with --yes to spend more"),
         (["dataset=wine", "out=again"], "no data set of your own"),
         (["dataset=patients"], "--config lacks out"),
     ):

@@ -14,8 +14,9 @@ from privsvm.base.model_file import ModelFile, Protection, read_model, write_mod
 from privsvm.base.released import ReleasedPath
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.tables.delimited import Tally
 from privsvm.tables.schema import Schema, parse_schema
-from privsvm.tables.tables import Encoder, read_chunks
+from privsvm.tables.tables import Encoder, named_columns, read_chunks
 
 __all__ = ["ReleasedModel", "load", "probabilities", "save"]
 
@@ -66,7 +67,9 @@ class ReleasedModel:
         self._path, self.record = path, record
         self.classes_ = np.array(record.classes)
         self.n_features_in_ = record.n_features
-        self.schema_: Schema | None = None if record.table is None else parse_schema(record.table, "the model's schema")
+        self.schema_: Schema | None = (
+            None if record.table is None else parse_schema(record.table, "the model's schema", released=True)
+        )
         self._encoder = None if self.schema_ is None else Encoder(self.schema_)
 
     @functools.cached_property
@@ -95,13 +98,10 @@ class ReleasedModel:
         Raises
         ------
         PrivSVMError
-            For rows of another width, or missing columns.
+            For rows of another width, or columns that are missing or there twice.
         """
         if self._encoder is not None and (hasattr(X, "columns") or isinstance(X, Mapping)):
-            missing = [name for name in self._encoder.schema.features if name not in X]
-            if missing:
-                raise PrivSVMError(f"X: no column {', '.join(map(repr, missing))}; the model's schema declares it")
-            X = self._encoder.features({name: list(X[name]) for name in self._encoder.schema.features})
+            X = self._encoder.features(named_columns(X, self._encoder.schema))
         if not hasattr(X, "indptr"):
             X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
@@ -130,7 +130,7 @@ class ReleasedModel:
         return labels
 
     def predict_table(
-        self, path: str | os.PathLike[str], keep: tuple[str, ...] = ()
+        self, path: str | os.PathLike[str], keep: tuple[str, ...] = (), tally: Tally | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, list[Any]]]:
         """Predict the rows of a file, block by block.
 
@@ -140,6 +140,8 @@ class ReleasedModel:
             Delimited text with the schema's columns.
         keep : tuple of str
             Columns to hand back.
+        tally : Tally or None
+            Counts the records, and the malformed ones: these are predicted as rows without any value.
 
         Yields
         ------
@@ -149,7 +151,7 @@ class ReleasedModel:
         """
         if self._encoder is None:
             raise PrivSVMError("the model has no schema: call predict(X) in Python, or release it with one")
-        for columns in read_chunks(path, self._encoder.schema, keep):
+        for columns in read_chunks(path, self._encoder.schema, keep, tally=tally):
             scores = self.scores(self._encoder.features(columns))
             yield self._labels(scores), probabilities(scores), [columns[name] for name in keep]
 

@@ -189,7 +189,7 @@ def expected_accuracy(
             "classes": list(range(n_classes)),
             "rows": rows,
             "prescaled": False,
-            "columns": {f"x{place}": {"bounds": [-1, 1]} for place in range(features)},
+            "columns": {f"x{place}": {"bounds": [-1, 1], "fill": 0} for place in range(features)},
             "person": None if rows_per_person is None else "id",
             "rows_per_person": rows_per_person,
         }

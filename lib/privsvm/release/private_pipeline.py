@@ -119,7 +119,8 @@ def make_private_pipeline(*steps: Any) -> PrivatePipeline:
     >>> from privsvm import PrivateSVMClassifier, PublicSchema, make_private_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> schema = PublicSchema({
-    ...     "name": "wards", "label": "died", "classes": ["no", "yes"], "columns": {"age": {"bounds": [0, 100]}},
+    ...     "name": "wards", "label": "died", "classes": ["no", "yes"],
+    ...     "columns": {"age": {"bounds": [0, 100], "fill": 50}},
     ... })
     >>> model = PrivateSVMClassifier(classes=["no", "yes"])
     >>> rows, labels = {"age": [20, 80] * 50}, ["no", "yes"] * 50

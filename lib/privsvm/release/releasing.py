@@ -29,6 +29,7 @@ from privsvm.privacy.accountants import group_account
 from privsvm.privacy.gate import foreign_numbers
 from privsvm.privacy.guarantee import Neighbours
 from privsvm.release.card import CARD_FORMAT, CARD_VERSION, card_content, card_page, card_pages, read_card
+from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.measuring import Measurement, scale_of
 from privsvm.release.recipes import Recipe, default_delta, train
@@ -114,6 +115,7 @@ def release(
     key: str | os.PathLike[str] | None = None,
     accuracy: str | None = None,
     hold_back: float | None = None,
+    without_inspection: bool = False,
     today: str | None = None,
 ) -> Released:
     """Train one private model on a table, and write it with its card.
@@ -144,6 +146,9 @@ def release(
         What is stated of it on the card, from elsewhere than these rows.
     hold_back : float or None
         Share of the units that do not train: the model is measured on them instead, with noise, at no further epsilon.
+    without_inspection : bool, default=False
+        Whether a table may be released that nobody has inspected with this declaration: see
+        `privsvm.release.inspections`.
     today : str or None
         Day of the release; None asks the clock.
 
@@ -156,7 +161,7 @@ def release(
     PrivSVMError
         If something is wrong that is not the rows' doing.
     RefusedError
-        If the budget does not allow it, or the user does not.
+        If the budget does not allow it, or the user does not, or nobody has inspected the table.
     """
     # Without `..`, which would name another folder once this one is made.
     out = Path(os.path.normpath(out))
@@ -177,6 +182,11 @@ def release(
                     f"{resumed.epsilon:.4g}; nothing was spent now. Give another folder for one more release"
                 )
             return Released(resumed, spent, resumed=True)
+        if not without_inspection and not is_inspected(data, schema, ledger):
+            raise RefusedError(
+                f"{data}: was not inspected with this schema, so columns that cannot be read would cost epsilon; "
+                "run `privsvm inspect` with the table and --schema, or say --without-inspection"
+            )
         before = ledger.total(schema.name)
         if before is not None:
             _check_budget(before, budget)
@@ -333,7 +343,7 @@ def _check_terms(record: ModelFile) -> None:
     if guarantee.randomness != "system":
         raise ValueError("its noise was seeded")
     if record.table is not None:
-        schema = parse_schema(record.table, "the schema")
+        schema = parse_schema(record.table, "the schema", released=True)
         unit = ("person", schema.rows_per_person) if schema.person else ("row", 1)
         declared = None if guarantee.facts is None else guarantee.facts.declared_rows
         if (protection.unit, protection.rows) != unit or schema.rows != declared:

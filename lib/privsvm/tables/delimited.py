@@ -1,174 +1,286 @@
-"""Checks of delimited text that pandas and SciPy leave out: its encoding, and the number of fields of every row."""
+"""Delimited text: what a record, a field and a number are, for every command that reads tables (docs/tables.md).
+
+A record is one physical line. It ends at the next line feed whatever it holds, so that no quotation mark makes it
+swallow the lines after it; what is wrong with it is said of this record alone.
+"""
 
 from __future__ import annotations
 
-import codecs
-import csv
+import contextlib
+import dataclasses
+import functools
+import gzip
 import io
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO, cast
 
+from privsvm.constraints import text
 from privsvm.errors import PrivSVMError
 
-__all__ = ["check_arff_fields", "check_fields", "check_libsvm_numbers", "decode_text", "shown"]
+__all__ = [
+    "DELIMITER",
+    "MISSING",
+    "DelimitedText",
+    "Malformed",
+    "Tally",
+    "open_table",
+    "parse_number",
+    "physical_lines",
+    "split_fields",
+]
 
-# UTF-8 whose leading mark, if there is one, is no part of the text.
-_UTF8 = "utf-8-sig"
-_LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+")
-_LONGEST_FIELD = 1 << 24
-# Characters of a value or a reason in a message.
-_SHOWN = 80
+DELIMITER = text(
+    "must be one character, or whitespace, tab, comma or semicolon",
+    r"whitespace|tab|comma|semicolon|[\t !#$%&*,/:;<=>?@^_`|~]",
+)
+# What programs write where there is no value, in letters of any case.
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "."})
+
+_NAMED = {"tab": "\t", "comma": ",", "semicolon": ";"}
+_WHITESPACE = "whitespace"
+# Characters of a record: a longer one is not held in memory.
+LONGEST_RECORD = 1 << 24
+# A first line by which spreadsheets name the delimiter.
+_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+# What decoding makes of bytes that are not of the encoding.
+_UNDECODED = re.compile(r"[\ud800-\udfff]")
 
 
-def shown(value: Any) -> str:
-    """Return a value as messages show it: as Python writes it, and cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def decode_text(data: bytes, name: str, encoding: str | None) -> str:
-    """Decode a text file; what is not in its encoding is an error, not a question mark.
+def parse_number(value: str) -> float:
+    """Read a number; ValueError for what is none.
 
     Parameters
     ----------
-    data : bytes
-        The file.
-    name : str
-        What to call it in errors.
-    encoding : str or None
-        As Python names it; None: UTF-8, with or without its leading mark.
+    value : str
+        ASCII digits with a decimal point, perhaps an exponent, inf or nan. Python's own 1_000 and the digits of other
+        scripts are more likely a text.
 
     Returns
     -------
-    str
-        Without blank lines before the first line.
-
-    Raises
-    ------
-    PrivSVMError
-        If the file has another encoding, or is no text.
+    float
     """
-    used = _UTF8 if encoding is None or codecs.lookup(encoding).name == "utf-8" else encoding
-    try:
-        text = data.decode(used)
-    except UnicodeError as error:
-        line = data[: getattr(error, "start", 0)].count(b"\n") + 1
-        remedy = "set `encoding`, for example to latin-1" if encoding is None else "correct `encoding` or the file"
-        raise PrivSVMError(f"{name}: line {line} is not {encoding or 'UTF-8'} text; {remedy}") from None
-    if "\0" in text:
-        line = text[: text.index("\0")].count("\n") + 1
-        raise PrivSVMError(f"{name}: line {line} holds a zero byte, so it is no text; set `format` or `encoding`")
-    return _LEADING_BLANK_LINES.sub("", text)
+    if "_" in value or not value.isascii():
+        raise ValueError(value)
+    return float(value)
 
 
-def check_fields(text: str, name: str, delimiter: str, count: int, skipped: int) -> None:
-    """Refuse a row with more or fewer fields than the first line, which would be cut or filled up in silence.
+@functools.cache
+def _field_pattern(delimiter: str) -> re.Pattern[str]:
+    """Build the pattern of one field and what ends it."""
+    if delimiter == _WHITESPACE:
+        blank, plain, end = "", r"[^ \t]*", r"[ \t]+"
+    else:
+        # Blanks around quotation marks, unless they delimit fields.
+        blanks, mark = " \t".replace(delimiter, ""), re.escape(delimiter)
+        blank, plain, end = f"[{blanks}]*", f"[^{mark}]*", mark
+    quoted = r'"(?P<quoted>[^"]*+(?:""[^"]*+)*+)"'
+    return re.compile(rf'(?:{blank}{quoted}{blank}|(?!{blank}")(?P<plain>{plain}))(?P<end>{end}|\Z)')
+
+
+def split_fields(record: str, delimiter: str) -> list[str]:
+    """Split a record into its fields.
 
     Parameters
     ----------
-    text : str
-        The whole file.
-    name : str
-        What to call it in errors.
+    record : str
+        One line without its end.
     delimiter : str
-        One character; or a backslash, ``s`` and ``+`` for any blanks.
-    count : int
-        Fields of the first line that counts.
-    skipped : int
-        Lines before the first row.
+        One character, or ``whitespace``.
+
+    Returns
+    -------
+    list of str
+        As they are written. A field that begins with a quotation mark ends with one, and loses both.
 
     Raises
     ------
-    PrivSVMError
-        Naming the first such line.
+    ValueError
+        If a quotation mark has no pair, or text behind it.
     """
-    lines: Iterable[str] = io.StringIO(text, newline="")
-    blanks = delimiter == r"\s+"
-    if blanks:
-        lines = (line.replace("\t", " ").strip(" ") for line in lines)
-    for line, row in _rows(lines, name, " " if blanks else delimiter):
-        if len(row) == count or line <= skipped or not row or (len(row) == 1 and not row[0].strip()):
-            continue
-        raise PrivSVMError(
-            f"{name}: line {line} has {len(row)} fields and the first one {count}; mend that line, or check "
-            "`delimiter` and `header`"
-        )
+    if '"' not in record:
+        return record.split() if delimiter == _WHITESPACE else record.split(delimiter)
+    record = record.strip(" \t") if delimiter == _WHITESPACE else record
+    pattern, fields, position, end = _field_pattern(delimiter), list[str](), 0, "more"
+    while end:
+        match = pattern.match(record, position)
+        if match is None:
+            raise ValueError(
+                "has a quotation mark without its pair, or text behind one (a field cannot hold a line break)"
+            )
+        fields.append(match["plain"] if match["quoted"] is None else match["quoted"].replace('""', '"'))
+        position, end = match.end(), match["end"]
+    return fields
 
 
-def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Split lines as pandas does; give each row with the number of its last line."""
-    previous = csv.field_size_limit(_LONGEST_FIELD)
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    try:
-        for row in reader:
-            yield reader.line_num, row
-    except csv.Error as error:
-        raise PrivSVMError(f"{name}: line {reader.line_num} is not delimited text ({error}); mend that line") from None
-    finally:
-        csv.field_size_limit(previous)
-
-
-def check_arff_fields(text: str, name: str, numeric: Sequence[bool]) -> None:
-    """Refuse a row of an ARFF file with more or fewer values than attributes, and numbers that only Python reads.
-
-    Parameters
-    ----------
-    text : str
-        The whole file.
-    name : str
-        What to call it in errors.
-    numeric : sequence of bool
-        Of each attribute, whether it is a number.
-
-    Raises
-    ------
-    PrivSVMError
-        Naming the first such line.
-    """
-    inside, delimiter, count = False, "", len(numeric)
-    for number, raw in enumerate(io.StringIO(text), 1):
-        line = raw.strip()
-        if not line or line.startswith("%"):
-            continue
-        if not inside:
-            inside = line.lower().startswith("@data")
-            continue
-        delimiter = delimiter or ("," if "," in line or "\t" not in line else "\t")
-        quote = next((mark for mark in line if mark in "\"'"), None)
-        if quote is None:
-            fields = line.split(delimiter)
+def physical_lines(handle: TextIO) -> Iterator[str]:
+    """Read lines without their ends, each at most `LONGEST_RECORD` characters of it; no character but LF ends one."""
+    while line := handle.readline(LONGEST_RECORD):
+        if line[-1] != "\n" and len(line) == LONGEST_RECORD:
+            while (rest := handle.readline(LONGEST_RECORD)) and rest[-1] != "\n":
+                pass
+            yield line
         else:
-            fields = next(csv.reader([line], delimiter=delimiter, quotechar=quote, skipinitialspace=True))
-        if len(fields) != count:
-            raise PrivSVMError(f"{name}: line {number} has {len(fields)} values for {count} attributes; mend that line")
-        # Python reads 1_0 as ten, and digits of all scripts.
-        if "_" in line or not line.isascii():
-            for field, number_here in zip(fields, numeric, strict=True):
-                if number_here and ("_" in field or not field.isascii()):
-                    raise PrivSVMError(f"{name}: line {number}: {shown(field)} is not a number; mend that line")
+            yield line.removesuffix("\n").removesuffix("\r")
 
 
-def check_libsvm_numbers(data: bytes, name: str) -> None:
-    """Refuse numbers that only Python reads in a LIBSVM file: 1_0 is ten for it, as a label, an index or a value.
+@dataclasses.dataclass(frozen=True)
+class Malformed:
+    """A record that is no row: the number of its line, and what is wrong."""
+
+    line: int
+    reason: str
+    blank: bool = False
+
+    def __str__(self) -> str:
+        return f"line {self.line} {self.reason}"
+
+
+@dataclasses.dataclass
+class Tally:
+    """How many records were read, how many of them are malformed, and the first of those."""
+
+    records: int = 0
+    malformed: int = 0
+    first: Malformed | None = None
+
+    def fields(self, record: list[str] | Malformed, width: int) -> list[str]:
+        """Count a record, and return its fields: all of them empty if it is malformed."""
+        self.records += 1
+        if isinstance(record, list):
+            return record
+        self.malformed += 1
+        self.first = self.first or record
+        return [""] * width
+
+    def __str__(self) -> str:
+        return f"{self.malformed} of {self.records} rows are malformed, {self.first} the first one"
+
+
+class DelimitedText:
+    r"""The records of a delimited text: iterate once over it.
 
     Parameters
     ----------
-    data : bytes
-        The file.
+    handle : file
+        Opened as text with ``newline="\n"``; bytes that are not of its encoding as surrogates.
     name : str
         What to call it in errors.
+    delimiter : str or None
+        What `DELIMITER` accepts. None: what a ``sep=`` line says, or else `default`.
+    default : str, default=","
+        See `delimiter`.
+    header_rows : int, default=1
+        Lines before the first row; the last of them names the columns.
+
+    Attributes
+    ----------
+    first : list of str
+        Fields of the line that names the columns, without surrounding blanks; without a header of the first row. Empty
+        for an empty file. A header that ends with a delimiter has no column there.
+    delimiter : str
+        One character, or ``whitespace``.
+    separator : str or None
+        What a ``sep=`` line says.
 
     Raises
     ------
     PrivSVMError
-        Naming the first such line.
+        If the first line cannot be split, or a ``sep=`` line contradicts `delimiter`.
     """
-    if b"_" not in data:
-        return
-    for number, line in enumerate(data.splitlines(), 1):
-        for word in line.partition(b"#")[0].split():
-            if b"_" in word:
+
+    def __init__(
+        self, handle: TextIO, name: str, delimiter: str | None = None, *, default: str = ",", header_rows: int = 1
+    ) -> None:
+        if delimiter is not None and not DELIMITER.accepts(delimiter):
+            raise PrivSVMError(f"{name}: delimiter {delimiter!r} {DELIMITER.wish}")
+        self._lines = enumerate(physical_lines(handle), 1)
+        self._header = header_rows > 0
+        number, line = self._first_line()
+        separator = _SEPARATOR.fullmatch(line)
+        self.separator = separator[1] if separator else None
+        declared = None if delimiter is None else _NAMED.get(delimiter, delimiter)
+        if self.separator is not None:
+            if declared not in (None, self.separator):
                 raise PrivSVMError(
-                    f"{name}: line {number}: {shown(word.decode(errors='replace'))} is not a number; mend that line"
+                    f"{name}: its first line says sep={self.separator}, and the declared delimiter is {declared!r}; "
+                    "correct `delimiter`"
                 )
+            number, line = self._first_line()
+        self.delimiter = declared or self.separator or _NAMED.get(default, default)
+        for _ in range(header_rows - 1):
+            number, line = next(self._lines, (0, ""))
+        self.line = line
+        try:
+            _check_text(line)
+            fields = split_fields(line, self.delimiter) if line.strip() else []
+        except ValueError as error:
+            raise PrivSVMError(f"{name}: line {number} {error}; mend it, or save the table as UTF-8") from None
+        self._trailing = self._header and len(fields) > 1 and not fields[-1].strip()
+        self._width = len(fields)
+        self.first = [field.strip() for field in fields[: len(fields) - self._trailing]]
+        self._unread = [] if self._header or not fields else [(number, line)]
+
+    def _first_line(self) -> tuple[int, str]:
+        """Return the next line that is not blank, and its number."""
+        return next(((number, line) for number, line in self._lines if line.strip()), (0, ""))
+
+    def __iter__(self) -> Iterator[list[str] | Malformed]:
+        for number, line in self._unread:
+            yield self._record(number, line)
+        for number, line in self._lines:
+            yield self._record(number, line)
+
+    def _record(self, number: int, line: str) -> list[str] | Malformed:
+        try:
+            _check_text(line)
+            fields = split_fields(line, self.delimiter)
+        except ValueError as error:
+            return Malformed(number, str(error))
+        if len(fields) != self._width:
+            if not line.strip():
+                return Malformed(number, "is blank", blank=True)
+            return Malformed(number, f"has {len(fields)} fields and the first one {self._width}")
+        if self._trailing and fields.pop().strip():
+            return Malformed(number, "has a value behind the last column")
+        return fields
+
+
+def _check_text(line: str) -> None:
+    """Raise ValueError for a line that is no text."""
+    if len(line) >= LONGEST_RECORD:
+        raise ValueError(f"has {LONGEST_RECORD} characters or more")
+    if "\0" in line:
+        raise ValueError("holds a zero byte")
+    if "\r" in line:
+        raise ValueError("holds a carriage return")
+    if not line.isascii() and _UNDECODED.search(line):
+        raise ValueError("is not UTF-8 text")
+
+
+@contextlib.contextmanager
+def open_table(path: str | os.PathLike[str], delimiter: str | None = None) -> Iterator[DelimitedText]:
+    """Open a table in UTF-8; ``.gz`` is unpacked.
+
+    Raises
+    ------
+    PrivSVMError
+        If the file cannot be read, or its first line cannot; see `DelimitedText`.
+    """
+    try:
+        # Tables are opened more than once, and what was read from a pipe is gone: its first rows would be left out.
+        if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
+            raise PrivSVMError(f"{path}: is no file but a pipe or device, which can be read once; save the table first")
+        with gzip.open(path) if Path(path).suffix == ".gz" else open(path, "rb") as data:
+            # The lines of text are those of the bytes: no byte sequence that cannot be decoded takes in a line feed.
+            handle = io.TextIOWrapper(
+                cast(io.BufferedReader, data), encoding="utf-8-sig", errors="surrogateescape", newline="\n"
+            )
+            yield DelimitedText(handle, str(path), delimiter)
+    except FileNotFoundError:
+        raise PrivSVMError(f"{path}: file not found; check the path") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise PrivSVMError(f"{path}: cannot be read ({error}); give a delimited text with a header") from None

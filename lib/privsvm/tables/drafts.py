@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.tables.delimited import MISSING
 from privsvm.tables.labels import normalise_label
-from privsvm.tables.schema import FORMS, MISSING, Column, day_number
+from privsvm.tables.schema import FORMS, Column, day_number
 from privsvm.tables.tables import delimiter_of, header_of, table_columns
 
 __all__ = ["draft_schema"]
@@ -62,6 +63,7 @@ def draft_schema(
     lines = [
         "# Draft of a public schema. Nothing in it may be read off the rows: take ranges and codes from elsewhere.",
         f"# Each column is one of {FORMS}.",
+        "# `fill` stands for missing values: a usual value from elsewhere, or the middle of the range.",
         "version: 1",
         f"name: {_account(path)} # of the data set: its account in the ledger",
         f"label: {'decide' if label is None else _quoted(label)} # the column to predict",
@@ -110,14 +112,14 @@ def _looked(values: Sequence[str], commas: bool) -> str:
     read = [number.read(value, decimal) for value in present]
     distinct = Counter(normalise_label(value) for value in present)
     if len(distinct) == 2 and sorted(map(yes_or_no.number, distinct)) == [0.0, 1.0]:
-        return "{boolean: true, looked: true}"
+        return "{boolean: true, fill: middle, looked: true}"
     if present and all(value == value for value in read) and len(distinct) > 2:
-        return f"{{bounds: [{min(read):g}, {max(read):g}], looked: true}}"
+        return f"{{bounds: [{min(read):g}, {max(read):g}], fill: middle, looked: true}}"
     for form in _FORMATS:
         days = [day_number(value.strip(), form) for value in present]
         if present and all(day == day for day in days):
             first, last = (present[days.index(end)].strip() for end in (min(days), max(days)))
-            return f"{{date: {_quoted(form)}, bounds: [{_quoted(first)}, {_quoted(last)}], looked: true}}"
+            return f"{{date: {_quoted(form)}, bounds: [{_quoted(first)}, {_quoted(last)}], fill: middle, looked: true}}"
     if 0 < len(distinct) <= _MOST_CATEGORIES:
         listed = ", ".join(_quoted(word) for word in sorted(distinct))
         return f"{{categories: [{listed}], unknown: other, looked: true}}"

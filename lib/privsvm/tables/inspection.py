@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from privsvm.tables.delimited import MISSING, Tally
 from privsvm.tables.labels import normalise_label
-from privsvm.tables.schema import MISSING, Column, Schema
-from privsvm.tables.tables import delimiter_of, identifier, read_chunks, table_columns
+from privsvm.tables.schema import Column, Schema
+from privsvm.tables.tables import delimiter_of, read_chunks, table_columns
 
 __all__ = ["inspect_table"]
 
@@ -23,7 +24,7 @@ _LONG = 30
 def inspect_table(
     path: str | os.PathLike[str], schema: Schema | None = None, delimiter: str | None = None
 ) -> list[str]:
-    """List what may be wrong with a table.
+    """List how much of a table can be read, and what may be wrong with it.
 
     Parameters
     ----------
@@ -37,67 +38,87 @@ def inspect_table(
     Returns
     -------
     list of str
-        One line for each finding; empty where nothing was found.
+        One line for each column, how many of its values could be read, and one for each finding.
     """
+    tally = Tally()
     if schema is None:
-        columns = table_columns(path, delimiter_of(path) if delimiter is None else delimiter)
-        return [text for name, values in columns.items() for text in _scaled_by_itself(name, _numbers(values))]
+        columns = table_columns(path, delimiter_of(path) if delimiter is None else delimiter, tally)
+        numbers = {name: _numbers(values) for name, values in columns.items()}
+        lines = [_share_read(name, np.isfinite(column), "are numbers") for name, column in numbers.items()]
+        found = [text for name, column in numbers.items() for text in _scaled_by_itself(name, column)]
+        return lines + _about_records(tally) + found
     extra = [schema.label] + ([schema.person] if schema.person else [])
     whole: dict[str, list[str]] = {}
-    for block in read_chunks(path, schema, extra, whole=True):
+    for block in read_chunks(path, schema, extra, whole=True, tally=tally):
         for name, values in block.items():
             whole.setdefault(name, []).extend(values)
     if not whole:
         return ["no rows: the model will hold noise alone"]
-    found = _about_labels(schema, whole[schema.label]) + _about_line_breaks(whole)
+    lines = [_share_read(schema.label, _listed(whole[schema.label], schema.classes))]
+    found = _about_records(tally) + _about_labels(schema, whole[schema.label])
     for name, column in schema.features.items():
-        found += _about_column(name, column, whole[name], schema.decimal)
+        if column.kind == "categories":
+            read = _listed(whole[name], column.words)
+            found += _about_categories(name, column, whole[name], read)
+        else:
+            numbers_read = np.array([column.read(value, schema.decimal) for value in whole[name]])
+            read = np.isfinite(numbers_read)
+            found += _about_numbers(name, column, whole[name], numbers_read, schema.decimal)
+        lines.append(_share_read(name, read))
     if schema.person:
+        lines.append(_share_read(schema.person, np.array([person.strip() != "" for person in whole[schema.person]])))
         found += _about_persons(schema, whole[schema.person])
-    return found
+    return lines + found
+
+
+def _listed(values: Sequence[str], words: Sequence[str]) -> np.ndarray:
+    """Return which values (n,) are among some words."""
+    keys = set(map(normalise_label, words))
+    return np.array([normalise_label(value) in keys for value in values])
+
+
+def _share_read(name: str, read: np.ndarray, words: str = "could be read") -> str:
+    return f"{name}: {int(np.sum(read))} of {len(read)} values {words}"
+
+
+def _about_records(tally: Tally) -> list[str]:
+    return [f"{tally}; each counts as a row without any value: mend them"] * bool(tally.malformed)
 
 
 def _about_labels(schema: Schema, labels: Sequence[str]) -> list[str]:
-    counts = Counter(map(normalise_label, labels))
+    counts, strange = Counter(map(normalise_label, labels)), np.array(labels)[~_listed(labels, schema.classes)]
     found = [f"{len(labels)} rows: too few for any noise to leave something"] if len(labels) < _FEW else []
-    other = sum(count for label, count in counts.items() if label not in schema.classes)
-    if other:
-        strange = _such_as(label for label in labels if normalise_label(label) not in schema.classes)
+    if len(strange):
         found.append(
-            f"label: {other} rows have none of the classes{strange}; each counts as an empty row of the first class"
+            f"label: {len(strange)} rows have none of the classes{_such_as(strange)}; each counts as an empty row of "
+            "the first class"
         )
-    present = [name for name in schema.classes if counts[name]]
+    present = [name for name in schema.classes if counts[normalise_label(name)]]
     if len(present) == 1:
         found.append(f"label: only class {present[0]!r} occurs; the model cannot tell classes apart")
-    absent = [name for name in schema.classes if not counts[name]]
+    absent = [name for name in schema.classes if name not in present]
     return found + [f"label: class {name!r} does not occur" for name in absent if len(present) > 1]
 
 
-def _about_line_breaks(columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """Tell of cells that hold lines: after a quotation mark without its pair, all rows that follow are one cell."""
-    broken = {name: [value.count("\n") for value in values if "\n" in value] for name, values in columns.items()}
-    return [
-        f"{name}: {len(counts)} values hold line breaks, up to {max(counts)}; where these are rows, a quotation mark "
-        "before them has no pair: mend the file, or they are left out"
-        for name, counts in broken.items()
-        if counts
-    ]
+def _about_categories(name: str, column: Column, values: Sequence[str], read: np.ndarray) -> list[str]:
+    missing = sum(not value.strip() for value, listed in zip(values, read, strict=True) if not listed)
+    unknown = [value for value, listed in zip(values, read, strict=True) if value.strip() and not listed]
+    bucket = "no category at all" if column.unknown is None else repr(column.unknown)
+    words = f"{name}: {len(unknown)} values are none of the categories{_such_as(unknown)}; they count as {bucket}"
+    return [words] * bool(unknown) + [f"{name}: {missing} values are missing"] * bool(missing)
 
 
-def _about_column(name: str, column: Column, values: Sequence[str], decimal: str | None) -> list[str]:
-    if column.kind == "categories":
-        missing = sum(not value.strip() for value in values)
-        unknown = [value for value in values if value.strip() and normalise_label(value) not in column.words]
-        bucket = "no category at all" if column.unknown is None else repr(column.unknown)
-        words = f"{name}: {len(unknown)} values are none of the categories{_such_as(unknown)}; they count as {bucket}"
-        return [words] * bool(unknown) + [f"{name}: {missing} values are missing"] * bool(missing)
-    numbers = np.array([column.read(value, decimal) for value in values])
+def _about_numbers(
+    name: str, column: Column, values: Sequence[str], numbers: np.ndarray, decimal: str | None
+) -> list[str]:
     known = numbers[np.isfinite(numbers)]
     low, high = column.limits
     outside = int(((known < low) | (known > high)).sum())
     found = []
     unread = [value for value, number in zip(values, numbers, strict=True) if not np.isfinite(number)]
     strange = [value for value in unread if value.strip().lower() not in MISSING]
+    if not len(known):
+        found.append(f"{name}: NONE of its values could be read: its feature will be the same in all rows")
     if len(unread) > len(strange):
         found.append(f"{name}: {len(unread) - len(strange)} values are missing; they count as the fill value")
     if strange:
@@ -145,7 +166,7 @@ def _scaled_by_itself(name: str, numbers: np.ndarray) -> list[str]:
 
 
 def _about_persons(schema: Schema, persons: Sequence[str]) -> list[str]:
-    counts = Counter(map(identifier, persons))
+    counts = Counter(map(normalise_label, persons))
     nobody = counts.pop("", 0)
     most = schema.rows_per_person or 1
     left_out = sum(count - most for count in counts.values() if count > most)

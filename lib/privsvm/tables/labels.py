@@ -1,19 +1,19 @@
-"""How labels and categories are written."""
+"""How labels, categories and identifiers are written: they keep their text."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["normalise_label", "parse_words"]
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# A whole number that a program wrote as a fraction. Other spellings stay apart: 007 and 7, or 2E01 and 20, may be two.
+_WHOLE = re.compile(r"-?(0)\.0*|(-?[1-9]\d*)\.0*", re.ASCII)
 
 
 def normalise_label(value: Any) -> str:
-    """Write a label the one way it is written everywhere here.
+    """Write a label, a category or an identifier the one way that cells with the same meaning share.
 
     Parameters
     ----------
@@ -23,15 +23,11 @@ def normalise_label(value: Any) -> str:
     Returns
     -------
     str
-        Whole numbers without sign ``+`` and without ``.0`` (``"+1"``, ``1.0`` and ``"1"`` are all ``"1"``);
-        other text as it is, without surrounding blanks.
+        The text without surrounding blanks, and 7 for 7.0: files of numbers have the one or the other.
     """
     text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value).strip()
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        if math.isfinite(number) and number == int(number) and abs(number) < 2**53:
-            return str(int(number))
-    return text
+    whole = _WHOLE.fullmatch(text)
+    return text if whole is None else whole[1] or whole[2]
 
 
 def parse_words(value: Any) -> tuple[str, ...]:
@@ -42,9 +38,10 @@ def parse_words(value: Any) -> tuple[str, ...]:
         raise ValueError(
             f"{list(value)!r}: YAML reads unquoted yes, no, on and off as true and false; write them in quotes"
         )
-    words = tuple(normalise_label(item) for item in value)
-    if len(set(words)) != len(words):
-        twice = [str(item) for item, word in zip(value, words, strict=True) if words.count(word) > 1]
+    words = tuple(item.strip() if isinstance(item, str) else normalise_label(item) for item in value)
+    same = [normalise_label(word) for word in words]
+    if len(set(same)) != len(same):
+        twice = [str(item) for item, word in zip(value, same, strict=True) if same.count(word) > 1]
         raise ValueError(
             f"{list(words)!r} names one twice: {' and '.join(twice)} are read as the same; list each once, and where "
             "they mean different things rename one in the file"

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.assumptions import BROKEN
 from privsvm.tables.schema import Schema, parse_schema, read_schema
-from privsvm.tables.tables import Encoder
+from privsvm.tables.tables import Encoder, named_columns
 
 __all__ = ["PublicSchema"]
 
@@ -35,7 +35,7 @@ class PublicSchema(TransformerMixin, BaseEstimator):
     >>> from privsvm import PublicSchema
     >>> schema = PublicSchema({
     ...     "name": "wards", "label": "died", "classes": ["no", "yes"],
-    ...     "columns": {"age": {"bounds": [0, 100]}, "ward": {"categories": ["a", "b"]}},
+    ...     "columns": {"age": {"bounds": [0, 100], "fill": 50}, "ward": {"categories": ["a", "b"]}},
     ... })
     >>> schema.fit_transform({"age": [25, None], "ward": ["b", "c"]}).tolist()
     [[-0.5, 0.0, 1.0], [0.0, 0.0, 0.0]]
@@ -89,16 +89,13 @@ class PublicSchema(TransformerMixin, BaseEstimator):
         Raises
         ------
         PrivSVMError
-            Where columns are missing; one line names all of them.
+            Where columns are missing, or there twice; one line names all of them.
         """
         if not hasattr(self, "_encoder"):
             self.fit()
         features = self._encoder.schema.features
         if hasattr(X, "columns") or isinstance(X, Mapping):
-            missing = [name for name in features if name not in X]
-            if missing:
-                raise PrivSVMError(f"X: no column {', '.join(map(repr, missing))}; the schema declares it")
-            return self._encoder.features({name: list(X[name]) for name in features})
+            return self._encoder.features(named_columns(X, self._encoder.schema))
         rows = [list(row) for row in X]
         for row in rows:
             if len(row) != len(features):

@@ -11,7 +11,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -20,11 +20,11 @@ from privsvm.constraints import COUNT, FLAG, Constraint, optional, text
 from privsvm.errors import PrivSVMError
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
+from privsvm.tables.delimited import DELIMITER, parse_number
 from privsvm.tables.labels import normalise_label, parse_words
 
 __all__ = [
     "FORMS",
-    "MISSING",
     "SCHEMA_VERSION",
     "Column",
     "Schema",
@@ -38,11 +38,11 @@ SCHEMA_VERSION = 1
 
 # What a column may be, as a person writes it; shown where a decision is missing.
 FORMS = (
-    '{bounds: [low, high]}, {categories: [a, b], unknown: other}, {date: "%Y-%m-%d", bounds: [first, last]}, '
-    "{boolean: true} or ignore"
+    '{bounds: [low, high], fill: middle}, {categories: [a, b], unknown: other}, {date: "%Y-%m-%d", bounds: [first, '
+    "last], fill: middle}, {boolean: true, fill: middle} or ignore"
 )
-# What programs write where there is no value. Any cell that cannot be read counts as missing; these are meant so.
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
+# The fill of a column whose missing values count as the middle of its range.
+MIDDLE = "middle"
 _TRUE = ("1", "true", "yes", "y", "t", "on")
 _FALSE = ("0", "false", "no", "n", "f", "off")
 
@@ -68,6 +68,9 @@ def day_number(value: str, form: str) -> float:
     float
         Days, with fractions where the format has a time of day. Time zones are left out.
     """
+    # strptime takes the digits of all scripts.
+    if not value.isascii() and any(sign.isdecimal() and not sign.isascii() for sign in value):
+        return math.nan
     try:
         read = datetime.datetime.fromisoformat(value) if form == "iso" else datetime.datetime.strptime(value, form)
         return (read.replace(tzinfo=None) - _EPOCH) / datetime.timedelta(days=1)
@@ -80,6 +83,11 @@ def with_point(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return "" if "." in value else value.replace(",", ".")
+
+
+def same_word(value: Any, words: Sequence[str]) -> str | None:
+    """Return the one of some declared words that a value is; None if it is none."""
+    return next((word for word in words if normalise_label(word) == normalise_label(value)), None)
 
 
 _Words = Annotated[tuple[str, ...], pydantic.PlainValidator(parse_words)]
@@ -103,8 +111,8 @@ class Column(Model):
     ignore : bool or None
         Whether the column is left out.
     fill : value or None
-        What stands for a value that is missing or cannot be read; None is the middle of the range, or for categories
-        the one for unknown values.
+        What stands for a value that is missing or cannot be read: a value, or ``middle``, that of the range. Numbers,
+        dates and booleans must have one. For categories None is the one for unknown values.
     looked : bool or None
         Mark of a draft that was made from the values.
     """
@@ -140,7 +148,7 @@ class Column(Model):
             if kind == "boolean":
                 word = normalise_label(value).lower()
                 return 1.0 if word in _TRUE else 0.0 if word in _FALSE else math.nan
-            number = float(value)
+            number = parse_number(value) if isinstance(value, str) else float(value)
         except (TypeError, ValueError, OverflowError):
             return math.nan
         return number if math.isfinite(number) else math.nan
@@ -158,10 +166,16 @@ class Column(Model):
         return self.number(low), self.number(high)
 
     @property
+    def fill_number(self) -> float:
+        """What a missing number, date or boolean counts as; the middle of the range where no fill is declared."""
+        low, high = self.limits
+        return 0.5 * low + 0.5 * high if self.fill in (None, MIDDLE) else self.number(self.fill)
+
+    @property
     def words(self) -> tuple[str, ...]:
         """All categories, with the one for unknown values."""
         own = self.categories or ()
-        return own if self.unknown is None or self.unknown in own else (*own, self.unknown)
+        return own if self.unknown is None or same_word(self.unknown, own) is not None else (*own, self.unknown)
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> Column:
@@ -172,7 +186,7 @@ class Column(Model):
         if self.unknown is not None:
             if kind != "categories":
                 raise ValueError("unknown goes with categories; remove it")
-            self.unknown = normalise_label(self.unknown)
+            self.unknown = same_word(self.unknown, self.categories or ()) or parse_words([self.unknown])[0]
         if self.date not in (None, "iso"):
             try:
                 day_number("", str(self.date))
@@ -206,11 +220,12 @@ class Column(Model):
     def _check_fill(self) -> None:
         self.fill = self._as_text(self.fill)
         if self.kind == "categories":
-            self.fill = normalise_label(self.fill)
-            if self.fill not in self.words:
+            word = same_word(self.fill, self.words)
+            if word is None:
                 raise ValueError(f"fill {self.fill!r} is none of the categories; name one of them")
-        elif self.kind == "ignore" or math.isnan(self.number(self.fill)):
-            raise ValueError(f"fill {self.fill!r} is no value of such a column; correct or remove it")
+            self.fill = word
+        elif self.kind == "ignore" or (self.fill != MIDDLE and math.isnan(self.number(self.fill))):
+            raise ValueError(f"fill {self.fill!r} is no value of such a column; write one, or middle")
 
 
 class Schema(Model):
@@ -254,7 +269,7 @@ class Schema(Model):
     rows_per_person: Annotated[int | None, Obeys(optional(COUNT))] = None
     rows: Annotated[int | None, Obeys(optional(COUNT))] = None
     prescaled: Annotated[bool | None, Obeys(optional(FLAG))] = None
-    delimiter: Annotated[str, Obeys(text("must be one character", "(?s:.)"))] = ","
+    delimiter: Annotated[str, Obeys(DELIMITER)] = ","
     decimal: Annotated[str | None, Obeys(optional(text("must be `.` or `,`", "[.,]")))] = None
     columns: dict[str, Column]
 
@@ -303,9 +318,10 @@ class Schema(Model):
         if len(self.classes) < 2:
             raise KeyedError("classes", f"{list(self.classes)!r}: one class only; name at least two")
         if self.positive is not None:
-            self.positive = normalise_label(self.positive)
-            if self.positive not in self.classes or len(self.classes) != 2:
+            positive = same_word(self.positive, self.classes)
+            if positive is None or len(self.classes) != 2:
                 raise KeyedError("positive", f"{self.positive!r} must be one of two classes; correct it")
+            self.positive = positive
         if (self.person is None) != (self.rows_per_person is None):
             raise KeyedError("rows_per_person", "goes with `person`: at most so many rows of one person count; add it")
         for key in ("label", "person"):
@@ -315,6 +331,15 @@ class Schema(Model):
             raise KeyedError("person", "is the label; name another column")
         if not self.features:
             raise KeyedError("columns", "all are ignored; declare at least one")
+        unfilled = [
+            name for name, column in self.features.items() if column.kind != "categories" and column.fill is None
+        ]
+        if unfilled:
+            raise KeyedError(
+                "columns",
+                f"{_names(unfilled)} a fill, which stands for missing values; write a usual value, or `fill: "
+                f"{MIDDLE}` for the middle of the range",
+            )
         return self
 
     @property
@@ -353,7 +378,7 @@ def _names(columns: list[str]) -> str:
     return f"columns {listed} need" if len(columns) > 1 else f"column {listed} needs"
 
 
-def parse_schema(values: Any, where: str = "schema") -> Schema:
+def parse_schema(values: Any, where: str = "schema", *, released: bool = False) -> Schema:
     """Check a declaration.
 
     Parameters
@@ -362,6 +387,8 @@ def parse_schema(values: Any, where: str = "schema") -> Schema:
         As written, in YAML or in Python.
     where : str, default="schema"
         What to call it in messages.
+    released : bool, default=False
+        Whether it is that of a released model. Models of before `fill` was required count missing values as the middle.
 
     Returns
     -------
@@ -372,7 +399,26 @@ def parse_schema(values: Any, where: str = "schema") -> Schema:
     PrivSVMError
         One line; where columns need a decision it names all of them.
     """
-    return values if isinstance(values, Schema) else check_model(Schema, values, where)
+    if isinstance(values, Schema):
+        return values
+    return check_model(Schema, _with_fills(values) if released else values, where)
+
+
+def _with_fills(values: Any) -> Any:
+    """Add the fill that columns without one had, to a schema as `Schema.to_json` wrote it."""
+    columns = values.get("columns") if isinstance(values, Mapping) else None
+    if not isinstance(columns, list):
+        return values
+    filled = [
+        [pair[0], {"fill": MIDDLE, **pair[1]}]
+        if isinstance(pair, list)
+        and len(pair) == 2
+        and isinstance(pair[1], dict)
+        and not {*pair[1]} & {"categories", "ignore"}
+        else pair
+        for pair in columns
+    ]
+    return {**values, "columns": filled}
 
 
 def read_schema(path: str | os.PathLike[str], dataset: str | None = None) -> Schema:

@@ -2,26 +2,22 @@
 
 Every cell is read by a function of itself and of the schema alone, so a row has the same features in any company, bit
 for bit. No cell is an error: what cannot be read counts as the declared fill value, what lies outside the bounds as
-the nearer end, an unknown category as the declared one. A message that depends on the rows would tell of them.
+the nearer end, an unknown category as the declared one. No record is an error either: a malformed one counts as a row
+whose cells are all empty. A message that depends on the rows would tell of them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import gzip
 import json
 import os
-import re
-import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TextIO, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.tables.delimited import DelimitedText, Tally, open_table, parse_number, split_fields
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema, with_point
 
@@ -30,8 +26,9 @@ __all__ = [
     "bounded_contribution",
     "delimiter_of",
     "header_of",
-    "identifier",
     "labelled_table",
+    "named_columns",
+    "parse_numbers",
     "read_chunks",
     "table_columns",
     "training_table",
@@ -39,12 +36,11 @@ __all__ = [
 ]
 
 _CHUNK = 20_000
-_LONGEST = 2**31 - 1
 # Texts of one column whose code is remembered.
 _REMEMBERED = 100_000
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
-# A number that a program wrote as a fraction. Other spellings stay apart: 007 and 7, or 1e3 and 1000, may be two.
-_WHOLE = re.compile(r"(0|-?[1-9]\d*)\.0+", re.ASCII)
+# Names of columns in a message.
+_LISTED = 20
 
 
 class Encoder:
@@ -69,7 +65,7 @@ class Encoder:
             for label in ([f"{name}={word}" for word in column.words] if column.kind == "categories" else [name])
         )
         self._codes: dict[str, dict[str, int]] = {name: {} for name in schema.features}
-        self._classes = {name: code for code, name in enumerate(schema.ordered_classes)}
+        self._classes = {normalise_label(name): code for code, name in enumerate(schema.ordered_classes)}
         self._labels: dict[str, int] = {}
 
     def features(self, columns: Mapping[str, Sequence[Any]]) -> np.ndarray:
@@ -105,9 +101,9 @@ class Encoder:
         return _looked_up(values, self._labels, lambda value: self._classes.get(normalise_label(value), -1))
 
     def _category_codes(self, name: str, column: Column, values: Sequence[Any]) -> np.ndarray:
-        words = {word: code for code, word in enumerate(column.words)}
-        unknown = -1 if column.unknown is None else words[column.unknown]
-        missing = words.get("", unknown) if column.fill is None else words[column.fill]
+        words = {normalise_label(word): code for code, word in enumerate(column.words)}
+        unknown = -1 if column.unknown is None else words[normalise_label(column.unknown)]
+        missing = words.get("", unknown) if column.fill is None else words[normalise_label(column.fill)]
 
         def code(value: Any) -> int:
             try:
@@ -142,67 +138,117 @@ def _looked_up(values: Sequence[Any], known: dict[str, int], code: Callable[[Any
     return found
 
 
+def parse_numbers(values: Sequence[Any]) -> np.ndarray:
+    """Read numbers (n,), texts as `parse_number` does; an error of Python's for what is none."""
+    try:
+        # One look at all texts is faster than one at each.
+        written = "".join(values)
+        plain = "_" not in written and written.isascii()
+    except TypeError:
+        plain = False
+    return np.fromiter(map(float if plain else _parse_value, values), dtype=np.float64, count=len(values))
+
+
+def _parse_value(value: Any) -> float:
+    return parse_number(value) if type(value) is str else float(value)
+
+
 def _scaled(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
     """Numbers (n,) in [-1, 1]; missing ones as declared."""
     if decimal == "," and column.kind == "number":
         values = list(map(with_point, values))
-    read: Callable[[Any], float] = float if column.kind == "number" else column.number
     try:
-        numbers = np.fromiter(map(read, values), dtype=np.float64, count=len(values))
+        if column.kind != "number":
+            raise ValueError
+        numbers = parse_numbers(values)
     except (ValueError, TypeError, OverflowError):
-        # One by one, with the same function: a cell that is no number changes none of the others.
+        # One by one, to the same numbers: a cell that is none changes none of the others.
         numbers = np.fromiter(map(column.number, values), dtype=np.float64, count=len(values))
     low, high = column.limits
     middle = 0.5 * low + 0.5 * high
-    fill = middle if column.fill is None else column.number(column.fill)
-    inside = np.clip(np.where(np.isfinite(numbers), numbers, fill), low, high)
+    inside = np.clip(np.where(np.isfinite(numbers), numbers, column.fill_number), low, high)
     # Halves first: the width of finite bounds may overflow.
     scaled: np.ndarray = np.clip((0.5 * inside - 0.5 * middle) / (0.25 * high - 0.25 * low), -1.0, 1.0)
     return scaled
 
 
-def _open(path: str | os.PathLike[str]) -> TextIO:
-    options: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
-    return cast(TextIO, gzip.open(path, "rt", **options) if Path(path).suffix == ".gz" else open(path, **options))
+def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
+    """Take the columns of a data frame or a mapping that a schema declares.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame, or mapping of str to sequence (n)
+        May have others.
+    schema : Schema
+        The declaration.
+
+    Returns
+    -------
+    dict of str to list (n)
+
+    Raises
+    ------
+    PrivSVMError
+        If columns are missing, are there twice, or differ in their number of rows.
+    """
+    names = Counter(list(X if isinstance(X, Mapping) else X.columns))
+    missing = [name for name in schema.features if name not in names]
+    if missing:
+        raise PrivSVMError(f"X: no column {_listed(missing)}; the schema declares it")
+    twice = [name for name in schema.features if names[name] > 1]
+    if twice:
+        raise PrivSVMError(f"X: several columns are called {_listed(twice)}; give each a name of its own")
+    columns = {name: list(X[name]) for name in schema.features}
+    rows = {len(column) for column in columns.values()}
+    if len(rows) > 1:
+        raise PrivSVMError(f"X: its columns have {' and '.join(map(str, sorted(rows)))} rows; give all the same number")
+    return columns
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Quote names for a message, and count those that it leaves out."""
+    listed = ", ".join(map(repr, names[:_LISTED]))
+    return listed if len(names) <= _LISTED else f"{listed} and {len(names) - _LISTED} more"
 
 
 def delimiter_of(path: str | os.PathLike[str]) -> str:
-    """Find what parts the names of a table's columns: the usual delimiter that gives most of them; no row is read."""
-    lines = {delimiter: _first_line(path, delimiter) for delimiter in _DELIMITERS}
-    # A quote within a name: it was parted inside quotes.
-    return max(lines, key=lambda delimiter: len(lines[delimiter]) * ('"' not in "".join(lines[delimiter])))
+    """Find what separates the names of a table's columns; no row is read.
+
+    Parameters
+    ----------
+    path : path-like
+        The table.
+
+    Returns
+    -------
+    str
+        What its ``sep=`` line says; else the usual delimiter that gives most names.
+    """
+    with open_table(path) as table:
+        return table.separator or _likely_delimiter(table.line)
 
 
-def _lines(path: str | os.PathLike[str], delimiter: str) -> Generator[list[str], None, None]:
-    """Read the lines of a delimited text, the header first; what cannot be read is an error that names the file."""
-    # No limit that a cell could exceed, which would be an error that depends on it.
-    csv.field_size_limit(_LONGEST)
-    try:
-        # Tables are opened more than once, and what was read from a pipe is gone: its first rows would be left out.
-        if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
-            raise PrivSVMError(f"{path}: is no file but a pipe or device, which can be read once; save the table first")
-        with _open(path) as handle:
-            yield from csv.reader(handle, delimiter=delimiter)
-    except FileNotFoundError:
-        raise PrivSVMError(f"{path}: file not found; check the path") from None
-    except (OSError, EOFError, zlib.error, csv.Error) as error:
-        raise PrivSVMError(f"{path}: cannot be read ({error}); give a delimited text with a header") from None
+def _likely_delimiter(line: str) -> str:
+    def columns(delimiter: str) -> int:
+        try:
+            names = split_fields(line, delimiter)
+        except ValueError:
+            return 0
+        # A quotation mark within a name: the line was split between two of them.
+        return len(names) * ('"' not in "".join(names))
+
+    return max(_DELIMITERS, key=columns)
 
 
-def _first_line(path: str | os.PathLike[str], delimiter: str) -> list[str]:
-    with contextlib.closing(_lines(path, delimiter)) as lines:
-        return [name.strip() for name in next(lines, [])]
-
-
-def header_of(path: str | os.PathLike[str], delimiter: str = ",") -> list[str]:
+def header_of(path: str | os.PathLike[str], delimiter: str | None = None) -> list[str]:
     """Read the names of a table's columns, and nothing else of it.
 
     Parameters
     ----------
     path : path-like
         Delimited text; ``.gz`` is unpacked.
-    delimiter : str, default=","
-        One character.
+    delimiter : str or None
+        See `privsvm.tables.delimited.DELIMITER`; None is what a ``sep=`` line says, or a comma.
 
     Returns
     -------
@@ -213,15 +259,19 @@ def header_of(path: str | os.PathLike[str], delimiter: str = ",") -> list[str]:
     PrivSVMError
         If the file is missing or empty, has another delimiter or encoding, or names a column twice or not at all.
     """
-    names = _first_line(path, delimiter)
+    with open_table(path, delimiter) as table:
+        return _checked_names(path, table)
+
+
+def _checked_names(path: Any, table: DelimitedText) -> list[str]:
+    names = table.first
     if not names:
         raise PrivSVMError(f"{path}: the file is empty; its first line must name the columns")
-    if any("\ufffd" in name for name in names):
-        raise PrivSVMError(f"{path}: the names of its columns are not UTF-8 text; save the table as UTF-8")
-    if len(names) == 1 and (found := delimiter_of(path)) != delimiter and len(_first_line(path, found)) > 1:
+    likely = _likely_delimiter(table.line)
+    if len(names) == 1 and likely != table.delimiter and likely in table.line:
         raise PrivSVMError(
-            f"{path}: one column by the delimiter {delimiter!r}, and several by {_DELIMITERS[found]}; set `delimiter: "
-            f"{json.dumps(found)}` in the schema"
+            f"{path}: one column by the delimiter {table.delimiter!r}, and several by {_DELIMITERS[likely]}; set "
+            f"`delimiter: {json.dumps(likely)}` in the schema"
         )
     for name, count in Counter(names).items():
         if count > 1 or not name:
@@ -237,16 +287,21 @@ def _check_columns(path: Any, names: Sequence[str], schema: Schema, extra: Seque
     problems = []
     if missing:
         hint = nearest_name(missing[0], names) if len(missing) == 1 else ""
-        problems.append(f"no column {', '.join(map(repr, missing))}" + (f" ({hint})" if hint.startswith("did") else ""))
+        problems.append(f"no column {_listed(missing)}" + (f" ({hint})" if hint.startswith("did") else ""))
     if undeclared:
-        listed = ", ".join(map(repr, undeclared))
-        problems.append(f"{listed} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
+        problems.append(f"{_listed(undeclared)} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
     if problems:
         raise PrivSVMError(f"{path}: {'; '.join(problems)}; correct the schema or the file")
 
 
 def read_chunks(
-    path: str | os.PathLike[str], schema: Schema, extra: Sequence[str] = (), *, whole: bool = False, rows: int = _CHUNK
+    path: str | os.PathLike[str],
+    schema: Schema,
+    extra: Sequence[str] = (),
+    *,
+    whole: bool = False,
+    rows: int = _CHUNK,
+    tally: Tally | None = None,
 ) -> Iterator[dict[str, Sequence[str]]]:
     """Read a delimited text in blocks of rows.
 
@@ -262,46 +317,48 @@ def read_chunks(
         Whether columns that the schema does not name are an error, which says all of them.
     rows : int
         Rows in a block.
+    tally : Tally or None
+        Counts the records, and the malformed ones among them.
 
     Yields
     ------
     dict of str to sequence of str
-        Texts by column. A line that is too short has empty ones, of one that is too long the rest is left out.
+        Texts by column; all of a malformed record are empty.
 
     Raises
     ------
     PrivSVMError
         If the file cannot be read, or its header is not that of the schema.
     """
-    names = header_of(path, schema.delimiter)
-    _check_columns(path, names, schema, extra, whole)
-    wanted = [(name, names.index(name)) for name in dict.fromkeys([*schema.features, *extra])]
-    width = len(names)
-    lines = _lines(path, schema.delimiter)
-    next(lines)
-    block: list[list[str]] = []
-    for line in lines:
-        if line:
-            block.append(line if len(line) == width else (line + [""] * width)[:width])
-        if len(block) == rows:
+    tally = Tally() if tally is None else tally
+    with open_table(path, schema.delimiter) as table:
+        names = _checked_names(path, table)
+        _check_columns(path, names, schema, extra, whole)
+        wanted = [(name, names.index(name)) for name in dict.fromkeys([*schema.features, *extra])]
+        block: list[list[str]] = []
+        for record in table:
+            block.append(tally.fields(record, len(names)))
+            if len(block) == rows:
+                yield _columns(block, wanted)
+                block = []
+        if block:
             yield _columns(block, wanted)
-            block = []
-    if block:
-        yield _columns(block, wanted)
 
 
 def _columns(block: list[list[str]], wanted: Sequence[tuple[str, int]]) -> dict[str, Sequence[str]]:
-    turned = list(zip(*block, strict=True))
-    return {name: turned[place] for name, place in wanted}
+    columns = list(zip(*block, strict=True))
+    return {name: columns[position] for name, position in wanted}
 
 
-def table_columns(path: str | os.PathLike[str], delimiter: str = ",") -> dict[str, list[str]]:
-    """Read all columns of a table as texts, for a look at them; what is found is private."""
-    names = header_of(path, delimiter)
-    lines = _lines(path, delimiter)
-    next(lines)
-    rows = [(line + [""] * len(names))[: len(names)] for line in lines if line]
-    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+def table_columns(
+    path: str | os.PathLike[str], delimiter: str | None = None, tally: Tally | None = None
+) -> dict[str, list[str]]:
+    """Read all columns of a table as texts, for a look at them; what they hold is private."""
+    tally = Tally() if tally is None else tally
+    with open_table(path, delimiter) as table:
+        names = _checked_names(path, table)
+        rows = [tally.fields(record, len(names)) for record in table]
+    return {name: [row[position] for row in rows] for position, name in enumerate(names)}
 
 
 def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
@@ -319,12 +376,20 @@ def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
     X : ndarray (n, d)
         Features, see `Encoder.features`.
     labels : ndarray of n texts
+
+    Raises
+    ------
+    PrivSVMError
+        For the first malformed record, too: rows of a benchmark are not released.
     """
-    encoder = Encoder(schema)
+    encoder, tally = Encoder(schema), Tally()
+    names = {normalise_label(name): name for name in schema.classes}
     blocks, labels = [np.zeros((0, len(encoder.feature_names)))], []
-    for columns in read_chunks(path, schema, [schema.label], whole=True):
+    for columns in read_chunks(path, schema, [schema.label], whole=True, tally=tally):
+        if tally.first is not None:
+            raise PrivSVMError(f"{path}: {tally.first}; mend that line")
         blocks.append(encoder.features(columns))
-        labels += [normalise_label(label) for label in columns[schema.label]]
+        labels += [names.get(label, label) for label in map(normalise_label, columns[schema.label])]
     return np.concatenate(blocks), np.array(labels, dtype=np.str_)
 
 
@@ -373,31 +438,12 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
             persons = columns[schema.person]
             kept = bounded_contribution(persons, schema.rows_per_person or 1, seen)
             X, codes = X[kept], codes[kept]
-            names = (identifier(persons[row]) for row in np.flatnonzero(kept).tolist())
+            names = (normalise_label(persons[row]) for row in np.flatnonzero(kept).tolist())
             units.append(np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64))
         blocks.append(X)
         labels.append(codes)
     found = np.concatenate(labels)
     return np.concatenate(blocks), found, np.concatenate(units) if schema.person else np.arange(len(found))
-
-
-def identifier(value: Any) -> str:
-    """Write the name of a person the one way that rows of one person share.
-
-    Parameters
-    ----------
-    value : object
-        Text or number.
-
-    Returns
-    -------
-    str
-        Without surrounding blanks, and 7 for 7.0. No two other texts are one person: the rows of either would decide
-        which rows of the other count.
-    """
-    text = str(value).strip()
-    whole = _WHOLE.fullmatch(text)
-    return whole[1] if whole else text
 
 
 def bounded_contribution(persons: Sequence[str], most: int, seen: Counter[str]) -> np.ndarray:
@@ -418,7 +464,7 @@ def bounded_contribution(persons: Sequence[str], most: int, seen: Counter[str]) 
     """
     kept = np.zeros(len(persons), dtype=bool)
     for row, value in enumerate(persons):
-        person = identifier(value)
+        person = normalise_label(value)
         if person:
             kept[row] = seen[person] < most
             seen[person] += 1

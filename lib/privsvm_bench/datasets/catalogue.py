@@ -18,7 +18,6 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.models import KeyedError
-from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm_bench.datasets.settings import (
     FORMATS,
@@ -37,7 +36,6 @@ __all__ = [
     "DataPart",
     "DatasetEntry",
     "load_catalogue",
-    "normalise_label",
     "normalise_protocol",
     "raw_files",
     "resolve",

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwords
 from privsvm.files import atomic_path, remove_leftovers, write_npz
+from privsvm.tables.labels import normalise_label
 from privsvm_bench.datasets.catalogue import (
     PACKING_SUFFIXES,
     DataFile,
     DatasetEntry,
     load_catalogue,
-    normalise_label,
     resolve,
 )
 from privsvm_bench.datasets.packing import is_html, is_packed, unpack

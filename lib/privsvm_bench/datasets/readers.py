@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import faulthandler
 import hashlib
 import io
+import itertools
 import multiprocessing
 import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -21,10 +23,11 @@ import numpy as np
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm.numerics.rows.well_formed import check_sparse
-from privsvm.tables.delimited import check_arff_fields, check_fields, check_libsvm_numbers, decode_text, shown
+from privsvm.tables.delimited import MISSING, DelimitedText, Malformed, parse_number, physical_lines
+from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
-from privsvm.tables.tables import labelled_table
-from privsvm_bench.datasets.catalogue import DataPart, DatasetEntry, normalise_label
+from privsvm.tables.tables import labelled_table, parse_numbers
+from privsvm_bench.datasets.catalogue import DataPart, DatasetEntry
 from privsvm_bench.datasets.packing import BAD_ZIP, is_html, is_zip, read_member, unpack
 from privsvm_bench.datasets.prepared import Features
 
@@ -35,12 +38,14 @@ SPARSE_DENSITY = 0.25
 SPARSE_FEATURES = 100
 # Of a LIBSVM file that does not say how many there are: one wrong index would take all memory.
 _MOST_FEATURES = 10_000_000
-MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null")
-# What `float` takes beyond this, such as 1_000 or digits of other scripts, is more likely a text.
-_NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
-_TRAILING_BLANKS = re.compile(r"[ \t]+(?=\r?\n|\Z)")
 # Of one label: texts are held in arrays whose every place is as wide as the longest one.
 _LONGEST_LABEL = 1000
+# Rows of text whose cells are in memory at once.
+_BLOCK = 5000
+# Characters of a value in a message.
+_SHOWN = 80
+# UTF-8 whose leading mark, if there is one, is no part of the text.
+_UTF8 = "utf-8-sig"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -61,6 +66,14 @@ def content_hash(X: np.ndarray, labels: np.ndarray) -> str:
     """
     values = np.ascontiguousarray(X, dtype="<f8").tobytes()
     return hashlib.sha256(values + "\n".join(str(label) for label in labels).encode()).hexdigest()
+
+
+_QUOTED = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\""""
+_ATTRIBUTE = re.compile(
+    rf"@attribute\s+(?P<name>{_QUOTED}|[^\s{{'\"]+)\s*(?P<kind>\{{.*\}}|(?:numeric|real|integer|string|date)\b.*)",
+    re.IGNORECASE,
+)
+_ARFF_FIELD = re.compile(rf"""[ ]*(?P<field>{_QUOTED}|(?!['"])[^,\t]*)[ ]*(?=[,\t]|\Z)""")
 
 
 def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) -> tuple[Features, np.ndarray]:
@@ -199,22 +212,10 @@ def _normalise_labels(labels: np.ndarray, recipe: DataPart, where: str) -> np.nd
         texts = [normalise_label(value.decode() if isinstance(value, bytes) else value) for value in distinct]
     except UnicodeDecodeError:
         raise PrivSVMError(f"{where}: a label is not UTF-8 text; store texts or numbers") from None
-    _refuse_merged(distinct, texts, where)
-    mapped = np.array([recipe.label_map.get(text, text) for text in texts], dtype=np.str_)
-    return mapped[codes.ravel()] if len(mapped) else np.array([], dtype=np.str_)
-
-
-def _refuse_merged(distinct: np.ndarray, texts: list[str], where: str) -> None:
-    """Refuse two labels that differ in leading zeros, which may be two codes, and numbers that float64 merges."""
-    codes: dict[str, str] = {}
-    for value, text in zip(distinct, texts, strict=True):
-        written = str(value).strip()
-        zeros = written[:1] == "0" and written[1:2].isdigit()
-        other = codes.setdefault(text, written)
-        if other != written and (zeros or (other[:1] == "0" and other[1:2].isdigit())):
-            raise PrivSVMError(f"{where}: the labels {other!r} and {written!r} would be one class; write them alike")
     if distinct.dtype.kind == "f" and (np.abs(distinct) >= 2**53).any():
         raise PrivSVMError(f"{where}: labels of 2^53 and more are not told apart as numbers; store them as texts")
+    mapped = np.array([recipe.label_map.get(text, text) for text in texts], dtype=np.str_)
+    return mapped[codes.ravel()] if len(mapped) else np.array([], dtype=np.str_)
 
 
 def _check_labels(where: str, labels: np.ndarray) -> None:
@@ -260,7 +261,7 @@ def _check_expected(
 def _read_libsvm(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
     from sklearn.datasets import load_svmlight_file
 
-    check_libsvm_numbers(data, name)
+    _check_libsvm_numbers(data, name)
     try:
         X, y = load_svmlight_file(io.BytesIO(data), n_features=recipe.n_features, zero_based=False)
     except (ValueError, OverflowError) as error:
@@ -275,11 +276,56 @@ def _read_libsvm(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np
     return _dense_or_sparse(X), y, []
 
 
-def _separator(recipe: DataPart) -> str:
-    named = {"whitespace": r"\s+", "tab": "\t", "comma": ",", "semicolon": ";"}
-    if recipe.delimiter is None:
-        return "," if recipe.format == "csv" else r"\s+"
-    return named.get(recipe.delimiter, recipe.delimiter)
+def _check_libsvm_numbers(data: bytes, name: str) -> None:
+    """Refuse numbers that only Python reads in a LIBSVM file: 1_0 is ten for it, as a label, an index or a value."""
+    if b"_" not in data:
+        return
+    for number, line in enumerate(data.splitlines(), 1):
+        for word in line.partition(b"#")[0].split():
+            if b"_" in word:
+                raise PrivSVMError(
+                    f"{name}: line {number}: {_shown(word.decode(errors='replace'))} is not a number; mend that line"
+                )
+
+
+def _shown(value: Any) -> str:
+    """Write a value for a message: as Python does, and cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def decode_text(data: bytes, name: str, encoding: str | None) -> str:
+    """Decode a text file; what is not in its encoding is an error, not a question mark.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    name : str
+        What to call it in errors.
+    encoding : str or None
+        As Python names it; None: UTF-8, with or without its leading mark.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    PrivSVMError
+        If the file has another encoding, or is no text.
+    """
+    used = _UTF8 if encoding is None or codecs.lookup(encoding).name == "utf-8" else encoding
+    try:
+        text = data.decode(used)
+    except UnicodeError as error:
+        line = data[: getattr(error, "start", 0)].count(b"\n") + 1
+        remedy = "set `encoding`, for example to latin-1" if encoding is None else "correct `encoding` or the file"
+        raise PrivSVMError(f"{name}: line {line} is not {encoding or 'UTF-8'} text; {remedy}") from None
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise PrivSVMError(f"{name}: line {line} holds a zero byte, so it is no text; set `format` or `encoding`")
+    return text
 
 
 def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
@@ -289,25 +335,54 @@ def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
             raise PrivSVMError(f"{name}: {what} column {key} missing; there are {len(columns)} columns, counted from 0")
         return key % len(columns)
     if key not in columns:
-        shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
+        listed = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
         close = nearest_name(key, columns)
         hint = f"{close} " if close.startswith("did") else ""
-        raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {shown}")
+        raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {listed}")
     return columns.index(key)
 
 
-def _number(value: Any) -> float:
-    """Read a number as files write it; ValueError if it is none."""
-    if isinstance(value, str) and not _NUMBER.fullmatch(value):
-        raise ValueError
-    return float(str(value))
+def _feature_number(value: Any) -> float:
+    """Read a feature, NaN where it is missing; ValueError if it is no number."""
+    if value is None:
+        return np.nan
+    text = str(value)
+    try:
+        return parse_number(text)
+    except ValueError:
+        word = text.strip().lower()
+        if word in MISSING:
+            return np.nan
+        if word in ("true", "false"):
+            return float(word == "true")
+        raise
 
 
-def _refuse_duplicates(columns: list[str], name: str) -> None:
-    """Refuse two columns of one name: a setting that names it would mean either."""
+def _choose_columns(columns: list[str], name: str, recipe: DataPart) -> tuple[int | None, list[int]]:
+    """Return the position of the label, None where other files hold labels, and those of the features."""
     for column, times in Counter(column for column in columns if column).items():
         if times > 1:
+            # A setting that names it would mean either.
             raise PrivSVMError(f"{name}: {times} columns are called {column!r}; give every column a name of its own")
+    dropped = {_position(key, columns, name, "dropped") for key in recipe.drop_columns}
+    label: int | None = None
+    if recipe.label_member is None:
+        if recipe.label is None:
+            raise PrivSVMError(f"{name}: no label column named; set `label` to one of: {', '.join(columns[:20])}")
+        label = _position(recipe.label, columns, name, "label")
+    features = [index for index in range(len(columns)) if index not in dropped and index != label]
+    for index in features:
+        if not columns[index]:
+            # Row numbers, as pandas and R write them, would be a feature.
+            raise PrivSVMError(f"{name}: column {index} has no name; name it, or add {index} to `drop_columns`")
+    return label, features
+
+
+def _not_numeric(name: str, column: str, value: Any, row: int) -> PrivSVMError:
+    return PrivSVMError(
+        f"{name}: column {column!r} is not numeric ({_shown(value)} in row {row + 1}); encode it as numbers or add it "
+        "to `drop_columns`"
+    )
 
 
 def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -315,103 +390,86 @@ def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, n
     import pandas as pd
 
     columns = [str(column) for column in frame.columns]
-    _refuse_duplicates(columns, name)
-    dropped = {_position(key, columns, name, "dropped") for key in recipe.drop_columns}
-    label: int | None = None
-    if recipe.label_member is None:
-        if recipe.label is None:
-            raise PrivSVMError(f"{name}: no label column named; set `label` to one of: {', '.join(columns[:20])}")
-        label = _position(recipe.label, columns, name, "label")
-    kept = [index for index in range(len(columns)) if index not in dropped and index != label]
-    X = np.empty((len(frame), len(kept)))
-    for target, index in enumerate(kept):
+    label, features = _choose_columns(columns, name, recipe)
+    X = np.empty((len(frame), len(features)))
+    for target, index in enumerate(features):
         series = frame.iloc[:, index]
         if pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
             X[:, target] = series.to_numpy(dtype=np.float64, na_value=np.nan)
             continue
-        texts = series.astype("object").where(series.notna(), None)
-        for row, text in enumerate(texts):
+        for row, value in enumerate(series.astype("object").where(series.notna(), None)):
             try:
-                X[row, target] = np.nan if text is None or str(text).strip() in MISSING_TEXTS else _number(text)
+                X[row, target] = _feature_number(value)
             except ValueError:
-                raise PrivSVMError(
-                    f"{name}: column {columns[index]!r} is not numeric ({shown(text)} in row {row + 1}); "
-                    "encode it as numbers or add it to `drop_columns`"
-                ) from None
+                raise _not_numeric(name, columns[index], value, row) from None
     if label is None:
         labels = np.zeros(len(frame))
     else:
         series = frame.iloc[:, label]
-        labels = _label_texts(series.astype("object").where(series.notna(), ""), name)
-    return X, labels, [columns[index] for index in kept]
+        labels = _label_texts(series.astype("object").where(series.notna(), "").tolist(), name)
+    return X, labels, [columns[index] for index in features]
 
 
-def _label_texts(series: Any, name: str) -> np.ndarray:
+def _split_records(
+    records: Iterable[list[str]], columns: list[str], name: str, recipe: DataPart
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Split records of text into numeric features and labels."""
+    label, features = _choose_columns(columns, name, recipe)
+    blocks, labels, n_rows = [np.empty((0, len(features)))], [], 0
+    iterator = iter(records)
+    while block := list(itertools.islice(iterator, _BLOCK)):
+        cells = [record[index] for record in block for index in features]
+        try:
+            X = parse_numbers(cells)
+        except ValueError:
+            X = np.empty(len(cells))
+            for place, cell in enumerate(cells):
+                try:
+                    X[place] = _feature_number(cell)
+                except ValueError:
+                    row, column = divmod(place, len(features))
+                    raise _not_numeric(name, columns[features[column]], cell, n_rows + row) from None
+        blocks.append(X.reshape(len(block), len(features)))
+        labels += ["" if label is None else record[label] for record in block]
+        n_rows += len(block)
+    names = [columns[index] for index in features]
+    return np.concatenate(blocks), np.zeros(n_rows) if label is None else _label_texts(labels, name), names
+
+
+def _label_texts(values: Sequence[Any], name: str) -> np.ndarray:
     try:
-        texts = series.astype(str)
+        texts = [value.decode() if isinstance(value, bytes) else str(value) for value in values]
     except UnicodeDecodeError:
         raise PrivSVMError(f"{name}: a label is not UTF-8 text; store texts or numbers") from None
-    longest = int(texts.str.len().max()) if len(texts) else 0
+    longest = max(map(len, texts), default=0)
     if longest > _LONGEST_LABEL:
         raise PrivSVMError(f"{name}: a label has {longest} characters, more than {_LONGEST_LABEL}; check `label`")
-    labels: np.ndarray = texts.to_numpy(dtype=np.str_)
-    return labels
+    return np.array(texts, dtype=np.str_)
 
 
 def _read_text(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
     """Read delimited text, with or without a header."""
-    import warnings
+    text = DelimitedText(
+        io.StringIO(decode_text(data, name, recipe.encoding), newline="\n"),
+        name,
+        recipe.delimiter,
+        default="," if recipe.format == "csv" else "whitespace",
+        header_rows=recipe.header_rows,
+    )
+    columns = text.first if recipe.header_rows else [str(index) for index in range(len(text.first))]
+    if recipe.header_rows and recipe.header_assumed and not isinstance(recipe.label, str):
+        label = None if recipe.label is None else _position(recipe.label, columns, name, "label")
+        _check_header([cell for index, cell in enumerate(columns) if index != label], name)
+    return _split_records(_rows(text, name), columns, name, recipe)
 
-    import pandas as pd
 
-    text = decode_text(data, name, recipe.encoding)
-    separator = _separator(recipe)
-    if separator == r"\s+":
-        # Blanks at the end of a line are no delimiter.
-        text = _TRAILING_BLANKS.sub("", text)
-    options: dict[str, Any] = {"sep": separator, "skipinitialspace": True}
-    # Before pandas 3.1 the default parser may be wrong in the last digit; from 3.1 on, naming a parser is deprecated.
-    if tuple(int(number) for number in pd.__version__.split(".")[:2]) < (3, 1):
-        options["float_precision"] = "round_trip"
-    try:
-        head = pd.read_csv(
-            io.StringIO(text), header=None, nrows=1, skiprows=max(recipe.header_rows - 1, 0), dtype=str, **options
-        )
-        first = ["" if cell is None or cell != cell else str(cell).strip() for cell in head.iloc[0]]
-        columns: list[Any] = first if recipe.header_rows else [str(index) for index in range(len(first))]
-        check_fields(text, name, separator, len(columns), recipe.header_rows)
-        # Positions name the columns: a header may leave names empty.
-        positions = list(range(len(columns)))
-        label = None
-        if recipe.label is not None and recipe.label_member is None:
-            label = _position(recipe.label, columns, name, "label")
-        if recipe.header_rows and recipe.header_assumed and not isinstance(recipe.label, str):
-            _check_header([cell for index, cell in enumerate(first) if index != label], name)
-        # A class may be called "NA", so only features have texts for missing values.
-        missing: dict[int, list[str]] = {index: list(MISSING_TEXTS) for index in positions if index != label}
-        with warnings.catch_warnings():
-            # What pandas only warns of, such as fields that it leaves out, changes the data.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                io.StringIO(text),
-                header=None,
-                names=positions,
-                index_col=False,
-                skiprows=recipe.header_rows,
-                keep_default_na=False,
-                na_values=missing,
-                dtype=None if label is None else {label: str},
-                low_memory=False,
-                on_bad_lines="error",
-                **options,
-            )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise PrivSVMError(
-            f"{name}: not readable as delimited text ({reason}); check `delimiter` and `header`"
-        ) from None
-    frame.columns = pd.Index(columns)
-    return _split_frame(frame, name, recipe)
+def _rows(text: DelimitedText, name: str) -> Iterator[list[str]]:
+    """Return the records; blank ones are left out, and others that are malformed refused."""
+    for record in text:
+        if not isinstance(record, Malformed):
+            yield record
+        elif not record.blank:
+            raise PrivSVMError(f"{name}: {record}; mend that line, or check `delimiter` and `header`")
 
 
 def _check_header(cells: list[str], name: str) -> None:
@@ -426,32 +484,73 @@ def _check_header(cells: list[str], name: str) -> None:
 
 
 def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    import pandas as pd
-    from scipy.io import arff
-
-    text = decode_text(data, name, recipe.encoding)
-    try:
-        records, attributes = arff.loadarff(io.StringIO(text))
-    except Exception as error:
-        # A damaged file makes SciPy fail in every way that Python knows.
-        reason = str(error).split("\n")[0][:200] or type(error).__name__
+    lines = enumerate(physical_lines(io.StringIO(decode_text(data, name, recipe.encoding), newline="\n")), 1)
+    # Comments may stand anywhere.
+    written = ((number, line.strip()) for number, line in lines if line.strip() and not line.lstrip().startswith("%"))
+    values: dict[str, frozenset[str] | None] = {}
+    for number, line in written:
+        attribute = _ATTRIBUTE.fullmatch(line)
+        if attribute is not None:
+            column, kind = _unquoted(attribute["name"]), attribute["kind"].strip()
+            if column in values:
+                raise PrivSVMError(f"{name}: line {number}: two attributes are called {column!r}; name each once")
+            try:
+                values[column] = frozenset(_arff_fields(kind[1:-1])) if kind.startswith("{") else None
+            except ValueError as error:
+                raise PrivSVMError(f"{name}: line {number} {error}; mend that line") from None
+        elif line.lower() == "@data":
+            break
+        elif not line.lower().startswith("@relation"):
+            raise PrivSVMError(
+                f"{name}: not readable as ARFF (line {number} is {_shown(line)}); after @relation come attributes, "
+                "then @data"
+            )
+    else:
         raise PrivSVMError(
-            f"{name}: not readable as ARFF ({reason}); numeric and nominal attributes are understood, one row a line"
-        ) from None
-    # SciPy takes what it needs of a row and leaves the rest.
-    fields = records.dtype.names or ()
-    check_arff_fields(text, name, [records[field].dtype.kind == "f" for field in fields])
-    columns: dict[str, Any] = {}
-    for field in fields:
-        column = records[field]
-        if column.dtype.kind == "S":
-            # SciPy takes ASCII alone.
-            column = np.char.decode(column, "ascii").astype(object)
-            if "?" not in attributes[field][1]:
-                # What is missing is no class of its own.
-                column[column == "?"] = None
-        columns[field] = column
-    return _split_frame(pd.DataFrame(columns), name, recipe)
+            f"{name}: not readable as ARFF (there is no @data); attributes come first, then one row a line"
+        )
+    return _split_records(_arff_rows(written, name, values), list(values), name, recipe)
+
+
+def _arff_rows(
+    lines: Iterable[tuple[int, str]], name: str, values: Mapping[str, frozenset[str] | None]
+) -> Iterator[list[str]]:
+    """Split the rows of an ARFF file; each nominal value must be declared."""
+    for number, line in lines:
+        try:
+            if line.startswith("{"):
+                raise ValueError("is a sparse row, which is not understood")
+            fields = _arff_fields(line)
+            if len(fields) != len(values):
+                raise ValueError(f"has {len(fields)} values for {len(values)} attributes")
+            for (column, allowed), field in zip(values.items(), fields, strict=True):
+                if allowed is not None and field not in allowed and field != "?":
+                    raise ValueError(f"says {_shown(field)}, which {column!r} does not declare")
+        except ValueError as error:
+            raise PrivSVMError(f"{name}: line {number} {error}; mend that line") from None
+        # What is missing is no class of its own, unless it is declared.
+        yield [
+            "" if field == "?" and "?" not in (allowed or ()) else field
+            for allowed, field in zip(values.values(), fields, strict=True)
+        ]
+
+
+def _arff_fields(line: str) -> list[str]:
+    """Split at commas or tabs; ValueError for a quotation mark without its pair."""
+    if "'" not in line and '"' not in line:
+        return [field.strip() for field in line.replace("\t", ",").split(",")]
+    fields, position = [], 0
+    while position <= len(line):
+        match = _ARFF_FIELD.match(line, position)
+        if match is None:
+            raise ValueError("has a quotation mark without its pair, or text behind one")
+        fields.append(_unquoted(match["field"].strip()))
+        position = match.end() + 1
+    return fields
+
+
+def _unquoted(field: str) -> str:
+    return re.sub(r"\\(.)", r"\1", field[1:-1]) if field[:1] in ("'", '"') else field
 
 
 def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:

@@ -16,6 +16,7 @@ import pydantic
 from privsvm.constraints import COUNT, FLAG, FOLDS, REPEATS, Constraint, one_of, optional, text
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.models import KeyedError, Model, Obeys, check_model
+from privsvm.tables.delimited import DELIMITER
 from privsvm.tables.labels import normalise_label, parse_words
 
 __all__ = [
@@ -33,13 +34,6 @@ __all__ = [
 MOST_BYTES = 2 << 30
 FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")
 
-# A longer one would be taken for a regular expression.
-_DELIMITER = optional(
-    text(
-        "must be one character, or whitespace, tab, comma or semicolon",
-        r"whitespace|tab|comma|semicolon|[\t !#$%&*,/:;<=>?@^_`|~]",
-    )
-)
 _FLAG = optional(FLAG)
 
 
@@ -123,7 +117,7 @@ def _parse_groups(value: Any) -> dict[str, tuple[str, ...]]:
 def _parse_classes(value: Any) -> tuple[str, ...]:
     if not _is_list(value) or len(value) < 2:
         raise ValueError(f"{value!r}; list every class that may occur, at least two")
-    return parse_words(value)
+    return tuple(map(normalise_label, parse_words(value)))
 
 
 def _parse_sha256(value: Any) -> str:
@@ -189,7 +183,7 @@ class OwnSettings(Settings):
     label: Annotated[int | str | None, Obeys(_COLUMN)] = None
     features: Annotated[str | None, _optional(str)] = None
     classes: Annotated[tuple[str, ...] | None, _optional(_parse_classes)] = None
-    delimiter: Annotated[str | None, Obeys(_DELIMITER)] = None
+    delimiter: Annotated[str | None, Obeys(optional(DELIMITER))] = None
     encoding: Annotated[str | None, _optional(_parse_encoding)] = None
     header: Annotated[bool | None, Obeys(_FLAG)] = None
     drop_columns: Annotated[tuple[Any, ...], pydantic.PlainValidator(_parse_list)] = ()

@@ -49,6 +49,7 @@ _RELEASE = (
     "neighbours",
     "out",
     "sign",
+    "without_inspection",
     "yes",
 )
 
