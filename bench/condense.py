@@ -244,36 +244,35 @@ def condense_section() -> list[str]:
     return [
         "## Condensed information (CI-SVM)",
         "",
-        f"Least processor time of {REPETITIONS} runs (fewer of long ones) on one thread, on {label}, with features"
-        " scaled to [0, 1]. Printed: the steps of the paper, taken literally; the triples must be the same.",
+        f"Processor time on one thread (best of {REPETITIONS} runs, fewer of long ones), on {label}, with features "
+        "scaled to [0, 1]. Printed: the paper's steps, taken literally. Both must give the same triples.",
         "",
         "| rows | engine | same triples | ours, ms | printed, ms | ratio |",
         "| --- | --- | --- | --- | --- | --- |",
         *printed,
         "",
-        "Other ways to group about three rows. Spread: the sum of squares around the groups' means, as a share of"
-        " the total. Condensing uses weighted cosine similarity, as the paper does, the others Euclidean "
-        "distance; its groups have exactly three rows, those of k-means any number.",
+        "Other ways to group about three rows. Spread is the sum of squares around the groups' means, as a share of "
+        "the total. Condensing uses the paper's weighted cosine similarity, the others Euclidean distance. Its "
+        "groups have exactly three rows, those of k-means any number.",
         "",
         "| rows | ours, s | spread | mini-batch k-means, s | spread | k-means, s | spread | MDAV, s | spread |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *rivals,
         "",
-        "Growth: the exponent between one number of rows and the next, beside that of n log n.",
+        "Growth, as the exponent between one number of rows and the next, beside that of n log n:",
         "",
         "| rows | seconds | exponent | of n log n |",
         "| --- | --- | --- | --- |",
         *growth,
         "",
-        "Whole datasets, each in its own process. Memory: the megabytes that condensing adds, and the peak of the"
-        " process.",
+        "Whole datasets, each in its own process. Memory is what condensing adds, and the peak of the process.",
         "",
         "| data | size | seconds | MB |",
         "| --- | --- | --- | --- |",
         *[whole_line(name) for name in WHOLE_SETS],
         "",
-        f"Uniform random rows, in seconds by a clock on {THREADS} threads, beside one pass of all products of pairs of"
-        " rows in single precision on as many.",
+        f"Uniform random rows: wall time on {THREADS} threads, beside one pass over all products of pairs of rows in "
+        "single precision.",
         "",
         "| size | seconds | a pass, s | passes | peak, MB |",
         "| --- | --- | --- | --- | --- |",

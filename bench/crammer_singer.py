@@ -157,13 +157,11 @@ def crammer_singer_section() -> list[str]:
     return [
         "## Crammer-Singer solver against LIBLINEAR",
         "",
-        f"Median processor time in milliseconds of {REPETITIONS} alternating runs on one thread "
-        f"({LONG_REPETITIONS} if LIBLINEAR takes over {LONG_SECONDS:g} s). PrivSVM stops at a certified duality "
-        "gap of `2e-4 (C R)^2`, as the proof of `pmsvm_wp` requires; R is the largest norm of a row. LIBLINEAR "
-        "(`LinearSVC`) certifies nothing. It gets the largest tolerance with which its objective comes as close "
-        "to the optimum; its gap is its objective minus our best dual value. Rows of the bundled sets have norm "
-        "at most 1. The paper's sets are scaled to [0, 1], and their rows are used both unchanged and clipped to "
-        "norm 1.",
+        f"Processor time in milliseconds on one thread (median of {REPETITIONS} alternating runs; {LONG_REPETITIONS} "
+        f"if LIBLINEAR takes over {LONG_SECONDS:g} s). PrivSVM stops at a certified duality gap of `2e-4 (C R)^2`, "
+        "as the proof of `pmsvm_wp` requires; R is the largest norm of a row. LIBLINEAR (`LinearSVC`) certifies no "
+        "gap. It gets the largest tolerance that brings its objective as close to the optimum. Rows of the bundled "
+        "sets have norm at most 1. The paper's sets are scaled to [0, 1], with rows unchanged and clipped to norm 1.",
         "",
         "| data | size | C | gap asked for | PrivSVM, ms | its gap | LIBLINEAR, ms | its gap | ratio |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -2,7 +2,7 @@
 
 Each library works in a process of its own, which is ended where a fit takes too long: its ratio then says "at least".
 With one thread all times are processor time, so that what else the machine does weighs less. The records are kept in
-`bench/drawn.json`; README's sentence and the page's section are computed from them (``--pages`` does only this).
+`bench/drawn.json`; the page's answer, picture and section are computed from them (``--pages`` does only this).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ MOST_CALLS = 100
 LARGEST = 40_000_000
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "bench/drawn.json"
-# What stands between these in README is computed.
-MARKS = ("<!-- speed: computed by bench/drawn.py -->", "<!-- end of speed -->")
+PAGE, PICTURE = REPOSITORY / "docs" / "benchmarks.md", REPOSITORY / "docs" / "images" / "speed.svg"
+END_OF_ANSWER = "<!-- end of the answer: written by bench/drawn.py -->"
 PEERS = {
     "LIBSVM": "sklearn",
     "libsvm-official": "libsvm",
@@ -349,18 +349,40 @@ def excess(record: dict[str, Any], peer: str) -> float | None:
 
 
 def sentence(records: list[dict[str, Any]]) -> str:
-    """Say in one sentence how fits compare, for README."""
-    parts = []
+    """Say in two sentences how fits compare."""
+    ended = [one for one in records if "fit" in one["ours"]]
+    medians, slower, beside = [], 0, 0
     for name in ("LIBSVM", "oneDAL"):
         values = [one["ratios"][name]["fit"] for one in records if name in one["ratios"]]
         if values:
-            parts.append(
-                f"{np.median(values):.1f} times the speed of {name} in the median (least {min(values):.1f}, most "
-                f"{max(values):.0f})"
-            )
-    ended = sum("fit" in one["ours"] for one in records)
-    of_all = "" if ended == len(records) else f" (of {len(records)}; the others were stopped)"
-    return f"On {ended} fits{of_all} of shapes drawn at random, `SVMClassifier` has {' and '.join(parts)}."
+            medians.append(f"{np.median(values):.0f} times as fast as {name}")
+            slower, beside = slower + sum(value < 1 for value in values), beside + len(values)
+    stopped = f" {len(records) - len(ended)} further fits were stopped." if len(ended) < len(records) else ""
+    return (
+        f"Over {len(ended)} random problems, `SVMClassifier` is {' and '.join(medians)} (median). It is slower in "
+        f"{slower or 'none'} of {beside} comparisons.{stopped}"
+    )
+
+
+def picture(records: list[dict[str, Any]]) -> str:
+    """Draw the ratio of every fit, one dot each, on a logarithmic axis."""
+    from privsvm_bench.charts import BLUE, INK, new_figure, style, svg_text
+
+    names = [name for name in PEERS if name in SAME_PROBLEM and any(name in one["ratios"] for one in records)]
+    with style():
+        figure, (axes,) = new_figure(720, 60 + 60 * len(names))
+        figure.subplots_adjust(0.17, 50 / (60 + 60 * len(names)), 0.97, 0.96)
+        for height, name in enumerate(reversed(names)):
+            values = sorted(one["ratios"][name]["fit"] for one in records if name in one["ratios"])
+            heights = height + 0.3 * (np.arange(len(values)) % 5 / 4 - 0.5)
+            axes.plot(values, heights, "o", color=BLUE, alpha=0.5, markersize=5, linestyle="none")
+            axes.plot([np.median(values)] * 2, [height - 0.3, height + 0.3], color=INK, linewidth=2)
+        axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (2, 3)))
+        axes.set_yticks(range(len(names)), names[::-1])
+        axes.set(xscale="log", ylim=(-0.5, len(names) - 0.5))
+        axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+        axes.set_xlabel("time of the other library over ours (1: equally fast; line: median)")
+        return svg_text(figure, "Time of other SVM libraries over that of SVMClassifier, one dot a fit")
 
 
 def measured(seed: int, threads: list[int], n_cases: int = N_CASES) -> dict[str, Any]:
@@ -375,17 +397,22 @@ def measured(seed: int, threads: list[int], n_cases: int = N_CASES) -> dict[str,
     return results
 
 
-def with_sentence(readme: str, text: str) -> str:
-    """Return README with this text between the marks."""
-    head, rest = readme.split(MARKS[0])
-    tail = rest.split(MARKS[1])[1]
-    return f"{head}{MARKS[0]}\n{text}\n{MARKS[1]}{tail}"
+def head(results: dict[str, Any]) -> list[str]:
+    """First lines of the page: the answer and the picture."""
+    return [
+        "# Speed",
+        "",
+        sentence(results["records"]),
+        "",
+        "![Time of other libraries over ours, one dot a fit](images/speed.svg)",
+        "",
+        END_OF_ANSWER,
+    ]
 
 
-def write_readme(results: dict[str, Any]) -> None:
-    """Write README's sentence from the records."""
-    path = REPOSITORY / "README.md"
-    path.write_text(with_sentence(path.read_text(), sentence(results["records"])))
+def with_head(page: str, results: dict[str, Any]) -> str:
+    """Return the page with the answer of these records."""
+    return "\n".join(head(results)) + page.split(END_OF_ANSWER)[1]
 
 
 def with_section(page: str, lines: list[str]) -> str:
@@ -397,24 +424,16 @@ def with_section(page: str, lines: list[str]) -> str:
 
 def drawn_section(results: dict[str, Any]) -> list[str]:
     """Lines of the page: the distribution of the ratios, and every case."""
-    seed, threads, records = results["seed"], results["threads"], results["records"]
+    threads, records = results["threads"], results["records"]
     n_cases = len(records) // len(threads)
     lines = [
         "## Shapes drawn at random",
         "",
-        f"{n_cases} shapes drawn by the seed {seed}, the date: rows, features, classes, C, gamma (as a multiple of "
-        '"scale") and wrong labels log-uniform, density 1, 0.1 or 0.01, a linear kernel in one of three. Processor '
-        f"time (of two threads: wall time) of fits and of {N_PREDICTED} predictions; a peer is stopped after "
-        f"{LIMIT_SECONDS:g} s, or after our own time where that is longer, and its ratio is then a lower bound. "
-        f"{', '.join(ONE_THREAD)} have one thread in either case. Every library chooses its instructions for this "
-        "processor. "
-        f"A ratio below 1 is measured {AGAIN} times more and is the median. LIBLINEAR and skglm solve "
-        "linear problems with another offset, and LIBLINEAR one against the rest: no equal quality is claimed. "
-        "PrivSVM moves working sets of variables, or two at a time in small problems; with the linear kernel and few "
-        "features for the number of rows it takes an interior-point method, whose time hardly depends on C. "
-        "The last two columns compare dual objectives, which are minimised, as shares of ours.",
-        "",
-        sentence(records),
+        f"{n_cases} problems with random size, classes, C, gamma, noise and density, on one and on two threads. The "
+        "ratio is the time of the other library over ours: processor time on one thread, wall time on two. A "
+        f"library is stopped after {LIMIT_SECONDS:g} s, or after our own time if that is longer, and its ratio is "
+        f"then a lower bound. {', '.join(ONE_THREAD)} always use one thread. The last two columns compare dual "
+        "objectives (smaller is better), as shares of ours. `bench/drawn.json` has every case.",
         "",
         "| peer | threads | cases | least | median | below 1 | predictions: least | median | ours above theirs, most | "
         "theirs above ours, most |",
@@ -434,19 +453,6 @@ def drawn_section(results: dict[str, Any]) -> list[str]:
                 + (f"{min(said):.2f} | {np.median(said):.1f} | " if said else "– | – | ")
                 + (f"{max(-min(above), 0.0):.0e} | {max(*above, 0.0):.0e} |" if above else "– | – |")
             )
-    lines += ["", "| shape | density | kernel, C, gamma | threads | ours, s | " + " | ".join(PEERS) + " |"]
-    lines.append("| --- | --- | --- | --- | --- |" + " --- |" * len(PEERS))
-    for one in records:
-        cells = []
-        for name in PEERS:
-            ratio = one["ratios"].get(name, {}).get("fit")
-            least = "at least " if "over" in one["peers"].get(name, {}) else ""
-            cells.append(f"{least}{ratio:.1f}" if ratio is not None else "–")
-        own_time = f"{one['ours']['fit']:.3f}" if "fit" in one["ours"] else "failed"
-        lines.append(
-            f"| {one['n']} x {one['d']}, {one['classes']} | {one['density']:g} | {one['kernel']}, {one['C']:.2g}, "
-            f"{one['gamma']:.2g} | {one['threads']} | {own_time} | {' | '.join(cells)} |"
-        )
     return [*lines, ""]
 
 
@@ -462,7 +468,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=date_seed())
     parser.add_argument("--cases", type=int, default=N_CASES)
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
-    parser.add_argument("--pages", action="store_true", help="measure nothing; write README and the page anew")
+    parser.add_argument("--pages", action="store_true", help="measure nothing; write the page from bench/drawn.json")
     options = parser.parse_args()
     if options.worker:
         serve(options.worker[0], int(options.worker[1]))
@@ -470,9 +476,8 @@ def main() -> None:
     results = (
         json.loads(RESULTS.read_text()) if options.pages else measured(options.seed, options.threads, options.cases)
     )
-    write_readme(results)
-    page = REPOSITORY / "docs/benchmarks.md"
-    page.write_text(with_section(page.read_text(), drawn_section(results)))
+    PICTURE.write_text(picture(results["records"]), encoding="utf-8")
+    PAGE.write_text(with_section(with_head(PAGE.read_text(), results), drawn_section(results)))
     print("\n".join(drawn_section(results)))
 
 

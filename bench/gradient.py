@@ -204,15 +204,11 @@ def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) 
         "## Noisy gradient steps against Opacus",
         "",
         f"Milliseconds of one step of DP-SGD for a linear model: Poisson sampling with {BATCH} expected rows, "
-        f"clipping, noise, update. {peer} trains a linear layer with torch's hinge loss in float32, on one or two "
-        "threads, whichever is faster. PrivSVM has the hinge loss of PMSVM and float64, on one thread and on two"
-        " (its rows, which are whole numbers, are kept in float32); it uses one for small steps in either case. "
-        "The rows are synthetic, in the shapes (rows x features, "
-        "classes) of six datasets. Cornell's rows say which words occur, and 98 % of their numbers are 0; Opacus "
-        f"has no sparse rows. Times are medians of {REPETITIONS} alternating processes. The last column is not a step: "
-        "for comparison, it is the time of NumPy's BLAS, on one and on two threads, for the two float64 products"
-        " of every step with dense rows, rows by weights and slopes by rows. `bench/run.py --opacus` installs Opacus "
-        "and torch, some gigabytes, in an environment of their own.",
+        f"clipping, noise, update. {peer} trains a linear layer with the hinge loss in float32, on one or two "
+        "threads, whichever is faster. PrivSVM trains PMSVM's hinge loss in float64. The rows are synthetic, in the "
+        "shapes (rows x features, classes) of six datasets; Cornell is 98 % zeros, and Opacus has no sparse rows. "
+        f"Times are medians of {REPETITIONS} alternating processes. For comparison, the last column is the time of "
+        "NumPy's BLAS, on one and two threads, for the two matrix products of a dense step.",
         "",
         "| data | shape | Opacus, ms | PrivSVM, one thread, ms | ratio | two threads, ms | ratio | products, ms |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -110,11 +110,11 @@ def grid_search_section() -> list[str]:
     return [
         "## Grid search of C and gamma",
         "",
-        "Processor time in seconds on one thread (for PrivSVM the best of 3 runs) for the 100 points of "
-        f"ci-svm-2018's grid in five-fold cross-validation, on at most {MOST_ROWS} random rows. PrivSVM starts "
-        "each solve from the solution for the last C, and skips solves that a smaller C has answered. From the "
-        "start: PrivSVM's solver without these two. scikit-learn: GridSearchCV of SVC on the same folds. The "
-        "difference is the largest difference between accuracies, in percentage points.",
+        "Processor time in seconds on one thread (for PrivSVM the best of 3 runs), for the 100 points of "
+        f"ci-svm-2018's grid in five-fold cross-validation, on at most {MOST_ROWS} random rows. PrivSVM warm-starts "
+        "each solve from the last C, and skips solves that a smaller C has answered. From the start: PrivSVM's "
+        "solver without these two. scikit-learn: GridSearchCV of SVC on the same folds. The last columns are the "
+        "largest difference between accuracies, in percentage points.",
         "",
         "| data | size, classes | best accuracy | skipped | ours, s | from the start, s | ratio | difference "
         "| scikit-learn, s | ratio | difference |",

@@ -6,7 +6,6 @@ Ratios are medians of several alternating runs.
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib.metadata
 import os
 import platform
@@ -16,7 +15,7 @@ import numpy as np
 import sklearn
 from condense import condense_section
 from crammer_singer import REPETITIONS, crammer_singer_section, seconds
-from drawn import date_seed, drawn_section, measured, write_readme
+from drawn import PICTURE, date_seed, drawn_section, head, measured, picture
 from gradient import gradient_section
 from grid_search import grid_search_section
 from one_norm import one_norm_section
@@ -86,15 +85,13 @@ def main() -> None:
     threadpool_limits(1)
     page = "\n".join(
         [
-            "# Benchmarks",
+            *head(results),
             "",
-            "Written by `make bench`. Run it to see the ratios on your machine. A ratio above 1 means that "
-            "PrivSVM is faster. Datasets that cannot be had on a machine (see `python stages/download.py --list`)"
-            " are marked `no data`.",
-            "",
-            f"{datetime.date.today().isoformat()}, {platform.machine()}, {os.cpu_count()} cores, "
-            f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}"
-            f"{peer_version()}.",
+            "A ratio above 1 means that PrivSVM is faster. `make bench` measures everything on your machine; "
+            f"datasets that it does not have are marked `no data`. These figures are from {os.cpu_count()} cores "
+            f"({platform.machine()}), Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn "
+            f"{sklearn.__version__}{peer_version()}. For tables beyond memory see [Train on large "
+            "tables](large-tables.md#how-fast-it-is).",
             "",
             *svm,
             *drawn,
@@ -105,9 +102,9 @@ def main() -> None:
             *grid_search,
             "## Metrics of many models against scikit-learn",
             "",
-            f"Median processor time in milliseconds of {REPETITIONS} alternating runs on one thread. scikit-learn "
-            "computes accuracy, macro-F1 and MCC of 100 models; PrivSVM computes all metrics except the AUC from "
-            "one count.",
+            f"Processor time in milliseconds on one thread (median of {REPETITIONS} alternating runs). scikit-learn "
+            "computes accuracy, macro-F1 and MCC of 100 models. PrivSVM computes all metrics except the AUC from one "
+            "count.",
             "",
             "| data | size | PrivSVM, ms | scikit-learn, ms | ratio |",
             "| --- | --- | --- | --- | --- |",
@@ -116,7 +113,7 @@ def main() -> None:
         ]
     )
     write_text(options.output, page)
-    write_readme(results)
+    PICTURE.write_text(picture(results["records"]), encoding="utf-8")
     print(page)
 
 

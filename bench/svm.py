@@ -205,13 +205,11 @@ def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> 
     lines = [
         "## Kernel SVM against LIBSVM and oneDAL",
         "",
-        "`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM, always on one thread) and `sklearnex.svm.SVC` "
-        f"(oneDAL), all with tol {TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit runs in a new process, after "
-        "tiny fits that compile and load, and again where it is short. Times are medians of "
-        f"{REPETITIONS} alternating runs, of processor time with one thread and of wall time with two; fits over "
-        f"{LONG_SECONDS:g} s run once. cod-rna is scaled to [-1, 1]. The rows of a9a, w8a and phishing are CSR, the "
-        f"others dense. The ratios of predictions are for {N_PREDICTED:,} rows. The last column is the largest "
-        "relative difference between the dual objectives, computed from the coefficients in float64.",
+        "`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM, always on one thread) and `sklearnex.svm.SVC` (oneDAL), "
+        f"all with tol {TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit runs in a new, warmed-up process. Times are "
+        f"medians of {REPETITIONS} alternating runs: processor time on one thread, wall time on two. Fits over "
+        f"{LONG_SECONDS:g} s run once. a9a, w8a and phishing are sparse, the others dense. Predictions are for "
+        f"{N_PREDICTED:,} rows. The last column is the largest relative difference between the dual objectives.",
         "",
         "| case | threads | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | predictions / LIBSVM | / oneDAL "
         "| objectives |",

@@ -1,4 +1,4 @@
-"""Write docs/utility.md and its pictures from reports/utility: ``python bench/utility/page.py``."""
+"""Write docs/utility.md, its pictures and the tables of two other pages: ``python bench/utility/page.py``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable
-from statistics import NormalDist, mean
+from statistics import mean
 from typing import Any
 
 import pandas as pd
@@ -16,28 +16,27 @@ from verdicts import (
     OWN,
     PEER_EPSILONS,
     ROOT,
-    SMALL,
     TABLES,
-    TARGETS,
     TITLES,
     Verdict,
     medians,
     paired,
-    quick_fits,
     ranks,
     ranks_picture,
     read,
     read_draws,
-    short_run,
     short_title,
     verdicts,
 )
 
 from privsvm.files import write_text
 
-PAGE, README = ROOT / "docs" / "utility.md", ROOT / "README.md"
+PAGE, README, EPSILON = ROOT / "docs" / "utility.md", ROOT / "README.md", ROOT / "docs" / "epsilon.md"
 # What stands between these in the README is written here.
 _START, _END = "<!-- written by bench/utility/page.py -->", "<!-- end of what is written -->"
+# And between these in the page on choosing epsilon: accuracy by the number of rows.
+_ACCURACY, _END_ACCURACY = "<!-- accuracy: written by bench/utility/page.py -->", "<!-- end of accuracy -->"
+_SIZES = {"fewer than 1,000": (0, 1000), "1,000 to 10,000": (1000, 10_000), "more than 10,000": (10_000, 10**9)}
 
 
 def read_choices() -> tuple[dict[str, Any], pd.DataFrame]:
@@ -86,8 +85,8 @@ def methods_part(ours: pd.DataFrame) -> list[str]:
         if name in gaps.index
     ]
     return [
-        "Points above (+) or below the recommended one, mean over sets, by epsilon; and in how many cells a method is "
-        "the best of all of ours.",
+        "The other methods by epsilon: points above (+) or below the recommended one, mean over sets, and in how many "
+        "cells each is the best of ours.",
         "",
         table(["method", *(f"{epsilon:g}" for epsilon in gaps.columns), "best"], rows),
     ]
@@ -139,9 +138,23 @@ def balanced_table(ours: pd.DataFrame, both: pd.DataFrame, epsilon: float) -> st
     return table(header, rows)
 
 
-def in_short(found: Iterable[Verdict]) -> list[str]:
-    """Verdicts as a list, and an empty line."""
-    return [*(f"- {verdict}" for verdict in found), ""]
+def upper_first(text: str) -> str:
+    """Begin with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def questions(found: Iterable[Verdict], unseen: Iterable[Verdict]) -> list[str]:
+    """Write what is true in how many cells, with the constants of the library and with those chosen without the set."""
+    others = {verdict.claim: verdict.share for verdict in unseen}
+    judged = list(found)
+    rows = [[upper_first(verdict.claim), verdict.share, others.get(verdict.claim, "")] for verdict in judged]
+    lines = [table(["statement", "true in", "with constants chosen without the set"], rows)]
+    short = [verdict for verdict in judged if verdict.short]
+    if short:
+        lines += ["It falls short in these cells (its median accuracy against the other one's):", ""]
+    for verdict in short:
+        lines += [f"- {upper_first(verdict.claim)}:", *(f"  - {cell}" for cell in verdict.short)]
+    return [*lines, ""]
 
 
 def splits_of_sets(ours: pd.DataFrame, method: str = OWN) -> str:
@@ -181,23 +194,17 @@ def held_out_part(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
     ]
     steady = sum(len({fold[name] for fold in folds.values()}) == 1 for name in names)
     points = {kind: 100.0 * mean(row[kind] for row in regrets.values()) for kind in ("shipped", "all", "held_out")}
-    unseen = sorted(set(folds) - set(regrets))
     return [
-        "The rule has constants, and they were chosen on real sets, these among them. So they are chosen again for "
-        "each set, on the other sets alone, by the least mean regret: how much less accurate the chosen recipe is than "
-        "the best of all recipes that the grids allow, at epsilon .5, 1 and 4 under replace_one "
-        "(`bench/utility/refit.py`). What this leaves out: the form of the rule and the grids were thought of with "
-        "these sets at hand."
-        + (f" {', '.join(unseen)}: judged by what the other sets choose, and choose nothing." if unseen else ""),
+        f"Little: the mean regret is {points['shipped']:.2f} points with the library's constants, and "
+        f"{points['held_out']:.2f} with constants chosen without the set that they are judged on. Regret is how much "
+        "less accurate the chosen recipe is than the best one that the grids allow.",
         "",
-        f"Of {len(names)} constants {steady} are the same in all {len(folds)} choices, and of {chosen['cells']} cells "
-        f"{chosen['same']} get the recipe of the library either way. The mean regret is {points['shipped']:.2f} points "
-        f"with the constants of the library, {points['all']:.2f} with those chosen on all sets, and "
-        f"{points['held_out']:.2f} on the set that was left out.",
+        f"The public rule has {len(names)} constants, chosen on these sets. They were chosen again for each set on "
+        f"all other sets (`bench/utility/refit.py`): {steady} of them are the same in all {len(folds)} choices, and "
+        f"{chosen['same']} of {chosen['cells']} cells get the same recipe either way. This does not cover the form "
+        "of the rule, which was designed with these sets at hand.",
         "",
         table(["constant", "in the library", "chosen on all sets", "without one set (how often)"], constant),
-        f"With these constants, each on the set that they do not know, on {splits_of_sets(ours, HELD_OUT)}:",
-        "",
     ]
 
 
@@ -221,17 +228,14 @@ def search_part(rows: pd.DataFrame) -> list[str]:
     gaps = []
     for name in names:
         best, found = (part[part["set"] == name].sort_values("accuracy").iloc[-1] for part in (fixed, searches))
-        gaps.append(
-            f"{100 * (best.accuracy - found.accuracy):.1f} points on {name} ({found.mean_runs:g} runs; "
-            f"C {best.C:g} has {_number(best.accuracy)})"
-        )
+        gaps.append(f"{100 * (best.accuracy - found.accuracy):.1f} points on {name}")
     return [
-        "Objective perturbation at epsilon 1, delta 1e-5, replace_one: mean accuracy over splits (standard errors up "
-        f"to {rows.error.max():.3f}; `bench/utility/search.py`). A run of a search has to do with less than the whole "
-        "budget, and what tells runs apart is a noisy count of rows that they get right, whose noise is given as a "
-        "share of all rows. A smaller share for the score makes runs hard to tell apart, a larger one takes from the "
-        f"training, and fewer runs leave less to choose from. The best search is behind the best C by "
-        f"{', by '.join(gaps)}: the C that is best in hindsight is what no search knows.",
+        f"The best private search loses {' and '.join(gaps)} against the C that is best in hindsight, which no "
+        "search knows. A run of a search has less than the whole budget, and noisy counts of correct rows tell the "
+        "runs apart.",
+        "",
+        "Objective perturbation at epsilon 1, delta 1e-5, replace_one; mean accuracy over splits (standard errors "
+        f"up to {rows.error.max():.3f}). The noise of the score is a share of all rows.",
         "",
         table(["", "epsilon of a run", "noise of the score", *names], table_rows),
     ]
@@ -246,10 +250,10 @@ def summary(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) ->
     others = ranking.drop(OWN)
     place_in_words = "first" if place == 1 else f"number {place}"
     return (
-        f"At epsilon 1 on {len(gaps)} real sets its accuracy lies {100 * gaps.median():.1f} points (median) below that "
-        f"of a linear SVM without privacy. Among {len(ranking)} private classifiers on {n_sets} sets it is "
-        f"{place_in_words} by mean rank ({ranking[OWN]:.2f}); the best other one has {others.iloc[0]:.2f} "
-        f"({short_title(others.index[0])})."
+        f"At epsilon 1 on {len(gaps)} real sets, its accuracy lies {100 * gaps.median():.1f} points below that of a "
+        f"linear SVM without privacy (median; {100 * gaps.max():.1f} on the worst, {gaps.idxmax()}). Among "
+        f"{len(ranking)} private classifiers on {n_sets} sets it is {place_in_words} by mean rank "
+        f"({ranking[OWN]:.2f}; next is {short_title(others.index[0])} with {others.iloc[0]:.2f})."
     )
 
 
@@ -260,75 +264,59 @@ def with_summary(readme: str, sentence: str) -> str:
     return f"{before}{_START}\n{textwrap.fill(sentence, 128)}\n{_END}{after}"
 
 
-def repeats_part() -> list[str]:
-    """Say what one draw of noise a split leaves to chance, and whether another recipe would do better."""
-    if not (TABLES / "repeats.csv").exists():
-        return []
-    parts = []
-    for name, cells in pd.read_csv(TABLES / "repeats.csv").groupby("set", sort=False):
-        own, others = (cells[cells.recipe == recipe] for recipe in ("recommended", "other"))
-        row, best = own.iloc[0], others.loc[others["mean"].idxmax()]
-        reached = 100.0 * (1.0 - NormalDist(row["mean"], row.deviation).cdf(TARGETS[name]))
-        parts.append(
-            f"on {name} it is {row['mean']:.3f} on average over {row.draws} draws, with a standard deviation of "
-            f"{row.deviation:.3f}, so that about {reached:.0f} % of the draws reach {TARGETS[name]:g}, and "
-            f"{best['mean']:.3f} with the best of {len(others)} other numbers and lengths of steps"
-        )
-    return [
-        "What a median over splits is at epsilon 1, replace_one, depends on the one draw of noise for each split: "
-        f"{'; '.join(parts)} (`bench/utility/repeats.py`).",
-        "",
-    ]
-
-
 def variants_part() -> list[str]:
     """Say what other recipes would gain on small sets."""
     if not (TABLES / "variants.csv").exists():
         return []
     cells = pd.read_csv(TABLES / "variants.csv")
-    rows = []
-    for variant, of in cells.groupby("variant", sort=False):
-        means = of.groupby("epsilon").gain.mean()
-        ends = [of.loc[of.gain.idxmin()], of.loc[of.gain.idxmax()]]
-        rows.append(
-            [
-                str(variant),
-                *(f"{gain:+.1f}" for gain in means),
-                f"{of.gain.mean():+.2f}",
-                *(f"{end.gain:+.1f} ({end['set']}, {end.epsilon:g})" for end in ends),
-            ]
-        )
     average = cells.groupby("variant").gain.mean()
     best = average.idxmax()
     return [
-        f"What other recipes gain over the rule's on the {cells['set'].nunique()} {SMALL}, "
-        f"in points of mean accuracy over the splits and {cells.draws.max()} draws of noise "
-        f"(`bench/utility/variants.py`; standard errors of single cells up to {cells.error.max():.1f}). The best of "
-        f"them on average ({best}) gains {average[best]:.2f} points, and loses "
+        f"Other settings hardly do better. Of {len(average)} others tried on {cells['set'].nunique()} small sets, "
+        f"the best on average ({best}) gains {average[best]:.2f} points, and loses "
         f"{-cells[cells.variant == best].gain.min():.1f} in its worst cell.",
         "",
-        table(["recipe", *(f"{epsilon:g}" for epsilon in means.index), "mean", "worst cell", "best cell"], rows),
-        "",
-        "Tried with more draws of floating-point noise, and left out: to even gradients out and not rows, or with half "
-        "the power; to shrink the centre by two standard errors of its noise more, or to the unit ball; to shrink "
-        "singular values of the weights, which loses most; 40 steps where rows are few. Steps that are half "
-        "as long again do better on some small sets at epsilon .1 and .25, and worse at 1.",
     ]
 
 
-def times_part(cells: pd.DataFrame) -> list[str]:
-    """Say how long fits take, and all of them."""
+def times_part() -> list[str]:
+    """Say how long fits take."""
     if not (TABLES / "times.csv").exists():
         return []
-    times = pd.read_csv(TABLES / "times.csv")
-    return [
-        "## How long it takes",
-        "",
-        "Fits are the best of five of the recommended estimator at epsilon 1, replace_one, once compiled "
-        "(`bench/utility/times.py`).",
-        "",
-        *in_short([quick_fits(times), short_run(cells, times, read_draws())]),
+    times = pd.read_csv(TABLES / "times.csv").sort_values("rows", ascending=False)
+    seconds = times.fit_processor_seconds
+    rows = [
+        [row.set, f"{row.rows:,}", str(row.features), f"{row.fit_processor_seconds:.3f}"] for row in times.itertuples()
     ]
+    return [
+        "## How long a fit takes",
+        "",
+        f"At most {seconds.max():.1f} s of processor time on these sets, once compiled (best of five, epsilon 1).",
+        "",
+        table(["set", "rows", "features", "seconds"], rows),
+    ]
+
+
+def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
+    """Write the points lost against an SVM without privacy, by the number of rows: median, and worst set."""
+    sizes = {row.set: row.rows for row in pd.read_csv(TABLES / "times.csv").itertuples()}
+    best = medians(reference[reference.method == "svm"], ["set"])
+    own = ours[(ours.method == OWN) & (ours.neighbours == "replace_one")]
+    gaps = 100.0 * (best - medians(own, ["epsilon", "set"]).unstack("epsilon").T).T
+    epsilons = [epsilon for epsilon in (0.5, 1.0, 2.0, 4.0) if epsilon in gaps]
+    rows = []
+    for words, (least, most) in _SIZES.items():
+        inside = gaps.loc[[name for name in gaps.index if least <= sizes[name] < most]]
+        texts = [f"{inside[epsilon].median():.1f} ({inside[epsilon].max():.1f})" for epsilon in epsilons]
+        rows.append([words, str(len(inside)), *texts])
+    return table(["training rows", "sets", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], rows)
+
+
+def with_accuracy(page: str, text: str) -> str:
+    """Write the table where the page on choosing epsilon keeps it."""
+    before, rest = page.split(_ACCURACY)
+    note = "Median over the sets, and in parentheses the set that loses most."
+    return f"{before}{_ACCURACY}\n{text}\n{note}\n{_END_ACCURACY}{rest.split(_END_ACCURACY)[1]}"
 
 
 def page_text(
@@ -337,58 +325,59 @@ def page_text(
     """Write the page without its pictures."""
     both = paired(ours, peers)
     parts = [
-        "# What accuracy a proved epsilon buys",
+        "# Accuracy",
         "",
         "<!-- written by bench/utility/page.py from reports/utility -->",
         "",
-        f"`PrivateLinearClassifier` on {ours['set'].nunique()} real sets, beside our other methods, other libraries, "
-        "an SVM without privacy and the majority class. Delta is 1e-5. Numbers are medians of accuracy over "
-        f"label-blind splits with a fifth of the rows for testing: {splits_of_sets(ours)} of ours{fewer_splits(ours)}, "
-        f"{int(peers.split.max()) + 1} of peers. Every method is told the same public bounds. The scripts of "
-        "bench/utility run what is missing.",
+        summary(ours, peers, reference).replace("its accuracy", "the accuracy of `PrivateLinearClassifier`"),
         "",
         "![Points below the SVM without privacy against epsilon](images/utility_gap.svg)",
         "",
+        "Numbers are medians of accuracy over label-blind splits, with a fifth of the rows for testing: "
+        f"{splits_of_sets(ours)} of ours{fewer_splits(ours)}, {int(peers.split.max()) + 1} of other libraries. Delta "
+        "is 1e-5. Every method gets the same public bounds.",
+        "",
+        "## What holds, and where not",
+        "",
+        *questions(verdicts(ours, peers, reference, draws=read_draws()), verdicts(ours, peers, reference, HELD_OUT)),
+        *variants_part(),
+        "## Every set",
+        "",
         "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",
         "",
-        "## In short",
-        "",
-        *in_short(verdicts(ours, peers, reference, draws=read_draws())),
-        *repeats_part(),
-        "## Constants chosen without the set",
-        "",
-        *held_out_part(chosen, ours),
-        *in_short(verdicts(ours, peers, reference, HELD_OUT)),
-        "## Our methods, epsilon 1, replace_one",
+        "Our methods at epsilon 1 under replace_one; bold is the best.",
         "",
         accuracy_table(ours, reference, 1.0),
         *methods_part(ours),
-        *variants_part(),
-        "## Rare classes: balanced accuracy, epsilon 1, replace_one",
+        "## Rare classes",
+        "",
+        'Balanced accuracy at epsilon 1 under replace_one. Set `class_weight="balanced"` where a class is rare.',
         "",
         balanced_table(ours, both, 1.0),
-        *times_part(pd.concat([ours, reference])),
-        "## A private search over C",
-        "",
-        *search_part(searches),
         "## Other libraries",
         "",
-        "Each with its defaults, or settings that its documentation suggests, the same for all sets "
-        "(`bench/utility/peers/`). A cell is the peer's median accuracy, and in parentheses ours on the same splits "
-        "under the relation of neighbours that the peer's epsilon speaks of: replace_one for diffprivlib's logistic "
-        "regression, add_remove for all others. diffprivlib is of pure epsilon, the others and ours of delta 1e-5. A "
-        "fit has ten minutes and 8 GB.",
+        "Each library has its defaults, or settings that its documentation suggests, the same for all sets. A cell "
+        "is the library's median accuracy, and in parentheses ours on the same splits under the library's relation "
+        "of neighbours: replace_one for diffprivlib's logistic regression, add_remove for all others. diffprivlib "
+        "has delta 0. A fit has ten minutes and 8 GB.",
         "",
     ]
     for epsilon in PEER_EPSILONS:
         parts += [f"### Epsilon {epsilon:g}", "", peer_table(both, peers, epsilon)]
         parts += [f"![Mean ranks at epsilon {epsilon:g}](images/{ranks_picture(epsilon)})", ""]
     parts += [
-        "Ranks are of ours under add_remove. A peer without an answer on a set (not offered, did not finish, not run "
-        "yet) comes last there, and is left out where it has answers on fewer than half of the sets. Mean ranks "
+        "Ranks use ours under add_remove. A library without an answer on a set (not offered, did not finish, not "
+        "run) comes last there, and is left out if it has answers on fewer than half of the sets. Mean ranks "
         "further apart than the bar differ at 5 % (Nemenyi).",
         "",
-        "Seconds stand in the CSV files, as processor time; peers ran beside other work.",
+        "## Are the constants fitted to these sets?",
+        "",
+        *held_out_part(chosen, ours),
+        "## What a private search for C costs",
+        "",
+        *search_part(searches),
+        *times_part(),
+        "`bench/utility` has the scripts, `reports/utility` every cell.",
     ]
     return "\n".join(parts) + "\n"
 
@@ -402,6 +391,7 @@ def main() -> None:
     draw(*cells)
     write_text(PAGE, page_text(*cells, *read_choices()))
     write_text(README, with_summary(README.read_text(), summary(*cells)))
+    write_text(EPSILON, with_accuracy(EPSILON.read_text(), accuracy_by_rows(cells[0], cells[2])))
 
 
 if __name__ == "__main__":
