@@ -26,8 +26,28 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "several Gaussian releases cost as much as one", "privacy/accountants.py",
-        "power = sum(count / event.noise_multiplier**2 for", "power = sum(1 / event.noise_multiplier**2 for",
+        "math.sqrt(count) / event.noise_multiplier for event", "1.0 / event.noise_multiplier for event",
         f"{_ACCOUNTANTS}test_gaussian_releases_compose_exactly", says="assert",
+    ),
+    _bug(
+        "delta of Gaussian noise is a difference that cancels", "privacy/corners.py",
+        "_STEEPEST = 9.0", "_STEEPEST = -1.0",
+        f"{_CORNERS}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
+    ),
+    _bug(
+        "delta of Gaussian noise is rounded as it comes", "privacy/corners.py",
+        "delta * (1.0 + slack)", "delta",
+        f"{_CORNERS}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
+    ),
+    _bug(
+        "the tail of an integral is dropped where it counts", "privacy/corners.py",
+        "_REACH = 40.0", "_REACH = 20.0",
+        f"{_CORNERS}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
+    ),
+    _bug(
+        "arguments of a large epsilon are taken for exact", "privacy/corners.py",
+        "_DELTA_SLACK, _ARGUMENT_SLACK = 1e-12, 2.0**-51", "_DELTA_SLACK, _ARGUMENT_SLACK = 1e-12, 0.0",
+        f"{_CORNERS}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
     ),
     _bug(
         "selections cost half their concentrated loss", "privacy/accountants.py",
@@ -405,6 +425,11 @@ MUTANTS_OF_RECORDS = (
     _bug(
         "clones do not know that they are", "base/estimators.py", "clone._cloned = True", "clone._cloned = False",
         f"{_BUDGETS}test_a_budget_takes_no_meta_estimator[-CalibratedClassifierCV]", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a budget does not see models without privacy", "base/parameters.py",
+        "        refuse_uncounted(self)\n", "",
+        f"{_BUDGETS}test_what_a_budget_does_not_count_is_refused_by_name", says="DID NOT RAISE",
     ),
     _bug(
         "a search that was cloned counts as called directly", "model_selection/private_search.py",

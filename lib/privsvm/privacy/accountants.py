@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from privsvm.numerics.noise_source import ROUND_UP
 from privsvm.privacy.accounting import (
     GAUSSIAN_ACCOUNTANT,
     LAPLACE_ACCOUNTANT,
@@ -307,11 +308,12 @@ def _renyi_name(parts: _Parts) -> str:
 def _closed_account(parts: _Parts, delta: float, neighbours: Neighbours) -> list[Account]:
     """Accounts of Gaussian releases, exactly, and of budgets that are added."""
     if all(isinstance(event, Gaussian) for event, _ in parts):
-        power = sum(count / event.noise_multiplier**2 for event, count in parts if isinstance(event, Gaussian))
+        signals = [math.sqrt(count) / event.noise_multiplier for event, count in parts if isinstance(event, Gaussian)]
+        signal = relation_factor(neighbours) * math.hypot(*signals) * ROUND_UP
         name = (
             GAUSSIAN_ACCOUNTANT if sum(count for _, count in parts) == 1 else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"
         )
-        return [Account(exact_gaussian_epsilon(relation_factor(neighbours) * math.sqrt(power), delta), delta, name)]
+        return [Account(exact_gaussian_epsilon(signal, delta), delta, name)]
     pure = [(_pure_epsilon(event, neighbours), count) for event, count in parts]
     if all(epsilon is not None for epsilon, _ in pure):
         epsilon = sum(count * own for own, count in pure if own is not None)

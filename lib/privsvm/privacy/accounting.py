@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from privsvm.errors import nearest_name
+from privsvm.numerics.noise_source import ROUND_UP
 from privsvm.privacy.calibrations import stored_calibration
+from privsvm.privacy.corners import exact_gaussian_epsilon, gaussian_signal
 from privsvm.privacy.events import (
     NEIGHBOURS,
     EpsilonDelta,
@@ -50,7 +52,9 @@ LAPLACE_ACCOUNTANT = "discrete Laplace mechanism, closed form: L1 sensitivity ov
 SAMPLED_GAUSSIAN_ACCOUNTANT = "Poisson-sampled Gaussian steps, privacy loss distributions (dp_accounting)"
 ZCDP_ACCOUNTANT = "zCDP of bounded-range selections, converted by Renyi divergences"
 
-# The root finder of the calibration may stop a few units of round-off below the smallest valid noise.
+# Added to noise multipliers: covers the round-off of whoever computes a multiplier from noise and sensitivity.
+_MULTIPLIER_SLACK = 1e-12
+# Covers the round-off of root finders.
 _ROUND_OFF_SLACK = 1e-9
 
 _SMALLEST_EPSILON = 1e-6
@@ -131,14 +135,13 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
     Notes
     -----
-    Analytic Gaussian mechanism, Balle and Wang (2018), Algorithm 1, valid for every epsilon.
+    Analytic Gaussian mechanism (Balle and Wang 2018), valid for every epsilon; by `gaussian_delta`, which is never
+    below the truth.
     """
-    import dp_accounting
-
     check_budget(epsilon, delta)
-    multiplier = float(dp_accounting.get_sigma_gaussian(epsilon, delta)) * (1 + _ROUND_OFF_SLACK)
+    multiplier = (1.0 + _MULTIPLIER_SLACK) / gaussian_signal(epsilon, delta)
     while gaussian_epsilon(multiplier, delta) > epsilon:
-        multiplier *= 1 + _ROUND_OFF_SLACK
+        multiplier *= 1.0 + _MULTIPLIER_SLACK
     return multiplier
 
 
@@ -155,13 +158,9 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     Returns
     -------
     float
-        Epsilon, exact for the Gaussian mechanism.
+        Never below the smallest epsilon of the Gaussian mechanism, and above it by round-off alone.
     """
-    import dp_accounting
-
-    if math.isinf(noise_multiplier):
-        return 0.0
-    return float(dp_accounting.get_epsilon_gaussian(noise_multiplier, delta))
+    return exact_gaussian_epsilon(ROUND_UP / noise_multiplier, delta)
 
 
 def renyi_epsilon(divergence: Callable[[np.ndarray], np.ndarray], delta: float, at_two: float) -> float:
@@ -433,7 +432,7 @@ def _sampled_epsilon(
     if sample_rate == 1 or math.isinf(noise_multiplier):
         # Gaussian releases compose exactly.
         signal = relation_factor(neighbours) * math.hypot(math.sqrt(n_steps) / noise_multiplier, released)
-        return gaussian_epsilon(1.0 / signal if signal > 0 else math.inf, delta)
+        return exact_gaussian_epsilon(signal * ROUND_UP, delta)
     parts: list[tuple[Event, int]] = [(PoissonSampled(sample_rate, Gaussian(noise_multiplier)), int(n_steps))]
     if released > 0:
         parts.append((Gaussian(1.0 / released), 1))
