@@ -26,17 +26,22 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils import all_estimators
 
+import privsvm
 from privsvm import (
     Budget,
     BudgetExceededError,
+    CondensedInformation,
     DPSVMDVPClassifier,
+    MajorityClassifier,
     PMSVMAGPClassifier,
     PrivateLinearClassifier,
     PrivateSearch,
     PrivateSVMClassifier,
     PublicSchema,
+    SVMClassifier,
     make_private_pipeline,
 )
+from privsvm.pipeline.methods import estimator_class, implementations
 from privsvm.privacy.gate import compose, restated
 
 X = np.array([[-0.8, 0.1], [0.7, -0.2]] * 30)
@@ -379,12 +384,57 @@ def test_two_fits_with_seeded_noise_are_refused():
     assert budget.spent.randomness == "seeded"
 
 
-def test_releases_that_no_fit_counts_are_refused():
+# Each class with a `fit` among the public names and the benchmark's methods; a new one is one of them.
+ESTIMATORS = sorted(
+    {kind for kind in (getattr(privsvm, name) for name in privsvm.__all__) if hasattr(kind, "fit")}
+    | set(map(estimator_class, implementations())),
+    key=lambda kind: kind.__name__,
+)
+
+
+def _to_train(kind, consent):
+    """Make an estimator that trains on the rows above."""
+    if kind is PrivateSearch:
+        return kind(model(), {"C": [0.1, 1.0]}, epsilon=1.0, mean_runs=2)
+    if kind is PublicSchema:
+        return SCHEMA
+    known = inspect.signature(kind).parameters
+    chosen = {"classes": [0, 1], "n_rows": len(Y), "epsilon": 1.0, "allow_unsound": consent}
+    return kind(**{name: value for name, value in chosen.items() if name in known})
+
+
+@pytest.mark.parametrize("consent", [False, True], ids=["", "allow_unsound"])
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_a_fit_in_a_budget_is_counted_or_refused(kind, consent):
+    estimator = _to_train(kind, consent)
+    budget = Budget(epsilon=9, delta=1e-5, verbose=False)
+    try:
+        with budget:
+            estimator.fit(X, Y)
+    except ValueError as error:
+        # Unsound ones are refused before they are counted.
+        assert isinstance(error, BudgetExceededError) or not consent  # noqa: PT017 - of two outcomes one is no error
+        assert budget.spent is None
+        return
+    if kind is PublicSchema:
+        # It reads no row.
+        assert budget.spent is None
+        assert np.array_equal(estimator.fit().transform(X), estimator.fit(X[:7], Y[:7]).transform(X))
+    else:
+        assert budget.spent == compose([estimator.guarantee_], 1e-5)
+
+
+def test_what_a_budget_does_not_count_is_refused_by_name():
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
-        with pytest.raises(BudgetExceededError, match="a budget counts fits alone"):
-            model().release_path(X, Y, [1.0], 1)
-        with pytest.raises(BudgetExceededError, match="nothing is proved of DPSVMDVPClassifier"):
-            DPSVMDVPClassifier(allow_unsound=True).fit(X, Y)
+        for name, task in {
+            "PrivateSVMClassifier": lambda: model().release_path(X, Y, [1.0], 1),
+            "SVMClassifier": lambda: SVMClassifier().fit(X, Y),
+            "MajorityClassifier": lambda: MajorityClassifier().release_path(X, Y, [1.0], 1),
+            "CondensedInformation": lambda: CondensedInformation().fit_resample(X, Y),
+            "DPSVMDVPClassifier": lambda: DPSVMDVPClassifier(allow_unsound=True).fit(X, Y),
+        }.items():
+            with pytest.raises(BudgetExceededError, match=f"^{name}: .*fit a private estimator such as Private"):
+                task()
     assert budget.spent is None
 
 

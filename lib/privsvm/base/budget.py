@@ -42,9 +42,10 @@ class Budget:
     """What all fits of private models inside a ``with`` block may cost together.
 
     Two things may be fitted inside: private estimators by a call of their own `fit`, alone or as the last step of a
-    pipeline, and `privsvm.PrivateSearch`. Estimators that `sklearn.base.clone` made are refused, and with them all of
-    scikit-learn's meta-estimators: each reads labels or scores of private rows beside its fits. What you compute from
-    private rows by other means, for example `model.score`, is not counted either: choose on public rows.
+    pipeline, and `privsvm.PrivateSearch`. Other estimators of this library are refused. So are clones that
+    `sklearn.base.clone` made, and with them all of scikit-learn's meta-estimators: each reads labels or scores of
+    private rows beside its fits. What you compute from private rows by other means, for example `model.score` or an
+    estimator of scikit-learn, is not counted: choose on public rows.
 
     Fits in other threads, in joblib's workers and in processes started inside the block count. Start pools of
     processes of your own inside it: an older worker knows of no budget. A budget may be entered again: what was spent
@@ -160,10 +161,13 @@ def counted() -> Iterator[None]:
         _fit.file, _fit.runs = before
 
 
-def refuse_uncounted() -> None:
-    """Raise BudgetExceededError for a release outside `counted` if a budget is open: nothing would pay for it."""
+def refuse_uncounted(estimator: Any) -> None:
+    """Raise BudgetExceededError for training outside `counted` if a budget is open: nothing would pay for it."""
     if not getattr(_fit, "runs", False) and _open_file() is not None:
-        raise BudgetExceededError("a budget counts fits alone: call fit, or release_path outside of it")
+        raise BudgetExceededError(
+            f"{type(estimator).__name__}: a budget counts `fit` of private estimators and of PrivateSearch, and "
+            "nothing else. Leave the budget first, or fit a private estimator such as PrivateLinearClassifier"
+        )
 
 
 def refuse_in_budget(reason: str | None) -> None:

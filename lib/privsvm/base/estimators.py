@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsvm.base.budget import counted, refuse_clone, refuse_in_budget, refuse_uncounted, spend
+from privsvm.base.budget import counted, refuse_clone, spend
 from privsvm.base.parameters import (
     ALLOW_COMPOSITION,
     ALLOW_UNSOUND,
@@ -80,13 +80,7 @@ def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimato
     Returns
     -------
     callable
-
-    Raises
-    ------
-    BudgetExceededError
-        Inside a budget, where this is no part of a fit that it counts.
     """
-    refuse_uncounted()
     if callable(rng):
         return lambda epsilon, repeat: as_source(rng(epsilon, repeat))
     if rng is None:
@@ -106,13 +100,7 @@ def noise_generators(
     """Give every (epsilon, repeat) a generator of NumPy's, for methods that prove nothing; see `noise_streams`.
 
     A generator that a callable returns is used as it is.
-
-    Raises
-    ------
-    BudgetExceededError
-        Inside a budget.
     """
-    refuse_in_budget(f"nothing is proved of {type(estimator).__name__}")
     if rng is None:
         return lambda epsilon, repeat: system_stream()
     if callable(rng):
@@ -445,9 +433,9 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             If a parameter is out of range, an assumption of the proof fails, or the model would be
             unsound without ``allow_unsound=True``.
         """
-        self.check_declared()
-        many_fits = self._check_clone(self.allow_composition, self.allow_unsound)
         with all_or_nothing(self):
+            self.check_declared()
+            many_fits = self._check_clone(self.allow_composition, self.allow_unsound)
             path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
             # Once more: a derived class may have a `release_path` of its own.
             path = _without_proof(_without_proof(path, unknown_class(self)), many_fits)

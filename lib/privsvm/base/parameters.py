@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, dataclass_transform
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from privsvm.base.budget import refuse_uncounted
 from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either, one_of, optional, whole
 
 __all__ = [
@@ -105,7 +106,16 @@ class DeclaredEstimator(BaseEstimator):  # type: ignore[misc]
         cls.__doc__ = _documentation(cls, found)
 
     def check_declared(self) -> None:
-        """Raise ValueError, naming the parameter and its value, for the first that is not as declared."""
+        """Check all parameters. Whatever trains or releases a model calls this first.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter and its value, for the first that is not as declared.
+        BudgetExceededError
+            In a budget, outside of a fit that it counts.
+        """
+        refuse_uncounted(self)
         check_values(self.declared, {name: getattr(self, name) for name in self.declared})
 
 
