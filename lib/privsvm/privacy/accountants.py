@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privsvm.numerics.noise_source import ROUND_UP
 from privsvm.privacy.accounting import (
     GAUSSIAN_ACCOUNTANT,
     LAPLACE_ACCOUNTANT,
@@ -309,7 +308,7 @@ def _closed_account(parts: _Parts, delta: float, neighbours: Neighbours) -> list
     """Accounts of Gaussian releases, exactly, and of budgets that are added."""
     if all(isinstance(event, Gaussian) for event, _ in parts):
         signals = [math.sqrt(count) / event.noise_multiplier for event, count in parts if isinstance(event, Gaussian)]
-        signal = relation_factor(neighbours) * math.hypot(*signals) * ROUND_UP
+        signal = relation_factor(neighbours) * math.hypot(*signals)
         name = (
             GAUSSIAN_ACCOUNTANT if sum(count for _, count in parts) == 1 else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"
         )

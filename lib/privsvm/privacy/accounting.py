@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from privsvm.errors import nearest_name
-from privsvm.numerics.noise_source import ROUND_UP
 from privsvm.privacy.calibrations import stored_calibration
 from privsvm.privacy.corners import exact_gaussian_epsilon, gaussian_signal
 from privsvm.privacy.events import (
@@ -160,7 +159,7 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     float
         Never below the smallest epsilon of the Gaussian mechanism, and above it by round-off alone.
     """
-    return exact_gaussian_epsilon(ROUND_UP / noise_multiplier, delta)
+    return exact_gaussian_epsilon(1.0 / noise_multiplier, delta)
 
 
 def renyi_epsilon(divergence: Callable[[np.ndarray], np.ndarray], delta: float, at_two: float) -> float:
@@ -432,7 +431,7 @@ def _sampled_epsilon(
     if sample_rate == 1 or math.isinf(noise_multiplier):
         # Gaussian releases compose exactly.
         signal = relation_factor(neighbours) * math.hypot(math.sqrt(n_steps) / noise_multiplier, released)
-        return exact_gaussian_epsilon(signal * ROUND_UP, delta)
+        return exact_gaussian_epsilon(signal, delta)
     parts: list[tuple[Event, int]] = [(PoissonSampled(sample_rate, Gaussian(noise_multiplier)), int(n_steps))]
     if released > 0:
         parts.append((Gaussian(1.0 / released), 1))

@@ -25,7 +25,9 @@ _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 # Two Mills ratios are subtracted only where the integrand of their difference is too steep for the nodes.
 _STEEPEST = 9.0
 
-# Above: relative error of `gaussian_delta` for exact arguments; and that of its arguments' difference.
+# Signals of callers took a few operations.
+_ROUND_UP = 1.0 + 2.0**-50
+# Relative slack of `gaussian_delta`: for exact arguments, and for the rounding of their difference.
 _DELTA_SLACK, _ARGUMENT_SLACK = 1e-12, 2.0**-51
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # A normal density so many standard deviations out is 0 in float64.
@@ -74,7 +76,7 @@ def gaussian_delta(epsilon: float, signal: float) -> float:
     float
         Never below delta, and above it by a share of at most
         ``2e-12 + 2^-50 (1 + |a|) (epsilon / signal + signal / 2)`` with ``a = epsilon / signal - signal / 2``, or by
-        the smallest positive float64.
+        three times the smallest positive float64.
 
     Notes
     -----
@@ -129,6 +131,7 @@ def exact_gaussian_epsilon(signal: float, delta: float) -> float:
     """
     if signal == 0.0 or delta <= 0.0:
         return 0.0 if signal == 0.0 else math.inf
+    signal *= _ROUND_UP
     # log E e^((a - 1) L) = a (a - 1) signal^2 / 2 gives this bound.
     high = 0.5 * signal**2 + signal * math.sqrt(2.0 * math.log(1.0 / delta))
     return _smallest(lambda epsilon: gaussian_delta(epsilon, signal), delta, high)
