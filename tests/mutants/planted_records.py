@@ -7,6 +7,7 @@ from tests.mutants.mutant import bug as _bug
 __all__ = ["MUTANTS_OF_RECORDS"]
 
 _ACCOUNTANTS = "tests/privacy/test_accountants.py::"
+_GAUSSIAN = "tests/privacy/test_gaussian_delta.py::"
 _CORNERS = "tests/privacy/test_objective_perturbation_delta.py::"
 _BUDGETS = "tests/release/test_budgets.py::"
 _FACTS = "tests/jobs/test_facts.py::"
@@ -30,24 +31,24 @@ MUTANTS_OF_RECORDS = (
         f"{_ACCOUNTANTS}test_gaussian_releases_compose_exactly", says="assert",
     ),
     _bug(
-        "delta of Gaussian noise is a difference that cancels", "privacy/corners.py",
+        "delta of Gaussian noise is a difference that cancels", "privacy/gaussian_delta.py",
         "_STEEPEST = 9.0", "_STEEPEST = -1.0",
-        f"{_CORNERS}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
+        f"{_GAUSSIAN}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
     ),
     _bug(
-        "delta of Gaussian noise is rounded as it comes", "privacy/corners.py",
+        "delta of Gaussian noise is rounded as it comes", "privacy/gaussian_delta.py",
         "delta * (1.0 + slack)", "delta",
-        f"{_CORNERS}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
+        f"{_GAUSSIAN}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
     ),
     _bug(
-        "the tail of an integral is dropped where it counts", "privacy/corners.py",
+        "the tail of an integral is dropped where it counts", "privacy/gaussian_delta.py",
         "_REACH = 40.0", "_REACH = 20.0",
-        f"{_CORNERS}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
+        f"{_GAUSSIAN}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
     ),
     _bug(
-        "arguments of a large epsilon are taken for exact", "privacy/corners.py",
+        "arguments of a large epsilon are taken for exact", "privacy/gaussian_delta.py",
         "_DELTA_SLACK, _ARGUMENT_SLACK = 1e-12, 2.0**-51", "_DELTA_SLACK, _ARGUMENT_SLACK = 1e-12, 0.0",
-        f"{_CORNERS}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
+        f"{_GAUSSIAN}test_delta_of_gaussian_noise_is_never_below_eighty_digits", says="assert",
     ),
     _bug(
         "selections cost half their concentrated loss", "privacy/accountants.py",

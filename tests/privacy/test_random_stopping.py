@@ -22,7 +22,7 @@ from privsvm.privacy.events import (
     OneOf,
     PoissonSampled,
 )
-from privsvm.privacy.objective_perturbation_delta import gaussian_delta
+from privsvm.privacy.gaussian_delta import gaussian_delta
 from privsvm.privacy.random_stopping import (
     best_of_negative_binomial,
     best_of_poisson,

@@ -48,12 +48,8 @@ from privsvm.privacy.events import (
     leaves,
     relation_factor,
 )
-from privsvm.privacy.objective_perturbation_delta import (
-    corner_epsilon,
-    exact_gaussian_epsilon,
-    gaussian_delta,
-    log_tail,
-)
+from privsvm.privacy.gaussian_delta import exact_gaussian_epsilon, gaussian_delta, log_tail
+from privsvm.privacy.objective_perturbation_delta import corner_epsilon
 from privsvm.privacy.random_stopping import best_of_negative_binomial, best_of_poisson, renyi_delta
 
 __all__ = ["Account", "account", "group_account", "verified_account"]

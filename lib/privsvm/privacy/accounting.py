@@ -12,7 +12,6 @@ import numpy as np
 
 from privsvm.errors import nearest_name
 from privsvm.privacy.calibrations import stored_calibration
-from privsvm.privacy.corners import exact_gaussian_epsilon, gaussian_signal
 from privsvm.privacy.events import (
     NEIGHBOURS,
     EpsilonDelta,
@@ -22,6 +21,7 @@ from privsvm.privacy.events import (
     PoissonSampled,
     relation_factor,
 )
+from privsvm.privacy.gaussian_delta import exact_gaussian_epsilon, gaussian_signal
 from privsvm.privacy.gaussian_losses import gaussian_losses
 
 __all__ = [

@@ -1,0 +1,65 @@
+"""Delta, epsilon and signal of Gaussian noise, against eighty digits."""
+
+import math
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsvm.privacy.gaussian_delta import exact_gaussian_epsilon, gaussian_delta, gaussian_signal, log_tail
+
+# A budget's limits and beyond: from the smallest epsilon to noise that protects nobody.
+EPSILONS = [10.0**power for power in (-8, -7.3, -6, -4.5, -3, -2, -1, -0.4, 0, 0.3, 1, 1.7, 2, 3, 5, 8, 12)]
+DELTAS = [1e-300, 1e-200, 1e-100, 1e-50, 1e-25, 1e-12, 1e-9, 1e-6, 1e-5, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9]
+
+
+def gaussian_delta_of_eighty_digits(epsilon, signal):
+    """Balle and Wang (2018), Theorem 8."""
+    with mpmath.workdps(80):
+        mu, eps = mpmath.mpf(signal), mpmath.mpf(epsilon)
+        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
+
+
+def stated_share(epsilon, signal):
+    """By how much `gaussian_delta` may exceed delta."""
+    middle, half = epsilon / signal, signal / 2
+    return 2e-12 + 2.0**-50 * (1 + abs(middle - half)) * (middle + half)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_delta_of_gaussian_noise_is_never_below_eighty_digits(epsilon):
+    """And neither are the noise that is calibrated by it, nor epsilon; above, they are by round-off alone."""
+    for delta in DELTAS:
+        signal = gaussian_signal(epsilon, delta)
+        share = stated_share(epsilon, signal)
+        found = gaussian_delta(epsilon, signal)
+        exact = gaussian_delta_of_eighty_digits(epsilon, signal)
+        assert exact <= found <= exact * (1 + share)
+        # Calibrated noise is enough, and less is not.
+        assert exact <= delta
+        assert gaussian_delta_of_eighty_digits(epsilon, signal * (1 + 5 * share)) > delta
+        least = exact_gaussian_epsilon(signal, delta)
+        assert gaussian_delta_of_eighty_digits(least, signal) <= delta
+        excess = max(1e-9 * least, 1e-10) * max(share / 2e-12, 1.0)
+        if least > excess:
+            assert gaussian_delta_of_eighty_digits(least - excess, signal) > delta
+
+
+@given(st.floats(-12, 3), st.floats(-8, 3), st.floats(-1, 1))
+@settings(max_examples=300, deadline=None)
+def test_delta_of_gaussian_noise_is_never_below_it_for_any_signal(log_signal, log_epsilon, near):
+    """Also where epsilon and delta have nothing to do with the signal."""
+    signal = 10**log_signal
+    for epsilon in (0.0, 10**log_epsilon, signal * (signal / 2 + 40 * near)):
+        if epsilon >= 0:
+            exact = gaussian_delta_of_eighty_digits(epsilon, signal)
+            smallest = math.nextafter(0, 1)
+            found = gaussian_delta(epsilon, signal)
+            assert exact <= found <= exact * (1 + stated_share(epsilon, signal)) + 3 * smallest
+
+
+def test_tails_of_a_normal_number():
+    with mpmath.workdps(50):
+        for x in (-40.0, -1.0, 0.0, 0.5, 3.0, 24.9, 25.1, 38.0, 1e4):
+            assert log_tail(x) == pytest.approx(float(mpmath.log(mpmath.ncdf(-mpmath.mpf(x)))), rel=1e-14, abs=1e-300)
