@@ -3,6 +3,7 @@
 import gzip
 import io
 import re
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.datasets.refusal import refused
+from tests.lines import RECORDS
 
 from privsvm import PublicSchema
 from privsvm.errors import PrivSVMError
@@ -39,13 +41,6 @@ ROWS = [
 ]
 # Values are missing in a row that other rows must not fill.
 ROWS[5] = b",,,,yes"
-# Bytes of a record, most of them of what matters to a reader.
-RECORDS = st.one_of(
-    st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"")),
-    st.lists(
-        st.sampled_from([b'"', b",", b"a", b"7", b"\r", b"\xff", b"\xc3", b" ", b"yes", b"\0", b"\xe2\x80\xa8"])
-    ).map(b"".join),
-)
 
 
 def write(folder, rows, header=HEADER, end=b"\n"):
@@ -249,6 +244,7 @@ def test_headers_that_cannot_be_read(tmp_path):
         (b"age,ward\r1,a\r2,b\r", "carriage return"),
         ("age,ward\n1,a\n".encode("utf-16"), "zero byte"),
         (b"sep=;\nage;ward\n", "its first line says sep=;, and the declared delimiter is ','"),
+        (b'sep="\nage"ward\n', "delimiter '\"' must be one character"),
         (b"", "the file is empty"),
         (b"\n\n", "the file is empty"),
     ):
@@ -299,6 +295,24 @@ def test_columns_in_python_are_checked_by_name_and_number():
         schema.transform({**rows, "age": [1, 2]})
     with pytest.raises(PrivSVMError, match="no column 'age', 'day'"):
         schema.transform({"ward": ["a"], "smoker": [1]})
+
+
+@pytest.mark.parametrize("form", ["iso", "%d.%m.%Y", "%d.%m.%Y %H:%M"])
+def test_a_date_is_the_same_whatever_its_type(form):
+    column = parse_schema(
+        {
+            **SCHEMA,
+            "columns": {
+                "day": {"date": form, "bounds": [datetime(2020, 1, 1), datetime(2021, 1, 1)], "fill": "middle"}
+            },
+        }
+    ).columns["day"]
+    moment = datetime(2020, 3, 1, 18, 30)
+    values = [moment, pd.Timestamp(moment), np.datetime64(moment), np.datetime64(moment, "ns")]
+    text = moment.isoformat() if form == "iso" else moment.strftime(form)
+    assert {column.number(value) for value in values} == {column.number(text)}
+    assert np.isfinite(column.number(text))
+    assert np.isnan([column.number(value) for value in (pd.NaT, np.datetime64("NaT"), None)]).all()
 
 
 def test_a_message_lists_no_thousand_columns(tmp_path):

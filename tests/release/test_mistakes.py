@@ -5,7 +5,10 @@ import shutil
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
+from tests.lines import RECORDS
 from tests.release.conftest import run
 
 import privsvm
@@ -87,6 +90,21 @@ def test_where_only_the_rows_decide_release_answers_and_inspect_speaks(folder, r
     assert code == 0
     assert out.startswith("PRIVATE")
     assert finding in out
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(RECORDS, st.integers(1, len(ROWS) - 1), st.sampled_from([(), ("--hold-back", 0.25)]))
+@example(b'1,"u,0', 3, ("--hold-back", 0.25))
+def test_no_record_decides_how_a_release_ends(folder, record, place, more):
+    lines = [row.encode() for row in ROWS]
+    lines[place] = record
+    (folder / "odd.csv").write_bytes(b"".join(line + b"\n" for line in lines))
+    shutil.rmtree(folder / "m", ignore_errors=True)
+    (folder / "ledger.jsonl").unlink(missing_ok=True)
+    code, out, err = released(folder, *more, data="odd.csv")
+    assert code == 0, err
+    assert f"{folder / 'm'}: released, epsilon 1 per row, delta 1e-05, proved" in out
+    assert [line.partition(" ")[0] for line in err.splitlines()][:1] == ["training;"]
 
 
 def test_rows_scaled_by_themselves_are_found_by_inspect(folder):

@@ -195,13 +195,14 @@ class DelimitedText:
     def __init__(
         self, handle: TextIO, name: str, delimiter: str | None = None, *, default: str = ",", header_rows: int = 1
     ) -> None:
-        if delimiter is not None and not DELIMITER.accepts(delimiter):
-            raise PrivSVMError(f"{name}: delimiter {delimiter!r} {DELIMITER.wish}")
         self._lines = enumerate(physical_lines(handle), 1)
         self._header = header_rows > 0
         number, line = self._first_line()
         separator = _SEPARATOR.fullmatch(line)
         self.separator = separator[1] if separator else None
+        for mark in (delimiter, self.separator):
+            if mark is not None and not DELIMITER.accepts(mark):
+                raise PrivSVMError(f"{name}: delimiter {mark!r} {DELIMITER.wish}")
         declared = None if delimiter is None else _NAMED.get(delimiter, delimiter)
         if self.separator is not None:
             if declared not in (None, self.separator):

@@ -142,9 +142,11 @@ class Column(Model):
         kind = self.kind
         try:
             if kind == "date":
-                if isinstance(value, datetime.date):
-                    return day_number(value.isoformat(), "iso")
-                return day_number(str(value).strip(), self.date or "iso")
+                if hasattr(value, "astype"):
+                    # NumPy's own, which Python's functions do not take.
+                    value = value.astype("datetime64[us]").item()
+                # Through its text: a date is the same number whatever its type is.
+                return day_number(str(self._as_text(value)).strip(), self.date or "iso")
             if kind == "boolean":
                 word = normalise_label(value).lower()
                 return 1.0 if word in _TRUE else 0.0 if word in _FALSE else math.nan
