@@ -235,3 +235,8 @@ def test_a_file_runs_no_code(tmp_path):
     assert "error: params.yaml: __definitions__ is not a known key" in done.stderr
     assert "(line 2, column 1)" in done.stderr
     assert not (tmp_path / "pwned").exists()
+
+
+def test_the_tiny_benchmark_of_ci_is_valid_and_tiny():
+    params = read_params(REPOSITORY / ".test/params.yaml")
+    assert len(params.train_jobs()) <= 4

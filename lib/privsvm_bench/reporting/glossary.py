@@ -97,14 +97,18 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             "Gate, fact",
-            "The gate is the one place that says proved. It judges facts: declared words for where the rows, their "
-            "split, their scaling, the classes and the number of rows come from. What nobody states is broken.",
+            "The gate is the only code that grants the status proved. It judges facts: declared words for the "
+            "origin of the rows, their split, their scaling, the classes and the number of rows. An unstated fact "
+            "counts as broken.",
         ),
-        Term("Event", "What a release does with the rows, as far as accounting must know; epsilon follows from it."),
+        Term(
+            "Event",
+            "The steps of a release that accounting needs: mechanisms, noise and sampling. Epsilon follows from it.",
+        ),
         Term(
             "Claimed",
-            "An epsilon is stated, and the statement does not hold. The proved epsilon of such a method is infinite: "
-            "it promises no protection, however much noise it adds.",
+            "An epsilon is stated, and nothing proves it. The proved epsilon of such a method is infinite: it promises "
+            "no protection, however much noise it adds.",
             True,
         ),
         Term("None", "No formal guarantee is stated.", True),
@@ -117,13 +121,13 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             "Public",
-            "Known without looking at the private rows, such as a sensor's range or the list of possible classes. A "
-            "proof may use only public values and values released with noise.",
+            "Known without the private rows, such as a sensor's range or the list of possible classes. A proof may use "
+            "only public values and values released with noise.",
         ),
         Term(
             "Privacy-utility curve",
-            "Accuracy, or another metric, against epsilon, usually on rows kept out of training. It shows what "
-            "privacy costs, provided that the epsilon is real.",
+            "Accuracy, or another metric, against epsilon, usually on held-out rows. It shows what privacy costs, if "
+            "the epsilon is proved.",
             True,
         ),
     ),
@@ -131,7 +135,7 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
         Term("Dataset", "A named table of rows with features and a class label."),
         Term("Split", "One division of a dataset into training rows and test rows."),
         Term("Repeat", "One draw of the noise. Every split and epsilon has `privacy.repeats` of them."),
-        Term("Bounds", "Public lower and upper limits of the features, by which `scaling: bounds` scales them."),
+        Term("Bounds", "Public lower and upper limits of the features. `scaling: bounds` scales features by them."),
         Term(
             "Condensing",
             "Replacing about three training rows with one: their mean (`ci`, CI-SVM), or a centre of fuzzy c-means "
@@ -159,13 +163,13 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
         Term("Release path", "The releases for a whole grid of epsilons, made from one solution where possible."),
     ),
     "Several parties": (
-        Term("Entity", "A party that holds some columns of the rows that all parties have in common (PPSVM)."),
+        Term("Entity", "A party with some columns of the rows that all parties share (PPSVM)."),
         Term("Block", "What an entity publishes: the kernel of its own columns with its secret random matrix."),
     ),
     "Workflow": (
-        Term("Experiment", "One benchmark: all the settings in `params.yaml`, under a name."),
-        Term("Rule, job", "A rule says how a kind of file is made. A job runs it once, for one dataset or method."),
-        Term("Stage", "What DVC runs and versions as a whole: one or more rules, such as `train@pmsvm_wp`."),
+        Term("Experiment", "One benchmark: all settings of `params.yaml`, under a name."),
+        Term("Rule, job", "A rule makes one kind of file. A job runs the rule once, for one dataset or method."),
+        Term("Stage", "A group of rules that DVC runs and versions together, such as `train`."),
         Term("Closure", "A source file, all that it imports, and what those files import in turn."),
         Term(
             "Record",
