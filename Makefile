@@ -43,6 +43,7 @@ lint: prepare-dev  ## Check formatting, style, types, layers, spelling, security
 docs: prepare-dev  ## Write what is generated from the sources, and build the site: site/index.html
 	python docs/draw_architecture.py
 	python docs/draw_methods.py
+	python docs/draw_curves.py
 	python docs/write_glossary.py
 	python docs/write_reproductions.py
 	python docs/generate.py

@@ -1,0 +1,62 @@
+"""Draw the README's picture, docs/images/curves.svg, from reports/curves.csv: accuracy against epsilon on one set."""
+
+import csv
+from pathlib import Path
+
+from privsvm_bench.charts import BLUE, CLAIMED, INK, SOFT, TEAL, new_figure, style, svg_text
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PICTURE = REPOSITORY / "docs/images/curves.svg"
+DATASET, OWN = "breast_cancer", "recommended"
+
+
+def read():
+    """Read the curves of the set: status, and (epsilon, accuracy, low, high) in per cent, by method."""
+    curves = {}
+    with (REPOSITORY / "reports/curves.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["dataset"] == DATASET:
+                numbers = [100 * float(row[key]) for key in ("accuracy", "accuracy_low", "accuracy_high")]
+                curves.setdefault(row["method"], (row["status"], []))[1].append((float(row["epsilon"]), *numbers))
+    return curves
+
+
+def chosen(curves):
+    """Choose the lines: ours, the best other proved method at epsilon 1, the best claim at the smallest epsilon."""
+
+    def best(statuses, epsilon):
+        names = [name for name, (status, _) in curves.items() if status in statuses and name != OWN]
+        return max(names, key=lambda name: dict(point[:2] for point in curves[name][1])[epsilon])
+
+    smallest = min(point[0] for point in curves[OWN][1])
+    return OWN, best(("proved", "seeded"), 1.0), best(("claimed",), smallest)
+
+
+def draw():
+    """Make the picture's text."""
+    curves = read()
+    own, other, claim = chosen(curves)
+    looks = {
+        own: (BLUE, "-", "o", f"{own} (proved)"),
+        other: (TEAL, "-", "s", f"{other} (proved)"),
+        claim: (CLAIMED, (0, (6, 3)), "x", f"{claim} (claimed, refuted)"),
+        "svm": (INK, (0, (2, 3)), None, "SVM without privacy"),
+        "majority": (SOFT, (0, (2, 3)), None, "majority class"),
+    }
+    with style():
+        figure, (axes,) = new_figure(760, 320)
+        figure.subplots_adjust(0.08, 0.17, 0.7, 0.96)
+        for name, (color, line, mark, words) in looks.items():
+            epsilons, means, low, high = zip(*curves[name][1], strict=True)
+            axes.plot(epsilons, means, color=color, linestyle=line, marker=mark, markersize=6, label=words)
+            if name == own:
+                axes.fill_between(epsilons, low, high, color=color, alpha=0.12, linewidth=0)
+        axes.set(xscale="log", xlabel="stated epsilon (smaller is more private)", ylabel="accuracy, %", ylim=(50, 100))
+        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axes.minorticks_off()
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=11)
+        return svg_text(figure, f"Accuracy against epsilon on {DATASET}, with the range over splits and noise")
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(draw(), encoding="utf-8")
