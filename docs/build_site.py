@@ -1,6 +1,6 @@
-"""Gather the pages of the repository and build the site from them: site/index.html.
+"""Gather the pages of the repository and build the site: site/index.html.
 
-With ``--version`` the site of a tag is built, by the tag's own sources, in a folder of its own: site/<tag>/index.html.
+With ``--version`` the tag's sources build the site of a tag: site/<tag>/index.html.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TARGET = REPOSITORY / "site"
 
 # The list of all pages: headings become captions of the menu, and the items below them its entries.
 MENU = REPOSITORY / "docs" / "README.md"
-# Pages outside docs/ by their place in the site. The README is the landing page, with the menu at its end.
+# Pages outside docs/ and their paths in the site. The README is the landing page, with the menu at its end.
 OTHERS = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "ARCHITECTURE.md",
@@ -41,27 +41,27 @@ ENTRY = re.compile(r"^(  )?- \[(.+)\]\((\S+)\)$")
 # A line of the list of examples.
 LISTED = re.compile(r"^(- \[.*\]\((gallery/(\w+))\.md\))$", re.MULTILINE)
 LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
-# What a class offers its users; the rest is scikit-learn's own.
+# Documented methods of a class; scikit-learn documents the others.
 MEMBERS = ("fit", "fit_resample", "predict", "predict_proba", "decision_function", "score", "transform", "release_path")
 
 
 class DeadLinkError(Exception):
-    """A link that leads nowhere."""
+    """Link to a missing file."""
 
 
 def pages():
-    """Return the place in the site of every page of the repository."""
-    found = [path.relative_to(REPOSITORY).as_posix() for path in sorted((REPOSITORY / "docs").rglob("*.md"))]
+    """Return the path in the site of every page of the repository."""
+    names = [path.relative_to(REPOSITORY).as_posix() for path in sorted((REPOSITORY / "docs").rglob("*.md"))]
     scripts = {path.relative_to(REPOSITORY).as_posix(): f"gallery/{path.stem}.md" for path in run_examples.examples()}
-    others = {name: place for name, place in OTHERS.items() if (REPOSITORY / name).exists()}
-    # Scripts first: the gallery shows what they draw.
-    return scripts | {name: posixpath.relpath(name, "docs") for name in found if name != "docs/README.md"} | others
+    other_pages = {name: target for name, target in OTHERS.items() if (REPOSITORY / name).exists()}
+    # Scripts first: the gallery shows their pictures.
+    return scripts | {name: posixpath.relpath(name, "docs") for name in names if name != "docs/README.md"} | other_pages
 
 
-def menu(places):
+def menu(targets):
     """Read the menu: a list of (caption, entries), and the entries below each page.
 
-    Entries are (title, place in the site). Raises `DeadLinkError`.
+    Entries are (title, path in the site). Raises `DeadLinkError`.
     """
     captions, below = [], {}
     for line in MENU.read_text(encoding="utf-8").splitlines():
@@ -69,46 +69,46 @@ def menu(places):
         if line.startswith("## "):
             captions.append((line.removeprefix("## "), []))
         elif entry:
-            inner, title, target = entry.groups()
-            path = posixpath.normpath(posixpath.join("docs", target))
-            if path not in places:
-                raise DeadLinkError(f"docs/README.md: ({target}): there is no page {path}")
+            inner, title, address = entry.groups()
+            path = posixpath.normpath(posixpath.join("docs", address))
+            if path not in targets:
+                raise DeadLinkError(f"docs/README.md: ({address}): there is no page {path}")
             if inner:
-                below.setdefault(captions[-1][1][-1][1], []).append((title, places[path]))
+                below.setdefault(captions[-1][1][-1][1], []).append((title, targets[path]))
             else:
-                captions[-1][1].append((title, places[path]))
+                captions[-1][1].append((title, targets[path]))
     return captions, below
 
 
 def toctree(entries, caption=""):
-    """Write a list of pages for Sphinx, which the page itself does not show."""
+    """Write a hidden list of pages for Sphinx's menu."""
     head = ["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), ""]
-    return "\n".join(["", *head, *(f"{title} </{place.removesuffix('.md')}>" for title, place in entries), "```", ""])
+    return "\n".join(["", *head, *(f"{title} </{target.removesuffix('.md')}>" for title, target in entries), "```", ""])
 
 
-def relinked(text, page, places, files):
-    """Point the links of a page to their places in the site.
+def relinked(text, page, targets, files):
+    """Point the links of a page to their targets in the site.
 
-    A file that is no page becomes one to download; `files` collects these. Raises `DeadLinkError`.
+    A file that is not a page becomes a download; `files` collects these. Raises `DeadLinkError`.
     """
-    here = posixpath.dirname(places[page])
+    here = posixpath.dirname(targets[page])
 
     def link(match):
-        target, hash_sign, anchor = match[1].partition("#")
-        if "://" in target or target.startswith("mailto:") or not target:
+        address, hash_sign, anchor = match[1].partition("#")
+        if "://" in address or address.startswith("mailto:") or not address:
             return match[0]
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
         # The landing page ends in the menu.
         path = "README.md" if path == "docs/README.md" else path
-        if path in places:
-            return f"]({posixpath.relpath(places[path], here or '.')}{hash_sign}{anchor})"
+        if path in targets:
+            return f"]({posixpath.relpath(targets[path], here or '.')}{hash_sign}{anchor})"
         if not (REPOSITORY / path).exists():
             raise DeadLinkError(f"{page}: ({match[1]}): there is no {path}")
         if (REPOSITORY / path).is_dir():
             raise DeadLinkError(f"{page}: ({match[1]}): a folder, which a site cannot show; name a file in it")
-        place = f"images/{posixpath.basename(path)}" if path.endswith((".svg", ".png")) else f"_files/{path}"
-        files[path] = place
-        return f"]({posixpath.relpath(place, here or '.')})"
+        target = f"images/{posixpath.basename(path)}" if path.endswith((".svg", ".png")) else f"_files/{path}"
+        files[path] = target
+        return f"]({posixpath.relpath(target, here or '.')})"
 
     return LINK.sub(link, text)
 
@@ -126,14 +126,14 @@ def public_classes():
 
 
 def reference():
-    """Write the part of the reference that follows from the declarations."""
+    """Write the generated section of the reference."""
     classes, functions = public_classes()
     lines = ["", "## Classes", ""]
     for name, item in classes.items():
         members = [member for member in MEMBERS if member in vars(item) or hasattr(item, member)]
         shown = [member for member in members if getattr(item, member).__module__.startswith("privsvm")]
         lines += [f"### {name}", "", "```{eval-rst}", f".. autoclass:: privsvm.{name}", ""]
-        # One by one: what a class has from scikit-learn is documented there.
+        # One by one: scikit-learn documents inherited methods.
         lines += [line for member in shown for line in (f"   .. automethod:: privsvm.{name}.{member}", "")]
         lines += ["```", ""]
     lines += ["## Functions", ""]
@@ -152,8 +152,8 @@ def reference():
 
 def make_help():
     """List the targets of the Makefile, as `make help` does."""
-    found = re.findall(r"^([a-z-]+):.*?## (.*)$", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    return "\n".join(f"make {name:10} {words}" for name, words in found)
+    goals = re.findall(r"^([a-z-]+):.*?## (.*)$", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    return "\n".join(f"make {name:10} {words}" for name, words in goals)
 
 
 def _thumbnail(line, pictures):
@@ -167,44 +167,44 @@ def _thumbnail(line, pictures):
 def gather():
     """Write the sources of the site; return the number of pages."""
     shutil.rmtree(SOURCE, ignore_errors=True)
-    places, files = pages(), {}
-    captions, below = menu(places)
-    listed = {place for entries in (*dict(captions).values(), *below.values()) for _, place in entries}
+    targets, files = pages(), {}
+    captions, below = menu(targets)
+    listed = {target for entries in (*dict(captions).values(), *below.values()) for _, target in entries}
     (SOURCE / "gallery").mkdir(parents=True)
     pictures = {}
-    for page, place in places.items():
+    for page, target in targets.items():
         if page.endswith(".py"):
             path = REPOSITORY / page
             shown = run_examples.run(path)
             for number, picture in enumerate(shown.pictures):
                 (SOURCE / "gallery" / f"{path.stem}_{number}.svg").write_bytes(picture)
             pictures[path.stem] = shown.pictures
-            text = run_examples.page(path, shown, relinked(shown.words, page, places, files))
+            text = run_examples.page(path, shown, relinked(shown.words, page, targets, files))
         else:
-            text = relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, places, files)
+            text = relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
         if page == "docs/reference.md":
             text += reference()
         text = LISTED.sub(lambda line: _thumbnail(line, pictures), text)
-        text += toctree(below[place]) if place in below else ""
-        if place == "index.md":
+        text += toctree(below[target]) if target in below else ""
+        if target == "index.md":
             text += "".join(toctree(entries, caption) for caption, entries in captions)
-        elif place not in listed and not page.endswith(".py"):
+        elif target not in listed and not page.endswith(".py"):
             # Reached from a page that names it, such as the list of proofs.
             text = f"---\norphan: true\n---\n\n{text}"
-        (SOURCE / place).parent.mkdir(parents=True, exist_ok=True)
-        (SOURCE / place).write_text(text, encoding="utf-8")
-    for path, place in files.items():
-        (SOURCE / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(REPOSITORY / path, SOURCE / place)
+        (SOURCE / target).parent.mkdir(parents=True, exist_ok=True)
+        (SOURCE / target).write_text(text, encoding="utf-8")
+    for path, target in files.items():
+        (SOURCE / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(REPOSITORY / path, SOURCE / target)
     shutil.copyfile(REPOSITORY / "docs/conf.py", SOURCE / "conf.py")
     shutil.copytree(REPOSITORY / "docs/templates", SOURCE / "templates")
-    return len(places)
+    return len(targets)
 
 
 def git(*arguments):
-    """Ask git about this repository; nothing where there is none."""
-    done = subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return done.stdout.split() if done.returncode == 0 else []
+    """Return the words that git prints about this repository; empty without one."""
+    result = subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return result.stdout.split() if result.returncode == 0 else []
 
 
 def built_tags():
@@ -213,9 +213,9 @@ def built_tags():
 
 
 def write_versions():
-    """Tell every built site of all others: versions.json for programs, a script for the pages' own list.
+    """Write the list of all built sites: versions.json for programs, a script for each site's menu.
 
-    A page that is opened as a file may not read another file, but may load a script.
+    Browsers let a page that is opened as a file load a script, but not read another file.
     """
     built = built_tags()
     present = "".join(git("describe", "--tags", "--always")) or "present"
@@ -226,29 +226,29 @@ def write_versions():
     for url in urls:
         folder = posixpath.dirname(url)
         seen = [
-            {"name": one["name"], "url": posixpath.relpath(one["url"], folder or "."), "here": one["url"] == url}
-            for one in listed
+            {"name": site["name"], "url": posixpath.relpath(site["url"], folder or "."), "here": site["url"] == url}
+            for site in listed
         ]
         script = TARGET / folder / "_static" / "versions.js"
         script.write_text(f"window.VERSIONS = {json.dumps(seen)};\n", encoding="utf-8")
 
 
 def build_tag(tag):
-    """Build the site of a tag in a clone of it, by its own sources, and put it into its folder."""
+    """Build the site of a tag from a clone of it, by the tag's sources."""
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "clone"
         command = ["git", "clone", "--quiet", "--branch", tag, "--config", "advice.detachedHead=false"]
         subprocess.run([*command, REPOSITORY, clone], check=True)
         environment = {**os.environ, "PYTHONPATH": str(clone / "lib")}
-        done = subprocess.run([sys.executable, "docs/build_site.py"], cwd=clone, env=environment, check=False)
-        if done.returncode:
+        result = subprocess.run([sys.executable, "docs/build_site.py"], cwd=clone, env=environment, check=False)
+        if result.returncode:
             sys.exit(f"error: --version {tag}: its own docs/build_site.py failed; see above")
         shutil.rmtree(TARGET / tag, ignore_errors=True)
         shutil.copytree(clone / "site", TARGET / tag)
 
 
 def build_present():
-    """Gather, then let Sphinx build; a warning is an error."""
+    """Gather the sources and run Sphinx, whose warnings are errors."""
     try:
         count = gather()
     except DeadLinkError as dead:
@@ -258,14 +258,14 @@ def build_present():
         if path.name not in kept:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", SOURCE / "_doctrees"]
-    done = subprocess.run([*command, SOURCE, TARGET], check=False)
-    if done.returncode:
+    result = subprocess.run([*command, SOURCE, TARGET], check=False)
+    if result.returncode:
         sys.exit("error: site: Sphinx warned; see above")
     print(f"{count} pages: open {TARGET.relative_to(REPOSITORY)}/index.html")
 
 
 def main():
-    """Build the site of what is checked out, or those of tags."""
+    """Build the site of the working copy, or sites of tags."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--version", metavar="TAG", help="the site of a tag, or of `all` of them")
     version = parser.parse_args().version

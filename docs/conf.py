@@ -18,7 +18,7 @@ myst_enable_extensions = ["dollarmath"]
 nitpicky = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
-# A warning about a word in somebody else's docstring is none of ours.
+# Warnings about docstrings of other packages.
 suppress_warnings = ["misc.highlighting_failure"]
 
 templates_path = ["templates"]

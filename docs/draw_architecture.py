@@ -12,9 +12,9 @@ from privsvm_bench.charts import INK, SOFT, new_figure, style, svg_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PICTURE = REPOSITORY / "docs" / "images" / "architecture.svg"
-# Programs outside the library, above all of it.
+# Programs above the library.
 PROGRAMS = {"stages": "jobs of the workflow", "reproduce": "papers"}
-WHAT = {
+DESCRIPTIONS = {
     "command": "command line",
     "reproduction": "engine of reproductions",
     "workflow": "what the Snakefile needs",
@@ -38,7 +38,7 @@ WHAT = {
     "privacy": "no solvers",
     "numerics": "compiled, exact noise",
 }
-# At the bottom, in one bar.
+# Modules in the bar at the bottom.
 FOR_ALL = (
     "__main__",
     "files",
@@ -73,7 +73,7 @@ def rows() -> list[tuple[str, list[str]]]:
 
 
 def draw() -> str:
-    """Make the picture's text."""
+    """Draw the picture as SVG."""
     order = rows()
     height = 20 + STEP * (len(order) + 1)
     with style():
@@ -91,7 +91,7 @@ def draw() -> str:
             for name in row:
                 box(x, y, BOX, colour)
                 axes.text(x + BOX / 2, y + 19, name, ha="center", size=14, weight="bold", color=INK)
-                axes.text(x + BOX / 2, y + 36, (PROGRAMS | WHAT)[name], ha="center", size=10.5, color=SOFT)
+                axes.text(x + BOX / 2, y + 36, (PROGRAMS | DESCRIPTIONS)[name], ha="center", size=10.5, color=SOFT)
                 x += BOX + gap
         box(60, 20 + len(order) * STEP, WIDTH - 120, "#f2f3f5")
         words = f"below all: {', '.join(FOR_ALL)}"

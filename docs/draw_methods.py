@@ -1,7 +1,7 @@
-"""Draw the idea of each method from the method itself: docs/images/methods/<method>.svg.
+"""Draw the idea of each method by running it: docs/images/methods/<method>.svg.
 
-On the left what the method does, on the right what it releases: decision boundaries of several releases. Run
-`python docs/draw_methods.py` to renew the pictures, or those of the methods that it is given.
+The left panel shows the mechanism, the right one decision boundaries of several releases. Run
+`python docs/draw_methods.py` to renew the pictures, with names of methods to renew only theirs.
 """
 
 import functools
@@ -22,7 +22,7 @@ PAGE = FOLDER.parents[1] / "methods.md"
 START = "<!-- pictures: written by docs/draw_methods.py -->\n"
 BOX = (-1.1, 1.1)
 RELEASES, EPSILONS = 8, (1.0, 8.0)
-# Chosen so that the pictures show something: the defaults suit tables with more columns.
+# Settings for two columns: the defaults suit wider tables.
 SETTINGS = {
     "landmark_dual": {"gamma": 2.0, "n_landmarks": 12}, "landmark_dual_given": {"gamma": 2.0},
     "private_svm_rbf": {"gamma": 2.0, "n_components": 20},
@@ -35,7 +35,7 @@ DASHED, DOTTED = (0, (6, 3)), (0, (2, 3))
 
 @functools.cache
 def rows():
-    """Two clouds of rows in the plane, one a little bent."""
+    """Draw two clouds of rows in the plane, one slightly bent."""
     rng = np.random.default_rng(3)
     first = rng.normal((-0.42, -0.15), (0.24, 0.3), (60, 2))
     second = rng.normal((0.42, 0.15), (0.24, 0.3), (60, 2))
@@ -44,7 +44,7 @@ def rows():
 
 
 def fitted(name, X=None, y=None, **changes):
-    """Fit a method to rows, with whatever it needs of a declaration."""
+    """Fit a method to rows with the declarations that it needs."""
     if X is None:
         X, y = rows()
     method = estimator_class(name)
@@ -56,7 +56,7 @@ def fitted(name, X=None, y=None, **changes):
 
 
 def frame(axes, title, x=BOX, y=BOX, across="", up="", ticks=True):
-    """Set title, ends and names of axes."""
+    """Set title, limits and labels of axes."""
     axes.set(title=title, xlim=x, ylim=y, xlabel=across, ylabel=up)
     axes.locator_params(nbins=5)
     if not ticks:
@@ -79,13 +79,13 @@ def cloud(axes, X=None, y=None, faint=False):
 
 
 def boundary(axes, model, level=0.0, colour=INK, dashes="-", width=2.0, label=None):
-    """Draw where the decision changes; of several classes, the borders of each."""
+    """Draw the decision boundary; with several classes, the boundary of each."""
     ends = np.linspace(*BOX, 45)
     across, up = np.meshgrid(ends, ends)
     scores = np.asarray(model.decision_function(np.c_[across.ravel(), up.ravel()]))
     margins = [scores]
     if scores.ndim == 2:
-        # Positive where a class wins, for all classes but the last, which lies between the others.
+        # Margin of each class over the best other one; the last class lies between the others.
         classes = range(scores.shape[1] - 1)
         margins = [scores[:, c] - np.delete(scores, c, axis=1).max(axis=1) for c in classes]
     for margin in margins:
@@ -95,7 +95,7 @@ def boundary(axes, model, level=0.0, colour=INK, dashes="-", width=2.0, label=No
 
 
 def releases(axes, name):
-    """Boundaries of several releases at two epsilons."""
+    """Draw boundaries of several releases at two epsilons."""
     frame(axes, f"{RELEASES} releases: what others get to see", ticks=False)
     cloud(axes, faint=True)
     for epsilon, colour, dashes in zip(EPSILONS, (BROWN, BLUE), (DASHED, "-"), strict=True):
@@ -107,7 +107,7 @@ def releases(axes, name):
 
 
 def noise(axes, name):
-    """Densities of the noise on one released number, over the sensitivity, at epsilon 1."""
+    """Draw densities of the noise on one released number, over the sensitivity, at epsilon 1."""
     title, across = "Noise on each weight, epsilon 1", "noise, over the sensitivity (L2, L1)"
     frame(axes, title, (-25, 25), (0, 0.36), across, "density")
     x = np.linspace(-25, 25, 101)
@@ -120,7 +120,7 @@ def noise(axes, name):
 
 
 def clipping(axes, name):
-    """Rows that are too long are drawn to the edge of a ball."""
+    """Draw rows clipped to a ball."""
     frame(axes, "Rows are cut to length 1", (-2, 2), (-2, 2))
     X, y = rows()
     X = 1.7 * X
@@ -134,7 +134,7 @@ def clipping(axes, name):
 
 
 def moves(axes, name):
-    """How far one replaced row moves the solution, against its length."""
+    """Draw how far one replaced row moves the solution, against its length."""
     X, y = rows()
     lengths = np.array([0.0, 1, 2, 4, 6, 8, 10])
     title = "How far one row moves the weights"
@@ -153,7 +153,7 @@ def moves(axes, name):
 
 
 def classes(axes, name):
-    """Noise on a weight of one-vs-rest SVMs against the number of classes."""
+    """Draw noise on a weight of one-vs-rest SVMs against the number of classes."""
     counts = range(2, 11)
     frame(axes, "Noise on each weight, epsilon 1", (2, 10), (0, 120), "number of classes", "noise, over C R")
     rng = np.random.default_rng(0)
@@ -171,7 +171,7 @@ def classes(axes, name):
 
 
 def gradients(axes, name):
-    """Directions in which single rows pull, cut to one length, and the noise of a step."""
+    """Draw the clipped gradients of single rows, and the noise of a step."""
     model = fitted(name, epsilon=1.0)
     X, y = rows()
     ends, across = (-150, 150), "sum over rows, first weight"
@@ -202,7 +202,7 @@ def tilts(axes, name):
 
 
 def choice(axes, name):
-    """Probabilities of the second variable of a pair."""
+    """Draw probabilities of the second variable of a pair."""
     sigma = estimator_class(name)().sigma
     frame(axes, "The second variable is drawn", (0, 1), (0, 0.25), "violation, over the largest", "probability")
     shares = np.sort(np.random.default_rng(1).uniform(0.2, 1.0, 30))
@@ -218,14 +218,14 @@ def choice(axes, name):
 
 
 def verbatim(axes, name):
-    """Support vectors, which a model holds, are training rows."""
+    """Mark the support vectors that a model holds: training rows."""
     frame(axes, "Published with the model", ticks=False)
     cloud(axes, faint=True)
     marks(axes, fitted(name, epsilon=1.0).support_vectors_, BROWN, "s", 9, hollow=True, label="rows in the clear")
 
 
 def fourier(axes, name):
-    """Random Fourier features against the kernel that they stand for."""
+    """Draw products of random Fourier features against the kernel that they approximate."""
     from privsvm.solvers.features.fourier import fourier_features, fourier_frequencies
 
     frame(axes, "Features whose products are a kernel", (0, 2), (-0.5, 1.2), "distance of two rows", "product")
@@ -238,14 +238,14 @@ def fourier(axes, name):
 
 
 def landmarks(axes, name):
-    """Landmarks, which no row has a part in."""
+    """Mark landmarks, which do not depend on rows."""
     frame(axes, "Public landmarks take the rows' place", ticks=False)
     cloud(axes, faint=True)
     marks(axes, np.clip(fitted(name, epsilon=1.0).landmarks_, -1.05, 1.05), BLUE, "s", 8, label="landmarks")
 
 
 def diamond(axes, name):
-    """Weights in an L1 ball: every step goes to a corner."""
+    """Mark weights in an L1 ball, where every step goes to a corner."""
     frame(axes, "Weights stay in a ball with corners", (-3.6, 3.6), (-3.6, 3.6), "first weight", "second weight")
     axes.plot([3, 0, -3, 0, 3], [0, 3, 0, -3, 0], color=GREY)
     for epsilon, colour, marker in ((1.0, BROWN, "s"), (8.0, BLUE, "o")):
@@ -254,7 +254,7 @@ def diamond(axes, name):
 
 
 def moments(axes, name):
-    """Ellipses of the rows' second moment, exact and with noise."""
+    """Draw ellipses of the rows' second moment, exact and with noise."""
     X, _ = rows()
     unit = X / np.hypot(*X.T)[:, None]
     events = fitted(name, epsilon=1.0).guarantee_.event.events
@@ -274,7 +274,7 @@ def moments(axes, name):
 
 
 def rule(axes, name):
-    """Draw what the public rule chooses, against the number of rows."""
+    """Draw the choices of the public rule against the number of rows."""
     from privsvm.families.moments.scaled_descent import Budget
     from privsvm.methods.recommended import choose_recipe
 
@@ -288,7 +288,7 @@ def rule(axes, name):
 
 
 def condensed(axes, name):
-    """Draw groups of rows, and the row that takes the place of each."""
+    """Draw groups of rows, and the row that replaces each group."""
     model = fitted(name)
     frame(axes, "Rows become fewer", ticks=False)
     cloud(axes, faint=True)
@@ -298,7 +298,7 @@ def condensed(axes, name):
 
 
 def sharing(axes, name):
-    """Blocks of two entities, and their sum."""
+    """Show blocks of two entities, and their sum."""
     X, model = rows()[0][np.r_[0:6, 60:66]], fitted(name)
     frame(axes, "Random kernels of columns add up", (0, 3), (0, 1.6), ticks=False)
     pairs = zip(model.columns_, model.entities_, strict=True)
@@ -341,7 +341,7 @@ def kernel(axes, name):
 
 
 def steps(axes, name):
-    """How far the solution is from optimal, against the stopping tolerance."""
+    """Draw the number of steps against the stopping tolerance."""
     frame(axes, "Steps of pairs until it stops", (-5, 0), (0, 80), "tolerance: log10", "steps")
     powers = np.arange(-5, 1)
     counts = [int(np.sum(fitted(name, kernel="linear", tol=10.0**power).n_iter_)) for power in powers]
@@ -349,7 +349,7 @@ def steps(axes, name):
 
 
 def three_classes(axes, name):
-    """Three classes by one problem."""
+    """Draw the boundaries of three classes from one problem."""
     rng = np.random.default_rng(5)
     centres = np.array([(-0.55, -0.4), (0.55, -0.4), (0.0, 0.55)])
     X = np.clip(np.vstack([rng.normal(centre, 0.23, (30, 2)) for centre in centres]), -1, 1)
@@ -360,14 +360,14 @@ def three_classes(axes, name):
 
 
 def weights(axes, name):
-    """Weights of the 1-norm and of the 2-norm, where three of twelve features matter."""
+    """Draw weights of the 1-norm and of the 2-norm, where three of twelve features matter."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 12)) / 2
     y = (X[:, :3].sum(axis=1) > 0).astype(int)
     frame(axes, "Three of twelve features matter", (0, 13), (-2, 7), "feature", "weight")
-    places = np.arange(1, 13)
-    axes.bar(places - 0.2, fitted("svm", X, y, kernel="linear").coef_[0], 0.35, color=GREY, label="2-norm")
-    axes.bar(places + 0.2, fitted(name, X, y, C=1.0).coef_[0], 0.35, color=BLUE, label="1-norm")
+    positions = np.arange(1, 13)
+    axes.bar(positions - 0.2, fitted("svm", X, y, kernel="linear").coef_[0], 0.35, color=GREY, label="2-norm")
+    axes.bar(positions + 0.2, fitted(name, X, y, C=1.0).coef_[0], 0.35, color=BLUE, label="1-norm")
 
 
 def reduced(axes, name):
@@ -380,15 +380,15 @@ def reduced(axes, name):
 
 
 def majority(axes, name):
-    """Class frequencies; the largest decides."""
-    X, y = (part[:95] for part in rows())
+    """Draw class frequencies; the largest decides."""
+    X, y = (first_rows[:95] for first_rows in rows())
     frame(axes, "The most frequent class, always", (-0.7, 1.7), (0, 1), "class", "share of the rows")
     shares = fitted(name, X, y).class_frequencies_
     axes.bar([0, 1], shares, 0.6, color=[BLUE, GREY], label=["predicted", "_not predicted"])
     axes.set_xticks([0, 1])
 
 
-# What each method does, for those who do not see the picture, and the panels that show it.
+# Alternative text and panels of each method's picture.
 _BOUNDARIES = "; boundaries of releases"
 _NOISE = (f"Densities of Gaussian and Laplace noise on a weight{_BOUNDARIES}", noise, releases)
 _FOURIER = (f"Products of random Fourier features against a Gaussian kernel{_BOUNDARIES}", fourier, releases)
@@ -443,8 +443,10 @@ def draw(name):
         for axes, panel in zip(all_axes, panels, strict=True):
             panel(axes, name)
             if axes.get_legend_handles_labels()[0]:
-                place = "lower left" if panel is releases else "best"
-                axes.legend(loc=place, fontsize=10, frameon=True, facecolor="white", framealpha=0.9, edgecolor="none")
+                location = "lower left" if panel is releases else "best"
+                axes.legend(
+                    loc=location, fontsize=10, frameon=True, facecolor="white", framealpha=0.9, edgecolor="none"
+                )
         return svg_text(figure, f"{name}: {words}")
 
 
@@ -465,7 +467,7 @@ def page():
 
 
 def main():
-    """Draw all pictures, or those that are named."""
+    """Draw all pictures, or those named on the command line."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in sys.argv[1:] or implementations():
         (FOLDER / f"{name}.svg").write_text(draw(name), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Run the examples of the gallery, and make their pages: text, code, what is printed, and what is drawn."""
+"""Run the examples of the gallery and write their pages: text, code, output and pictures."""
 
 import ast
 import contextlib
@@ -23,11 +23,11 @@ class Shown:
     title, words : str
         First line of its docstring, and the rest.
     code : str
-        What follows the docstring.
+        Code after the docstring.
     printed : str
-        What it prints.
+        Its output.
     pictures : list of bytes
-        What it draws, as SVG.
+        Its pictures, as SVG.
     """
 
     title: str
@@ -48,7 +48,7 @@ def title_of(path):
 
 
 def run(path):
-    """Run an example as `python examples/<name>.py` does, but that its windows become pictures.
+    """Run an example as `python examples/<name>.py` does, with pictures instead of windows.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def run(path):
     try:
         with contextlib.redirect_stdout(printed), warnings.catch_warnings():
             warnings.simplefilter("error")
-            # Without a window there is nothing to show.
+            # matplotlib warns that `show` has no window.
             warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
             runpy.run_path(str(path), run_name="__main__")
         pictures = [_picture(plt.figure(number)) for number in plt.get_fignums()]

@@ -9,17 +9,17 @@ from pathlib import Path
 
 def page(report: dict) -> str:
     """Build the page: one row for each folder of lib/privsvm."""
-    reached, known = Counter(), Counter()
+    reached, total = Counter(), Counter()
     for name, file in report["files"].items():
-        parts = Path(name).parts[Path(name).parts.index("privsvm") + 1 :]
-        folder = f"`{parts[0]}/`" if len(parts) > 1 else "files beside them"
+        path = Path(name).parts[Path(name).parts.index("privsvm") + 1 :]
+        folder = f"`{path[0]}/`" if len(path) > 1 else "files beside them"
         counts = file["summary"]
         reached[folder] += counts["covered_lines"] + counts["covered_branches"]
-        known[folder] += counts["num_statements"] + counts["num_branches"]
+        total[folder] += counts["num_statements"] + counts["num_branches"]
     rows = [
-        f"| {folder} | {known[folder]} | {reached[folder] / max(known[folder], 1):.1%} |" for folder in sorted(known)
+        f"| {folder} | {total[folder]} | {reached[folder] / max(total[folder], 1):.1%} |" for folder in sorted(total)
     ]
-    total = f"| **all** | {known.total()} | **{reached.total() / known.total():.1%}** |"
+    row_of_all = f"| **all** | {total.total()} | **{reached.total() / total.total():.1%}** |"
     return "\n".join(
         [
             "# Test coverage",
@@ -33,7 +33,7 @@ def page(report: dict) -> str:
             "| part of `lib/privsvm` | statements and branches | reached |",
             "| --- | ---: | ---: |",
             *rows,
-            total,
+            row_of_all,
             "",
         ]
     )

@@ -45,7 +45,7 @@ if __name__ == "__main__":
     X, y = load_wine(return_X_y=True)
     X = minmax_scale(X)
     entry = yaml.safe_load(ENTRY)["methods"]["my_centroids"]
-    method = ForeignMethod(entry.pop("implementation"), entry, {"delta": 1e-5, "neighbours": "replace_one"}, 3, X)
+    method = ForeignMethod(entry.pop("implementation"), entry, 3, X, delta=1e-5, neighbours="replace_one")
     path = method.release_path(X, y, [1, 10, 100], 5, lambda epsilon, repeat: np.random.default_rng(repeat))
     print(f"status: {path.guarantees[0].status}, because {path.guarantees[0].reason}")
     for epsilon, scores in zip(path.epsilons, path.predicted_scores, strict=True):

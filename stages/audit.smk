@@ -1,10 +1,10 @@
-# One job per private method: what its releases show on made-up neighbours. It reads no data.
+# One job per private method: audit its releases on synthetic neighbours. It reads no data.
 rule audit:
     output:
         "data/audits/{method}.json",
     log:
         "logs/audit/{method}.log",
-    # Nothing waits for data here, and the longest of these would be a run's last job.
+    # Started early: needs no data, and the longest of these jobs would otherwise end the run.
     priority: 1
     conda:
         "../environment.yml"
@@ -12,13 +12,12 @@ rule audit:
     resources:
         mem_mb=2000,
     params:
-        # As for `train`: the method's own file, and what it imports.
+        # As for `train`: the method's own file and its imports.
         code=lambda wildcards: method_code("audit", IMPLEMENTATION[wildcards.method]),
         parameters=lambda wildcards: audit_parameters(PARAMS, wildcards.method),
     shell:
         f"exec python {STAGES}audit.py"
-        " --code {params.code:q} --method {wildcards.method:q}"
-        " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+        " --code {params.code:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
 
 AUDITS = [f"data/audits/{method}.json" for method in PARAMS.audited_methods()]

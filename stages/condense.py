@@ -5,28 +5,27 @@ from __future__ import annotations
 import argparse
 
 from privsvm.files import write_npz
-from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write the condensed rows of every split, what they give away, and the time; for ``none`` only the word."""
+    """Write the condensed rows of every split, attacks on them, and the time; for ``none`` only the word."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--code", default="", help="digest of the code; with it, outputs of equal jobs are used again")
+    parser.add_argument("--code", default="", help="digest of the code; outputs of an equal job are then reused")
     parser.add_argument("--prepared", required=True, metavar="NPZ", help="the prepared dataset")
     parser.add_argument("--rows", required=True, metavar="NPZ", help="condensed rows to write")
     parser.add_argument("--record", required=True, metavar="JSON", help="sizes, purity and attacks to write")
     parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
-    parser.add_argument(
-        "--parameters", required=True, type=json_argument, metavar="JSON", help="condense, experiment, seed"
-    )
+    parser.add_argument("--parameters", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.CondenseJob")
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm_bench.jobs.job import CondenseJob
     from privsvm_bench.workflow.finished import FinishedJob
 
-    job = options.parameters
+    job = read_job(CondenseJob, options.parameters)
     outputs = [options.rows, options.record, options.timings]
-    finished = FinishedJob(options.code, job, inputs=[options.prepared], outputs=outputs)
+    finished = FinishedJob(options.code, job.model_dump(), inputs=[options.prepared], outputs=outputs)
     if finished.restore():
         return
 
@@ -34,13 +33,13 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm_bench.jobs.condensing import condense_splits
     from privsvm_bench.records import write
 
-    if job["condense"] != "none":
+    if job.condense != "none":
         from privsvm.warm_up import warm_up
 
         warm_up("solvers.condensing.condense")
     prepared = load_prepared(options.prepared)
-    arrays, record, timings = condense_splits(prepared, job["condense"], job["experiment"], job["seed"])
-    # For ``none`` the train stage reads the prepared rows themselves: no copy of them.
+    arrays, record, timings = condense_splits(prepared, job.condense, job.experiment, job.seed)
+    # For ``none`` no copy: the train stage reads the prepared rows.
     write_npz(options.rows, arrays)
     write(options.record, record)
     write(options.timings, timings)

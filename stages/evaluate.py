@@ -10,7 +10,7 @@ from privsvm_bench.workflow.stage import die_with_parent, run
 def main(arguments: list[str] | None = None) -> None:
     """Read prepared data and models, predict, write results and timings."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--code", default="", help="digest of the code; with it, outputs of equal jobs are used again")
+    parser.add_argument("--code", default="", help="digest of the code; outputs of an equal job are then reused")
     parser.add_argument("--prepared", required=True, metavar="NPZ")
     parser.add_argument("--models", required=True, metavar="NPZ")
     parser.add_argument("--record", required=True, metavar="JSON", help="the models' record")

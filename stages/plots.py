@@ -9,12 +9,12 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm_bench.workflow.stage import run
 
-# Where `.dvc/page.html` looks for it; the template is written for this version of Vega-Lite.
+# Path in `.dvc/page.html`, and the version of Vega-Lite that the template is written for.
 VEGA, VERSION = Path(".cache/vega.js"), "5.21"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the chart library, once, and the page."""
+    """Write the chart library if it is missing, then the page."""
     from dvc.cli import main as dvc
 
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)

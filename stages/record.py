@@ -17,32 +17,32 @@ from privsvm_bench.workflow.stage import die_with_parent, run
 
 FOLDERS = [Path("data/audits"), *(Path(f"data/{folder}{kind}") for folder in ("", "private/") for kind in KINDS)]
 LOCK_FILE = Path("dvc.lock")
-# What DVC writes while it runs, and a killed DVC may leave half-written.
+# Files that a killed DVC may leave half-written.
 UNFINISHED = (LOCK_FILE, Path(".dvc/tmp/rwlock"))
 
 
-def remove_other_outputs(kept: Iterable[str]) -> list[str]:
-    """Remove outputs that no job of params.yaml makes any more; DVC's cache keeps the recorded versions.
+def remove_other_outputs(versioned: Iterable[str]) -> list[str]:
+    """Remove outputs of jobs that params.yaml no longer has; DVC's cache keeps the recorded versions.
 
     Equal parameters then give an equal dvc.lock.
     """
-    known = {Path(name) for name in kept}
-    others = [
+    versioned_paths = {Path(name) for name in versioned}
+    stale = [
         path
         for folder in FOLDERS
         for path in folder.rglob("*")
-        if path.is_file() and path not in known and path.name != README
+        if path.is_file() and path not in versioned_paths and path.name != README
     ]
-    for path in others:
+    for path in stale:
         path.unlink()
         while not any(path.parent.iterdir()) and path.parent not in FOLDERS:
             path = path.parent
             path.rmdir()
-    return sorted(map(str, others))
+    return sorted(map(str, stale))
 
 
 def commit() -> subprocess.CompletedProcess[str]:
-    """Run `dvc commit` for all stages. Without --no-relink, DVC would replace outputs by copies with new times."""
+    """Run `dvc commit` for all stages; without --no-relink, DVC would replace outputs by copies with new times."""
     command = [sys.executable, "-m", "dvc", "commit", "--force", "--no-relink"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -58,17 +58,17 @@ def main(arguments: list[str] | None = None) -> None:
     make_output_folders()
     for name in remove_other_outputs(options.files):
         print(f"record: removed {name}: nothing in params.yaml uses it")
-    done = commit()
-    if done.returncode:
+    result = commit()
+    if result.returncode:
         for path in UNFINISHED:
             if path.exists():
                 path.replace(f"{path}.broken")
-        done = commit()
-    if done.returncode:
+        result = commit()
+    if result.returncode:
         for path in UNFINISHED:
             if Path(f"{path}.broken").exists():
                 os.replace(f"{path}.broken", path)
-        lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+        lines = [line for line in f"{result.stdout}\n{result.stderr}".splitlines() if line.strip()]
         reason = next((line for line in lines if line.startswith("ERROR: ")), lines[-1] if lines else "no message")
         raise PrivSVMError(
             f"dvc commit: failed ({reason.removeprefix('ERROR: ')}), so dvc.lock lacks the versions of these outputs; "

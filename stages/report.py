@@ -6,9 +6,8 @@ import argparse
 import shutil
 from pathlib import Path
 
-from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_text
-from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -21,19 +20,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output-html", required=True, metavar="FILE")
     parser.add_argument("--output-metrics", required=True, metavar="FILE")
     parser.add_argument("--output-curves", required=True, metavar="FILE")
-    parser.add_argument("--parameters", type=json_argument, default={}, metavar="JSON")
+    parser.add_argument("--parameters", default="{}", metavar="JSON", help="see privsvm_bench.jobs.job.ReportJob")
     options = parser.parse_args(arguments)
     die_with_parent()
 
-    # Imported late, so that --help and a wrong argument answer at once.
+    # Lazy, so that --help and a wrong argument answer at once.
     from privsvm_bench import records, reporting
+    from privsvm_bench.jobs.job import ReportJob
 
-    parameters = options.parameters
-    if not isinstance(parameters, dict):
-        raise PrivSVMError(f"--parameters: {parameters!r} is not a mapping; pass e.g. '{{\"reference_epsilon\": 1.0}}'")
-    reference_epsilon = parameters.get("reference_epsilon", 1.0)
-    if not isinstance(reference_epsilon, (int, float)) or not 0 < reference_epsilon < float("inf"):
-        raise PrivSVMError(f"--parameters: reference_epsilon is {reference_epsilon!r}; use a positive number")
+    job = read_job(ReportJob, options.parameters)
     results = reporting.read_results(options.results)
     condensing = [options.timings / "_condense" / f"{name}.json" for name in {result.dataset for result in results}]
     files = reporting.report_files(
@@ -48,17 +43,17 @@ def main(arguments: list[str] | None = None) -> None:
         audits=records.read_audits(options.audits),
         prepared=records.read_prepared(options.prepared),
         origin=reporting.provenance(),
-        experiment=str(parameters.get("experiment", results[0].experiment)),
-        reference_epsilon=reference_epsilon,
-        own=parameters.get("own", ()),
+        experiment=job.experiment or results[0].experiment,
+        reference_epsilon=job.reference_epsilon,
+        own=job.own,
     )
-    # Compute all before writing the first.
-    metrics = reporting.metrics_record(results, reference_epsilon)
-    curves = reporting.curves_csv(reporting.curve_rows(results, reference_epsilon))
+    # Compute all files before writing the first, so that a failure leaves the old ones.
+    metrics = reporting.metrics_record(results, job.reference_epsilon)
+    curves = reporting.curves_csv(reporting.curve_rows(results, job.reference_epsilon))
     write_json(options.output_metrics, metrics)
     write_text(options.output_curves, curves)
     folder = Path(options.output_html).parent
-    # Of data sets that are no longer there, too.
+    # Remove pages of former datasets too.
     shutil.rmtree(folder / "pages", ignore_errors=True)
     page = files.pop("index.html")
     for name, text in files.items():

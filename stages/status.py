@@ -1,4 +1,4 @@
-"""Say what a run that is under way is doing."""
+"""Show the progress of the running benchmark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_alive(pid: int) -> bool:
 
 
 def status_lines() -> list[str]:
-    """Describe the run in this folder, from the file that it writes at the start and the end of each job."""
+    """Describe the run in this folder from its status file."""
     if not STATUS_FILE.exists():
         return ["no run has been started here; run `make run`"]
     status = json.loads(STATUS_FILE.read_text(encoding="utf-8"))
@@ -31,9 +31,9 @@ def status_lines() -> list[str]:
     if not is_alive(status["pid"]):
         remedy = "; run `make run` again to continue it" if status["done"] < status["total"] else ""
         return [f"no run is under way; the last one ended with {counts}{remedy}"]
-    left = "" if status["left"] is None else f", about {clock(status['left'])} left"
+    remaining = "" if status["left"] is None else f", about {clock(status['left'])} left"
     running = [f"  {job['title']}: {clock(time.time() - job['since'])}" for job in status["running"]]
-    return [counts + left, *running]
+    return [counts + remaining, *running]
 
 
 def main(arguments: list[str] | None = None) -> None:

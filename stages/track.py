@@ -8,13 +8,14 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-from privsvm.errors import PrivSVMError, without_passwords
+from privsvm.errors import without_passwords
+from privsvm_bench.jobs.job import TrackJob
 from privsvm_bench.records import timing_files, write
-from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 
 def current_commit() -> str:
-    """Name the commit of the working tree, with ``-dirty`` if files were changed; ``unknown`` outside a repository."""
+    """Name the commit of the working tree, with ``-dirty`` after changes; ``unknown`` outside a repository."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
@@ -31,19 +32,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--timings", type=Path, default=Path("logs/timings"), help="folder of timings, if there")
     parser.add_argument("--audits", nargs="*", type=Path, default=[], help="data/audits/<method>.json")
     parser.add_argument("--output", type=Path, required=True, help="reports/tracking.json")
-    parser.add_argument("--parameters", type=json_argument, required=True, help='JSON: {"tracking_uri": "..."}')
+    parser.add_argument("--parameters", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.TrackJob")
     options = parser.parse_args(arguments)
     die_with_parent()
-    if not isinstance(options.parameters, dict) or not isinstance(options.parameters.get("tracking_uri"), str):
-        raise PrivSVMError(
-            f"--parameters: {options.parameters!r} has no text 'tracking_uri'; "
-            "set mlflow.tracking_uri in params.yaml, for example to sqlite:///mlflow.db"
-        )
-    tracking_uri = options.parameters["tracking_uri"]
-    # The same address with its password, which no command holds.
-    whole = os.environ.get("PRIVSVM_TRACKING_URI", "")
-    if without_passwords(whole) == tracking_uri:
-        tracking_uri = whole
+    tracking_uri = read_job(TrackJob, options.parameters).tracking_uri
+    # The environment holds the password of the address; no command line does.
+    uri_with_password = os.environ.get("PRIVSVM_TRACKING_URI", "")
+    if without_passwords(uri_with_password) == tracking_uri:
+        tracking_uri = uri_with_password
     files = [(path, timing_files(path, options.timings)) for path in sorted(options.results)]
 
     from privsvm_bench.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it

@@ -5,36 +5,30 @@ from __future__ import annotations
 import argparse
 
 from privsvm.files import read_npz
-from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
+from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the prepared data, train, write models, record and timings."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--code", default="", help="digest of the code; with it, outputs of equal jobs are used again")
-    parser.add_argument("--method", required=True, help="name of the method's entry in params.yaml")
+    parser.add_argument("--code", default="", help="digest of the code; outputs of an equal job are then reused")
     parser.add_argument("--prepared", required=True, metavar="NPZ")
     parser.add_argument("--condensed", required=True, metavar="NPZ")
     parser.add_argument("--condensed-record", required=True, metavar="JSON")
     parser.add_argument("--models", required=True, metavar="NPZ", help="arrays to write")
     parser.add_argument("--record", required=True, metavar="JSON", help="record to write")
     parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
-    parser.add_argument(
-        "--parameters",
-        required=True,
-        type=json_argument,
-        metavar="JSON",
-        help="experiment, seed, implementation, parameters, privacy, condense",
-    )
+    parser.add_argument("--parameters", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.TrainJob")
     options = parser.parse_args(arguments)
     die_with_parent()
 
+    from privsvm_bench.jobs.job import TrainJob
     from privsvm_bench.workflow.finished import FinishedJob
 
-    job = options.parameters
+    job = read_job(TrainJob, options.parameters)
     finished = FinishedJob(
         options.code,
-        {**job, "method": options.method},
+        job.model_dump(),
         inputs=[options.prepared, options.condensed, options.condensed_record],
         outputs=[options.models, options.record, options.timings],
     )
@@ -49,18 +43,18 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm_bench.records import CondensedRowsAttack, read, write
 
     prepared = load_prepared(options.prepared)
-    # What the method imports is compiled before any time is taken.
-    estimator_class(job["implementation"])
+    # Compile the functions that the method imports before any time is measured.
+    estimator_class(job.implementation)
     warm_up()
-    paths, attacks = train_paths(prepared, read_npz(options.condensed), options.method, job)
+    paths, attacks = train_paths(prepared, read_npz(options.condensed), job)
     description = prepared.description
-    if job["condense"] != "none":
+    if job.condense != "none":
         attacks = [read(CondensedRowsAttack, options.condensed_record), *attacks]
-    record = model_record(options.method, job, description, training_sizes(prepared, job), paths, attacks)
+    record = model_record(job, description, training_sizes(prepared, job), paths, attacks)
     save_paths(paths, options.models, options.record, record)
     write(options.timings, train_timings(paths))
     finished.keep()
-    print(f"train: {options.method} on {description['dataset']}: {len(paths)} splits")
+    print(f"train: {job.method} on {description['dataset']}: {len(paths)} splits")
 
 
 if __name__ == "__main__":

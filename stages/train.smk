@@ -16,7 +16,7 @@ rule train:
     resources:
         mem_mb=4000,
     params:
-        # A method's own file, and what it imports: editing it reruns no other method.
+        # The method's own file and its imports: editing these reruns no other method.
         code=lambda wildcards: method_code("train", IMPLEMENTATION[wildcards.method]),
         timings="logs/timings/{method}/{dataset}.train.json",
         parameters=lambda wildcards: train_parameters(
@@ -24,7 +24,6 @@ rule train:
         ),
     shell:
         f"exec python {STAGES}train.py"
-        " --code {params.code:q} --method {wildcards.method:q}"
-        " --prepared {input.data:q} --condensed {input.condensed:q}"
+        " --code {params.code:q} --prepared {input.data:q} --condensed {input.condensed:q}"
         " --condensed-record {input.condensed_record:q} --models {output.models:q}"
         " --record {output.record:q} --timings {params.timings:q} --parameters {params.parameters:q} > {log:q} 2>&1"

@@ -1,4 +1,4 @@
-"""Open the results in MLflow: log what is missing, print one link for each dataset, serve the page on this machine.
+"""Open the results in MLflow: log missing runs, print a link for each dataset, serve the page on this machine.
 
 With ``--only-log`` no page is served; the runs and their ``current`` tags are updated to the present results.
 """
@@ -43,7 +43,7 @@ def configured_tracking_uri(path: Path) -> str:
 
 
 def has_results(data: Path) -> bool:
-    """Whether there is any result file below ``data``."""
+    """Say whether there is a result file below ``data``."""
     return any(True for folder in (data, data / "private") for _ in folder.glob("results/*/*.json"))
 
 
@@ -55,8 +55,8 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     data : pathlib.Path
         The folder that holds ``results`` and ``private/results``.
     tracked : pathlib.Path
-        What the ``track`` stage wrote last. Result files older than it and not listed in it belong to methods
-        or datasets that were since removed from ``params.yaml``; they stay on disk but are not shown.
+        Last output of the ``track`` stage. Result files that are older and not listed in it belong to methods or
+        datasets that were removed from ``params.yaml``; they stay on disk but are not shown.
 
     Returns
     -------
@@ -68,17 +68,17 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
     PrivSVMError
         If there are none.
     """
-    found = sorted(path for folder in (data, data / "private") for path in folder.glob("results/*/*.json"))
+    results = sorted(path for folder in (data, data / "private") for path in folder.glob("results/*/*.json"))
     if tracked.exists():
         keys = read_tracked(tracked)
         written = tracked.stat().st_mtime
         listed = [
-            path for path in found if path.parent.name in keys.get(path.stem, {}) or path.stat().st_mtime > written
+            path for path in results if path.parent.name in keys.get(path.stem, {}) or path.stat().st_mtime > written
         ]
-        found = listed or found
-    if not found:
+        results = listed or results
+    if not results:
         raise PrivSVMError(f"{data / 'results'}: no results found; run `make run` first (or `dvc pull`)")
-    return found
+    return results
 
 
 def free_port(wanted: int) -> int:
@@ -103,7 +103,7 @@ def free_port(wanted: int) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Log the results; unless only that is asked for, print the links and become the MLflow server."""
+    """Log the results; without --only-log, print the links and become the MLflow server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=5000, help="port to serve on, or the next free one above it")
     parser.add_argument("--tracking-uri", help="use this in place of mlflow.tracking_uri in params.yaml")
@@ -128,7 +128,7 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm_bench.tracking.views import view_links
 
     files = [(path, timing_files(path, options.timings)) for path in results]
-    # Those of methods that are shown.
+    # Audits of the shown methods.
     methods = sorted({path.parent.name for path in results})
     audits = [path for name in methods if (path := options.data / "audits" / f"{name}.json").exists()]
     keys = log_results(files, tracking_uri, current_commit(), audits)
@@ -150,9 +150,9 @@ def main(arguments: list[str] | None = None) -> None:
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri]
     command += ["--artifacts-destination", str(file_folder(tracking_uri))]
     command += ["--host", _HOST, "--port", str(port), "--workers", "1"]
-    # Without a line for each request, the links stay in sight.
+    # No line for each request, so that the links stay visible.
     command += ["--uvicorn-opts", "--log-level warning"]
-    # Jobs of MLflow's language-model features; without them there are fewer processes and a faster start.
+    # MLflow's jobs serve language models; without them the server starts faster with fewer processes.
     os.execve(
         sys.executable,
         command,

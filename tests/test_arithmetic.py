@@ -40,8 +40,8 @@ def train(tmp_path_factory):
     write_npz(folder / "condensed.npz", {"condense": np.array("none")})
     write_json(folder / "condensed.json", {})
     parameters = {
-        "condense": "none", "experiment": "test", "implementation": "landmark_dual", "seed": 0,
-        "parameters": {"C": 0.05, "gamma": 0.1, "n_landmarks": 50},
+        "condense": "none", "experiment": "test", "implementation": "landmark_dual", "method": "landmark_dual",
+        "seed": 0, "parameters": {"C": 0.05, "gamma": 0.1, "n_landmarks": 50},
         "privacy": {"delta": 1e-5, "epsilons": [1.0], "neighbours": "replace_one", "repeats": 1},
     }  # fmt: skip
 
@@ -49,7 +49,7 @@ def train(tmp_path_factory):
         outputs = {name: folder / f"{name}.out" for name in ("models", "record", "timings")}
         subprocess.run(
             [
-                sys.executable, "-c", code, "--method", "landmark_dual", "--prepared", folder / "rows.npz",
+                sys.executable, "-c", code, "--prepared", folder / "rows.npz",
                 "--condensed", folder / "condensed.npz", "--condensed-record", folder / "condensed.json",
                 "--parameters", canonical_json(parameters),
                 *(word for name, path in outputs.items() for word in (f"--{name}", path)),

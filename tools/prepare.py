@@ -1,8 +1,8 @@
-"""Prepare `.venv` for `make run`; with the word `dev` for tests, checks and pages too, with `ui` for MLflow's page.
+"""Prepare `.venv` for `make run`; `dev` adds packages for tests, checks and pages, `ui` those for MLflow's page.
 
-An environment lies in `.cache/venvs`, named by a digest of what belongs there, and `.venv` links to the present one.
-The link moves when the new environment is complete, so a running workflow keeps its packages. `make clean` removes the
-old ones. Nothing is installed yet when this runs: it imports the standard library alone.
+An environment lies in `.cache/venvs`, named by a digest of its requirements, and `.venv` links to the current one. The
+link moves when the new environment is complete, so that a running workflow keeps its packages. `make clean` removes old
+environments. This script imports the standard library alone, because it runs before any installation.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER, LINK = ROOT / ".cache/venvs", ROOT / ".venv"
 LOCK, DEV_LOCK = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
 ALL = ["--require-hashes", "-r", LOCK, "-r", DEV_LOCK]
-# What each group adds; uv takes versions and hashes of constraints too.
+# Requirements of each group; uv reads versions and hashes of constraints too.
 GROUPS = {"run": [], "ui": ["mlflow", "--constraints", LOCK, "--constraints", DEV_LOCK], "dev": ALL}
 
 
@@ -39,7 +39,7 @@ def digest(*texts):
 
 
 def call(*command):
-    """Run a command. It inherits the lock, which so lasts as long as the command even if this process is killed."""
+    """Run a command that inherits the lock, so that the lock outlives this process if it is killed."""
     variables = {**os.environ, "UV_COMPILE_BYTECODE": "1"}
     # Jobs start three times slower without bytecode.
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -60,7 +60,7 @@ def build(environment, lock, group):
 
     if not (environment / "ready").exists():
         print(f"Preparing .venv with {sys.executable} (one to three minutes, once)", flush=True)
-        # A killed preparation may have left a part of it.
+        # Remove what a killed preparation left.
         shutil.rmtree(environment, ignore_errors=True)
         venv.create(environment, with_pip=True)
         (environment / "uv.lock").write_text(re.search(r"^uv==(.*\\\n)*.*", lock, re.MULTILINE)[0], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""``python -m privsvm``: the same as the command ``privsvm``."""
+"""Run the commands of the benchmark: ``python -m privsvm_bench``."""
 
 from privsvm_bench.command import main
 

@@ -1,4 +1,4 @@
-"""Pictures as SVG by matplotlib: one style, equal bytes for equal numbers, and the colours of the page around them."""
+"""SVG pictures by matplotlib: one style, reproducible bytes, colours of the surrounding page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARKERS = {
 CROSSED = Path([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1), (1, 1), (-1, 1), (1, -1)], [1, 2, 2, 2, 2, 2, 1, 2])
 
 _STYLE: Any = {
-    # Text stays text: it can be read aloud, searched, and set in the font of the page.
+    # Text stays text, for screen readers, search and the font of the page.
     "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"], "font.size": 12,
     "axes.labelsize": 12, "axes.titlesize": 12, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "legend.fontsize": 11, "legend.frameon": False, "text.color": INK,
@@ -70,9 +70,9 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
-def named(artist: Artist, words: str) -> None:
-    """Show words when the mouse is over a part of a picture."""
-    artist.set_gid(f"title: {words}")
+def named(artist: Artist, tooltip: str) -> None:
+    """Show a tooltip when the mouse is over an artist."""
+    artist.set_gid(f"title: {tooltip}")
 
 
 def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = None) -> str:
@@ -83,10 +83,10 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
     figure : matplotlib.figure.Figure
         Drawn inside of `style`.
     title : str
-        What it shows, for those who do not see it. It makes the names of shapes too, so that two pictures of one page
-        need two titles or sizes.
+        Alternative text. Names of shapes are hashed with it, so that two pictures of one page need different titles or
+        sizes.
     variables : mapping or None
-        For a picture inside of a page: each colour's CSS variable.
+        CSS variable of each colour, for a picture inside a page.
 
     Returns
     -------
@@ -96,12 +96,12 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
     stream = io.StringIO()
     width, height = 72 * figure.get_size_inches()
     with mpl.rc_context({"svg.hashsalt": f"{title} {width:g} {height:g}"}):
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(stream, format="svg", metadata=nothing, transparent=variables is not None)
+        no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(stream, format="svg", metadata=no_metadata, transparent=variables is not None)
 
-    def tag(found: re.Match[str]) -> str:
-        # A tenth of a pixel is enough, and hides the last bits, which differ between processors.
-        text = _NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), found[0])
+    def tag(match: re.Match[str]) -> str:
+        # Round to a tenth of a pixel: the last bits differ between processors.
+        text = _NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), match[0])
         text = re.sub(r' transform="rotate\(-0 [^"]*"', "", re.sub(r"\s+", " ", text))
         text = re.sub(r' id="(?!title: |at-|[mpC][0-9a-f]{10})[^"]*"', "", text)
         text = re.sub(r'<g id="title: ([^"]*)"', r"<g><title>\1</title", text)
@@ -111,18 +111,18 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
             text = text.replace(colour, f"var({variable})")
         return text
 
-    def hoist(found: re.Match[str]) -> str:
-        # The marks of a line have one style, which matplotlib repeats for each.
-        return f'<g{found[1]} style="{found[3]}">' + found[2].replace(f' style="{found[3]}"', "")
+    def hoist(match: re.Match[str]) -> str:
+        # matplotlib repeats the common style of all marks of a line.
+        return f'<g{match[1]} style="{match[3]}">' + match[2].replace(f' style="{match[3]}"', "")
 
     body = stream.getvalue().partition("<svg")[2]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->|<g/>|\n\s+(?=<)", "", body, flags=re.DOTALL)
     body = re.sub(r"<[^>]*>", tag, body)
     body = re.sub(r'<g([^>]*)>((?:<use [^>]*? style="([^"]*)"/>)(?:<use [^>]*? style="\3"/>)*)(?=</g>)', hoist, body)
     head = f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}"'
-    inside = body[body.index(">") + 1 :].strip()
+    content = body[body.index(">") + 1 :].strip()
     if variables is None:
         size = f'width="{width:g}" height="{height:g}"'
-        names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-        return f"<svg {names} {size} {head}>\n<title>{escape(title)}</title>\n{inside}\n"
-    return f"<svg {head}>{inside}"
+        namespaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+        return f"<svg {namespaces} {size} {head}>\n<title>{escape(title)}</title>\n{content}\n"
+    return f"<svg {head}>{content}"

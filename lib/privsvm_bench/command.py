@@ -1,4 +1,4 @@
-"""The commands of the benchmark: ``python -m privsvm_bench``."""
+"""Commands of the benchmark: ``python -m privsvm_bench``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def _datasets(options: argparse.Namespace) -> int:
     from privsvm_bench.datasets.catalogue import load_catalogue
 
     for name, entry in load_catalogue().items():
-        parts = ", ".join(f"{part.n_rows} x {part.n_features}" for part in entry.parts.values())
-        print(f"{name}: {len(entry.classes or ())} classes, {parts}")
+        sizes = ", ".join(f"{table.n_rows} x {table.n_features}" for table in entry.parts.values())
+        print(f"{name}: {len(entry.classes or ())} classes, {sizes}")
     return 0
 
 
@@ -56,11 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str or None
-        None: those of the process.
+        Command-line arguments; None for those of the process.
 
     Returns
     -------
     int
-        The exit code.
+        Exit code.
     """
     return run(_parser(), arguments, "interrupted")

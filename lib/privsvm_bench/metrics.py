@@ -1,7 +1,7 @@
 """Classification metrics of many models at once, each declared by one entry of `METRICS`.
 
-A path has hundreds of models for the same test rows; one confusion matrix each, counted together, gives
-all metrics but the AUC. scikit-learn's functions are the oracle in the tests.
+A path has hundreds of models for the same test rows. All metrics but the AUC follow from confusion matrices, counted in
+one pass. Tests compare with scikit-learn.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _sum(values: npt.NDArray[Any], axis: int | tuple[int, ...] = 1) -> Floats:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What R models predict for the same n rows, and the counts that several metrics share.
+    """Predictions of R models for the same n rows, and counts that several metrics share.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Predictions:
 
     @property
     def seen(self) -> npt.NDArray[np.bool_]:
-        """Whether each class occurs or is predicted (R, c)."""
+        """Mask of classes that occur or are predicted (R, c)."""
         return (self.true + self.predicted) > 0
 
 
@@ -105,12 +105,12 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def _macro(values: Floats, mask: npt.NDArray[np.bool_]) -> Floats:
-    """Average over the classes that count; 0 where none does."""
+    """Average over the classes of a mask; 0 where it is empty."""
     return _ratio(_sum(values * mask), _sum(mask))
 
 
 def _positive_or_macro(values: Floats, predictions: Predictions) -> Floats:
-    """Value of class 1 for two classes, else the average over the classes that occur or are predicted."""
+    """Return the value of class 1 for two classes, else the average over `Predictions.seen`."""
     return values[:, 1] if predictions.n_classes == 2 else _macro(values, predictions.seen)
 
 
@@ -142,9 +142,9 @@ def _recall(predictions: Predictions) -> Floats:
 
 
 def _average_ranks(values: Floats) -> Floats:
-    """Ranks from 1 along the last axis of (R, n); equal values share their mean rank, and a NaN makes its row NaN.
+    """Rank values from 1 along the last axis of (R, n); ties share their mean rank, and a NaN makes its row NaN.
 
-    The same numbers as `scipy.stats.rankdata`, whose import takes longer than evaluating a linear model.
+    Equal to `scipy.stats.rankdata`, whose import takes longer than evaluating a linear model.
     """
     n_models, n = values.shape
     order = np.argsort(values, axis=1)
@@ -161,7 +161,7 @@ def _average_ranks(values: Floats) -> Floats:
 
 
 def area_under_curve(y: Codes, scores: Floats, n_classes: int) -> Floats:
-    """Area under the ROC curve: of class 1 for two classes, else the mean over one-vs-rest curves.
+    """Compute the area under the ROC curve: of class 1 for two classes, else the mean over one-vs-rest curves.
 
     Parameters
     ----------
@@ -198,14 +198,14 @@ def _area_under_curve(predictions: Predictions) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """All that the project knows of one metric; results, tables, figures and MLflow take their lists from `METRICS`.
+    """Declaration of one metric; results, tables, figures and MLflow take their lists from `METRICS`.
 
     Attributes
     ----------
     name : str
         Key in results, in ``reports/curves.csv`` and ``reports/metrics.json``, and in MLflow.
     title : str
-        For people, as the label of an axis.
+        Label of an axis.
     definition : str
         One sentence for the glossary.
     compute : callable
@@ -213,7 +213,7 @@ class Metric:
     range : tuple of float
         The least and the largest possible value.
     drawn : bool
-        Whether the report and MLflow draw it; the others are only in the tables.
+        Whether the report and MLflow draw it; tables hold all metrics.
     """
 
     name: str

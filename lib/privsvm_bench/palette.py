@@ -1,4 +1,4 @@
-"""How each method looks, in every figure: a colour that survives colour blindness, and a mark."""
+"""Colour and mark of each method in all figures, distinct for colour-blind readers too."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 __all__ = ["COLOURS", "ORDER", "SYMBOLS", "Look", "looks_of"]
 
-# Pairs for light and dark pages, each with a contrast of 3 : 1 or more to its page, and no two alike to any kind of
-# colour blindness (tests/reporting/test_palette.py). A mark goes with every colour, so that none has to be told by it.
+# Colours for light and dark pages: contrast of at least 3 : 1 to the page, distinct for every kind of colour blindness
+# (tests/reporting/test_palette.py). Marks distinguish methods without colour.
 COLOURS = (
     ("#1852cc", "#7797f1"),
     ("#7b542d", "#e97f3c"),
@@ -22,7 +22,7 @@ COLOURS = (
 )
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
 
-# Fixed for good, so that a method looks the same in every report: append new ones. Others get a look by their name.
+# Append only, so that a method looks the same in every report. Other methods get a look by a hash of their name.
 ORDER = (
     "recommended",
     "pmsvm_wp",
@@ -49,14 +49,14 @@ ORDER = (
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """How one method is drawn."""
+    """Colours and mark of one method."""
 
     light: str
     dark: str
     symbol: str
 
 
-def _place(implementation: str) -> int:
+def _position(implementation: str) -> int:
     if implementation in ORDER:
         return ORDER.index(implementation)
     return int(hashlib.sha256(implementation.encode()).hexdigest()[:8], 16)
@@ -68,8 +68,8 @@ def looks_of(implementations: Sequence[str]) -> list[Look]:
     Parameters
     ----------
     implementations : sequence of str
-        Of the methods of a report. Of several settings of one implementation the first has its fixed look; the others
-        keep its colour and get further marks.
+        Of the methods of a report. The first setting of an implementation has its fixed look; further ones keep its
+        colour and get further marks.
 
     Returns
     -------
@@ -78,10 +78,10 @@ def looks_of(implementations: Sequence[str]) -> list[Look]:
     looks: list[Look] = []
     seen: dict[str, int] = {}
     for implementation in implementations:
-        place, again = _place(implementation), seen.get(implementation, 0)
-        seen[implementation] = again + 1
-        light, dark = COLOURS[place % len(COLOURS)]
+        position, repeat = _position(implementation), seen.get(implementation, 0)
+        seen[implementation] = repeat + 1
+        light, dark = COLOURS[position % len(COLOURS)]
         # Each round through the colours starts with another mark.
-        symbol = SYMBOLS[(place + place // len(COLOURS) + again) % len(SYMBOLS)]
+        symbol = SYMBOLS[(position + position // len(COLOURS) + repeat) % len(SYMBOLS)]
         looks.append(Look(light, dark, symbol))
     return looks

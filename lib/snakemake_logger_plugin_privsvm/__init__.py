@@ -1,6 +1,6 @@
-"""A Snakemake logger plugin: one line for each finished job, and the state of the run for ``make status``.
+"""Snakemake logger plugin: one line for each finished job, and a status file for ``make status``.
 
-profiles/default selects it. Dry runs and ``snakemake --verbose`` print Snakemake's own text; .snakemake/log keeps it.
+profiles/default selects it. Dry runs and ``snakemake --verbose`` print Snakemake's own text, as .snakemake/log does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 __all__ = ["STATUS_FILE", "LogHandler", "clock"]
 
 STATUS_FILE = Path("logs/status.json")
-# The first jobs wait for the compiler, so they say little about the others.
+# The first jobs wait for the compiler, so that their times do not predict others.
 MIN_SHARE_FOR_ESTIMATE = 0.25
 
 
@@ -33,11 +33,11 @@ def clock(seconds: float) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """Print one line for each finished job, and Snakemake's own text of warnings, errors and dry runs."""
+    """Print one line for each finished job, and Snakemake's text of warnings, errors and dry runs."""
 
     writes_to_stream = True
     writes_to_file = False
-    # Snakemake adds its own filter, which knows --quiet, and its own formatter.
+    # Snakemake adds its filter, which obeys --quiet, and its formatter.
     has_filter = False
     has_formatter = False
     needs_rulegraph = False
@@ -50,7 +50,7 @@ class LogHandler(LogHandlerBase):
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print what a record says, if anything."""
+        """Print the text of a record, if it has one."""
         try:
             text = self.describe(record)
             if text:
@@ -58,13 +58,13 @@ class LogHandler(LogHandlerBase):
                 is_red = record.levelno >= logging.ERROR and stream.isatty() and not self.common_settings.nocolor
                 print(f"\033[31m{text}\033[0m" if is_red else text, file=stream, flush=True)
         except BrokenPipeError:
-            # Whoever read the output has left, as `head` does.
+            # The reader of the output, such as `head`, has closed the pipe.
             pass
         except Exception:
             self.handleError(record)
 
     def describe(self, record: logging.LogRecord) -> str:
-        """Return the text of a record; empty for what is not shown."""
+        """Return the text of a record; empty for hidden ones."""
         if self.common_settings.dryrun:
             return self.snakemake_text(record)
         event, fields, text = getattr(record, "event", None), vars(record), ""
@@ -89,7 +89,7 @@ class LogHandler(LogHandlerBase):
         return self.snakemake_text(record) if self.common_settings.verbose or record.levelno > logging.INFO else text
 
     def snakemake_text(self, record: logging.LogRecord) -> str:
-        """Return Snakemake's own text; empty for a record that has none."""
+        """Return Snakemake's text of a record; empty if it has none."""
         text = self.format(record)
         return "" if text == "None" else text
 
@@ -99,17 +99,17 @@ class LogHandler(LogHandlerBase):
         if number not in self.running:
             # `--quiet rules` hides the start of jobs.
             return ""
-        rule, title, since = self.running.pop(number)
+        rule, title, started = self.running.pop(number)
         self.waiting[rule] -= 1
-        self.seconds[rule].append(time.time() - since)
-        width, left = len(str(self.total)), self.time_left()
+        self.seconds[rule].append(time.time() - started)
+        width, seconds_left = len(str(self.total)), self.time_left()
         times = f"{self.seconds[rule][-1]:7.1f} s   {clock(time.time() - self.started)} so far"
         return f"{self.done:{width}}/{self.total}  {title:<46} {times}" + (
-            f", about {clock(left)} left" if left else ""
+            f", about {clock(seconds_left)} left" if seconds_left else ""
         )
 
     def time_left(self) -> float | None:
-        """Estimate the seconds until the end from each rule's mean and how many jobs have run at a time."""
+        """Estimate the remaining seconds from each rule's mean time and the parallelism so far."""
         finished = [second for seconds in self.seconds.values() for second in seconds]
         elapsed = time.time() - self.started
         if len(finished) < max(3, MIN_SHARE_FOR_ESTIMATE * self.total) or not elapsed:
@@ -128,7 +128,7 @@ class LogHandler(LogHandlerBase):
             "left": self.time_left(),
             "running": running,
         }
-        # A full disk is reported by the jobs.
+        # Jobs report a full disk.
         with contextlib.suppress(OSError):
             STATUS_FILE.parent.mkdir(exist_ok=True)
             temporary = STATUS_FILE.with_suffix(".part")

@@ -19,6 +19,7 @@ from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.registry import estimator_class, implementations
 from privsvm.solvers.gradients.huber_descent import HuberDescent
 from privsvm_bench.jobs.auditing import audit_entry, audit_record
+from privsvm_bench.jobs.job import AuditJob
 from privsvm_bench.jobs.params import states_epsilon
 from privsvm_bench.records import AuditRecord, parse
 
@@ -26,7 +27,7 @@ JOB = {"seed": 0, "delta": 1e-5, "neighbours": "replace_one", "draws": 2000, "ep
 
 
 def job(implementation, **changes):
-    return {**JOB, "implementation": implementation, **changes}
+    return AuditJob(**{**JOB, "implementation": implementation, "method": implementation, **changes})
 
 
 def test_every_method_that_states_an_epsilon_is_audited():
@@ -60,7 +61,7 @@ def test_an_audit_changes_public_parameters_only_where_there_are_such():
     ],
 )
 def test_bounds_are_below_what_is_proved_and_above_a_share_of_it(implementation, share):
-    record = audit_entry(implementation, job(implementation))
+    record = audit_entry(job(implementation))
     (cell,) = record.cells
     assert cell.status == "proved"
     assert not cell.refuted
@@ -71,7 +72,7 @@ def test_bounds_are_below_what_is_proved_and_above_a_share_of_it(implementation,
 
 @pytest.mark.parametrize("implementation", ["dpsvmdvp", "dpwss"])
 def test_claims_of_papers_are_exceeded(implementation):
-    record = audit_entry(implementation, job(implementation, epsilons=[1.0], parameters={"allow_unsound": True}))
+    record = audit_entry(job(implementation, epsilons=[1.0], parameters={"allow_unsound": True}))
     (cell,) = record.cells
     assert cell.status == "claimed"
     assert cell.refuted
@@ -88,7 +89,7 @@ def test_half_the_noise_ends_the_run(monkeypatch):
 
     monkeypatch.setattr(GaussianMechanism, "release", half)
     with pytest.raises(PrivSVMError, match=r"^methods\.mine: an audit refutes the proof: .* confirmed by fresh ones"):
-        audit_entry("mine", job("pmsvm_wp", epsilons=[1.0], draws=8000))
+        audit_entry(job("pmsvm_wp", method="mine", epsilons=[1.0], draws=8000))
 
 
 def test_less_noise_on_every_step_ends_the_run(monkeypatch):
@@ -99,7 +100,7 @@ def test_less_noise_on_every_step_ends_the_run(monkeypatch):
 
     monkeypatch.setattr(dp_feature_covariance, "HuberDescent", quieter)
     with pytest.raises(PrivSVMError, match=r"^methods\.mine: an audit refutes the proof: .* confirmed by fresh ones"):
-        audit_entry("mine", job("dp_feature_covariance", epsilons=[4.0], draws=4000))
+        audit_entry(job("dp_feature_covariance", method="mine", epsilons=[4.0], draws=4000))
 
 
 def test_a_centre_that_passes_the_noise_by_ends_the_run(monkeypatch):
@@ -108,7 +109,7 @@ def test_a_centre_that_passes_the_noise_by_ends_the_run(monkeypatch):
         centred_training, "noisy_centre", lambda cells, n_rows, multiplier, source: cells.sum(axis=0) / n_rows
     )
     with pytest.raises(PrivSVMError, match=r"^methods\.mine: an audit refutes the proof: .* confirmed by fresh ones"):
-        audit_entry("mine", job("dp_least_squares", epsilons=[1.0], draws=20_000))
+        audit_entry(job("dp_least_squares", method="mine", epsilons=[1.0], draws=20_000))
 
 
 def test_a_first_look_alone_refutes_nothing(monkeypatch):
@@ -136,15 +137,15 @@ def test_a_first_look_alone_refutes_nothing(monkeypatch):
 
 
 def test_equal_parameters_give_the_same_record():
-    one, other = (audit_entry("pmsvm_wp", job("pmsvm_wp", draws=400)) for _ in range(2))
+    one, other = (audit_entry(job("pmsvm_wp", draws=400)) for _ in range(2))
     assert one == other
-    third = audit_entry("pmsvm_wp", job("pmsvm_wp", draws=400, seed=1))
+    third = audit_entry(job("pmsvm_wp", draws=400, seed=1))
     assert third.cells[0].bounds != one.cells[0].bounds
 
 
 def test_a_parameter_that_is_refused_is_one_line():
     with pytest.raises(PrivSVMError, match=r"^methods\.m: audit: .*allow_unsound"):
-        audit_entry("m", job("dpwss"))
+        audit_entry(job("dpwss", method="m"))
 
 
 def test_a_family_of_cells_keeps_its_confidence():

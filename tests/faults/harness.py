@@ -1,7 +1,7 @@
-"""Faults for whatever writes files: a full disk, writes that fail, `kill -9` at every call, servers that misbehave.
+"""Faults for code that writes files: a full disk, failing writes, `kill -9` at every call, misbehaving servers.
 
-Work is done in a fork, so that a fault cannot harm the tests. Disks are small file systems in memory where one may be
-mounted, else files that may not grow.
+Work runs in a fork, so that a fault cannot harm the tests. A full disk is a small mounted file system in memory, or a
+limit on the size of files.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError
 
-# Calls after which something is on the disk that was not there before.
+# Calls that change the disk.
 CALLS = ("open", "fsync", "replace", "rename", "mkdir", "chmod")
-# Calls that may be the last of a process.
+# Calls at which a process is killed.
 LAST_CALLS = (*CALLS, "unlink", "fdopen")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a process did under a fault: its end, the calls that it made, and what it said."""
+    """End of a process under a fault: exit code, number of calls, message."""
 
     code: int
     calls: int
-    said: str
+    message: str
 
     @property
     def killed(self) -> bool:
@@ -44,7 +44,7 @@ class Outcome:
 
 
 def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
-    """Call a fault with the number of every call to the system; returns their count, in a list."""
+    """Call a fault with the number of every system call; return their count, in a list."""
     count = [0]
 
     def writes(real: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
@@ -55,7 +55,7 @@ def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
 
     def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            # Reading, which removes folders too, harms nobody.
+            # Reads change nothing.
             if writes(real, arguments, options):
                 count[0] += 1
                 fault(count[0])
@@ -73,32 +73,32 @@ def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
 
 
 def in_fork(work: Callable[[], object], prepare: Callable[[], list[int]] = lambda: [0]) -> Outcome:
-    """Do work in a process of its own; 0 done, 1 stopped with one line, 2 anything else."""
+    """Do work in a fork; the code is 0 when done, 1 when stopped with one line, otherwise 2."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
-        code, said, count = 2, "", [0]
+        code, message, count = 2, "", [0]
         try:
             count = prepare()
             work()
             code = 0
         except (PrivSVMError, OSError, MemoryError) as error:
-            # What `privsvm_bench.workflow.stage.run` makes one line of.
-            code, said = 1, f"{error}"
+            # `privsvm_bench.workflow.stage.run` turns these into one line.
+            code, message = 1, f"{error}"
         except BaseException:
-            said = traceback.format_exc()
-        os.write(writer, f"{count[0]} {said}".encode())
+            message = traceback.format_exc()
+        os.write(writer, f"{count[0]} {message}".encode())
         os._exit(code)
     os.close(writer)
     with os.fdopen(reader, "rb") as handle:
-        told = handle.read().decode()
+        report = handle.read().decode()
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    calls, _, said = told.partition(" ")
-    return Outcome(code, int(calls or 0), said)
+    calls, _, message = report.partition(" ")
+    return Outcome(code, int(calls or 0), message)
 
 
 def failing_at(number: int, kind: int) -> Callable[[], list[int]]:
-    """Let one call fail, and those after it: a disk that is full stays full."""
+    """Let one call and all later ones fail: a full disk stays full."""
 
     def fault(call: int) -> None:
         if call >= number > 0:
@@ -130,7 +130,7 @@ def growing_to(size: int) -> Callable[[], list[int]]:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[bool]:
-    """Mount a file system of so many bytes at a folder; tells whether that could be done."""
+    """Mount a file system of so many bytes at a folder; yield whether that was possible."""
     folder.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     may = os.getuid() == 0 and shutil.which("mount") is not None
@@ -205,7 +205,7 @@ class BadServer:
 
         class Quiet(http.server.ThreadingHTTPServer):
             def handle_error(self, request: Any, address: Any) -> None:
-                """Clients that went away are no news."""
+                """Ignore clients that closed their connection."""
 
         self.listener = Quiet(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.listener.server_port}"

@@ -1,6 +1,6 @@
-"""Forty faults: what is on the disk is whole, old or new; the message is one line; the next attempt makes it right.
+"""Faults: every file is the complete old or new one, the message is one line, the next attempt succeeds.
 
-Each has a few moments here; ``PRIVSVM_FAULTS=all pytest tests/faults`` has every moment.
+Each fault strikes at a few calls; ``PRIVSVM_FAULTS=all pytest tests/faults`` tries every call.
 """
 
 from __future__ import annotations
@@ -76,14 +76,11 @@ def release_model(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """Something that writes, and the files that it makes."""
+    """Code that writes files, and their names; ``same``: each time with the same bytes."""
 
     do: Callable[[Path], None]
     files: tuple[str, ...]
-    # Whether the same bytes are made each time.
     same: bool = True
-    # Whether it goes on where it cannot write.
-    optional: bool = False
 
 
 WORKS = {
@@ -93,46 +90,43 @@ WORKS = {
     "page": Work(write_page, ("index.html",)),
     "release": Work(release_model, ("ledger.jsonl", "model"), same=False),
 }
-OLD = b"an earlier version, which is whole"
+OLD = b"a complete earlier version"
 
 
 def begin(work: Work, folder: Path) -> None:
-    """What was there before: nothing, or whole files."""
+    """Write the earlier version of the files, if the work replaces files."""
     folder.mkdir(exist_ok=True)
     for name in work.files if work.same else ():
-        old = Path("dvc.yaml").read_bytes().replace(b"&push false", b"&push true") if name == "dvc.yaml" else OLD
-        (folder / name).write_bytes(old)
+        (folder / name).write_bytes(OLD)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def check_after(work: Work, folder: Path, whole: dict[str, bytes], outcome: Outcome) -> None:
-    """All that the fault left is whole; a second attempt leaves what an undisturbed one does."""
-    assert outcome.code in (0, 1) or outcome.killed, outcome.said
-    assert outcome.code != 1 or (outcome.said and "\n" not in outcome.said)
-    assert not (work.optional and outcome.code == 1), outcome.said
-    left = contents(folder)
+def check_after(work: Work, folder: Path, expected: dict[str, bytes], outcome: Outcome) -> None:
+    """Require complete files after the fault, and the files of an undisturbed run after a second attempt."""
+    assert outcome.code in (0, 1) or outcome.killed, outcome.message
+    assert outcome.code != 1 or (outcome.message and "\n" not in outcome.message)
+    files = contents(folder)
     # A release that is in the ledger is kept for the next attempt.
-    kept = ".model.part/" if left.get("ledger.jsonl") else "/"
-    parts = [name for name in left if ".part" in name and not name.startswith(kept)]
+    kept = ".model.part/" if files.get("ledger.jsonl") else "/"
+    leftovers = [name for name in files if ".part" in name and not name.startswith(kept)]
     assert kept == "/" or outcome.code or (folder / "model").exists()
-    assert kept == "/" or outcome.killed or outcome.code == 0 or "which spends nothing" in outcome.said
-    assert not parts or outcome.killed, parts
+    assert kept == "/" or outcome.killed or outcome.code == 0 or "which spends nothing" in outcome.message
+    assert not leftovers or outcome.killed, leftovers
     if work.same:
         for name in work.files:
-            old = Path("dvc.yaml").read_bytes() if name == "dvc.yaml" else OLD
-            assert left[name] in (old, whole[name]), f"{name} is neither the old file nor the new one"
+            assert files[name] in (OLD, expected[name]), f"{name} is neither the old file nor the new one"
     work.do(folder)
     if outcome.killed:
-        # What jobs do first, each for its own outputs.
+        # Jobs begin by removing leftovers of their outputs.
         for name in work.files:
             remove_leftovers(folder / name)
     after = {name: content for name, content in contents(folder).items() if not name.endswith(".lock")}
-    assert set(after) == set(whole)
+    assert set(after) == set(expected)
     if work.same:
-        assert after == whole
+        assert after == expected
     if "ledger.jsonl" in work.files:
         ledger = Ledger(folder / "ledger.jsonl")
         verify(folder / "model", ledger=ledger)
@@ -143,58 +137,58 @@ def check_after(work: Work, folder: Path, whole: dict[str, bytes], outcome: Outc
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, bytes], int, int]]:
-    """For each work: the files that it makes, and its calls that may fail or be the last."""
-    found = {}
+    """Return the files that each work makes, and its numbers of calls that may fail or be the last."""
+    undisturbed_runs = {}
     for name, work in WORKS.items():
         counts = []
         for fault in (failing_at(0, errno.ENOSPC), killed_at(0)):
             folder = tmp_path_factory.mktemp(name) / "files"
             begin(work, folder)
             outcome = in_fork(lambda work=work, folder=folder: work.do(folder), fault)
-            assert outcome.code == 0, outcome.said
+            assert outcome.code == 0, outcome.message
             counts.append(outcome.calls)
         files = {name: content for name, content in contents(folder).items() if not name.endswith(".lock")}
-        found[name] = (files, *counts)
-    return found
+        undisturbed_runs[name] = (files, *counts)
+    return undisturbed_runs
 
 
-def some(most: int) -> Iterator[int]:
-    """Moments from the first to the last."""
-    yield from sorted({round(place) for place in np.linspace(1, most, min(most, MOMENTS))})
+def sampled_calls(n_calls: int) -> list[int]:
+    """Choose numbers of calls from the first to the last."""
+    return sorted({round(number) for number in np.linspace(1, n_calls, min(n_calls, MOMENTS))})
 
 
 @pytest.mark.parametrize("kind", [errno.ENOSPC, errno.EIO, errno.EACCES], ids=["full", "broken", "closed"])
 @pytest.mark.parametrize("name", WORKS)
 def test_calls_that_fail(undisturbed, tmp_path: Path, name: str, kind: int) -> None:
-    work, (whole, calls, _) = WORKS[name], undisturbed[name]
+    work, (expected, calls, _) = WORKS[name], undisturbed[name]
     failed = 0
-    for number in some(calls):
+    for number in sampled_calls(calls):
         folder = tmp_path / str(number) / "files"
         folder.parent.mkdir()
         begin(work, folder)
         outcome = in_fork(lambda folder=folder: work.do(folder), failing_at(number, kind))
         failed += outcome.code == 1
-        check_after(work, folder, whole, outcome)
-    assert failed or work.optional
+        check_after(work, folder, expected, outcome)
+    assert failed
 
 
 @pytest.mark.parametrize("name", WORKS)
 def test_kills(undisturbed, tmp_path: Path, name: str) -> None:
-    work, (whole, _, calls) = WORKS[name], undisturbed[name]
-    for number in some(calls):
+    work, (expected, _, calls) = WORKS[name], undisturbed[name]
+    for number in sampled_calls(calls):
         folder = tmp_path / str(number) / "files"
         folder.parent.mkdir()
         begin(work, folder)
         outcome = in_fork(lambda folder=folder: work.do(folder), killed_at(number))
-        # One that finds more in its caches makes a few calls less.
+        # A warm cache saves a few calls.
         assert outcome.killed or outcome.calls < number
-        check_after(work, folder, whole, outcome)
+        check_after(work, folder, expected, outcome)
 
 
 @pytest.mark.parametrize("name", ["record", "arrays", "page", "release"])
 def test_a_disk_that_is_full(undisturbed, tmp_path: Path, name: str) -> None:
-    work, (whole, *_) = WORKS[name], undisturbed[name]
-    largest = max(len(content) for content in whole.values())
+    work, (expected, *_) = WORKS[name], undisturbed[name]
+    largest = max(len(content) for content in expected.values())
     stopped = 0
     for number, share in enumerate((0.1, 0.5, 0.9)[:MOMENTS]):
         folder = tmp_path / f"disk{number}" / "files"
@@ -205,10 +199,10 @@ def test_a_disk_that_is_full(undisturbed, tmp_path: Path, name: str) -> None:
             limit = growing_to(int(share * largest)) if not mounted else lambda: [0]
             outcome = in_fork(lambda folder=folder: work.do(folder), limit)
             stopped += outcome.code == 1
-            assert outcome.code in (0, 1), outcome.said
+            assert outcome.code in (0, 1), outcome.message
             assert not [path for path in contents(folder) if ".part" in path]
             for file in work.files if work.same else ():
-                assert (folder / file).read_bytes() in (OLD, whole[file])
+                assert (folder / file).read_bytes() in (OLD, expected[file])
             assert (folder / "model").exists() == (outcome.code == 0) or name != "release"
     assert stopped
 
@@ -223,7 +217,7 @@ def body_at(*addresses: str) -> DataFile:
 
 @pytest.fixture
 def good(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BadServer]:
-    """A server that sends the file; this machine is reached without a proxy, and the cache is empty."""
+    """Start a server that sends the file; bypass proxies and empty the cache."""
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setenv("PRIVSVM_CACHE", str(tmp_path / "cache"))
     server = BadServer("wrong", BODY[::-1])
@@ -235,7 +229,7 @@ def good(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BadServer]
     "habit", ["closed", "error", "missing", "hang", "cut", "page", "wrong", "empty", "endless", "loop"]
 )
 def test_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: BadServer, habit: str) -> None:
-    """One line, bounded attempts, nothing where the file belongs; another address that works is used."""
+    """A bad server causes one line, bounded attempts and no file; a further address that works is used."""
     for name, value in (("CONNECT_SECONDS", 1.0), ("READ_SECONDS", 0.5), ("RETRIES", 1)):
         monkeypatch.setattr(download, name, value)
     bad = BadServer("error" if habit == "closed" else habit, BODY)
@@ -246,7 +240,7 @@ def test_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: BadServe
         with pytest.raises(PrivSVMError) as caught:
             download.fetch_file(body_at(bad.address), target)
         assert "\n" not in str(caught.value)
-        # Of two attempts, each follows 30 redirects at most.
+        # Each of two attempts follows at most 30 redirects.
         assert bad.requests <= (62 if habit == "loop" else 2)
         assert list(target.parent.glob("*")) == []
         monkeypatch.setattr(download, "RETRIES", 0)
@@ -260,15 +254,15 @@ def test_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: BadServe
 
 @pytest.mark.parametrize("kind", ["cache", "raw"])
 def test_downloads_to_a_full_disk(tmp_path: Path, good: BadServer, kind: str) -> None:
-    """One line, no retry, nothing half-written; a second attempt on a larger disk has the file."""
+    """A full disk causes one line, no retry, no half-written file; an attempt on a larger disk succeeds."""
     target = tmp_path / "raw" / "a.data"
     if kind == "raw":
         # The download itself fits.
         download.fetch_file(body_at(good.address), tmp_path / "b.data")
     outcome = in_fork(lambda: download.fetch_file(body_at(good.address), target), growing_to(len(BODY) // 2))
     assert outcome.code == 1
-    assert outcome.said
-    assert "\n" not in outcome.said
+    assert outcome.message
+    assert "\n" not in outcome.message
     assert good.requests == 1
     assert [path for path in tmp_path.glob("*/**/*a.data*") if path.is_file() and path.stat().st_size < len(BODY)] == []
     download.fetch_file(body_at(good.address), target)

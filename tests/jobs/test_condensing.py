@@ -1,4 +1,4 @@
-"""Condensed training rows of a benchmark's splits: what the stage writes, what methods read, what it gives away."""
+"""Condensed training rows: files of the stage, rows that methods read, attacks."""
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm_bench.datasets.prepared import PreparedData
 from privsvm_bench.jobs.condensing import attack_split, condense_splits, training_rows
+from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.training import train_paths
 
 PRIVACY = {"epsilons": [1.0], "repeats": 1, "delta": 1e-5, "neighbours": "replace_one"}
@@ -40,10 +41,10 @@ def prepared_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
 
 
 def job(implementation: str, condense: str = "none", **parameters):
-    return {
-        "experiment": "demo", "seed": 5, "implementation": implementation, "parameters": parameters,
-        "privacy": PRIVACY, "condense": condense,
-    }  # fmt: skip
+    return TrainJob(
+        condense=condense, experiment="demo", implementation=implementation, method="mine", parameters=parameters,
+        privacy=PRIVACY, seed=5,
+    )  # fmt: skip
 
 
 def dense(X) -> np.ndarray:
@@ -72,12 +73,12 @@ def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
         assert figures.size_ratio == 47 / 140
         assert figures.label_purity == np.mean(y[expected.group_of] == rows.y_train)
     if kind == "ci":
-        # Whoever knows two of three knows the third.
+        # Two members of a group of three give away the third.
         assert record.splits[0].groups_of_three == 46
         assert record.splits[0].third_member_error < 1e-12
     else:
         assert record.splits[0].groups_of_three is record.splits[0].linkage_rate is None
-        # The centres hardly move from the rows they start at.
+        # The centres hardly move from their initial rows.
         assert record.splits[0].nearest_row < 0.2
     assert record.splits[0].other_rows == 38
     assert record.splits[0].lost_classes == 0
@@ -106,29 +107,29 @@ def test_an_unknown_kind_and_lost_classes_are_named():
 
 def test_no_guarantee_survives_condensation():
     prepared = prepared_wine()
-    method = job("pmsvm_wp", C=0.05)
-    (whole, _), none = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
-    assert whole.guarantees[0].status == "proved"
-    assert none == []
+    uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
+    (path, _), attacks = train_paths(prepared, uncondensed, job("pmsvm_wp", C=0.05))
+    assert path.guarantees[0].status == "proved"
+    assert attacks == []
     condensed = condense_splits(prepared, "ci", "demo", 5)[0]
-    (path, _), _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
+    (path, _), _ = train_paths(prepared, condensed, job("pmsvm_wp", "ci", C=0.05))
     assert path.guarantees[0].status == "claimed"
     assert "condensed (ci)" in path.guarantees[0].reason
 
 
 @pytest.mark.parametrize("implementation", ["dpsvmdvp", "pmsvm_wp_as_published"])
 def test_what_is_said_of_training_rows_is_not_said_of_condensed_ones(implementation):
-    """Data sets that differ in one condensed row are no neighbours: an audit of them would prove nothing."""
+    """Data sets that differ in one condensed row are not neighbours: an audit of them would prove nothing."""
     prepared = two_classes(prepared_wine())
-    method = job(implementation, allow_unsound=True)
-    (whole, _), _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", method)
-    assert whole.guarantees[0].witness is not None
+    uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
+    (audited, _), _ = train_paths(prepared, uncondensed, job(implementation, allow_unsound=True))
+    assert audited.guarantees[0].witness is not None
     condensed = condense_splits(prepared, "ci", "demo", 5)[0]
-    (path, _), _ = train_paths(prepared, condensed, "m", {**method, "condense": "ci"})
+    (path, _), _ = train_paths(prepared, condensed, job(implementation, "ci", allow_unsound=True))
     assert path.guarantees[0].witness is None
     assert path.guarantees[0].status == "claimed"
-    assert path.guarantees[0].reason != whole.guarantees[0].reason
-    assert not [said for said in path.guarantees[0].assumptions if "training set" in said]
+    assert path.guarantees[0].reason != audited.guarantees[0].reason
+    assert not [assumption for assumption in path.guarantees[0].assumptions if "training set" in assumption]
 
 
 def two_classes(prepared: PreparedData) -> PreparedData:
@@ -160,18 +161,18 @@ def test_a_lost_class_is_counted():
 def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(implementation, kind):
     prepared = prepared_wine()
     plain = condense_splits(prepared, "none", "demo", 5)[0]
-    _, (attack,) = train_paths(prepared, plain, "mine", job(implementation))
+    _, (attack,) = train_paths(prepared, plain, job(implementation))
     assert (attack.method, attack.condense, attack.attack) == ("mine", kind, "condensed_rows")
     rows = prepared.split(1)
     draws = seeded_source(5, "demo", "wine", "mine", 1, 0.0, 0).generator()
-    found = condense_rows(kind, rows.X_train, rows.y_train, 3, rng=draws)
+    groups = condense_rows(kind, rows.X_train, rows.y_train, 3, rng=draws)
     attacker = seeded_stream(5, "attack", "demo", "wine", "mine", 1)
-    published = found.rows, found.codes, found.group_of
+    published = groups.rows, groups.codes, groups.group_of
     expected = attack_split(kind, rows.X_train, rows.y_train, published, rows.X_test, attacker)
     assert attack.splits[1] == expected
     # After the stage its rows are a third of a third.
     condensed = condense_splits(prepared, "ci", "demo", 5)[0]
-    _, (attack,) = train_paths(prepared, condensed, "mine", job(implementation, "ci"))
+    _, (attack,) = train_paths(prepared, condensed, job(implementation, "ci"))
     assert (attack.splits[0].n_rows, attack.splits[0].n_condensed) == (47, 16)
     # Test rows are not like rows that were condensed before.
     assert attack.splits[0].membership_auc is None
@@ -181,7 +182,7 @@ def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(imple
 def test_a_method_whose_entities_publish_blocks_is_attacked_on_them(kernel):
     prepared = prepared_wine()
     method = job("ppsvm", kernel=kernel, entities=[[0, 2, 4], [1, 3], list(range(5, 13))], mbar=20)
-    paths, (attack,) = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "mine", method)
+    paths, (attack,) = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], method)
     assert (attack.method, attack.dataset, attack.attack) == ("mine", "wine", "known_sample")
     assert (attack.kernel, attack.n_rows, attack.mbar) == (kernel, 140, 20)
     assert attack.gamma == (None if kernel == "linear" else 1 / 13)

@@ -1,4 +1,4 @@
-"""Methods of other packages: what they are given, what is stored of them, what is said of them."""
+"""Methods of other packages: their parameters, stored predictions and guarantees."""
 
 import importlib.metadata
 import math
@@ -19,8 +19,6 @@ from privsvm_bench.jobs.external_methods import ForeignMethod
 from privsvm_bench.jobs.params import check_params
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PRIVACY = {"delta": 1e-5, "neighbours": "replace_one", "epsilons": [0.5, 2.0], "repeats": 2}
-
 PACKAGE = '''
 import numpy as np
 
@@ -76,7 +74,7 @@ def released(implementation, n_classes=3, parameters=(), sparse=False):
     test, _ = rows(n_classes, 1)
     if sparse:
         X, test = scipy.sparse.csr_array(X), scipy.sparse.csr_array(test)
-    method = ForeignMethod(implementation, dict(parameters), PRIVACY, n_classes, test)
+    method = ForeignMethod(implementation, dict(parameters), n_classes, test, 1e-5, "replace_one")
     path = method.release_path(X, y, [0.5, 2.0], 2, lambda epsilon, repeat: np.random.default_rng([repeat, 3]))
     return path, test
 
@@ -91,7 +89,7 @@ def test_a_class_that_states_its_epsilon(package):
         assert "only its predictions for the test rows are stored" in guarantee.mechanism
         assert "nothing of it is checked" in guarantee.reason
         assert guarantee.reference.startswith("package foreign_centroids, sources ")
-    # It has no decision values: its predictions count.
+    # The class has no decision values, so its predictions are scores of 0 and 1.
     assert set(np.unique(path.predicted_scores)) == {0.0, 1.0}
     assert not np.array_equal(path.predicted_scores[0, 0], path.predicted_scores[0, 1])
     assert path.codes(path.scores(test, 0)).shape == (2, 120)
@@ -130,7 +128,7 @@ def test_predictions_are_stored_without_code_and_are_for_their_rows_only():
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "part"),
+    ("name", "parameters", "message"),
     [
         ("Centroids", {"scael": 1.0}, "scael: not a parameter of .*did you mean 'scale'"),
         ("Centroids", {"states_epsilon": "epsilon"}, "epsilon: not a parameter"),
@@ -140,8 +138,8 @@ def test_predictions_are_stored_without_code_and_are_for_their_rows_only():
         ("Centroid", {}, "did you mean 'Centroids'"),
     ],
 )
-def test_mistakes_are_one_line(package, name, parameters, part):
-    with pytest.raises(PrivSVMError, match=part) as caught:
+def test_mistakes_are_one_line(package, name, parameters, message):
+    with pytest.raises(PrivSVMError, match=message) as caught:
         released(f"{package}:{name}", parameters=parameters)
     assert "\n" not in str(caught.value)
 
@@ -150,12 +148,12 @@ def test_params(package):
     params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
     params["methods"]["mine"] = {"implementation": f"{package}:Centroids", "states_epsilon": "budget", "scale": 2.0}
     assert check_params(params).method_parameters("mine", "wine")["scale"] == 2.0
-    for changes, part in (
+    for changes, message in (
         ({"implementation": "no_such_package_anywhere.models:Centroids"}, "methods.mine.implementation: .*install it"),
         ({"states_epsilon": 1.0}, "methods.mine.states_epsilon: 1.0 is not valid"),
         ({"implementation": "svm"}, "methods.mine.states_epsilon is not a known key"),
     ):
-        with pytest.raises(PrivSVMError, match=part):
+        with pytest.raises(PrivSVMError, match=message):
             check_params({**params, "methods": {"mine": {**params["methods"]["mine"], **changes}}})
 
 

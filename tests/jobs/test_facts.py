@@ -1,4 +1,4 @@
-"""What the pipeline tells the gate about where training rows come from."""
+"""Facts about the origin of training rows, which the benchmark states to the gate."""
 
 import dataclasses
 import itertools
@@ -17,6 +17,7 @@ from privsvm_bench.datasets.prepare import _declared_training_rows, _random_spli
 from privsvm_bench.datasets.prepared import PreparedData
 from privsvm_bench.jobs import training
 from privsvm_bench.jobs.condensing import condense_splits
+from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.training import data_facts, train_paths, training_sizes
 
 DESCRIPTION = {
@@ -30,7 +31,7 @@ BROKEN = {
     "stratified": {"protocol": {"kind": "k_fold", "stratified": True}},
     "the published file was scaled by statistics of its own rows": {"prescaled": True},
     "nobody says whether the file was scaled": {"prescaled": None, "prescaled_origin": "declared"},
-    # The rule counts: whether it dropped anything is told by private rows.
+    # The rule alone counts: whether it dropped anything depends on private rows.
     "columns are dropped": {"missing": {"rule": "drop_columns", "columns_dropped": []}},
     "rows with missing values are dropped": {"missing": {"rule": "drop_rows", "columns_dropped": []}},
     "scaling was taken from training rows": {"scaling": {"kind": "min_max", "origin": "training rows"}},
@@ -39,8 +40,8 @@ BROKEN = {
     "number of features": {"n_features_origin": "data"},
 }
 SETTINGS = {"pmsvm_wp": {"C": 0.05}, "pmsvm_gp": {"epochs": 5, "scaling": "centre"}}
-# Those that are proved where rows come and go, and those of them that use the number of rows. Of those with noisy
-# gradients one stands for all, which state their facts in one place.
+# Methods that are proved under add_remove, and those of them that use the number of rows. One method stands for all
+# with noisy gradients, because these share the code that states their facts.
 ADD_REMOVE = [
     name
     for name in implementations()
@@ -61,13 +62,17 @@ def guarantee(implementation, description, n_train=140, labels=None, neighbours=
         "test_0": order[140:],
     }  # fmt: skip
     prepared = PreparedData(minmax_scale(X), y.astype(np.int64), {**DESCRIPTION, **description}, arrays)
-    job = {
-        "experiment": "demo", "seed": 5, "implementation": implementation,
-        "parameters": SETTINGS.get(implementation, {}),
-        "privacy": {"epsilons": [1.0], "delta": 1e-5, "neighbours": neighbours, "repeats": 1}, "condense": "none",
-    }  # fmt: skip
-    (path,), _ = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", job)
-    return path.guarantees[0]
+    privacy = {"epsilons": [1.0], "delta": 1e-5, "neighbours": neighbours, "repeats": 1}
+    return train(prepared, implementation, SETTINGS.get(implementation, {}), privacy=privacy)[0].guarantees[0]
+
+
+def train(prepared, implementation, parameters, **fields):
+    """Train a method on the uncondensed rows of every split; return its paths."""
+    job = TrainJob(
+        **{"condense": "none", "experiment": "demo", "method": "m", "seed": 5, **fields},
+        implementation=implementation, parameters=parameters,
+    )  # fmt: skip
+    return train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], job)[0]
 
 
 @pytest.mark.parametrize("implementation", SETTINGS)
@@ -102,38 +107,40 @@ def test_a_counted_number_of_rows_is_not_passed_off_as_declared():
     first, second = (guarantee("pmsvm_gp", {}, n_train) for n_train in (140, 139))
     assert first.status == "proved"
     assert (first.noise_scale, first.event, first.assumptions) == (second.noise_scale, second.event, second.assumptions)
-    # Where the number plays no part, and where neighbours have the same, nothing is missing.
+    # A method that does not use the number, and neighbours of equal size, need no declaration.
     assert guarantee("pmsvm_wp", {"declared_training_rows": None}).status == "proved"
     assert guarantee("pmsvm_gp", {"declared_training_rows": None}, neighbours="replace_one").status == "proved"
 
 
 @pytest.mark.parametrize("implementation", ADD_REMOVE)
 def test_no_proved_record_follows_the_number_of_rows_where_rows_come_and_go(implementation):
-    """Of every method: what it says of 140 rows and of 139 is the same, or it says no more than claimed."""
+    """Every method states the same of 140 rows and of 139, or no more than claimed."""
     for declared in (None, [140]):
         first, second = (guarantee(implementation, {"declared_training_rows": declared}, n) for n in (140, 139))
         assert first.status == second.status
         assert first.status == ("proved" if declared or implementation not in COUNTING else "claimed")
         if first.status == "proved":
             # Witnesses of benchmarks are computed from the rows.
-            said = [field.name for field in dataclasses.fields(first) if field.name != "witness"]
-            assert [getattr(first, name) for name in said] == [getattr(second, name) for name in said]
+            names = [field.name for field in dataclasses.fields(first) if field.name != "witness"]
+            assert [getattr(first, name) for name in names] == [getattr(second, name) for name in names]
 
 
 def test_the_record_of_models_counts_no_private_rows():
     """Under add_remove neighbours used to differ in `n_train`."""
-    sizes = {}
+    sizes, fields = {}, {"condense": "none", "experiment": "demo", "method": "m", "parameters": {}, "seed": 5}
     for relation, declared, n_train in itertools.product(NEIGHBOURS, (None, [140]), (140, 139)):
         arrays = {"train_0": np.arange(n_train), "test_0": np.arange(140, 178), "scale_shift": np.zeros((1, 13)),
                   "scale_factor": np.ones((1, 13))}  # fmt: skip
         description = {**DESCRIPTION, "declared_training_rows": declared}
         prepared = PreparedData(*load_wine(return_X_y=True), description, arrays)
-        sizes[relation, declared is None, n_train] = training_sizes(prepared, {"privacy": {"neighbours": relation}})
+        privacy = {"epsilons": [1.0], "delta": 1e-5, "neighbours": relation, "repeats": 1}
+        job = TrainJob(**fields, implementation="pmsvm_wp", privacy=privacy)
+        sizes[relation, declared is None, n_train] = training_sizes(prepared, job)
     assert [sizes["add_remove", True, n] for n in (140, 139)] == [None, None]
     assert [sizes["add_remove", False, n] for n in (140, 139)] == [140, 140]
     assert [sizes["replace_one", True, n] for n in (140, 139)] == [140, 139]
     # Nothing is protected where no epsilon is stated.
-    assert training_sizes(prepared, {}) == 139
+    assert training_sizes(prepared, TrainJob(**fields, implementation="svm")) == 139
 
 
 @pytest.mark.parametrize("implementation", ["svm", "majority", "fcm_svm", "sklearn.naive_bayes:GaussianNB"])
@@ -143,16 +150,12 @@ def test_a_method_without_epsilon_needs_no_privacy(implementation):
     arrays = {"scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13)), "train_0": order[:140],
               "test_0": order[140:]}  # fmt: skip
     prepared = PreparedData(minmax_scale(X), y.astype(np.int64), DESCRIPTION, arrays)
-    job = {"experiment": "demo", "seed": 5, "implementation": implementation, "parameters": {}, "condense": "none"}
     privacy = {"epsilons": [0.5, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 3}
-    (plain,), (told,) = (
-        train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], "m", changes)[0]
-        for changes in (job, {**job, "privacy": privacy})
-    )
+    (plain,), (with_privacy,) = (train(prepared, implementation, {}, **fields) for fields in ({}, {"privacy": privacy}))
     assert plain.epsilons == (np.inf,)
-    assert plain.guarantees == told.guarantees
+    assert plain.guarantees == with_privacy.guarantees
     for name, array in plain.arrays().items():
-        assert np.array_equal(array, told.arrays()[name]), name
+        assert np.array_equal(array, with_privacy.arrays()[name]), name
 
 
 def test_a_training_part_without_a_class_is_trained_on():
@@ -196,19 +199,19 @@ def test_declared_training_rows_are_those_of_the_splits(plan, expected):
 
 
 def test_a_file_of_ones_own_is_as_somebody_declares(tmp_path):
-    """A file that was standardised by its own rows used to count as untouched."""
+    """A file that was standardised by its own rows once counted as untouched."""
     (tmp_path / "own.csv").write_text("x,y,label\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(40)))
-    own = {"path": str(tmp_path / "own.csv"), "label": "label", "classes": ["a", "b"], "bounds": [0, 7]}
-    found = {}
-    for said in (None, True, False):
-        entry = resolve("own", own if said is None else {**own, "prescaled": said})
-        download_raw("own", "own.csv", tmp_path / "raw" / "own.csv", own)
+    settings = {"path": str(tmp_path / "own.csv"), "label": "label", "classes": ["a", "b"], "bounds": [0, 7]}
+    preparations = {}
+    for prescaled in (None, True, False):
+        entry = resolve("own", settings if prescaled is None else {**settings, "prescaled": prescaled})
+        download_raw("own", "own.csv", tmp_path / "raw" / "own.csv", settings)
         _, description = prepare(entry, tmp_path / "raw", "holdout", 1, "demo")
         facts = data_facts(description, "none", 0)
-        found[said] = facts["preparation"]
+        preparations[prescaled] = facts["preparation"]
         made = guarantee("pmsvm_wp", {name: description[name] for name in ("prescaled", "prescaled_origin")})
-        assert made.status == ("proved" if said is False else "claimed")
-    assert found == {None: "undeclared", True: "prescaled", False: "declared"}
+        assert made.status == ("proved" if prescaled is False else "claimed")
+    assert preparations == {None: "undeclared", True: "prescaled", False: "declared"}
     assert "knows how it was made" in " ".join(made.assumptions)
 
 
@@ -223,12 +226,12 @@ def test_no_two_releases_of_the_benchmark_share_their_noise(monkeypatch):
     """Each split, epsilon and repeat of each method on each dataset of each experiment and seed has its own key."""
     keys = []
 
-    class Heard(NoiseSource):
+    class RecordedSource(NoiseSource):
         def __init__(self, key):
             super().__init__(key)
             keys.append(key)
 
-    monkeypatch.setattr(training, "seeded_source", lambda *purpose: Heard(seeded_source(*purpose)._key))
+    monkeypatch.setattr(training, "seeded_source", lambda *purpose: RecordedSource(seeded_source(*purpose)._key))
     X, y = load_wine(return_X_y=True)
     n_releases = 0
     for seed, experiment, dataset, method in ((5, "demo", "wine", "m"), (6, "demo", "wine", "m"),
@@ -239,11 +242,7 @@ def test_no_two_releases_of_the_benchmark_share_their_noise(monkeypatch):
             arrays |= {f"train_{split}": np.arange(140), f"test_{split}": np.arange(140, 178)}
         description = {**DESCRIPTION, "dataset": dataset, "n_splits": 2, "declared_training_rows": [140, 140]}
         prepared = PreparedData(minmax_scale(X), y.astype(np.int64), description, arrays)
-        job = {
-            "experiment": experiment, "seed": seed, "implementation": "pmsvm_wp", "parameters": {"C": 0.05},
-            "privacy": {"epsilons": [1.0, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2},
-            "condense": "none",
-        }  # fmt: skip
-        train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], method, job)
+        privacy = {"epsilons": [1.0, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2}
+        train(prepared, "pmsvm_wp", {"C": 0.05}, experiment=experiment, method=method, privacy=privacy, seed=seed)
         n_releases += 8
     assert len(keys) == len(set(keys)) == n_releases

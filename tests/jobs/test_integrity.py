@@ -1,4 +1,4 @@
-"""What was changed after it was written is noticed by whoever reads it, also with its old time and size."""
+"""Readers refuse files that were changed after they were written, even with their old time and size."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def models(tmp_path):
 
 
 def keep_time(path, content):
-    """Change a file as nobody notices who looks at times, and at sizes where the content is as long."""
+    """Change the content of a file and keep its times."""
     before = path.stat()
     path.write_bytes(content)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -47,14 +47,15 @@ def test_what_is_written_is_read(models):
 
 def test_models_cut_short_or_edited(models):
     arrays, record = models
-    whole = arrays.read_bytes()
-    middle = len(whole) // 2
-    for content in (whole[:-1], whole[:middle], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :], b""):
-        keep_time(arrays, content)
+    content = arrays.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    for edited in (content[:-1], content[:middle], flipped, b""):
+        keep_time(arrays, edited)
         with pytest.raises(PrivSVMError, match=r"m\.npz: not the arrays that .*m\.json is of") as caught:
             load_paths(arrays, record, SavedModels)
         assert "\n" not in str(caught.value)
-    # Of another run, and whole.
+    # A complete file of another run.
     write_npz(arrays, {"0.class_scores": np.array([[[0.5, 0.5]]])})
     with pytest.raises(PrivSVMError, match="not the arrays"):
         load_paths(arrays, record, SavedModels)
@@ -89,6 +90,6 @@ def test_a_record_without_its_digest(models):
     record.write_text(json.dumps(content))
     with pytest.raises(PrivSVMError, match="'record_sha256' is missing"):
         read(SavedModels, record)
-    # The order of keys and white space are no content.
+    # Order of keys and white space do not count.
     record.write_text(json.dumps(dict(reversed(sealed(content).items()))))
     assert read(SavedModels, record).implementation == "majority"

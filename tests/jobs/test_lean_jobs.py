@@ -1,4 +1,4 @@
-"""A job imports what it uses: starting Python with SciPy and scikit-learn takes longer than most jobs."""
+"""Jobs import only packages that they use: importing SciPy and scikit-learn takes longer than most jobs."""
 
 import json
 import subprocess
@@ -19,6 +19,7 @@ from privsvm.base.released import (
 from privsvm.digests import canonical_json
 from privsvm.privacy.guarantee import Guarantee
 from privsvm_bench.datasets.prepare import write_prepared
+from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import model_record, save_paths
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -26,7 +27,7 @@ HEAVY = {"dp_accounting", "highspy", "mlflow", "numba", "pandas", "plotly", "sci
 
 
 def heavy_imports(script, *arguments):
-    """Run a stage in a process of its own; which of the large packages it has imported."""
+    """Run a stage in a subprocess; return the large packages that it imported."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", f"stages/{script}", *map(str, arguments)],
         cwd=REPOSITORY, capture_output=True, text=True, check=False,
@@ -74,12 +75,12 @@ PATHS = {
 
 
 def save(path, folder):
-    job = {
-        "experiment": "test", "implementation": "svm", "parameters": {}, "condense": "none",
-        "privacy": {"delta": 1e-5, "neighbours": "replace_one"},
-    }  # fmt: skip
+    privacy = {"delta": 1e-5, "epsilons": [1.0], "neighbours": "replace_one", "repeats": 1}
+    job = TrainJob(
+        condense="none", experiment="test", implementation="svm", method="svm", parameters={}, privacy=privacy, seed=0
+    )
     description = {"dataset": "small", "digest": "0" * 64, "protocol": {}, "classes": ["a", "b"], "n_features": 3}
-    record = model_record("svm", job, description, 12, [path])
+    record = model_record(job, description, 12, [path])
     save_paths([path], folder / "small.npz", folder / "small.model.json", record)
 
 

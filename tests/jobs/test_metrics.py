@@ -16,6 +16,7 @@ from sklearn import metrics as reference
 from privsvm.base.released import LinearPath
 from privsvm.privacy.guarantee import Guarantee
 from privsvm_bench.jobs.evaluation import evaluate_paths, summarise
+from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import load_paths, model_record, save_paths
 from privsvm_bench.metrics import METRICS, Metric, Predictions, _average_ranks, area_under_curve, compute_metrics
 from privsvm_bench.records import ModelRecord, Result, read, write
@@ -104,12 +105,12 @@ def a_result(folder: Path) -> Result:
         epsilons=(0.5, 2.0), guarantees=guarantees, n_classes=2, coef=rng.normal(size=(2, 3, 1, 3)),
         intercept=np.zeros((2, 3, 1)),
     )  # fmt: skip
-    job = {
-        "experiment": "toy", "implementation": "toy", "parameters": {}, "condense": "none",
-        "privacy": {"delta": 1e-5, "neighbours": "replace_one"},
-    }  # fmt: skip
+    privacy = {"delta": 1e-5, "epsilons": [0.5, 2.0], "neighbours": "replace_one", "repeats": 3}
+    job = TrainJob(
+        condense="none", experiment="toy", implementation="toy", method="method", parameters={}, privacy=privacy, seed=0
+    )
     description = {"dataset": "rows", "digest": "0", "protocol": {}, "classes": ["a", "b"], "n_features": 3}
-    record = model_record("method", job, description, 30, [path])
+    record = model_record(job, description, 30, [path])
     save_paths([path], folder / "m.npz", folder / "m.json", record)
     paths, record = load_paths(folder / "m.npz", folder / "m.json", ModelRecord)
     split = SimpleNamespace(X_test=X, y_test=y)

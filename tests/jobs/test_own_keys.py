@@ -1,6 +1,6 @@
-"""Keys of a data set of one's own, in all combinations, against a table of what each of them allows.
+"""Combinations of the keys of the user's own dataset, against a table of the keys that forbid a proof.
 
-The table is all that this file knows of the rules: it is written from what the keys mean, not from the gate.
+The table follows from the meaning of the keys, not from the gate.
 """
 
 import csv
@@ -17,7 +17,7 @@ from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.jobs.training import data_facts
 
-# What nobody has declared or what is computed from the rows: nothing is proved with it, whatever the other keys say.
+# Values that are undeclared or computed from the rows: they forbid a proof, whatever the other keys are.
 UNSOUND = {
     ("prescaled", None): "nobody says whether the file was scaled",
     ("prescaled", True): "scaled by statistics of its own rows",
@@ -32,7 +32,7 @@ UNSOUND = {
     ("condense", "ci"): "condensed",
     ("condense", "fcm"): "condensed",
 }
-# What takes such a reason away again.
+# Further keys that remove such a reason.
 CURES = {("format", "libsvm"): ("n_features", 3), ("classes", None): ("groups", True)}
 SOUND = {
     "prescaled": False, "classes": ["no", "yes"], "scaling": "none", "missing": "error", "protocol": "holdout",
@@ -59,22 +59,22 @@ PROTOCOLS = {
 
 
 def files(folder):
-    """Every variant of the file: format, header, delimiter, with a missing value or without."""
+    """Write every variant of the file: format, header, delimiter, with a missing value or without."""
     rng = np.random.default_rng(3)
     rows = rng.uniform(-1, 1, (20, 3)).round(3)
     labels = np.array(["no", "yes"] * 10)
     for name, gaps in itertools.product("ab", (False, True)):
-        own = folder / f"{name}{gaps:d}"
-        own.mkdir()
+        subfolder = folder / f"{name}{gaps:d}"
+        subfolder.mkdir()
         texts = [[str(value) for value in row] for row in rows]
         if gaps:
             texts[4][1] = ""
         for header, delimiter in itertools.product((True, False), (",", ";")):
-            with open(own / f"rows{header:d}{ord(delimiter)}.csv", "w", newline="") as handle:
+            with open(subfolder / f"rows{header:d}{ord(delimiter)}.csv", "w", newline="") as handle:
                 writer = csv.writer(handle, delimiter=delimiter)
                 writer.writerows([["u", "v", "w", "y"]] * header)
                 writer.writerows([*row, label] for row, label in zip(texts, labels, strict=True))
-        with open(own / "rows.libsvm", "w") as handle:
+        with open(subfolder / "rows.libsvm", "w") as handle:
             for row, label in zip(rows.tolist(), labels == "yes", strict=True):
                 pairs = " ".join(
                     f"{k + 1}:{'nan' if gaps and k == 1 and row is rows[4] else v}" for k, v in enumerate(row)
@@ -83,16 +83,16 @@ def files(folder):
 
 
 def settings_of(chosen, folder):
-    """What params.yaml would hold; labels of LIBSVM files are numbers."""
+    """Return settings as in params.yaml, and the folder of the file; labels of LIBSVM files are numbers."""
     numbers = chosen["format"] == "libsvm"
     name = "rows.libsvm"
     if not numbers:
         name = f"rows{chosen['header']:d}{ord(';' if chosen['delimiter'] else ',')}.csv"
-    told = {"yes": "1", "no": "0"} if numbers else {"yes": "yes", "no": "no"}
+    label_of = {"yes": "1", "no": "0"} if numbers else {"yes": "yes", "no": "no"}
     keys = ("prescaled", "scaling", "missing", "n_rows", "fit_on", "bounds", "range", "n_features", "delimiter",
             "encoding", "share")  # fmt: skip
     settings = {key: chosen[key] for key in keys if chosen[key] is not None}
-    # Keys without effect are refused; with one that has, they are tried.
+    # Drop keys without effect, which are refused.
     if chosen["scaling"] not in ("min_max", "z_score"):
         del settings["fit_on"]
     if chosen["scaling"] not in ("min_max", "bounds"):
@@ -100,22 +100,22 @@ def settings_of(chosen, folder):
     for key in ("delimiter", "encoding") if numbers else ():
         settings.pop(key, None)
     if chosen["classes"] is not None:
-        settings["classes"] = [told[label] for label in chosen["classes"]]
+        settings["classes"] = [label_of[label] for label in chosen["classes"]]
     if chosen["groups"]:
-        settings["groups"] = {told[label]: [told[label]] for label in ("no", "yes")}
+        settings["groups"] = {label_of[label]: [label_of[label]] for label in ("no", "yes")}
     if chosen["positive"]:
-        settings["positive"] = told[chosen["positive"]]
+        settings["positive"] = label_of[chosen["positive"]]
     if chosen["drop_columns"]:
         settings["drop_columns"] = list(chosen["drop_columns"])
     if not numbers:
         settings |= {"label": "y" if chosen["header"] else 3, "header": chosen["header"]}
     settings |= {"format": chosen["format"], "protocol": PROTOCOLS[chosen["protocol"]]}
-    place = folder / f"{chosen['file']}{chosen['gaps']:d}"
-    return settings | {"path": str(place / name)}, place
+    subfolder = folder / f"{chosen['file']}{chosen['gaps']:d}"
+    return settings | {"path": str(subfolder / name)}, subfolder
 
 
 def expected(chosen):
-    """Reasons by the table."""
+    """Return the reasons by the table."""
     reasons = [
         text
         for (key, value), text in UNSOUND.items()
@@ -125,42 +125,42 @@ def expected(chosen):
     return reasons + ["private number of rows was counted"] * counted
 
 
-def said(chosen, folder, cache):
-    """What the gate says; None where the keys are refused."""
-    settings, place = settings_of(chosen, folder)
-    facing = repr(sorted(settings.items(), key=str))
-    if facing not in cache:
+def judge(chosen, folder, cache):
+    """Return the gate's guarantee; None if the keys are refused."""
+    settings, raw_folder = settings_of(chosen, folder)
+    key = repr(sorted(settings.items(), key=str))
+    if key not in cache:
         try:
-            cache[facing] = prepare(resolve("mine", settings), place, "holdout", 1, "test")[1]
+            cache[key] = prepare(resolve("mine", settings), raw_folder, "holdout", 1, "test")[1]
         except PrivSVMError:
-            cache[facing] = None
-    if cache[facing] is None:
+            cache[key] = None
+    if cache[key] is None:
         return None
-    facts = data_facts(cache[facing] | {"digest": ""}, chosen["condense"], 0)
-    # As a method does that has use for the number of rows, or has none.
+    facts = data_facts(cache[key] | {"digest": ""}, chosen["condense"], 0)
+    # Facts of a method that uses the number of rows, or does not.
     uses = chosen["method"] == "counted"
     n_rows = "not used" if not uses else "declared" if facts["declared_rows"] else "counted"
-    own = Facts(
+    declared = Facts(
         **{**AS_GIVEN, "classes": "declared", "n_rows": "not used", "features": "none", "solution": "certified"}
     )
-    made = proved(neighbours=chosen["relation"], facts=own)
-    return restated(made, **facts, n_rows=n_rows)
+    guarantee = proved(neighbours=chosen["relation"], facts=declared)
+    return restated(guarantee, **facts, n_rows=n_rows)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("own")
-    files(place)
-    return place
+    path = tmp_path_factory.mktemp("own")
+    files(path)
+    return path
 
 
 def combinations():
     choices = [(key, value) for key, values in OTHER.items() for value in values]
-    pairs = [two for two in itertools.combinations(choices, 2) if two[0][0] != two[1][0]]
+    pairs = [pair for pair in itertools.combinations(choices, 2) if pair[0][0] != pair[1][0]]
     rng = np.random.default_rng(8)
     several = [
-        [(key, OTHER[key][rng.integers(len(OTHER[key]))]) for key in rng.permutation(list(OTHER))[: 3 + place % 4]]
-        for place in range(120)
+        [(key, OTHER[key][rng.integers(len(OTHER[key]))]) for key in rng.permutation(list(OTHER))[: 3 + number % 4]]
+        for number in range(120)
     ]
     return [(), *([one] for one in choices), *pairs, *several]
 
@@ -169,14 +169,14 @@ def test_what_the_table_forbids_is_never_proved_and_what_it_allows_is(folder):
     cache, counts = {}, {"proved": 0, "claimed": 0, "refused": 0}
     for changes in combinations():
         chosen = {**SOUND, **dict(changes)}
-        made, reasons = said(chosen, folder, cache), expected(chosen)
+        made, reasons = judge(chosen, folder, cache), expected(chosen)
         if made is None:
             counts["refused"] += 1
             continue
         counts[made.status] += 1
         assert made.status == ("claimed" if reasons else "proved"), (changes, made.reason)
         text = made.reason or ""
-        # Of several things that a file went through the record names one.
+        # The record names one of several preparations of a file.
         files_own = [
             reason for reason in reasons if reason.startswith(("nobody says", "scaled by", "rows with", "columns"))
         ]
@@ -187,11 +187,11 @@ def test_what_the_table_forbids_is_never_proved_and_what_it_allows_is(folder):
 
 @pytest.mark.parametrize("key", ["missing", "scaling", "protocol"])
 def test_the_word_does_not_follow_the_rows(folder, key):
-    """A value that is missing in one file and not in its neighbour: both records say the same, or one is refused."""
+    """A value is missing in one file and not in its neighbour: both records agree, or one is refused."""
     for value in OTHER[key]:
         for relation in ("add_remove", "replace_one"):
             both = [
-                said({**SOUND, key: value, "relation": relation, "gaps": gaps}, folder, {}) for gaps in (False, True)
+                judge({**SOUND, key: value, "relation": relation, "gaps": gaps}, folder, {}) for gaps in (False, True)
             ]
             if None not in both:
                 assert both[0] == both[1], (value, relation)

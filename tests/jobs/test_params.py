@@ -1,4 +1,4 @@
-"""params.yaml as a typed model: what it holds, which jobs follow, how mistakes are told."""
+"""params.yaml as a typed model: its content, the jobs that follow from it, messages for mistakes."""
 
 import json
 import math
@@ -116,27 +116,27 @@ def test_a_class_of_another_package_reads_privacy_where_it_states_an_epsilon():
 
 
 def test_own_files_lie_in_their_folder(tmp_path, monkeypatch):
-    """The remedy for one that lies elsewhere works as it is printed."""
-    own = {"label": "y", "classes": [0, 1], "bounds": [0, 1]}
+    """The printed remedy for a file outside the folder works."""
+    settings = {"label": "y", "classes": [0, 1], "bounds": [0, 1]}
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data/own").mkdir(parents=True)
     for name in ("here.csv", "two words.csv"):
         (tmp_path / name).write_text("x,y\n0,1\n")
-        assert "no such file" in refusal(with_value("datasets.mine", {**own, "path": name}))
+        assert "no such file" in refusal(with_value("datasets.mine", {**settings, "path": name}))
         for path in (f"../{tmp_path.name}/{name}", str(tmp_path / name)):
-            message = refusal(with_value("datasets.mine", {**own, "path": path}))
+            message = refusal(with_value("datasets.mine", {**settings, "path": path}))
             assert message.startswith(
                 f"params.yaml: datasets.mine.path: {path!r} is outside of data/own; move it there"
             )
         remedy = re.search(r"\((ln -s .*/)\), and write `path: (.*)`", message)
         subprocess.run(remedy[1], shell=True, check=True)
-        params = check_params(with_value("datasets.mine", {**own, "path": remedy[2]}))
+        params = check_params(with_value("datasets.mine", {**settings, "path": remedy[2]}))
         assert params.own_file("mine") == params.dataset_settings("mine")["path"] == f"data/own/{name}"
         assert Path(params.own_file("mine")).read_text() == "x,y\n0,1\n"
     assert params.own_file("wine") is None
     assert not params.is_private("wine")
     assert params.is_private("mine")
-    shared = check_params(with_value("datasets.mine", {**own, "path": "here.csv", "share": True}))
+    shared = check_params(with_value("datasets.mine", {**settings, "path": "here.csv", "share": True}))
     assert not shared.is_private("mine")
 
 

@@ -326,7 +326,7 @@ def test_a_record_survives_its_file(form: type[Any], tmp_path_factory: pytest.Te
 
 
 def a_result(**changes: Any) -> dict[str, Any]:
-    """A results record as JSON holds it."""
+    """Return a results record as parsed from JSON."""
     guarantee = {
         "status": "proved", "mechanism": "m", "reference": "r", "neighbours": "replace_one", "epsilon_requested": 1.0,
         "sensitivity": 2.0, "noise_scale": 3.0, "accountant": "a", "reason": None, "witness": None,
@@ -346,16 +346,16 @@ def a_result(**changes: Any) -> dict[str, Any]:
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
-    """The results record with the value at a place such as ``guarantees.0.delta``; ... removes the key."""
+    """Return the results record with another value at a path such as ``guarantees.0.delta``; ... removes the key."""
     record = a_result()
     *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
-    place: Any = record
+    parent: Any = record
     for key in parents:
-        place = place[key]
+        parent = parent[key]
     if value is ...:
-        del place[last]
+        del parent[last]
     else:
-        place[last] = value
+        parent[last] = value
     return record
 
 
@@ -567,7 +567,7 @@ def test_keys_of_tracked_results_are_read(tmp_path: Path) -> None:
 
 
 def test_records_are_the_only_reader_of_their_files() -> None:
-    """Reporting and tracking write JSON text and read none; no other module reads what `records` reads."""
+    """Reporting and tracking never parse JSON or YAML themselves."""
     package = Path(privsvm_bench.__file__).parent
     for folder in ("reporting", "tracking"):
         for path in (package / folder).rglob("*.py"):

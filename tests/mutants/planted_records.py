@@ -328,14 +328,14 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "splits of the benchmark share their noise", "privsvm_bench/jobs/training.py",
-        'seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)',
-        'seeded_source(job["seed"], job["experiment"], dataset, method, float(epsilon), repeat)',
+        'seeded_source(job.seed, job.experiment, dataset, job.method, split, float(epsilon), repeat)',
+        'seeded_source(job.seed, job.experiment, dataset, job.method, float(epsilon), repeat)',
         f"{_FACTS}test_no_two_releases_of_the_benchmark_share_their_noise", says="assert",
     ),
     _bug(
         "methods of the benchmark share their noise", "privsvm_bench/jobs/training.py",
-        'seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)',
-        'seeded_source(job["seed"], job["experiment"], dataset, split, float(epsilon), repeat)',
+        'seeded_source(job.seed, job.experiment, dataset, job.method, split, float(epsilon), repeat)',
+        'seeded_source(job.seed, job.experiment, dataset, split, float(epsilon), repeat)',
         f"{_FACTS}test_no_two_releases_of_the_benchmark_share_their_noise", says="assert",
     ),
     _bug(

@@ -28,7 +28,7 @@ SMALL = {
         "pmsvm_wp": {"implementation": "pmsvm_wp", "C": 0.05, "data_norm": 1.0},
     },
 }
-# Data of one's own.
+# The user's own data.
 OWN_ROWS = ["x,y,label", *(f"{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(40))]
 
 # Folders that no benchmark reads.
@@ -45,15 +45,15 @@ class Workspace:
         self.folder = folder
 
     def environment(self, **changes: str) -> dict[str, str]:
-        kept = {
+        variables = {
             name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DVC", "PYTEST"))
         }
         for name in ("PRIVSVM_MIRROR", "NUMBA_CACHE_DIR"):
-            kept.pop(name, None)
+            variables.pop(name, None)
         return {
-            **kept,
+            **variables,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            # What `pip install --editable .` does in a clone.
+            # Equivalent to `pip install --editable .` in a clone.
             "PYTHONPATH": f"{self.folder / 'lib'}{os.pathsep}{self.folder / 'packages'}",
             "DVC_NO_ANALYTICS": "true",
             "GIT_AUTHOR_NAME": "test", "GIT_AUTHOR_EMAIL": "test@example.org",
@@ -69,12 +69,12 @@ class Workspace:
         )  # fmt: skip
 
     def call(self, *command: str, check: bool = True, **environment: str) -> str:
-        """Run a program; return what it printed. With check=False the exit code stands in `code`."""
+        """Run a program; return its output. With check=False, `code` is its exit code."""
         process = self.start(*command, **environment)
         try:
             output, _ = process.communicate()
         except BaseException:
-            # The test's time is over.
+            # Timeout of the test.
             os.killpg(process.pid, signal.SIGKILL)
             raise
         self.code = process.returncode
@@ -98,14 +98,14 @@ class Workspace:
         """Set one dotted key of params.yaml."""
         params = self.params()
         *path, last = key.split(".")
-        place = params
+        section = params
         for name in path:
-            place = place[name]
-        place[last] = value
+            section = section[name]
+        section[last] = value
         self.write_params(params)
 
     def stale_jobs(self, **environment: str) -> list[str]:
-        """Outputs that `snakemake -n` would make again."""
+        """List the outputs that `snakemake -n` would make again."""
         output = self.snakemake("--dry-run", **environment)
         return [line.split("output: ", 1)[1] for line in output.splitlines() if line.strip().startswith("output: ")]
 
@@ -113,18 +113,18 @@ class Workspace:
         return "Nothing to be done" in self.snakemake("--dry-run")
 
     def hashes(self, *names: str) -> dict[str, str]:
-        """SHA-256 of every file below the given paths, or of all that must be reproducible."""
-        found = {}
+        """Digest every file below the given paths, or below all reproducible ones."""
+        digests = {}
         for name in names or REPRODUCIBLE:
             path = self.folder / name
             for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
                 if file.is_file():
                     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-                    found[file.relative_to(self.folder).as_posix()] = digest
-        return found
+                    digests[file.relative_to(self.folder).as_posix()] = digest
+        return digests
 
     def times(self, *names: str) -> dict[str, int]:
-        """Modification times below the given folders: tells what was made again."""
+        """Return modification times below the given folders: they change where a file is made again."""
         return {
             file.relative_to(self.folder).as_posix(): file.stat().st_mtime_ns
             for name in names
@@ -140,16 +140,16 @@ class Workspace:
         self.git("commit", "--quiet", "--message", message)
 
     def copy(self, folder: Path) -> "Workspace":
-        """A second working copy in the same state, times and all."""
+        """Copy the working copy with all its times."""
         shutil.copytree(self.folder, folder, symlinks=True)
         other = Workspace(folder)
         other.take_compiled(self)
         return other
 
     def take_compiled(self, other: "Workspace") -> None:
-        """Take what Numba compiled in another working copy of the same sources, or in the repository itself.
+        """Copy Numba's cache of another working copy of the same sources, or of the repository.
 
-        Numba and `privsvm.warm_up` name it after the sources' folder. Should that change, all is compiled once more.
+        Numba and `privsvm.warm_up` name it after the sources' folder. If that changes, everything is compiled again.
         """
         for theirs, ours in zip(*(at.compiled_endings() for at in (other, self)), strict=True):
             for source in (other.folder / ".cache/numba").glob(f"*/*{theirs}"):
@@ -158,7 +158,7 @@ class Workspace:
                 shutil.copytree(source, target, dirs_exist_ok=True) if source.is_dir() else target.touch()
 
     def compiled_endings(self) -> list[str]:
-        """How names of folders of compiled code end, and of the files that say that a module is compiled."""
+        """Return endings of the names of cache folders, and of the files that mark a compiled module."""
         package = (self.folder / "lib/privsvm").resolve()
         compiled = sorted(
             path.parent for name in ("numerics", "solvers") for path in package.glob(f"{name}/*/__init__.py")
@@ -168,7 +168,7 @@ class Workspace:
 
 
 def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = ()) -> None:
-    """Copy the repository as it is now, but for what no benchmark reads, commit it, and set a benchmark."""
+    """Copy the present repository without folders that no benchmark reads, commit it, and set a benchmark."""
     left_out = tuple(folder for folder in NOT_READ if folder not in others)
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -176,7 +176,7 @@ def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = 
     )  # fmt: skip
     for name in filter(None, listing.stdout.split("\0")):
         source = REPOSITORY / name
-        # What a run makes is left out; a table of measurements is what a generated file is made from.
+        # Skip outputs of runs; docs/generate.py reads the table of measurements.
         made = name == "dvc.lock" or (name.startswith("reports/") and not name.startswith("reports/utility/"))
         if source.is_file() and not made and not name.startswith(left_out):
             target = workspace.folder / name
@@ -188,7 +188,7 @@ def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = 
 
 
 def new_workspace(folder: Path, params: dict | None = None, others: Sequence[str] = ()) -> Workspace:
-    """Copy the repository with what is compiled already, and set a small benchmark."""
+    """Copy the repository with its compiled code, and set a small benchmark."""
     workspace = Workspace(folder)
     copy_repository(workspace, params or SMALL, others)
     warm_up(*MODULES)
@@ -198,17 +198,17 @@ def new_workspace(folder: Path, params: dict | None = None, others: Sequence[str
 
 @pytest.fixture
 def fresh(tmp_path) -> Workspace:
-    """A working copy in which nothing has run."""
+    """Make a working copy in which nothing has run."""
     return new_workspace(tmp_path / "fresh")
 
 
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory) -> Workspace:
-    """A working copy in which the small benchmark has run once, for all workers. Do not change it."""
+    """Share a working copy in which the small benchmark has run once between all workers; do not change it."""
     return Workspace(made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake()))
 
 
 @pytest.fixture
 def finished(finished_once, tmp_path) -> Workspace:
-    """A copy of the finished benchmark to play with."""
+    """Copy the finished benchmark, for changes."""
     return finished_once.copy(tmp_path / "finished")

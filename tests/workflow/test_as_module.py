@@ -12,7 +12,7 @@ PAGE = REPOSITORY / "config/README.md"
 
 
 def snakefile(home: Path) -> str:
-    """The one that the page shows, for a working copy."""
+    """Return the Snakefile of the page, for a working copy."""
     (text,) = re.findall(r"^```snakemake\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     assert text.count("/srv/privsvm/Snakefile") == 1
     return text.replace("/srv/privsvm/Snakefile", str(home / "Snakefile"))
@@ -20,7 +20,7 @@ def snakefile(home: Path) -> str:
 
 @pytest.fixture
 def user(finished_once, tmp_path) -> tuple[Workspace, Workspace]:
-    """A working copy in a folder whose name a shell would read otherwise, and a folder that uses it."""
+    """Make a working copy in a folder whose name needs quotes, and a folder that uses it."""
     home = finished_once.copy(tmp_path / "it's our copy")
     folder = tmp_path / "study"
     folder.mkdir()
@@ -34,7 +34,7 @@ def user(finished_once, tmp_path) -> tuple[Workspace, Workspace]:
 def test_a_workflow_of_one_data_set_has_the_bits_of_a_plain_run(user):
     home, other = user
     before = home.times(".")
-    # A repository with DVC and own stages: nothing is recorded there.
+    # Nothing is recorded in another repository with DVC.
     other.git("init", "--quiet")
     (other.folder / ".dvc").mkdir()
     printed = other.snakemake()
@@ -45,7 +45,7 @@ def test_a_workflow_of_one_data_set_has_the_bits_of_a_plain_run(user):
     assert len(made) >= 13
     assert {"summary.csv", "data", "reports", "mlflow.db", "logs"} <= {path.name for path in other.folder.iterdir()}
     assert not (other.folder / "logs/recorded").exists()
-    # Its own rule has read our curves.
+    # The user's rule has read our curves.
     curves = (other.folder / "reports/curves.csv").read_text().splitlines()
     assert (other.folder / "summary.csv").read_text().splitlines() == [
         line for line in curves if line.startswith(("dataset,", "wine,"))
@@ -89,7 +89,7 @@ def test_a_snakefile_without_its_library_is_refused(user):
 
 
 def test_from_another_folder_without_a_module(user):
-    """Absolute commands, and still no record in what is not ours."""
+    """Commands are absolute, and nothing is recorded in the other repository."""
     home, other = user
     other.git("init", "--quiet")
     (other.folder / ".dvc").mkdir()

@@ -1,4 +1,4 @@
-"""Every mistake gets one line that names the file or key, the value and the remedy, and an exit code."""
+"""Mistakes end a run with one line that names the file or key, the value and the remedy."""
 
 import os
 import shutil
@@ -37,17 +37,17 @@ def test_bad_own_data(finished):
     output = finished.snakemake(check=False)
     assert finished.code != 0
     assert "Traceback" not in output
-    # The messages stand at the end, below Snakemake's own.
+    # Our messages follow Snakemake's.
     errors = [line for line in output.splitlines()[-15:] if line.startswith("error: ")]
-    for name, (_, part) in BAD_FILES.items():
-        assert [line for line in errors if name in line and part.lower() in line.lower()], (name, errors)
+    for name, (_, message) in BAD_FILES.items():
+        assert [line for line in errors if name in line and message.lower() in line.lower()], (name, errors)
 
 
 def test_no_network_and_no_mirror(finished):
     params = finished.params()
     params["datasets"] = {"heart_scale": {}}
     finished.write_params(params)
-    # A proxy that nobody listens at: no request can leave the machine.
+    # Nothing listens at this proxy, so that no request leaves the machine.
     proxy = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     output = finished.snakemake(check=False, **proxy, no_proxy="", NO_PROXY="")
     errors = [line for line in output.splitlines() if "error:" in line]
@@ -60,14 +60,14 @@ def test_no_network_and_no_mirror(finished):
 def test_disk_full(finished, stage):
     """A file-size limit makes the kernel refuse the write, as a full disk does."""
     arguments = {
-        "train": "train.py --method pmsvm_wp --prepared data/prepared/wine.npz --condensed data/condensed/none/wine.npz"
+        "train": "train.py --prepared data/prepared/wine.npz --condensed data/condensed/none/wine.npz"
         " --condensed-record data/condensed/none/wine.json --models out/m.npz --record out/m.json --timings out/t.json",
         "report": "report.py --results data/results/svm/wine.json --output-html out/i.html"
         " --output-metrics out/m.json --output-curves out/c.csv",
     }[stage]
     job = (
-        '{"condense":"none","experiment":"e","implementation":"pmsvm_wp","parameters":{"C":0.1},"privacy":{"delta":1e-5,'
-        '"epsilons":[1.0],"neighbours":"replace_one","repeats":50},"seed":1}'
+        '{"condense":"none","experiment":"e","implementation":"pmsvm_wp","method":"pmsvm_wp","parameters":{"C":0.1},'
+        '"privacy":{"delta":1e-5,"epsilons":[1.0],"neighbours":"replace_one","repeats":50},"seed":1}'
     )
     parameters = job if stage == "train" else "{}"
     script = f"ulimit -f 1; trap '' XFSZ; exec python stages/{arguments} --parameters '{parameters}'"
@@ -77,7 +77,7 @@ def test_disk_full(finished, stage):
     assert finished.code == 1, output
     assert len(output.strip().splitlines()) == 1, output
     assert "error: " in output
-    # What is there is whole, and what is not whole is not there.
+    # No file is half-written.
     assert not list((finished.folder / "out").glob(".*.part*"))
     assert not (finished.folder / "out" / ("m.npz" if stage == "train" else "i.html")).exists()
 
@@ -87,7 +87,7 @@ def test_unwritable_folder(finished):
     finished.change("report.reference_epsilon", 4.0)
     command = ["snakemake", "--cores", "2"]
     if os.geteuid() == 0:
-        # Root may write everywhere unless it gives that power up.
+        # Root may write everywhere unless it drops these capabilities.
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner", *command]
         shutil.chown(finished.folder / "reports", "nobody")
     (finished.folder / "reports").chmod(0o555)

@@ -1,4 +1,4 @@
-"""The commands of the page on changing the benchmark, one after the other, as they stand there."""
+"""Commands of the page on changing the benchmark, run in their order."""
 
 import os
 import re
@@ -20,11 +20,11 @@ CHANGES, REMOVAL = blocks_run_by(__file__)
 
 
 def serve(workspace: Workspace, command: str) -> bytes:
-    """Run a command that serves a page until it is stopped; return what the page answers."""
+    """Run a command that serves a page until it is stopped; return the answer of the page."""
     process = workspace.start(*command.split())
     try:
         address = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+", line) for line in process.stdout)))[0]
-        # It listens some time after it has said where.
+        # The server prints its address before it listens.
         while process.poll() is None:
             try:
                 with urllib.request.urlopen(f"{address}/health", timeout=PATIENCE) as answer:
@@ -47,9 +47,9 @@ def test_commands_on_changes(finished):
     finished.change("methods.pmsvm_wp.C", 0.02)
     printed = {}
     for command in CHANGES.commands:
-        # The recipe without its first step.
+        # Recipe without its first step.
         printed[command] = serve(finished, "python stages/ui.py") if command == "make ui" else run(finished, command)
-    # Snakemake ran what the change made stale, and DVC found that done.
+    # Snakemake ran the stale jobs, and left nothing to DVC.
     assert "pmsvm_wp" in printed["snakemake --cores 8"]
     assert "up to date" in printed["dvc repro"]
     assert finished.params()["methods"]["pmsvm_wp"]["C"] == 0.1

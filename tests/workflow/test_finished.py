@@ -1,4 +1,4 @@
-"""Outputs of finished jobs: taken for equal code, parameters and inputs, and for nothing else."""
+"""Outputs of finished jobs are reused for equal code, parameters and inputs only."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_equal_jobs_share_their_outputs(job):
     again = job()
     assert again.restore()
     assert [path.read_text() for path in again.outputs] == ["out.npz first", "out.json first"]
-    # An output that is changed afterwards leaves the kept one as it was.
+    # Editing an output leaves the kept copy unchanged.
     again.outputs[0].write_text("edited")
     assert job().restore()
     assert again.outputs[0].read_text() == "out.npz first"

@@ -18,25 +18,25 @@ from privsvm.files import read_json
 
 pytestmark = pytest.mark.workflow
 
-# A sample; `PRIVSVM_KILLS=100 pytest tests/workflow/test_kills.py` has more.
+# For more kills: `PRIVSVM_KILLS=100 pytest tests/workflow/test_kills.py`.
 KILLS = int(os.environ.get("PRIVSVM_KILLS", "9"))
 LEAST_OF_A_KIND = 2
 
-# What stands in the command line of each kind of victim.
+# Text in the command line of each kind of victim.
 VICTIMS = {"job": ("stages/",), "snakemake": ("bin/snakemake",), "dvc": ("bin/dvc", "-m dvc")}
 
 
 def processes_in(folder: Path) -> dict[int, str]:
-    """Command lines of all processes whose working folder is the given one."""
-    found = {}
+    """Return the command lines of all processes with this working folder."""
+    commands = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if Path(os.readlink(entry / "cwd")) == folder:
-                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    commands[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:
                 continue
-    return found
+    return commands
 
 
 def kill(pid: int) -> bool:
@@ -48,32 +48,32 @@ def kill(pid: int) -> bool:
 
 
 def runs(folder: Path) -> Counter:
-    """How many runs MLflow shows for each record."""
+    """Count the runs that MLflow shows for each record."""
     client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
     experiments = [item.experiment_id for item in client.search_experiments()]
     return Counter(run.data.tags["record_key"] for run in client.search_runs(experiments, max_results=1000))
 
 
 def find(folder: Path, victim: str) -> list[int]:
-    """Processes of one kind."""
-    return [pid for pid, line in processes_in(folder).items() if any(part in line for part in VICTIMS[victim])]
+    """List the processes of one kind."""
+    return [pid for pid, line in processes_in(folder).items() if any(text in line for text in VICTIMS[victim])]
 
 
 def wait_for_jobs(process: subprocess.Popen, number: int) -> None:
-    """Read what a run prints until so many of its jobs have ended, or to the end of a shorter run."""
+    """Read the output of a run until so many of its jobs have ended, or to the end of a shorter run."""
     lines = (line for line in process.stdout if re.match(r" *\d+/\d+  |jobs to run: ", line))
     next(itertools.islice(lines, number, None), None)
 
 
-def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, most: int, rng: random.Random) -> int:
-    """Kill some processes of one kind, each as soon as it is there; stop where the run ends. How many were killed."""
+def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, n_victims: int, rng: random.Random) -> int:
+    """Kill processes of one kind as they start, until the run ends; return how many were killed."""
     killed: set[int] = set()
-    while len(killed) < most:
-        found = [pid for pid in find(folder, victim) if pid not in killed]
-        if found:
-            # Any moment will do: while it imports, computes or writes.
+    while len(killed) < n_victims:
+        candidates = [pid for pid in find(folder, victim) if pid not in killed]
+        if candidates:
+            # Random moment: during imports, computation or writes.
             time.sleep(rng.choice([0.0, 0.2, 0.6, 1.2]))
-            chosen = rng.choice(found)
+            chosen = rng.choice(candidates)
             if kill(chosen):
                 killed.add(chosen)
         elif process.poll() is not None:
@@ -103,10 +103,10 @@ def test_killed_runs_recover(fresh, finished_once):
         process.communicate()
         # Nothing of a killed run may go on in the background.
         ended = time.monotonic()
-        while (left := processes_in(folder)) and time.monotonic() < ended + 1200:
+        while (remaining := processes_in(folder)) and time.monotonic() < ended + 1200:
             time.sleep(0.1)
         print(f"{attempt + 1}: {dict(killed)} killed; the last process ended {time.monotonic() - ended:.1f} s later")
-        assert not left
+        assert not remaining
         if sum(killed.values()) >= KILLS and min(killed[victim] for victim in VICTIMS) >= LEAST_OF_A_KIND:
             break
     assert sum(killed.values()) >= KILLS, killed
@@ -116,7 +116,6 @@ def test_killed_runs_recover(fresh, finished_once):
     fresh.snakemake()
     assert fresh.hashes() == finished_once.hashes()
     output = fresh.call("dvc", "repro")
-    # What it did instead stands in the middle.
     assert "up to date" in output, output
     assert fresh.nothing_to_do()
     assert not [path for name in ("*.part*", "*.tmp", ".snakemake/start.*") for path in folder.rglob(name)]
@@ -127,7 +126,7 @@ def test_killed_runs_recover(fresh, finished_once):
 
 
 def test_missing_files_are_made_again(finished):
-    """A killed DVC has removed what its stage makes, or somebody else has. What was made from that is still there."""
+    """Outputs are missing, as after a killed DVC, while files made from them exist."""
     before = finished.hashes()
     (raw,) = (finished.folder / "data/raw/breast_cancer").iterdir()
     for name in ("data/raw/breast_cancer", "data/prepared/wine.npz", "data/models/svm", "data/results/majority"):
@@ -153,9 +152,9 @@ def test_half_written_files_of_dvc_are_replaced(finished):
 def test_second_snakemake_waits_for_the_first(finished):
     finished.change("report.reference_epsilon", 4.0)
     first = finished.start("snakemake", "--cores", "1")
-    # It holds the lock when its first job has ended.
+    # The lock is held once the first job has ended.
     wait_for_jobs(first, 1)
-    # Held where it is, it cannot be done too early.
+    # Stop it so that it cannot end too early.
     os.killpg(first.pid, signal.SIGSTOP)
     try:
         output = finished.snakemake(check=False)

@@ -1,4 +1,4 @@
-"""No word of params.yaml reaches a shell, and nothing is removed by a name that was not checked."""
+"""No text of params.yaml reaches a shell, and unchecked names remove nothing."""
 
 import re
 
@@ -10,7 +10,7 @@ from .conftest import OWN_ROWS, REPOSITORY
 
 pytestmark = pytest.mark.workflow
 
-# Each would leave a file `pwned` behind if a shell read it.
+# A shell that ran one of these would create the file `pwned`.
 COMMANDS = [
     "$(touch pwned)", "`touch pwned`", "a;touch pwned", "a|touch pwned", "a&touch pwned", "a\ntouch pwned",
     "'; touch pwned; '", '"; touch pwned; "', "-x", "a b", "a\n",
@@ -31,13 +31,13 @@ def test_names_are_refused_before_anything_runs(finished, section):
         assert line.startswith("error: params.yaml: ")
         assert not list(finished.folder.rglob("pwned"))
         finished.write_params(params)
-    # DVC removes what a stage makes before it runs the stage; with the old params.yaml it comes back.
+    # DVC removes a stage's outputs before it runs the stage; the old params.yaml restores them.
     finished.snakemake()
     assert finished.hashes("data", "docs", "lib", "stages") == before
 
 
 def test_free_text_is_passed_on_unchanged(finished):
-    """A mirror, the name of a file of one's own, a database: what may be any text, in every command."""
+    """A mirror, the name of the user's file and a database may be any text, in every command."""
     text = 'it\'s "$(touch pwned)" `touch pwned`; touch pwned | touch pwned & {wildcards.dataset}'
     file = "my $(touch pwned); `touch pwned` & 'data'.csv"
     (finished.folder / "data/own" / file).write_text("\n".join(OWN_ROWS) + "\n")
@@ -47,7 +47,7 @@ def test_free_text_is_passed_on_unchanged(finished):
     params["methods"] = {"majority": {"implementation": "majority"}}
     params["mlflow"] = {"tracking_uri": "sqlite:///$(touch pwned);`touch pwned`.db"}
     finished.write_params(params)
-    # Every stage of DVC, and below it every rule; then the rule that DVC leaves out.
+    # Every stage of DVC with all its rules; then the rule that DVC skips.
     output = finished.call("dvc", "repro")
     assert re.findall(r"Running stage '(\w+)", output) == ["download", "prepare", "condense", "train", "report"]
     finished.snakemake()
@@ -57,7 +57,7 @@ def test_free_text_is_passed_on_unchanged(finished):
 
 
 def test_every_field_in_a_rule_is_quoted():
-    """Fields of `shell:` end in `:q`; the paths of our own scripts are quoted by `scripts_folder`."""
+    """Fields of `shell:` end in `:q`; `scripts_folder` quotes the paths of our scripts."""
     for rule in sorted((REPOSITORY / "stages").rglob("*.smk")):
         for command in re.findall(r"shell:\n((?: +[\"f].*\n)+)", rule.read_text()):
             fields = re.findall(r"\{([^{}]*)\}", command)

@@ -1,4 +1,4 @@
-"""Data of one's own: private by default, in folders of their own, and never pushed."""
+"""The user's own data is private by default: it lies in separate folders and is never pushed."""
 
 import json
 
@@ -12,7 +12,7 @@ ENTRY = {"path": "patients.csv", "label": "label", "classes": ["a", "b"], "bound
 
 
 def add_own_data(workspace: Workspace) -> None:
-    """A private dataset, and one whose owner shares it."""
+    """Add a private dataset, and one that its owner shares."""
     for name, rows in (("patients", OWN_ROWS), ("colleagues", [OWN_ROWS[0], *OWN_ROWS[:0:-1]])):
         (workspace.folder / f"data/own/{name}.csv").write_text("\n".join(rows) + "\n")
         workspace.change(f"datasets.{name}", {**ENTRY, "path": f"{name}.csv"})
@@ -44,15 +44,15 @@ def test_private_data_stays_on_this_machine(finished, tmp_path):
     # Both tools call the same jobs stale when the file's content changes, and none when its time does.
     assert finished.nothing_to_do()
     assert json.loads(finished.call("dvc", "status", "--json")) == {}
-    own = data / "own/patients.csv"
-    own.write_text(own.read_text())
+    file = data / "own/patients.csv"
+    file.write_text(file.read_text())
     assert finished.nothing_to_do()
-    own.write_text(own.read_text() + "6,4,b\n")
+    file.write_text(file.read_text() + "6,4,b\n")
     stale = " ".join(finished.stale_jobs())
     assert "data/private/results/svm/patients.json" in stale
     assert "wine" not in stale
     assert "download" in json.loads(finished.call("dvc", "status", "--json"))
-    own.write_text("\n".join(OWN_ROWS) + "\n")
+    file.write_text("\n".join(OWN_ROWS) + "\n")
 
     # A clone gets all but the private files.
     finished.call("dvc", "remote", "add", "--default", "shelf", str(tmp_path / "shelf"))
@@ -62,7 +62,7 @@ def test_private_data_stays_on_this_machine(finished, tmp_path):
     pushed = files(tmp_path / "shelf")
     assert len(pushed) > 20
     assert not [path for path in pushed if b"patients" in path.read_bytes()]
-    # What is equal to a shared file tells nothing of the rows: condensed rows where nothing is condensed.
+    # Files equal to a shared file hold no rows: "condensed" files without condensing.
     secrets = {path.read_bytes() for path in private} - {path.read_bytes() for path in shared}
     assert len(secrets) > 10
     assert secrets.isdisjoint(path.read_bytes() for path in pushed)
@@ -72,7 +72,7 @@ def test_private_data_stays_on_this_machine(finished, tmp_path):
     assert (clone.folder / "data/models/svm/colleagues.npz").is_file()
     assert not list((clone.folder / "data").rglob("*patients*"))
 
-    # Shared later, it lies with all other data and is pushed.
+    # A dataset shared later moves to the public folders and is pushed.
     finished.change("datasets.patients.share", True)
     finished.snakemake()
     assert not list((data / "private").rglob("*patients*"))

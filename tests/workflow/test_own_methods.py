@@ -1,4 +1,4 @@
-"""A method of one's own: a class of another package, or one more file, run by the real workflow."""
+"""The user's own method, run by the workflow: a class of another package, or a further file."""
 
 import json
 
@@ -61,8 +61,8 @@ class NearestToyClassifier(SingleModelClassifier):
     def _train(self, X, y, rng: Any) -> None:
         self.check_declared()
         X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        found = [X[codes == code].mean(axis=0) for code in range(len(self.classes_))]
-        means = (1.0 - float(self.shrinkage)) * np.array(found)
+        centroids = [X[codes == code].mean(axis=0) for code in range(len(self.classes_))]
+        means = (1.0 - float(self.shrinkage)) * np.array(centroids)
         self.guarantee_ = Guarantee(status="none", mechanism="none: exact", reason="a toy", reference="a test")
         self._path = LinearPath(
             epsilons=(math.inf,),
@@ -78,7 +78,7 @@ ESTIMATOR = NearestToyClassifier
 
 
 def models_made_again(workspace) -> set[str]:
-    """Methods whose models are stale."""
+    """Return the methods whose models are stale."""
     return {name.split("/")[2] for line in workspace.stale_jobs() for name in line.split(", ") if "/models/" in name}
 
 
@@ -97,17 +97,17 @@ def test_a_class_of_another_package(finished):
         result = json.loads((finished.folder / f"data/results/mine/{dataset}.json").read_text())
         assert min(result["summary"]["accuracy"]["mean"]) > 0.5
     assert "mine" in (finished.folder / "reports/curves.csv").read_text()
-    # Nobody else's models were made again.
+    # Models of other methods were not made again.
     after = finished.times("data/models", "data/results")
     assert {name: after[name] for name in before} == before
     assert finished.nothing_to_do()
-    # What is edited in the package reruns its own jobs and no other's.
+    # An edit of the package reruns the jobs of its method alone.
     (package / "models.py").write_text(PACKAGE.replace("1.0 / self.budget", "2.0 / self.budget"))
     assert models_made_again(finished) == {"mine"}
 
 
 def test_a_new_method_is_one_file(finished):
-    """And a line for its public name."""
+    """A new method is one file, and one line for its public name."""
     (finished.folder / "lib/privsvm/methods/nearest_toy.py").write_text(TOY)
     finished.change("methods.toy", {"implementation": "nearest_toy", "shrinkage": 0.5})
     before = finished.times("data/models", "data/results")
@@ -116,7 +116,7 @@ def test_a_new_method_is_one_file(finished):
     after = finished.times("data/models", "data/results")
     assert {name: after[name] for name in before} == before
     assert finished.nothing_to_do()
-    # Its declaration holds before anything is generated from it.
+    # The declaration applies before files are generated from it.
     finished.change("methods.toy.shrinkage", 1.5)
     output = finished.snakemake("--dry-run", check=False)
     assert "params.yaml: methods.toy.shrinkage: 1.5 is not valid; must be at least 0 and below 1" in output
@@ -124,12 +124,12 @@ def test_a_new_method_is_one_file(finished):
     names = finished.folder / "lib/privsvm/methods/_names.py"
     names.write_text(names.read_text().replace("MODULES = {", 'MODULES = {"NearestToyClassifier": "nearest_toy",'))
     assert finished.nothing_to_do()
-    # The generated files follow, and nothing else.
+    # Generated files change, and no others.
     generated = ("lib/privsvm/__init__.pyi", "lib/privsvm/methods/__init__.pyi", "docs/method-parameters.md")
     finished.call("python", "docs/generate.py")
     for name in generated:
-        written, known = (finished.folder / name).read_text(), (REPOSITORY / name).read_text()
-        assert written != known
+        written, committed = (finished.folder / name).read_text(), (REPOSITORY / name).read_text()
+        assert written != committed
         assert ("NearestToyClassifier" in written) or ("nearest_toy" in written)
     code = "import privsvm; print(privsvm.NearestToyClassifier(shrinkage=0.25), 'NearestToyClassifier' in dir(privsvm))"
     assert "NearestToyClassifier(shrinkage=0.25) True" in finished.call("python", "-c", code)

@@ -20,12 +20,12 @@ MADE_BY_JOBS = [f"data/{name}" for name in ("raw", "prepared", "condensed", "mod
 
 
 def changed_since(workspace: Workspace, before: dict[str, int]) -> set[str]:
-    """Files of jobs that were made again, or are new."""
+    """Return files of jobs that were made again, or are new."""
     return {name for name, time in workspace.times(*MADE_BY_JOBS).items() if before.get(name) != time}
 
 
 def is_current(workspace: Workspace) -> bool:
-    """Whether both tools have nothing to do, and the checks of a finished run pass."""
+    """Say whether both tools have nothing to do, and the checks of a finished run pass."""
     status = json.loads(workspace.call("dvc", "status", "--json"))
     return workspace.nothing_to_do() and not status and "in order" in workspace.call(sys.executable, "stages/check.py")
 
@@ -38,7 +38,7 @@ def test_one_run_makes_everything_and_dvc_agrees(finished):
     before = finished.times("data", "reports")
     assert "up to date" in finished.call("dvc", "repro")
     assert finished.times("data", "reports") == before
-    # Nothing that the run leaves shows up in git, but for what belongs there.
+    # The run changes no tracked files but its versions and numbers.
     changed = {line[3:] for line in finished.git("status", "--porcelain").splitlines()}
     assert changed <= {"dvc.lock", "reports/", "reports/metrics.json", "reports/curves.csv"}
 
@@ -49,12 +49,12 @@ def test_same_bits_with_other_cores_and_order_and_a_clean_tree(finished):
     for name in ("data/raw", *MADE_BY_JOBS, "logs", ".snakemake", ".dvc/cache", ".cache/jobs", "mlflow.db"):
         path = finished.folder / name
         path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
-    # Another order of jobs: everything is listed backwards.
+    # Reversed lists change the order of jobs.
     backwards = {key: dict(reversed(params[key].items())) for key in ("datasets", "methods")}
     finished.write_params({**params, **backwards})
     finished.snakemake(cores=8)
-    found = finished.hashes()
-    assert {name for name in original if found.get(name) != original[name]} <= {"reports/curves.csv"}
+    reordered = finished.hashes()
+    assert {name for name in original if reordered.get(name) != original[name]} <= {"reports/curves.csv"}
     finished.write_params(params)
     finished.snakemake()
     assert finished.hashes() == original
@@ -83,13 +83,13 @@ def test_removed_entries_leave_and_added_ones_run_alone(finished):
     del params["methods"]["majority"]
     finished.write_params(params)
     finished.snakemake()
-    # Out of everything that is versioned, and out of the report.
+    # Removed from all versioned outputs and from the report.
     made = set(finished.times("data", "reports")) - set(finished.times("reports/utility"))
     assert not [name for name in made if "breast_cancer" in name or "majority" in name]
     assert "breast_cancer" not in (finished.folder / "reports/metrics.json").read_text()
     assert "majority" not in (finished.folder / "reports/metrics.json").read_text()
     assert is_current(finished)
-    # It comes back when it is wanted again.
+    # Adding the dataset again runs its jobs alone.
     before = finished.times(*MADE_BY_JOBS)
     params["datasets"]["breast_cancer"] = {"scaling": "bounds"}
     finished.write_params(dict(params, datasets=dict(sorted(params["datasets"].items()))))
@@ -125,7 +125,7 @@ def test_condensed_rows_before_every_method(finished):
 
 def test_experiments_metrics_and_plots(finished):
     finished.commit("first results")
-    # One of them is a number that YAML 1.1 takes for text.
+    # YAML 1.1 parses 1e-06 as text.
     changes = ("--set-param", "methods.pmsvm_wp.C=0.5", "--set-param", "privacy.delta=1e-06")
     finished.call("dvc", "exp", "run", *changes)
     assert finished.params()["methods"]["pmsvm_wp"]["C"] == 0.5
@@ -150,7 +150,7 @@ def test_clone_pull_sync(finished, tmp_path):
     clone.make("sync")
     assert is_current(clone)
     assert clone.hashes() == finished.hashes()
-    # Snakemake's knowledge is real: a change is noticed, and only that.
+    # After `make sync` a change makes its own jobs stale, and no others.
     clone.change("methods.pmsvm_wp.C", 0.02)
     assert all("pmsvm_wp" in name or name.startswith(("reports/", "logs/")) for name in clone.stale_jobs())
     clone.change("methods.pmsvm_wp.C", 0.05)
@@ -194,7 +194,7 @@ def test_two_clones_share_one_cache(finished, tmp_path):
 
 
 def test_moved_and_copied_clones_have_nothing_to_do(finished, tmp_path):
-    """In a folder whose name a shell would read otherwise."""
+    """The folder's name needs quotes in a shell."""
     finished.folder.rename(tmp_path / 'it\'s a "moved" $(touch pwned) clone')
     moved = Workspace(tmp_path / 'it\'s a "moved" $(touch pwned) clone')
     assert is_current(moved)
@@ -232,7 +232,7 @@ def test_curves_of_dvc_are_drawn_without_a_network(finished, tmp_path):
     finished.call(sys.executable, "stages/plots.py")
     shown, marks, log = drawn()
     assert (marks > 0, log) == (True, []), shown
-    # Without the copy of the chart library, and without a network, the page says what to do.
+    # Without the copied chart library and a network, the page names the remedy.
     (finished.folder / ".cache/vega.js").unlink()
     shown, marks, log = drawn()
     assert "run python stages/plots.py" in shown

@@ -1,4 +1,4 @@
-"""What is made from data of one's own is its owner's alone."""
+"""Outputs made from the user's own data are readable by their owner alone."""
 
 import os
 from pathlib import Path

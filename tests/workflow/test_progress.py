@@ -13,7 +13,7 @@ from snakemake_interface_logger_plugins.tests import MockOutputSettings, TestLog
 import snakemake_logger_plugin_privsvm as plugin
 from tests.conftest import REPOSITORY
 
-# No process has a larger number.
+# Larger than the kernel's largest process id.
 NO_PROCESS = 2**22 + 1
 
 
@@ -24,7 +24,7 @@ def _working_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """A run of five jobs, whose clock the test moves."""
+    """Start a run of five jobs whose clock the test moves."""
     time = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(plugin.time, "time", lambda: time.now)
     handler = plugin.LogHandler(MockOutputSettings(), None)
@@ -54,7 +54,7 @@ def read_status():
 
 
 class TestPluginContract(TestLogHandlerBase):
-    """The interface's own tests of a plugin."""
+    """Tests of plugins by their interface's package."""
 
     __test__ = True
 
@@ -73,7 +73,7 @@ def test_finished_job_is_one_line_with_estimate(run):
     for number in range(3):
         assert run.start(number) == ""
         line = run.finish(number, 10.0)
-    # Two of five jobs of ten seconds are left, one after the other.
+    # Two jobs of ten seconds remain, and one runs at a time.
     assert line == "3/5  train svm wine".ljust(51) + "    10.0 s   0:30 so far, about 0:20 left\n"
 
 

@@ -20,20 +20,20 @@ def test_one_release(fresh, tmp_path):
             "release", "--config", "epsilon=1", *config, check=False, PRIVSVM_LEDGER=str(tmp_path / "ledger.jsonl")
         )
 
-    said = release("dataset=patients", "out=private/model")
+    output = release("dataset=patients", "out=private/model")
     assert fresh.code != 0
-    assert "was not inspected with this schema" in said
-    said = release("dataset=patients", "out=private/model", "hold_back=0.25", "without_inspection=true")
-    assert fresh.code == 0, said
-    assert "private/model: released, epsilon 1 per row" in said
-    assert "rows that were held back, 25 % of the rows" in said
+    assert "was not inspected with this schema" in output
+    output = release("dataset=patients", "out=private/model", "hold_back=0.25", "without_inspection=true")
+    assert fresh.code == 0, output
+    assert "private/model: released, epsilon 1 per row" in output
+    assert "rows that were held back, 25 % of the rows" in output
     assert privsvm.load(fresh.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
     for config, reason in (
         (["dataset=patients", "out=again", "without_inspection=true"], "run with --yes to spend more"),
         (["dataset=wine", "out=again"], "no data set of your own"),
         (["dataset=patients"], "--config lacks out"),
     ):
-        said = release(*config)
+        output = release(*config)
         assert fresh.code != 0
-        assert reason in said
+        assert reason in output
     assert not (fresh.folder / "again").exists()

@@ -1,4 +1,4 @@
-"""What a job depends on inside the repository: at least what Python loads, and nothing of other methods."""
+"""Source files that a job depends on: at least those that Python loads, none of other methods."""
 
 import json
 import os
@@ -56,13 +56,13 @@ def test_every_file_of_package_data_belongs_to_a_module():
     named = {
         path for patterns in sources.PACKAGE_DATA.values() for pattern in patterns for path in package.glob(pattern)
     }
-    found = {
+    data_files = {
         path
         for folder in (package / "privsvm", package / "privsvm_bench")
         for path in folder.rglob("*")
         if path.is_file() and path.suffix not in {".py", ".pyc", ".pyi", ".nbi", ".nbc"} and path.name != "py.typed"
     }
-    assert found == named
+    assert data_files == named
 
 
 @pytest.mark.parametrize("name", ["majority", "svm"])

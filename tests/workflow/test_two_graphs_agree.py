@@ -47,7 +47,7 @@ def outs_of(stage: str) -> list[str]:
 
 
 def stage_of(output: str) -> str:
-    """The one stage whose outs hold a file; pages and tracking records belong to `report`."""
+    """Return the stage whose outs hold a file; pages and tracking records belong to `report`."""
     if output.startswith(REPORT_FILES):
         return "report"
     owners = [stage for stage in STAGES for out in outs_of(stage) if f"{output}/".startswith(f"{out}/")]
@@ -56,7 +56,7 @@ def stage_of(output: str) -> str:
 
 
 def followers(stages: set[str]) -> set[str]:
-    """These stages and all that depend on them."""
+    """Return these stages and all that depend on them."""
     while True:
         outs = {out for stage in stages for out in outs_of(stage)}
         more = {stage for stage in STAGES if outs & set(STAGES[stage]["deps"])} | stages
@@ -80,7 +80,7 @@ def workspace(finished_once, tmp_path_factory):
 
 def test_every_parameter_has_a_changed_value():
     sections = {key.partition(".")[0] for key in CHANGES}
-    # Where bytes come from changes no output: they are checked against their hash.
+    # Sources of raw files change no output, because their hashes are checked.
     assert sections | {"data"} == set(yaml.safe_load((REPOSITORY / "params.yaml").read_text()))
     assert {f"privacy.{key}" for key in SMALL["privacy"]} <= set(CHANGES)
     assert {f"audit.{key}" for key in SMALL["audit"]} <= set(CHANGES)
@@ -168,7 +168,7 @@ def test_dvc_repro_trains_only_what_changed(workspace, tmp_path):
 
 
 def test_stages_have_no_word_of_params(tmp_path):
-    """Commands of DVC's stages are constant: no name from params.yaml reaches a shell."""
+    """Commands of DVC's stages are constant: no text of params.yaml reaches a shell."""
     for stage in STAGES.values():
         assert "${" not in json.dumps(stage)
     assert {Path(dep).parts[0] for stage in STAGES.values() for dep in stage["deps"]} == {

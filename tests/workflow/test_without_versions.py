@@ -1,4 +1,4 @@
-"""Where nothing can be recorded, no `.git` or a DVC that fails, results stand and one line says what is missing."""
+"""Without `.git`, or if DVC fails, results are complete and one line names what is missing."""
 
 import shutil
 
@@ -9,8 +9,8 @@ pytestmark = pytest.mark.workflow
 RESULTS = ("data/prepared", "data/models", "data/results", "reports/curves.csv", "reports/tracking.json")
 
 
-def lines_with(output: str, part: str) -> list[str]:
-    return [line for line in output.splitlines() if part in line]
+def lines_with(output: str, text: str) -> list[str]:
+    return [line for line in output.splitlines() if text in line]
 
 
 def test_without_git_results_stand_and_a_note_says_so(finished):
@@ -24,9 +24,9 @@ def test_without_git_results_stand_and_a_note_says_so(finished):
     changed = {name for name, digest in finished.hashes(*RESULTS).items() if digest != before[name]}
     assert "data/models/svm/wine.npz" in changed
     assert not any("/majority/" in name for name in changed)
-    # What DVC would have written is not there, and nothing pretends that it is.
+    # DVC has recorded nothing.
     assert (finished.folder / "dvc.lock").read_bytes() == lock
-    # As the note says.
+    # Follow the remedy of the note.
     finished.git("init", "--quiet", "--initial-branch", "main")
     output = finished.snakemake()
     assert "no Git repository" not in output

@@ -1,1 +1,1 @@
-"""What the stages call: parameters, training, evaluation, audits."""
+"""Work of the stages: parameters, training, evaluation, audits."""

@@ -1,4 +1,4 @@
-"""Audit one method of the benchmark, and put what was found into a record."""
+"""Audit one method of the benchmark and record the bounds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from privsvm.auditing.methods import MethodCell, audit_method, relations_of
 from privsvm.errors import PrivSVMError
 from privsvm.registry import estimator_class
+from privsvm_bench.jobs.job import AuditJob
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 
 __all__ = ["audit_entry", "audit_record"]
@@ -32,8 +33,10 @@ def _cell(cell: MethodCell) -> AuditCell:
     )
 
 
-def audit_record(method: str, implementation: str, cells: Sequence[MethodCell], parameters: Mapping[str, Any]) -> Any:
-    """Put the cells of one method into a record.
+def audit_record(
+    method: str, implementation: str, cells: Sequence[MethodCell], parameters: Mapping[str, Any]
+) -> AuditRecord:
+    """Record the cells of one method.
 
     Parameters
     ----------
@@ -42,7 +45,7 @@ def audit_record(method: str, implementation: str, cells: Sequence[MethodCell], 
     cells : sequence of MethodCell
         See `privsvm.auditing.methods.audit_method`.
     parameters : mapping
-        What was audited.
+        Parameters of the audited method.
 
     Returns
     -------
@@ -51,31 +54,29 @@ def audit_record(method: str, implementation: str, cells: Sequence[MethodCell], 
     Raises
     ------
     PrivSVMError
-        If a proof is refuted, by fresh draws too: the code or its accounting is wrong.
+        If fresh draws too refute a proof: the code or its accounting is wrong.
     """
     record = AuditRecord(
         method=method, implementation=implementation, parameters=dict(parameters), cells=tuple(map(_cell, cells))
     )
     for cell in record.cells:
         if cell.status == "proved" and cell.refuted:
-            found = max(cell.bounds, key=lambda bound: bound.sure)
+            top = max(cell.bounds, key=lambda bound: bound.sure)
             raise PrivSVMError(
-                f"methods.{method}: an audit refutes the proof: epsilon is at least {found.sure:.4g} ({found.kind}, "
+                f"methods.{method}: an audit refutes the proof: epsilon is at least {top.sure:.4g} ({top.kind}, "
                 f"{cell.relation}, {cell.draws} draws, confirmed by fresh ones), and {cell.epsilon_proved:.4g} is said "
                 f"to be proved; the pair: {cell.pair}"
             )
     return record
 
 
-def audit_entry(method: str, job: Mapping[str, Any]) -> AuditRecord:
+def audit_entry(job: AuditJob) -> AuditRecord:
     """Audit one entry of params.yaml.
 
     Parameters
     ----------
-    method : str
-        Its name.
-    job : mapping
-        ``implementation, parameters, seed, delta, neighbours, draws, epsilons``.
+    job : AuditJob
+        The entry and how to audit it.
 
     Returns
     -------
@@ -87,21 +88,19 @@ def audit_entry(method: str, job: Mapping[str, Any]) -> AuditRecord:
     PrivSVMError
         One line, for parameters that the method refuses, or a proof that is refuted.
     """
-    estimator = estimator_class(job["implementation"])
+    estimator = estimator_class(job.implementation)
     offered = relations_of(estimator)
-    relations = [job["neighbours"]] if job["neighbours"] in offered else offered
     try:
         cells = audit_method(
             estimator,
-            job["parameters"],
-            epsilons=job["epsilons"],
-            delta=job["delta"],
-            draws=job["draws"],
-            key=method,
-            seed=job["seed"],
-            relations=relations,
+            job.parameters,
+            epsilons=job.epsilons,
+            delta=job.delta,
+            draws=job.draws,
+            key=job.method,
+            seed=job.seed,
+            relations=[job.neighbours] if job.neighbours in offered else offered,
         )
     except ValueError as error:
-        raise PrivSVMError(f"methods.{method}: audit: {error}") from None
-    record: AuditRecord = audit_record(method, job["implementation"], cells, job["parameters"])
-    return record
+        raise PrivSVMError(f"methods.{job.method}: audit: {error}") from None
+    return audit_record(job.method, job.implementation, cells, job.parameters)

@@ -1,4 +1,4 @@
-"""Condensed training rows of a benchmark: what its stage makes for all methods, and what attacks on it find."""
+"""Condense the training rows of a benchmark for all methods, and attack the condensed rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def attack_split(
     X_test,
     rng: np.random.Generator,
 ) -> CondensedSplit:
-    """Attack the condensed rows of one split, whose test rows were not condensed.
+    """Attack the condensed rows of one split.
 
     Parameters
     ----------
@@ -36,17 +36,17 @@ def attack_split(
     codes : ndarray of int (n,)
         Their class codes.
     condensed : tuple of (ndarray or CSR matrix (M, d), ndarray of int (M,), ndarray of int (n,))
-        What became of them: condensed rows, their class codes, and the condensed row of each row.
+        Condensed rows, their class codes, and the index of the condensed row of each row.
     X_test : ndarray or CSR matrix (m, d)
-        Other rows of the same kind; may be none.
+        Rows that were not condensed; may be empty.
     rng : numpy.random.Generator
-        Draws rows where there are many.
+        Samples rows if there are many.
 
     Returns
     -------
     CondensedSplit
     """
-    # Imported late, here and below: most jobs read rows that were not condensed.
+    # Lazy imports here and below: most jobs read rows that were not condensed.
     from privsvm.privacy.attacks.condensation_attacks import audit_condensation
 
     rows, condensed_codes, group_of = condensed
@@ -62,7 +62,7 @@ def attack_split(
 
 
 def rows_not_condensed(split: Split) -> Any:
-    """Test rows (m, d) of a split that are not among its training rows; there may be none."""
+    """Select the test rows (m, d) of a split that are not training rows; may be empty."""
     return split.X_test[~np.isin(split.test_index, split.train_index)]
 
 
@@ -76,25 +76,25 @@ def condense_splits(
     prepared : PreparedData
         The dataset and its S splits.
     kind : {"none", "ci", "fcm"}
-        How; for "none" the arrays hold this word alone, and the record has no splits.
+        Algorithm; for "none" the arrays hold this word alone, and the record has no splits.
     experiment : str
         Part of the key of the random streams.
     seed : int
-        Of the benchmark.
+        Seed of the benchmark.
 
     Returns
     -------
     arrays : dict of str to ndarray
-        What `training_rows` reads.
+        Input of `training_rows`.
     record : CondensedRowsAttack
-        What attacks on the condensed rows found.
+        Results of attacks on the condensed rows.
     timings : CondenseTimings
         Time to condense each split; empty for "none".
 
     Raises
     ------
     PrivSVMError
-        If the condensed rows of a split are all of one class, so that no method can be trained on them.
+        If the condensed rows of a split are all of one class.
     """
     dataset = prepared.description["dataset"]
     arrays: dict[str, np.ndarray] = {"condense": np.array(kind)}
@@ -108,16 +108,17 @@ def condense_splits(
         rows = prepared.split(number)
         draws = seeded_stream(seed, "condense", experiment, dataset, kind, number)
         started = time.perf_counter()
-        found = condense_rows(kind, rows.X_train, rows.y_train, len(prepared.classes), rng=draws)
+        groups = condense_rows(kind, rows.X_train, rows.y_train, len(prepared.classes), rng=draws)
         seconds.append(time.perf_counter() - started)
-        if np.ptp(found.codes) == 0:
+        if np.ptp(groups.codes) == 0:
+            label = prepared.classes[groups.codes[0]]
             raise PrivSVMError(
-                f"condense: {kind!r} leaves only rows of class {prepared.classes[found.codes[0]]} in split {number} of "
-                f"{dataset}; set condense to none, or take the dataset out"
+                f"condense: {kind!r} leaves only rows of class {label} in split {number} of {dataset}; set condense to "
+                "none, or take the dataset out"
             )
-        arrays |= {f"y_{number}": found.codes, **arrays_of_rows(f"X_{number}", found.rows)}
+        arrays |= {f"y_{number}": groups.codes, **arrays_of_rows(f"X_{number}", groups.rows)}
         attacker = seeded_stream(seed, "attack", experiment, dataset, kind, number)
-        condensed = found.rows, found.codes, found.group_of
+        condensed = groups.rows, groups.codes, groups.group_of
         others = rows_not_condensed(rows)
         splits.append(attack_split(kind, rows.X_train, rows.y_train, condensed, others, attacker))
     record = CondensedRowsAttack(method=None, dataset=dataset, condense=kind, splits=tuple(splits))
@@ -125,7 +126,7 @@ def condense_splits(
 
 
 def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], split: int) -> tuple[Any, np.ndarray]:
-    """Training rows of one split, after condensation.
+    """Return the training rows of one split, after condensation.
 
     Parameters
     ----------

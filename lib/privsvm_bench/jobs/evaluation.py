@@ -52,8 +52,8 @@ def evaluate_paths(
             codes = path.codes(scores)
             spent += time.perf_counter() - started
             predictions.update(np.ascontiguousarray(codes, dtype="<i4").tobytes())
-            found = compute_metrics(Predictions(split.y_test, codes, scores, path.n_classes))
-            for name, column in found.items():
+            values_by_metric = compute_metrics(Predictions(split.y_test, codes, scores, path.n_classes))
+            for name, column in values_by_metric.items():
                 metrics[name][-1].append(column.tolist())
         predict_seconds.append(spent)
         rows_predicted.append(int(split.y_test.size * len(path.epsilons) * path.n_repeats))

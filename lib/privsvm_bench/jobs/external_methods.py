@@ -1,7 +1,7 @@
 """Methods of other packages: any scikit-learn style classifier, as ``implementation: package.module:Class``.
 
-Nothing is known of such a model but what it predicts, and it is not stored: a file that anybody may load holds no code.
-The job that trains it stores its predictions for the test rows of its split, and says so.
+Such a model is not stored, because a file that anybody may load holds no code. The job that trains it stores its
+predictions for the test rows of its split, and says so in the guarantee.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import numpy as np
 from privsvm.base.estimators import NoiseStreams, noise_generators
 from privsvm.base.released import PredictionsPath, rows_digest
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import Guarantee, Neighbours
 from privsvm.registry import estimator_class, foreign_source
 
 __all__ = ["STATES_EPSILON", "ForeignMethod"]
 
-# Key of an entry: the name of the parameter that takes the epsilon which the class states.
+# Key of an entry that names the parameter of the class that takes epsilon.
 STATES_EPSILON = "states_epsilon"
 
-# Read once a process: all of a package's files are.
+# Cached: all files of the package are digested.
 _source = functools.cache(foreign_source)
 
 _STORED = "only its predictions for the test rows are stored"
 
 
 class ForeignMethod:
-    """A classifier of another package, released by what it predicts.
+    """A classifier of another package, released as its predictions.
 
     Parameters
     ----------
@@ -41,32 +41,33 @@ class ForeignMethod:
         ``package.module:Class``.
     parameters : mapping
         Of the entry: those of the class, and ``states_epsilon``.
-    privacy : mapping
-        ``delta`` and ``neighbours`` of the benchmark; None for a class that states no epsilon.
     n_classes : int
         Labels are 0 to ``n_classes - 1``.
     X_test : ndarray or CSR matrix (m, d)
         Test rows, which its models predict.
+    delta, neighbours : float and str, or None
+        Of the benchmark; None for a class that states no epsilon.
     """
 
     def __init__(
         self,
         implementation: str,
         parameters: Mapping[str, Any],
-        privacy: Mapping[str, Any],
         n_classes: int,
         X_test: Any,
+        delta: float | None = None,
+        neighbours: Neighbours | None = None,
     ):
-        self.implementation, self.privacy, self.n_classes = implementation, privacy, n_classes
-        self.X_test = X_test
+        self.implementation, self.n_classes, self.X_test = implementation, n_classes, X_test
+        self.delta, self.neighbours = delta, neighbours
         self.method = estimator_class(implementation)
         self.parameters = dict(parameters)
         self.states_epsilon: str | None = self.parameters.pop(STATES_EPSILON, None)
-        self.known = inspect.signature(self.method).parameters
-        takes_any = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in self.known.values())
+        self.accepted = inspect.signature(self.method).parameters
+        takes_any = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in self.accepted.values())
         for name in (*self.parameters, *([self.states_epsilon] if self.states_epsilon else [])):
-            if name not in self.known and not takes_any:
-                raise PrivSVMError(f"{name}: not a parameter of {implementation}; {nearest_name(name, self.known)}")
+            if name not in self.accepted and not takes_any:
+                raise PrivSVMError(f"{name}: not a parameter of {implementation}; {nearest_name(name, self.accepted)}")
         if self.states_epsilon in self.parameters:
             raise PrivSVMError(f"{self.states_epsilon}: takes the grid's epsilon; remove it or {STATES_EPSILON}")
 
@@ -88,7 +89,7 @@ class ForeignMethod:
         rng : callable
             Gives the generator of one epsilon and repeat, from which a seed is drawn.
         audit : bool, default=False
-            Not looked at: nothing is known of the mechanism.
+            Ignored: the mechanism is unknown.
 
         Returns
         -------
@@ -116,24 +117,20 @@ class ForeignMethod:
         )
 
     def _scores(self, X, y: np.ndarray, epsilon: float, stream: np.random.Generator) -> np.ndarray:
-        """Scores (m, k) of one trained model: its own where they agree with what it predicts, else its predictions."""
-        common = {
-            "delta": self.privacy["delta"],
-            "classes": list(range(self.n_classes)),
-            "random_state": int(stream.integers(2**31)),
-        }
-        if self.states_epsilon is None:
-            del common["delta"]
-        given = {name: value for name, value in common.items() if name in self.known} | self.parameters
+        """Return scores (m, k) of one trained model: its own if they agree with its predictions, else these."""
+        common = {"classes": list(range(self.n_classes)), "random_state": int(stream.integers(2**31))}
+        if self.states_epsilon is not None:
+            common["delta"] = self.delta
+        given = {name: value for name, value in common.items() if name in self.accepted} | self.parameters
         if self.states_epsilon is not None:
             given[self.states_epsilon] = epsilon
         try:
             model = self.method(**given).fit(X, y)
             predicted = np.asarray(model.predict(self.X_test)).astype(np.int64)
-            scores = self._own_scores(model)
+            scores = self._decision_values(model)
         except Exception as error:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            raise PrivSVMError(f"{self.implementation} failed: {what}") from error
+            problem = " ".join(f"{type(error).__name__}: {error}".split())
+            raise PrivSVMError(f"{self.implementation} failed: {problem}") from error
         if predicted.shape != (self.X_test.shape[0],) or not np.isin(predicted, np.arange(self.n_classes)).all():
             raise PrivSVMError(f"{self.implementation}: predict must return one of its training labels for each row")
         if scores is not None:
@@ -143,8 +140,8 @@ class ForeignMethod:
         chosen = np.where(predicted[:, None] == np.arange(self.n_classes), 1.0, 0.0)
         return chosen[:, 1:] - chosen[:, :1] if self.n_classes == 2 else chosen
 
-    def _own_scores(self, model: Any) -> np.ndarray | None:
-        """Decision values, one column for two classes; None where the model has none for these classes."""
+    def _decision_values(self, model: Any) -> np.ndarray | None:
+        """Return decision values, one column for two classes; None if the model has none for these classes."""
         if not np.array_equal(getattr(model, "classes_", ()), np.arange(self.n_classes)):
             return None
         for name in ("decision_function", "predict_proba"):
@@ -172,10 +169,10 @@ class ForeignMethod:
         return Guarantee(
             status="claimed",
             mechanism=f"that of {self.implementation}; {_STORED}",
-            neighbours=self.privacy["neighbours"],
+            neighbours=self.neighbours,
             epsilon_requested=epsilon,
-            delta=float(self.privacy["delta"]) if "delta" in self.known else 0.0,
-            randomness="seeded" if "random_state" in self.known else None,
+            delta=float(self.delta or 0.0) if "delta" in self.accepted else 0.0,
+            randomness="seeded" if "random_state" in self.accepted else None,
             reason="a class of another package states the epsilon; nothing of it is checked here, nor the relation "
             "between data sets that it has in mind",
             reference=reference,

@@ -1,4 +1,4 @@
-"""The files of one job's models: what its method released on every split of one dataset, and the record of it."""
+"""Files of one job's models: released paths of all splits of one dataset, and their record."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from privsvm.base.released import ReleasedPath, path_from_arrays
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import missing_file, read_npz, write_npz
+from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.records import Attack, ModelRecord, Result, SavedModels, TrainTimings, read, write
 
 __all__ = ["check_arrays", "load_paths", "model_record", "released", "save_paths", "train_timings"]
@@ -21,7 +22,7 @@ _Saved = TypeVar("_Saved", bound=SavedModels)
 
 
 def released(paths: Sequence[ReleasedPath]) -> dict[str, Any]:
-    """Collect what a record says of the paths of all splits, as fields of `SavedModels`."""
+    """Collect fields of `SavedModels` from the paths of all splits."""
     first = paths[0]
     return {
         "kind": first.kind,
@@ -29,8 +30,8 @@ def released(paths: Sequence[ReleasedPath]) -> dict[str, Any]:
         "repeats": first.n_repeats,
         "n_splits": len(paths),
         "n_classes": first.n_classes,
-        # Those of split 0, where the witness is computed. Where another split has another number of rows, its
-        # sensitivity, its noise, its sample rate and the gap among its assumptions may differ a little.
+        # Guarantees of split 0, where the witness is computed. Splits of other sizes may differ a little in
+        # sensitivity, noise, sample rate and the gap among the assumptions.
         "guarantees": first.guarantees,
         "objective": tuple(path.objective for path in paths),
         "n_support": tuple(path.n_support for path in paths),
@@ -39,44 +40,39 @@ def released(paths: Sequence[ReleasedPath]) -> dict[str, Any]:
 
 
 def model_record(
-    method: str,
-    job: Mapping[str, Any],
+    job: TrainJob,
     description: Mapping[str, Any],
     n_train: int | None,
     paths: Sequence[ReleasedPath],
     attacks: Sequence[Attack] = (),
 ) -> ModelRecord:
-    """Say what the models of one job are.
+    """Describe the models of one job.
 
     Parameters
     ----------
-    method : str
-        Name of the method's entry.
-    job : mapping
-        See `privsvm_bench.jobs.training.train_paths`.
+    job : TrainJob
+        The job.
     description : mapping
         Of the prepared data: ``dataset, digest, protocol, classes, n_features``.
     n_train : int or None
-        Training rows, of the largest split: see `privsvm_bench.jobs.training.training_sizes`.
+        Training rows of the largest split: see `privsvm_bench.jobs.training.training_sizes`.
     paths : sequence of ReleasedPath (S)
         The models of each split.
     attacks : sequence of Attack, default=()
-        What attacks found on the condensed rows or public blocks that they were trained on.
+        Results of attacks on the condensed rows or public blocks that they were trained on.
 
     Returns
     -------
     ModelRecord
     """
-    privacy = job.get("privacy", {})
     return ModelRecord(
-        experiment=job["experiment"],
-        method=method,
-        implementation=job["implementation"],
-        parameters=job["parameters"],
-        condense=job["condense"],
-        # A method that states no epsilon has none.
-        delta=privacy.get("delta"),
-        neighbours=privacy.get("neighbours"),
+        experiment=job.experiment,
+        method=job.method,
+        implementation=job.implementation,
+        parameters=job.parameters,
+        condense=job.condense,
+        delta=job.delta,
+        neighbours=job.neighbours,
         dataset=description["dataset"],
         dataset_digest=description["digest"],
         protocol=description["protocol"],
@@ -121,7 +117,7 @@ def save_paths(
 def check_arrays(
     models: str | os.PathLike[str], record: SavedModels | Result, record_path: str | os.PathLike[str]
 ) -> None:
-    """Refuse arrays that are not those of a record: cut short, edited, or of another run.
+    """Refuse arrays that do not match a record: cut short, edited, or of another run.
 
     Raises
     ------
@@ -129,10 +125,10 @@ def check_arrays(
         Also if the file is missing.
     """
     try:
-        found = sha256_of_file(models)
+        digest = sha256_of_file(models)
     except FileNotFoundError:
         raise missing_file(models) from None
-    if found != record.arrays_sha256:
+    if digest != record.arrays_sha256:
         raise PrivSVMError(
             f"{models}: not the arrays that {record_path} is of (its digest differs); delete both and run again"
         )
@@ -147,7 +143,7 @@ def load_paths(
     ----------
     models, record_path : path-like
         The ``.npz`` and ``.json``.
-    form : type
+    form : type of SavedModels
         `ModelRecord` for a job of the benchmark.
 
     Returns
@@ -174,7 +170,7 @@ def load_paths(
     paths = [
         path_from_arrays(
             record.kind,
-            own,
+            split_arrays,
             epsilons=record.epsilons,
             guarantees=record.guarantees,
             n_classes=record.n_classes,
@@ -182,6 +178,6 @@ def load_paths(
             n_support=record.n_support[index],
             n_iter=record.n_iter[index],
         )
-        for index, own in enumerate(arrays.values())
+        for index, split_arrays in enumerate(arrays.values())
     ]
     return paths, record

@@ -12,13 +12,13 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 import pydantic
-from pydantic_core import PydanticCustomError
 
-from privsvm.constraints import FLAG, FOLDS, POSITIVE, REPEATS, SHARE, Constraint, one_of, optional, real, text, whole
+from privsvm.constraints import FLAG, FOLDS, POSITIVE, REPEATS, SHARE, Constraint, one_of, optional, text, whole
 from privsvm.errors import PrivSVMError, nearest_name, without_passwords
-from privsvm.models import Model, Obeys, check_model, shown_value
+from privsvm.models import Obeys, check_model, shown_value
 from privsvm.plain_yaml import Places, read_yaml, with_place
 from privsvm.registry import check_installed, estimator_class, is_foreign
+from privsvm_bench.jobs.job import Condensing, Epsilons, Privacy, Section, distinct
 
 __all__ = [
     "OWN_FOLDER",
@@ -34,8 +34,8 @@ OWN_FOLDER = "data/own"
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
-# Names become folders and parts of the names of files, which hold 255 bytes at most. A name of digits alone is a number
-# to some readers of YAML; the ends that are not allowed are those of files beside the results.
+# Names become folders and file names, which hold at most 255 bytes. YAML readers may take a name of digits alone for a
+# number. Timings beside the results end in .train and .evaluate.
 _NAME = r"(?=.{1,64}\Z)(?=.*[A-Za-z])"
 _METHOD_NAME = text(
     "the name becomes a folder; use at most 64 letters, digits, - and _, among them a letter",
@@ -49,7 +49,6 @@ _DATASET_NAME = text(
 _EXPERIMENT = text(
     "must be a name of at most 64 letters, digits, _ . -, among them a letter", rf"{_NAME}[A-Za-z0-9][A-Za-z0-9_.-]*"
 )
-_EPSILON = real("every epsilon must be a number above 0 (from 1e-6 to 1000)", least=1e-6, most=1000)
 _FOLDER = optional(text("must be a folder"))
 _DATABASE = text(
     "must be a database or server address such as sqlite:///mlflow.db or http://127.0.0.1:5000",
@@ -57,37 +56,14 @@ _DATABASE = text(
 )
 
 
-def _distinct(wish: str, most: int | None = None) -> pydantic.AfterValidator:
-    """Refuse a list that is empty or too long, or holds equal values."""
-
-    def check(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-        if values is not None and not 0 < len(set(values)) == len(values) <= (most or len(values)):
-            raise PydanticCustomError("constraint", "{wish}", {"wish": wish})
-        return values
-
-    return pydantic.AfterValidator(check)
-
-
-_Epsilons = Annotated[
-    tuple[Annotated[float, Obeys(_EPSILON)], ...],
-    _distinct("must be a list of different epsilons, at most 1000", 1000),
-]
-
-
-class _Section(Model):
-    """A section of params.yaml, read only; a base."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-class Data(_Section):
+class Data(Section):
     """Where raw files come from."""
 
     mirror: Annotated[str | None, Obeys(_FOLDER)]
 
 
-class Protocol(_Section):
-    """How rows are split; which keys go with which kind, `normalise_protocol` says."""
+class Protocol(Section):
+    """How rows are split; `normalise_protocol` checks which keys go with which kind."""
 
     kind: Annotated[str, Obeys(one_of("holdout", "k_fold", "given", "resubstitution"))]
     repeats: Annotated[int | None, Obeys(REPEATS)] = None
@@ -96,24 +72,15 @@ class Protocol(_Section):
     folds: Annotated[int | None, Obeys(FOLDS)] = None
 
 
-class Privacy(_Section):
-    """What all private methods are asked for."""
-
-    epsilons: _Epsilons
-    delta: Annotated[float, Obeys(SHARE)]
-    neighbours: Annotated[str, Obeys(one_of("replace_one", "add_remove"))]
-    repeats: Annotated[int, Obeys(REPEATS)]
-
-
-class MethodEntry(_Section):
-    """A method: what it is, where it is used, and the parameters of its estimator, which are its other keys."""
+class MethodEntry(Section):
+    """A method: its implementation and datasets; its other keys are parameters of the estimator."""
 
     model_config = pydantic.ConfigDict(extra="allow")
 
     implementation: Annotated[str, Obeys(text("must be a file of lib/privsvm/methods, or package.module:Class"))]
     datasets: Annotated[
         tuple[str, ...] | None,
-        _distinct("must be a list of different datasets of the benchmark; leave it out for all"),
+        distinct("must be a list of different datasets of the benchmark; leave it out for all"),
     ] = None
     per_dataset: dict[str, dict[str, Any]] | None = None
 
@@ -123,20 +90,20 @@ class MethodEntry(_Section):
         return dict(self.model_extra or {})
 
 
-class Audit(_Section):
+class Audit(Section):
     """How the released models of private methods are audited."""
 
     draws: Annotated[int, Obeys(whole(400))]
-    epsilons: _Epsilons
+    epsilons: Epsilons
 
 
-class Report(_Section):
+class Report(Section):
     """What the report shows."""
 
     reference_epsilon: Annotated[float, Obeys(POSITIVE)]
 
 
-class MLflow(_Section):
+class MLflow(Section):
     """Where runs are logged."""
 
     tracking_uri: Annotated[str, Obeys(_DATABASE)]
@@ -145,7 +112,7 @@ class MLflow(_Section):
 _Dataset = Annotated[dict[str, Any], pydantic.BeforeValidator(lambda value: {} if value is None else value)]
 
 
-class Params(_Section):
+class Params(Section):
     """The whole of params.yaml; `read_params` reads and checks it."""
 
     experiment: Annotated[str, Obeys(_EXPERIMENT)]
@@ -153,7 +120,7 @@ class Params(_Section):
     data: Data
     datasets: Annotated[dict[Annotated[str, Obeys(_DATASET_NAME)], _Dataset], pydantic.Field(min_length=1)]
     protocol: Protocol
-    condense: Annotated[str, Obeys(one_of("none", "ci", "fcm"))]
+    condense: Annotated[Condensing, Obeys(one_of("none", "ci", "fcm"))]
     privacy: Privacy
     methods: Annotated[dict[Annotated[str, Obeys(_METHOD_NAME)], MethodEntry], pydantic.Field(min_length=1)]
     audit: Audit
@@ -161,7 +128,7 @@ class Params(_Section):
     mlflow: MLflow
 
     def dataset_settings(self, dataset: str) -> dict[str, Any]:
-        """Return what `privsvm_bench.datasets.catalogue.resolve` reads of a dataset, with the path of its own file."""
+        """Return a dataset's settings for `privsvm_bench.datasets.catalogue.resolve`, with the path of its own file."""
         settings, path = self.datasets[dataset], self.own_file(dataset)
         return settings if path is None else {**settings, "path": path}
 
@@ -171,7 +138,7 @@ class Params(_Section):
         return None if path is None else f"{OWN_FOLDER}/{str(path).removeprefix(f'{OWN_FOLDER}/')}"
 
     def is_private(self, dataset: str) -> bool:
-        """Whether a dataset is a file of the user's own, and does not say ``share: true``."""
+        """Say whether a dataset is the user's own file without ``share: true``."""
         return self.own_file(dataset) is not None and not self.datasets[dataset].get("share")
 
     def train_jobs(self) -> list[tuple[str, str]]:
@@ -183,28 +150,28 @@ class Params(_Section):
         return [name for name, entry in self.methods.items() if states_epsilon(entry.implementation)]
 
     def entry_parameters(self, method: str) -> dict[str, Any]:
-        """Parameters of one method that its entry gives for all datasets."""
+        """Return the parameters that a method's entry gives for all datasets."""
         return self.methods[method].parameters
 
     def method_parameters(self, method: str, dataset: str) -> dict[str, Any]:
-        """Parameters of one method on one dataset: those of its entry, with `per_dataset` over them."""
+        """Return the parameters of a method on a dataset: those of its entry, overridden by `per_dataset`."""
         entry = self.methods[method]
         return {**entry.parameters, **(entry.per_dataset or {}).get(dataset, {})}
 
     def reads_privacy(self, method: str, dataset: str) -> bool:
-        """Whether a method states an epsilon, so that its jobs depend on `privacy`."""
+        """Say whether a method states an epsilon, so that its jobs depend on `privacy`."""
         implementation = self.methods[method].implementation
         return states_epsilon(implementation) or "states_epsilon" in self.method_parameters(method, dataset)
 
 
 def states_epsilon(implementation: str) -> bool:
-    """Whether a method of this package has a parameter epsilon; of a class of another package, nothing is known."""
+    """Say whether a method of this package has a parameter epsilon; False for classes of other packages."""
     return not is_foreign(implementation) and "epsilon" in _declared(implementation)
 
 
 @functools.cache
 def _declared(implementation: str) -> Mapping[str, Any]:
-    """Import the class of a method, for the parameters that it declares."""
+    """Import the class of a method and return its declared parameters."""
     try:
         declared: Mapping[str, Any] = estimator_class(implementation).declared  # type: ignore[attr-defined]
     except PrivSVMError:
@@ -218,13 +185,13 @@ def _declared(implementation: str) -> Mapping[str, Any]:
 
 
 def _merged(values: Any, changes: Any) -> Any:
-    """Put the changes of ``snakemake --config`` over values, mapping by mapping."""
+    """Override values by the changes of ``snakemake --config``, mapping by mapping."""
     if isinstance(changes, Mapping):
         base = values if isinstance(values, Mapping) else {}
         return {**base, **{key: _merged(base.get(key), value) for key, value in changes.items()}}
     if isinstance(changes, list):
         return [_merged(None, value) for value in changes]
-    # Snakemake's YAML 1.1 takes 1e-5 for text.
+    # Snakemake's YAML 1.1 parses 1e-5 as text.
     return float(changes) if isinstance(changes, str) and _EXPONENT.fullmatch(changes) else changes
 
 
@@ -236,7 +203,7 @@ def read_params(path: str | Path = "params.yaml", changes: Mapping[str, Any] | N
     path : path-like
         The file.
     changes : mapping, optional
-        What ``snakemake --config`` puts over it, mapping by mapping.
+        Overrides from ``snakemake --config``, mapping by mapping.
 
     Returns
     -------
@@ -245,14 +212,14 @@ def read_params(path: str | Path = "params.yaml", changes: Mapping[str, Any] | N
     Raises
     ------
     PrivSVMError
-        One line with the file, the key, the value, the remedy and the place, for the first problem found.
+        One line for the first problem: file, key, value, remedy and position.
     """
-    values, places = read_yaml(path)
-    return check_params(_merged(values, changes or {}), str(path), places)
+    values, positions = read_yaml(path)
+    return check_params(_merged(values, changes or {}), str(path), positions)
 
 
-def check_params(values: Mapping[str, Any], source: str = "params.yaml", places: Places | None = None) -> Params:
-    """Check what was read of params.yaml.
+def check_params(values: Mapping[str, Any], source: str = "params.yaml", positions: Places | None = None) -> Params:
+    """Check the parsed content of params.yaml.
 
     Parameters
     ----------
@@ -283,12 +250,12 @@ def check_params(values: Mapping[str, Any], source: str = "params.yaml", places:
         for method in params.methods:
             _check_entry(params, method)
     except PrivSVMError as error:
-        raise PrivSVMError(f"{source}: {without_passwords(with_place(str(error), places or {}))}") from None
+        raise PrivSVMError(f"{source}: {without_passwords(with_place(str(error), positions or {}))}") from None
     return params
 
 
 def _check_finite(value: Any, key: str = "") -> None:
-    """Refuse what is no finite number, wherever it stands."""
+    """Refuse NaN and infinities at any depth."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             _check_finite(item, f"{key}.{name}" if key else str(name))
@@ -311,7 +278,7 @@ def _check_own_file(params: Params, dataset: str) -> None:
 
 
 def _check_entry(params: Params, method: str) -> None:
-    """Check what one method's entry says of its implementation and of datasets."""
+    """Check the implementation, parameters and datasets of a method's entry."""
     where, entry = f"methods.{method}", params.methods[method]
     try:
         check_installed(entry.implementation) if is_foreign(entry.implementation) else _declared(entry.implementation)
@@ -331,23 +298,23 @@ def _check_entry(params: Params, method: str) -> None:
 
 
 def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
-    """Raise PrivSVMError for the first parameter that an implementation does not have, or not with this value."""
+    """Refuse the first parameter that an implementation lacks, or whose value it does not accept."""
     if is_foreign(implementation):
-        # Another package's class has the last word on its own, in the job that imports it.
+        # The job that imports a class of another package checks its other parameters.
         name = values.get("states_epsilon")
         if name is not None and (not isinstance(name, str) or not name.isidentifier()):
             raise PrivSVMError(f"{where}.states_epsilon: {name!r} is not valid; must name a parameter of the class")
         return
-    known: dict[str, Constraint] = {
+    constraints: dict[str, Constraint] = {
         name: item.constraint for name, item in _declared(implementation).items() if not item.common
     }
     for name, value in values.items():
-        if name not in known:
+        if name not in constraints:
             raise PrivSVMError(
-                f"{where}.{name} is not a known key; {nearest_name(name, (*MethodEntry.model_fields, *known))}"
+                f"{where}.{name} is not a known key; {nearest_name(name, (*MethodEntry.model_fields, *constraints))}"
             )
-        if not known[name].accepts(value):
-            wish = known[name].problem(value).replace("None", "null")
+        if not constraints[name].accepts(value):
+            wish = constraints[name].problem(value).replace("None", "null")
             raise PrivSVMError(f"{where}.{name}: {shown_value(value)} is not valid; {wish}")
 
 

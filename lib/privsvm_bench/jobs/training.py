@@ -20,28 +20,26 @@ from privsvm.privacy.guarantee import Guarantee
 from privsvm.registry import estimator_class, is_foreign
 from privsvm_bench.datasets.prepared import PreparedData
 from privsvm_bench.jobs.condensing import attack_split, rows_not_condensed, training_rows
+from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.records import Attack, CondensedRowsAttack, CondensedSplit, Entity, KnownSampleAttack
 
-__all__ = ["WITHOUT_PRIVACY", "data_facts", "train_paths", "training_sizes"]
-
-# What a method that states no epsilon is handed: it releases one model.
-WITHOUT_PRIVACY: Mapping[str, Any] = {"epsilons": (math.inf,), "delta": None, "neighbours": None, "repeats": 1}
+__all__ = ["data_facts", "train_paths", "training_sizes"]
 
 
 def _preparation(description: Mapping[str, Any]) -> str:
-    """Say what the file went through: of one's own file, nothing is known that is not declared."""
+    """Say how the file was prepared; the user's own file must declare it."""
     if description["prescaled"] is None:
         return "undeclared"
     if description["prescaled"]:
         return "prescaled"
-    # The rule counts, whether or not it met a missing value: whether it did is told by the rows.
+    # The rule counts even if no value is missing: whether one is depends on private rows.
     if dropped := DROPPED.get(description["missing"]["rule"]):
         return dropped
     return "declared" if description["prescaled_origin"] == "declared" else "untouched"
 
 
 def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dict[str, Any]:
-    """State where the training rows of a prepared dataset come from, for `privsvm.privacy.gate`.
+    """State the origin of a prepared dataset's training rows, for `privsvm.privacy.gate`.
 
     Parameters
     ----------
@@ -69,53 +67,51 @@ def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dic
         "n_features": "declared" if description["n_features_origin"] == "declared" else "private rows",
         "declared_rows": None if declared is None else declared[split],
     }
-    # What the method is told is declared: the class codes. It cannot know where they come from.
+    # The method sees declared class codes and cannot know that the classes were taken from labels.
     return facts if description["classes_origin"] == "declared" else {**facts, "classes": "private labels"}
 
 
-def training_sizes(prepared: PreparedData, job: Mapping[str, Any]) -> int | None:
-    """Return the training rows of the largest split for the record of its models.
+def training_sizes(prepared: PreparedData, job: TrainJob) -> int | None:
+    """Return the number of training rows of the largest split, for the record of its models.
 
-    Under ``add_remove`` their number is private: it is what was declared, or None.
+    Under ``add_remove`` it is private: the declared number, or None.
     """
-    if job.get("privacy", WITHOUT_PRIVACY)["neighbours"] == "add_remove":
+    if job.neighbours == "add_remove":
         return max(prepared.description["declared_training_rows"] or (), default=None)
     return max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
 
 
-def _estimator(job: Mapping[str, Any], n_classes: int, n_rows: int | None, X_test: Any) -> Any:
-    """Build the estimator of a method file, handing it those common parameters it knows; or another package's."""
-    implementation, parameters, privacy = job["implementation"], job["parameters"], job.get("privacy", WITHOUT_PRIVACY)
-    if is_foreign(implementation):
+def _estimator(job: TrainJob, n_classes: int, n_rows: int | None, X_test: Any) -> Any:
+    """Build the estimator of a method with the common parameters that it accepts."""
+    if is_foreign(job.implementation):
         from privsvm_bench.jobs.external_methods import ForeignMethod
 
-        return ForeignMethod(implementation, parameters, privacy, n_classes, X_test)
-    method_class = estimator_class(implementation)
+        return ForeignMethod(job.implementation, job.parameters, n_classes, X_test, job.delta, job.neighbours)
+    method_class = estimator_class(job.implementation)
     common = {
         "classes": list(range(n_classes)),
-        "delta": privacy["delta"],
-        "neighbours": privacy["neighbours"],
+        "delta": job.delta,
+        "neighbours": job.neighbours,
         "n_rows": n_rows,
     }
-    known = inspect.signature(method_class).parameters
-    return method_class(**{name: value for name, value in common.items() if name in known}, **parameters)
+    accepted = inspect.signature(method_class).parameters
+    return method_class(**{name: value for name, value in common.items() if name in accepted}, **job.parameters)
 
 
 def _as_used(guarantee: Guarantee, facts: Mapping[str, Any]) -> Guarantee:
-    """Pass what a method says of its training rows through the gate, with what is known of them here."""
+    """Restate a method's guarantee with the facts about its training rows."""
     if facts["condensing"] == "none" or guarantee.status == "none":
         return restated(guarantee, **facts)
-    # What a method says of its training rows, also what is wrong with it, is not said of condensed ones.
-    stated = Facts(**facts)
-    reasons = failings(stated, guarantee.neighbours, tuple(name for name in FACTS if name in facts))
+    # The method judged condensed rows: neither its proof nor its reasons hold for the training rows.
+    declared_facts = Facts(**facts)
+    reasons = failings(declared_facts, guarantee.neighbours, tuple(name for name in FACTS if name in facts))
     return dataclasses.replace(guarantee, status="claimed", epsilon_proved=math.inf, reason="; ".join(reasons))
 
 
 def train_paths(
     prepared: PreparedData,
     condensed: Mapping[str, np.ndarray],
-    method: str,
-    job: Mapping[str, Any],
+    job: TrainJob,
 ) -> tuple[list[ReleasedPath], list[Attack]]:
     """Train one method on every split.
 
@@ -124,27 +120,23 @@ def train_paths(
     prepared : PreparedData
         The dataset and its S splits.
     condensed : mapping of str to ndarray
-        The condense stage's file, see `training_rows`.
-    method : str
-        Name of the method's entry; part of the key of its noise streams.
-    job : mapping
-        ``experiment, seed, implementation, parameters, condense``, and ``privacy`` (epsilons, delta, neighbours,
-        repeats) of a method that states an epsilon.
+        Content of the condense stage's file, see `training_rows`.
+    job : TrainJob
+        The method; its name and the experiment's are parts of the key of its noise streams.
 
     Returns
     -------
     paths : list of ReleasedPath (S)
     attacks : list of Attack
-        On the rows of a method that condenses them, or on the blocks that entities publish; else none.
+        On the rows of a method that condenses them, or on the blocks that entities publish; otherwise empty.
 
     Raises
     ------
     PrivSVMError
         One line, for parameters the method refuses.
     """
-    privacy = job.get("privacy", WITHOUT_PRIVACY)
     dataset = prepared.description["dataset"]
-    whole = str(condensed["condense"]) == "none"
+    is_uncondensed = str(condensed["condense"]) == "none"
     n_classes = len(prepared.description["classes"])
     paths: list[ReleasedPath] = []
     attacks: list[Attack] = []
@@ -154,43 +146,45 @@ def train_paths(
         X, y = training_rows(prepared, condensed, split)
 
         def stream(epsilon: float, repeat: int, split: int = split) -> NoiseSource:
-            return seeded_source(job["seed"], job["experiment"], dataset, method, split, float(epsilon), repeat)
+            return seeded_source(job.seed, job.experiment, dataset, job.method, split, float(epsilon), repeat)
 
         facts = data_facts(prepared.description, str(condensed["condense"]), split)
         n_rows = facts["declared_rows"]
-        counts = not is_foreign(job["implementation"]) and getattr(
-            estimator_class(job["implementation"]), "pays_for_counts", False
+        pays_for_counts = not is_foreign(job.implementation) and getattr(
+            estimator_class(job.implementation), "pays_for_counts", False
         )
-        if n_rows is None and privacy["neighbours"] == "add_remove" and not counts:
-            # Methods that ask for a public number get the private one, and the gate is told.
+        if n_rows is None and job.neighbours == "add_remove" and not pays_for_counts:
+            # The method needs a public number of rows and gets the private one; the gate records this.
             n_rows, facts["n_rows"] = X.shape[0], "counted"
         try:
             estimator = _estimator(job, n_classes, n_rows, prepared.split(split).X_test)
-            # One audit per dataset is enough, and it costs a few more solves. Condensed rows are nobody's: datasets
-            # that differ in one of them are no neighbours.
-            audit = whole and split == 0
-            path = estimator.release_path(X, y, privacy["epsilons"], privacy["repeats"], stream, audit=audit)
+            # One audit per dataset, because it costs further solves. None of condensed rows: data sets that differ
+            # in one of these are not neighbours.
+            audit = is_uncondensed and split == 0
+            path = estimator.release_path(X, y, job.epsilons, job.repeats, stream, audit=audit)
         except ValueError as error:
-            raise PrivSVMError(f"methods.{method} on {dataset}: {error}") from None
+            raise PrivSVMError(f"methods.{job.method} on {dataset}: {error}") from None
         if not hasattr(estimator, "n_rows"):
             facts.pop("n_rows", None)
-        paths.append(dataclasses.replace(path, guarantees=tuple(_as_used(own, facts) for own in path.guarantees)))
+        paths.append(
+            dataclasses.replace(path, guarantees=tuple(_as_used(guarantee, facts) for guarantee in path.guarantees))
+        )
         if split == 0 and hasattr(estimator, "public_blocks"):
-            attacks.append(_attack_blocks(estimator, X, method, dataset, job))
+            attacks.append(_attack_blocks(estimator, X, dataset, job))
         kind = getattr(estimator, "condense", None)
         if kind is not None:
-            attacker = seeded_stream(job["seed"], "attack", job["experiment"], dataset, method, split)
+            attacker = seeded_stream(job.seed, "attack", job.experiment, dataset, job.method, split)
             others = rows_not_condensed(prepared.split(split))
-            # There are no other rows like those that were condensed before.
-            others = others if whole else others[:0]
+            # No test row resembles rows that were condensed before.
+            others = others if is_uncondensed else others[:0]
             published = estimator.condensed_rows_, estimator.condensed_codes_, estimator.group_of_
             attacked.append(attack_split(kind, X, y, published, others, attacker))
     if kind is not None:
-        attacks.append(CondensedRowsAttack(method=method, dataset=dataset, condense=kind, splits=tuple(attacked)))
+        attacks.append(CondensedRowsAttack(method=job.method, dataset=dataset, condense=kind, splits=tuple(attacked)))
     return paths, attacks
 
 
-def _attack_blocks(estimator: Any, X: Any, method: str, dataset: str, job: Mapping[str, Any]) -> KnownSampleAttack:
+def _attack_blocks(estimator: Any, X: Any, dataset: str, job: TrainJob) -> KnownSampleAttack:
     """Attack the block that each entity of a trained `PPSVMClassifier` published of its training rows."""
     from privsvm.privacy.attacks.known_sample import audit_entity
 
@@ -198,12 +192,12 @@ def _attack_blocks(estimator: Any, X: Any, method: str, dataset: str, job: Mappi
     blocks = estimator.public_blocks(X)
     audited = []
     for (name, block), columns, entity in zip(blocks.items(), estimator.columns_, estimator.entities_, strict=True):
-        rng = seeded_stream(job["seed"], "attack", job["experiment"], dataset, method, name)
-        found = audit_entity(block, entity.standardized(X[:, columns]), estimator.kernel, gamma, rng)
-        audited.append(Entity.of_audit(name, found))
+        rng = seeded_stream(job.seed, "attack", job.experiment, dataset, job.method, name)
+        audit = audit_entity(block, entity.standardized(X[:, columns]), estimator.kernel, gamma, rng)
+        audited.append(Entity.of_audit(name, audit))
     n_rows, mbar = block.shape
     return KnownSampleAttack(
-        method=method,
+        method=job.method,
         dataset=dataset,
         kernel=estimator.kernel,
         gamma=gamma,

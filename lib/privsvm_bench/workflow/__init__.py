@@ -1,1 +1,1 @@
-"""What the Snakefile needs."""
+"""Functions of the Snakefile and of its jobs."""

@@ -1,7 +1,7 @@
-"""Outputs of finished jobs, kept by what they were made from.
+"""Cache of the outputs of finished jobs, keyed by code, parameters and inputs.
 
-`dvc repro` removes all outputs of a stage before it runs the stage. A job whose code, parameters and inputs are those
-of a finished one takes its outputs from ``.cache/jobs``, so one changed parameter retrains one method.
+`dvc repro` removes all outputs of a stage before it runs the stage. A job equal to a finished one takes its outputs
+from ``.cache/jobs``, so that one changed parameter retrains one method.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PACKAGES = ("numba", "numpy", "scikit-learn", "scipy")
 
 
 class FinishedJob:
-    """The outputs of one job, if it has been run before.
+    """Cached outputs of one job.
 
     Parameters
     ----------
     code : str
         Digest of the code that the job runs. Empty: nothing is kept.
     parameters : mapping
-        All that the job is told.
+        All parameters of the job.
     inputs, outputs : sequence of path-like
         Files that it reads and writes.
     """
@@ -57,27 +57,27 @@ class FinishedJob:
         self.folder = _FOLDER / key if code else None
 
     def restore(self) -> bool:
-        """Put the outputs in place; return whether there were any."""
+        """Copy the outputs from the cache; return whether it has them."""
         if self.folder is None or not self.folder.is_dir():
             return False
         for number, path in enumerate(self.outputs):
-            with atomic_path(path) as part:
-                shutil.copyfile(self.folder / str(number), part)
+            with atomic_path(path) as temporary:
+                shutil.copyfile(self.folder / str(number), temporary)
         print(f"taken from {self.folder}: a job of equal code, parameters and inputs has made them")
         return True
 
     def keep(self) -> None:
-        """Keep copies of the outputs."""
+        """Copy the outputs into the cache."""
         if self.folder is None:
             return
         _FOLDER.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".part.") as part:
+        with tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".part.") as temporary:
             for number, path in enumerate(self.outputs):
-                with atomic_path(Path(part) / "job" / str(number)) as copy:
+                with atomic_path(Path(temporary) / "job" / str(number)) as copy:
                     shutil.copyfile(path, copy)
             try:
-                os.rename(Path(part) / "job", self.folder)
+                os.rename(Path(temporary) / "job", self.folder)
             except OSError:
-                # Another process has kept the same outputs meanwhile.
+                # Race: another process may have cached the same outputs.
                 if not self.folder.is_dir():
                     raise

@@ -1,12 +1,13 @@
-"""What every job of the benchmark depends on besides the files of other jobs: its code and its parameters."""
+"""Code and parameters of every job of the benchmark, which it depends on besides the files of other jobs."""
 
 from __future__ import annotations
 
 import functools
 
-from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError, without_passwords
 from privsvm.registry import foreign_source, is_foreign, module_name
+from privsvm_bench.jobs.job import AuditJob, CondenseJob, DownloadJob, PrepareJob, ReportJob, TrackJob, TrainJob
 from privsvm_bench.jobs.params import Params
 from privsvm_bench.workflow.private_outputs import private_folder
 from privsvm_bench.workflow.sources import closure_digest
@@ -27,13 +28,13 @@ __all__ = [
 
 @functools.cache
 def rule_code(rule: str) -> str:
-    """Digest the code that the jobs of a rule run, without that of methods."""
+    """Digest the code of a rule's jobs, without that of methods."""
     return closure_digest(f"stages/{rule}.py")
 
 
 @functools.cache
 def method_code(rule: str, implementation: str) -> str:
-    """Digest the code that a job of one method runs: the rule's script, the method, and all that they import."""
+    """Digest the code of a method's job: the rule's script, the method, and all that they import."""
     if not is_foreign(implementation):
         return closure_digest(f"stages/{rule}.py", module_name(implementation))
     source = foreign_source(implementation)
@@ -44,13 +45,13 @@ _digest_of_file = functools.cache(sha256_of_file)
 
 
 def own_content(params: Params, dataset: str) -> str:
-    """Digest the file of a data set of one's own: it counts by its content, whatever its time. Others have none."""
+    """Digest the user's own file of a dataset, so that its content counts and its time does not; empty without one."""
     path = params.own_file(dataset)
     return "" if path is None else _digest_of_file(path)
 
 
 def download_parameters(params: Params, dataset: str, folder: str) -> str:
-    """Parameters of the jobs that get a dataset's files, as canonical JSON.
+    """Write the parameters of the jobs that download a dataset's files.
 
     Raises
     ------
@@ -61,66 +62,67 @@ def download_parameters(params: Params, dataset: str, folder: str) -> str:
         raise PrivSVMError(
             f"data/{folder}raw/{dataset}: belongs to data/{private_folder(params, dataset)}raw; ask for that"
         )
-    return canonical_json({"settings": params.dataset_settings(dataset)})
+    return DownloadJob(settings=params.dataset_settings(dataset)).argument()
 
 
 def prepare_parameters(params: Params, dataset: str) -> str:
-    """Parameters of the job that prepares a dataset, as canonical JSON."""
-    return canonical_json(
-        {
-            "experiment": params.experiment,
-            "protocol": params.protocol.model_dump(exclude_unset=True),
-            "seed": params.seed,
-            "settings": params.dataset_settings(dataset),
-        }
-    )
+    """Write the parameters of the job that prepares a dataset."""
+    return PrepareJob(
+        experiment=params.experiment,
+        protocol=params.protocol.model_dump(exclude_unset=True),
+        seed=params.seed,
+        settings=params.dataset_settings(dataset),
+    ).argument()
 
 
 def condense_parameters(params: Params) -> str:
-    """Parameters of the jobs that condense training rows, as canonical JSON."""
-    return canonical_json({"condense": params.condense, "experiment": params.experiment, "seed": params.seed})
+    """Write the parameters of the jobs that condense training rows."""
+    return CondenseJob(condense=params.condense, experiment=params.experiment, seed=params.seed).argument()
 
 
 def train_parameters(params: Params, method: str, dataset: str) -> str:
-    """Parameters of the job that trains a method on a dataset, as canonical JSON.
+    """Write the parameters of the job that trains a method on a dataset.
 
     A method that states no epsilon has no ``privacy``, so that its jobs do not depend on it.
     """
-    return canonical_json(
-        {
-            **{key: getattr(params, key) for key in ("condense", "experiment", "seed")},
-            **({"privacy": params.privacy.model_dump()} if params.reads_privacy(method, dataset) else {}),
-            "implementation": params.methods[method].implementation,
-            "parameters": params.method_parameters(method, dataset),
-        }
-    )
+    return TrainJob(
+        condense=params.condense,
+        experiment=params.experiment,
+        implementation=params.methods[method].implementation,
+        method=method,
+        parameters=params.method_parameters(method, dataset),
+        seed=params.seed,
+        **({"privacy": params.privacy} if params.reads_privacy(method, dataset) else {}),
+    ).argument()
 
 
 def audit_parameters(params: Params, method: str) -> str:
-    """Parameters of the job that audits a method, as canonical JSON."""
-    return canonical_json(
-        {
-            **params.audit.model_dump(),
-            "delta": params.privacy.delta,
-            "neighbours": params.privacy.neighbours,
-            "implementation": params.methods[method].implementation,
-            "parameters": params.entry_parameters(method),
-            "seed": params.seed,
-        }
-    )
+    """Write the parameters of the job that audits a method."""
+    return AuditJob(
+        delta=params.privacy.delta,
+        draws=params.audit.draws,
+        epsilons=params.audit.epsilons,
+        implementation=params.methods[method].implementation,
+        method=method,
+        neighbours=params.privacy.neighbours,
+        parameters=params.entry_parameters(method),
+        seed=params.seed,
+    ).argument()
 
 
 def report_parameters(params: Params) -> str:
-    """Parameters of the job that writes the report, as canonical JSON."""
-    # Data sets that their owner brought: the report then speaks to that owner.
-    own = sorted(name for name in params.datasets if params.own_file(name) is not None)
-    return canonical_json({"experiment": params.experiment, **params.report.model_dump(), "own": own})
+    """Write the parameters of the job that writes the report, which addresses the owner of the user's own datasets."""
+    return ReportJob(
+        experiment=params.experiment,
+        own=tuple(sorted(name for name in params.datasets if params.own_file(name) is not None)),
+        reference_epsilon=params.report.reference_epsilon,
+    ).argument()
 
 
 def track_parameters(params: Params) -> str:
-    """Parameters of the job that logs to MLflow, as canonical JSON.
+    """Write the parameters of the job that logs to MLflow.
 
-    Snakemake stores and shows them, so a password in the address is left out; the job finds it in its environment, see
-    `privsvm_bench.workflow.session.set_environment`.
+    Snakemake stores and shows them, so the address lacks its password; the job reads it from its environment, see
+    `privsvm_bench.workflow.session.set_addresses`.
     """
-    return canonical_json({"tracking_uri": without_passwords(params.mlflow.tracking_uri)})
+    return TrackJob(tracking_uri=without_passwords(params.mlflow.tracking_uri)).argument()

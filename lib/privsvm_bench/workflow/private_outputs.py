@@ -1,8 +1,7 @@
-"""Data of one's own stays private: its files lie apart, in folders that their owner alone can enter.
+"""Keep the user's own data private: separate folders that their owner alone can enter.
 
-Whatever is made from a data set with a ``path`` in params.yaml that does not say ``share: true`` lies in
-``data/private``, whose outputs in dvc.yaml have ``cache: false`` and ``push: false``: DVC compares them, and keeps no
-copies.
+Files made from a data set with a ``path`` in params.yaml and without ``share: true`` lie in ``data/private``. Its
+outputs in dvc.yaml have ``cache: false`` and ``push: false``: DVC compares them, and keeps no copies.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ KINDS = ("raw", "prepared", "condensed", "models", "results")
 """Folders below ``data`` and ``data/private``: the outputs of dvc.yaml."""
 
 README = "README.txt"
-"""The one file of ``data/private/<kind>`` that no job makes."""
+"""File of ``data/private/<kind>`` that no job makes."""
 
-# Folders that a run writes to. Reports, logs and MLflow's runs hold numbers of all data sets together.
+# Folders that a run writes to. Reports, logs and MLflow's runs hold numbers of private data sets too.
 _FOLDERS = (
     "data",
     "private",
@@ -37,7 +36,7 @@ _FOLDERS = (
     ".dvc/cache",
     ".dvc/tmp",
 )
-# What `snakemake release --config` takes: options of `privsvm release`.
+# Options of `privsvm release` that `snakemake release --config` accepts.
 _RELEASE = (
     "accuracy",
     "budget",
@@ -55,15 +54,15 @@ _RELEASE = (
 
 
 def private_folder(params: Params, dataset: str) -> str:
-    """Return the folder below ``data`` for what is made from a data set: ``"private/"``, or ``""``."""
+    """Return the folder below ``data`` for files made from a data set: ``"private/"``, or ``""``."""
     return "private/" if params.is_private(dataset) else ""
 
 
 def make_output_folders() -> None:
-    """Make the folders of outputs in dvc.yaml: DVC wants each, also where there is nothing to put into it."""
+    """Create the output folders of dvc.yaml, which DVC requires even if they hold nothing."""
     for kind in KINDS:
         Path("data", kind).mkdir(parents=True, exist_ok=True)
-        # DVC warns of empty folders.
+        # DVC warns about empty folders.
         readme = Path("data/private", kind, README)
         if not readme.is_file():
             write_text(readme, "What is made from your own data. `dvc push` never sends it.\n")
@@ -71,7 +70,7 @@ def make_output_folders() -> None:
 
 
 def close_folders(params: Params) -> None:
-    """Keep other users out of what this process and those that it starts write, if any data set is private.
+    """Deny other users access to the files of this process and its children, if a data set is private.
 
     Parameters
     ----------
@@ -89,12 +88,12 @@ def close_folders(params: Params) -> None:
 
 
 def take_release(config: dict[str, Any]) -> dict[str, Any]:
-    """Take the settings of one release out of what `snakemake --config` was given.
+    """Move the settings of one release out of Snakemake's configuration.
 
     Parameters
     ----------
     config : dict
-        Loses them.
+        Configuration; the settings are removed.
 
     Returns
     -------
@@ -104,7 +103,7 @@ def take_release(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def released_file(params: Params, settings: Mapping[str, Any]) -> str:
-    """Return the path of the data set that is to be released.
+    """Return the path of the data set to train the released model on.
 
     Parameters
     ----------
@@ -120,7 +119,7 @@ def released_file(params: Params, settings: Mapping[str, Any]) -> str:
     Raises
     ------
     PrivSVMError
-        If the settings name no data set of one's own, or lack an epsilon or a folder.
+        If the settings name no data set of the user's own, or lack an epsilon or a folder.
     """
     missing = [name for name in ("dataset", "epsilon", "out") if name not in settings]
     if missing:

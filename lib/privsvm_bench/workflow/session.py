@@ -1,4 +1,4 @@
-"""What the Snakefile needs besides rules: the jobs' environment, checks before a run, the errors of failed jobs."""
+"""Functions of the Snakefile: the jobs' environment, checks before a run, errors of failed jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def scripts_folder(home: str | os.PathLike[str]) -> str:
-    """Return what stands before the name of a script in a rule's command.
+    """Return the folder of scripts as a prefix for commands of rules.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def scripts_folder(home: str | os.PathLike[str]) -> str:
     Returns
     -------
     str
-        A relative path where that is the working folder: Snakemake compares commands, and a working copy that was moved
-        has the same ones. Otherwise an absolute path, quoted for the shell.
+        Relative inside the working copy, because Snakemake compares commands and a moved copy keeps them; otherwise
+        absolute, quoted for the shell.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def scripts_folder(home: str | os.PathLike[str]) -> str:
 
 
 def set_environment(repository: str | os.PathLike[str]) -> None:
-    """Set the environment that all jobs inherit; before NumPy and Numba are imported, which read it then.
+    """Set the environment that all jobs inherit; call it before NumPy and Numba are imported.
 
     Parameters
     ----------
@@ -80,15 +80,15 @@ def set_environment(repository: str | os.PathLike[str]) -> None:
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
     pin_arithmetic()
-    # Calibrated noise, which all jobs share.
+    # All jobs share calibrated noise scales.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     environment["NUMBA_CACHE_DIR"] = str(cache_folder(Path(repository) / "lib/privsvm"))
 
 
 def set_addresses(params: Params) -> None:
-    """Tell all jobs where files come from and results go to, which is no parameter of a job.
+    """Pass the mirror and the address of MLflow to all jobs in their environment.
 
-    Downloaded files are checked against their hash, and an address may hold a password.
+    They are not parameters of a job: hashes of downloads are checked, and an address may hold a password.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def set_addresses(params: Params) -> None:
 
 @functools.cache
 def lock_folder() -> filelock.BaseFileLock:
-    """Lock the working folder until this process ends; the operating system frees it, also after ``kill -9``.
+    """Lock the working folder until this process ends, even by ``kill -9``.
 
     Returns
     -------
@@ -123,14 +123,14 @@ def lock_folder() -> filelock.BaseFileLock:
 
 
 def argument_file(name: str, *arguments: str) -> str:
-    """Write command-line arguments to a file, one a line, which a script reads as ``@file``.
+    """Write command-line arguments to a file, one per line, which a script reads as ``@file``.
 
-    Linux takes at most 128 KiB in a command, and a thousand jobs have longer lists of files.
+    Linux limits an argument to 128 KiB, and lists of the files of a thousand jobs are longer.
 
     Parameters
     ----------
     name : str
-        What the file's name begins with; the rest follows from its content, so that no run changes another one's file.
+        Prefix of the file's name; a digest of the content follows, so that no run changes the file of another.
     *arguments : str
         Options and values without line breaks.
 
@@ -147,7 +147,7 @@ def argument_file(name: str, *arguments: str) -> str:
 
 
 def check_writable(*folders: str) -> None:
-    """Refuse to start where an output folder cannot be written, before Snakemake touches anything.
+    """Refuse output folders that cannot be written.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def collect_errors(logs: str | Sequence[str]) -> list[str]:
     Returns
     -------
     list of str
-        Different lines, in order of appearance.
+        Distinct lines, in order of appearance.
     """
     texts = [
         Path(log).read_text(encoding="utf-8", errors="replace") for log in ([logs] if isinstance(logs, str) else logs)

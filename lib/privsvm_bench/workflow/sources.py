@@ -1,8 +1,7 @@
-"""What a script or module depends on inside the repository: the modules that it imports, directly or not.
+"""Source files of a script or module: all modules of the repository that it imports, directly or not.
 
-The graph of imports is grimp's: it is read from the sources, and nothing is imported. An import inside a function
-counts like any other, one under ``if TYPE_CHECKING:`` does not. A module whose name is put together at run time is for
-the caller to name as a further entry.
+Grimp builds the graph of imports from the sources without importing them. Imports inside functions count, those under
+``if TYPE_CHECKING:`` do not. The caller must name modules that are imported by a computed name.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ PACKAGE_DATA = {
 def _graph() -> grimp.ImportGraph:
     import grimp
 
-    # The library of this working copy, wherever the environment's own copy lies.
+    # Prefer the library of this working copy to an installed one.
     for folder in (ROOT, ROOT / "lib"):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
@@ -58,7 +57,7 @@ def _file_of(module: str) -> Path:
 
 
 def _imports_of_script(path: Path) -> set[str]:
-    """Find the modules of the graph that a script imports; siblings of the script are followed."""
+    """Return the modules of the graph that a script imports, itself or through sibling scripts."""
     modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -95,7 +94,7 @@ def closure(*entries: str) -> list[str]:
     """
     graph, files, modules = _graph(), set(), set()
     for entry in entries:
-        # A module of tests or bench is a script, too.
+        # Modules of tests and bench count as scripts.
         script = ROOT / (entry if "/" in entry else f"{entry.replace('.', '/')}.py")
         if entry in graph.modules:
             modules.add(entry)
@@ -107,8 +106,8 @@ def closure(*entries: str) -> list[str]:
     for module in list(modules):
         modules |= graph.find_upstream_modules(module)
     for module in modules:
-        parts = module.split(".")
-        files.update(_file_of(".".join(parts[:end])) for end in range(1, len(parts) + 1))
+        packages = module.split(".")
+        files.update(_file_of(".".join(packages[:end])) for end in range(1, len(packages) + 1))
         for pattern in PACKAGE_DATA.get(module, ()):
             files.update((ROOT / "lib").glob(pattern))
     return sorted(path.relative_to(ROOT).as_posix() for path in files)
@@ -130,7 +129,7 @@ def closure_digest(*entries: str) -> str:
     Returns
     -------
     str
-        32 hexadecimal digits over names and contents. Times do not count.
+        32 hexadecimal digits over names and contents, not times.
     """
     digest = hashlib.sha256()
     for name in closure(*entries):

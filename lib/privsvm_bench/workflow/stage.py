@@ -1,4 +1,4 @@
-"""What every stage script shares: parameters as canonical JSON, one-line errors, no orphans."""
+"""Code that all stage scripts share: parameters of jobs, one-line errors, no orphans."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ import json
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privsvm.errors import PrivSVMError, printable
 
-__all__ = ["die_with_parent", "json_argument", "run"]
+if TYPE_CHECKING:
+    from privsvm.models import Model
+
+__all__ = ["die_with_parent", "json_argument", "read_job", "run"]
+
+Checked = TypeVar("Checked", bound="Model")
 
 _PR_SET_PDEATHSIG = 1
 
@@ -22,11 +27,36 @@ _PR_SET_PDEATHSIG = 1
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent dies.
 
-    A job that outlives a killed Snakemake would write into folders that the next run already owns.
-    Where the kernel cannot do that (not Linux) nothing happens; atomic writes still hold.
+    A job that outlives a killed Snakemake would write into folders that the next run already owns. Outside Linux
+    nothing happens; writes are atomic there too.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def read_job(kind: type[Checked], text: str) -> Checked:
+    """Read the parameters of a job.
+
+    Parameters
+    ----------
+    kind : type
+        A class of `privsvm_bench.jobs.job`.
+    text : str
+        JSON that its ``argument`` wrote.
+
+    Raises
+    ------
+    PrivSVMError
+        One line for text that is not such JSON.
+    """
+    # Lazy: evaluation has no parameters and starts faster without pydantic.
+    from privsvm.models import check_model
+
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PrivSVMError(f"--parameters: not valid JSON: {error}") from None
+    return check_model(kind, values, "--parameters")
 
 
 def json_argument(text: str) -> Any:
@@ -50,16 +80,18 @@ def run(main: Callable[[list[str] | None], int | None]) -> None:
     try:
         code = main(None) or 0
     except PrivSVMError as error:
-        # Keys of params.yaml are named with their file, wherever the problem came to light.
+        # Keys of params.yaml are named with their file, whichever job finds the problem.
         source = "params.yaml: " if str(error).startswith(("datasets.", "methods.")) else ""
         print(f"error: {printable(f'{source}{error}')}", file=sys.stderr)
         code = 1
     except KeyboardInterrupt:
-        # Whoever pressed Ctrl-C knows why it stopped.
+        # Silent: the user pressed Ctrl-C.
         code = 128 + signal.SIGINT
     except MemoryError as error:
-        said = f" ({' '.join(str(error).split())})" if str(error) else ""
-        print(f"error: out of memory{said}; use fewer rows, features or classes, or a larger machine", file=sys.stderr)
+        detail = f" ({' '.join(str(error).split())})" if str(error) else ""
+        print(
+            f"error: out of memory{detail}; use fewer rows, features or classes, or a larger machine", file=sys.stderr
+        )
         code = 1
     except OSError as error:
         remedy = {

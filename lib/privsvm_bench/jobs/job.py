@@ -1,0 +1,158 @@
+"""Parameters of each kind of job: the workflow builds them from params.yaml, the job's stage reads them."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic_core import PydanticCustomError
+
+from privsvm.constraints import POSITIVE, REPEATS, SHARE, one_of, real
+from privsvm.digests import canonical_json
+from privsvm.models import Model, Obeys
+
+__all__ = [
+    "AuditJob",
+    "CondenseJob",
+    "Condensing",
+    "DownloadJob",
+    "Epsilons",
+    "Job",
+    "Neighbours",
+    "PrepareJob",
+    "Privacy",
+    "ReportJob",
+    "Section",
+    "TrackJob",
+    "TrainJob",
+    "distinct",
+]
+
+Condensing = Literal["none", "ci", "fcm"]
+Neighbours = Literal["replace_one", "add_remove"]
+
+_EPSILON = real("every epsilon must be a number above 0 (from 1e-6 to 1000)", least=1e-6, most=1000)
+
+
+def distinct(wish: str, most: int | None = None) -> pydantic.AfterValidator:
+    """Refuse a list that is empty or too long, or holds equal values."""
+
+    def check(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        if values is not None and not 0 < len(set(values)) == len(values) <= (most or len(values)):
+            raise PydanticCustomError("constraint", "{wish}", {"wish": wish})
+        return values
+
+    return pydantic.AfterValidator(check)
+
+
+Epsilons = Annotated[
+    tuple[Annotated[float, Obeys(_EPSILON)], ...],
+    distinct("must be a list of different epsilons, at most 1000", 1000),
+]
+
+
+class Section(Model):
+    """A frozen mapping with fixed keys; a base."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Privacy(Section):
+    """The privacy that all private methods must offer."""
+
+    epsilons: Epsilons
+    delta: Annotated[float, Obeys(SHARE)]
+    neighbours: Annotated[Neighbours, Obeys(one_of("replace_one", "add_remove"))]
+    repeats: Annotated[int, Obeys(REPEATS)]
+
+
+class Job(Section):
+    """Parameters of one job; a base."""
+
+    def argument(self) -> str:
+        """Write the parameters as canonical JSON, which is one argument of the job's command."""
+        return canonical_json(self.model_dump(exclude_unset=True))
+
+
+class DownloadJob(Job):
+    """Download the raw files of a dataset: its settings in params.yaml, and a folder to look in first."""
+
+    settings: dict[str, Any] = pydantic.Field(default_factory=dict)
+    mirror: str | None = None
+
+
+class PrepareJob(Job):
+    """Prepare a dataset."""
+
+    experiment: str
+    protocol: dict[str, Any]
+    seed: int
+    settings: dict[str, Any]
+
+
+class CondenseJob(Job):
+    """Condense the training rows of a dataset."""
+
+    condense: Condensing
+    experiment: str
+    seed: int
+
+
+class TrainJob(Job):
+    """Train a method on a dataset. Without ``privacy`` it states no epsilon and releases one model."""
+
+    condense: Condensing
+    experiment: str
+    implementation: str
+    method: str
+    parameters: dict[str, Any]
+    privacy: Privacy | None = None
+    seed: int
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """Epsilons of the released models."""
+        return (math.inf,) if self.privacy is None else self.privacy.epsilons
+
+    @property
+    def repeats(self) -> int:
+        """Models for each epsilon."""
+        return 1 if self.privacy is None else self.privacy.repeats
+
+    @property
+    def delta(self) -> float | None:
+        """Delta of the released models."""
+        return None if self.privacy is None else self.privacy.delta
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """Relation between neighbouring data sets."""
+        return None if self.privacy is None else self.privacy.neighbours
+
+
+class AuditJob(Job):
+    """Audit the releases of a method."""
+
+    delta: float
+    draws: int
+    epsilons: Epsilons
+    implementation: str
+    method: str
+    neighbours: Neighbours
+    parameters: dict[str, Any]
+    seed: int
+
+
+class ReportJob(Job):
+    """Write the report. The datasets of ``own`` were brought by the user."""
+
+    experiment: str | None = None
+    own: tuple[str, ...] = ()
+    reference_epsilon: Annotated[float, Obeys(POSITIVE)] = 1.0
+
+
+class TrackJob(Job):
+    """Log the results to MLflow, at an address without its password."""
+
+    tracking_uri: str
