@@ -1,9 +1,9 @@
-"""Time the triples of CI-SVM against the printed steps, and against groupings by three that a user would pick.
+"""Time the triples of CI-SVM against the paper's steps, and against other groupings by three.
 
-"Printed" follows the steps literally: the whole matrix of similarities, searched again and again. It finds the same
-triples. k-means has n / 3 centres, MDAV groups of three; both find other groups, so the spread of the rows around
-their centres (share of the total sum of squares, lower is tighter) says what the time buys. The only MDAV that is kept
-up is anonypyx's; its column is empty where that is not installed, and where its matrix of distances would be too large.
+The paper's steps search the full matrix of similarities for each triple and find the same triples. k-means has n / 3
+centres, MDAV groups of three; both find other groups, so the tables show the spread of the rows around their centres as
+a share of the total sum of squares. MDAV is anonypyx's; its column is empty if anonypyx is not installed, or if its
+matrix of distances would be too large.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ except ImportError:
 PRINTED_ROWS = (300, 1000, 3000)
 RIVAL_ROWS = (1000, 5000, 20_000)
 GROWTH_ROWS = (5000, 10_000, 20_000, 40_000, 59_535)
-# Lloyd's iterations over n / 3 centres, and a square matrix of distances, are for few rows only.
+# Limits: Lloyd's iterations have n / 3 centres, MDAV a square matrix of distances.
 KMEANS_ROWS, MDAV_ROWS = 5000, 5000
 REPETITIONS = 3
-WHOLE_SETS = ("cod-rna", "a9a", "usps")
-# Uniform random rows, which no structure makes easy, on so many threads. A pass makes the products of all pairs of rows
-# in single precision; it is not made where these are too many.
+FULL_SETS = ("cod-rna", "a9a", "usps")
+# Uniform random rows have no structure to exploit. A pass computes the products of all pairs of rows in single
+# precision, for at most PASS_ROWS rows.
 RANDOM_SHAPES = ((20_000, 50), (20_000, 300), (40_000, 100), (240_000, 8), (1_000_000, 8))
 THREADS, PASS_ROWS, PASS_BLOCK = 2, 40_000, 1024
 
 
 def triples(X, engine: str = "auto", n_threads: int = 1) -> np.ndarray:
-    """Weights, unit rows and groups: all that condensing takes but the means."""
+    """Group rows by three: condensing without the means."""
     return greedy_triples(weighted_unit_rows(X, feature_weights(X)), engine, n_threads)
 
 
@@ -55,21 +55,25 @@ def printed_triples(X: np.ndarray) -> np.ndarray:
     for column in U.T:
         similarities += np.outer(column, column)
     similarities = np.rint(similarities * 2.0**46)
-    pairs, left, groups = np.where(np.tri(len(U), dtype=bool), -np.inf, similarities), np.ones(len(U), dtype=bool), []
-    while left.sum() >= 3:
+    pairs, is_left, groups = (
+        np.where(np.tri(len(U), dtype=bool), -np.inf, similarities),
+        np.ones(len(U), dtype=bool),
+        [],
+    )
+    while is_left.sum() >= 3:
         a, b = np.unravel_index(np.argmax(pairs), pairs.shape)
-        left[[a, b]] = False
-        c = int(np.argmax(np.where(left, similarities[a] + similarities[b], -np.inf)))
-        left[c] = False
+        is_left[[a, b]] = False
+        c = int(np.argmax(np.where(is_left, similarities[a] + similarities[b], -np.inf)))
+        is_left[c] = False
         pairs[[a, b, c]] = pairs[:, [a, b, c]] = -np.inf
         groups.append([a, b, c])
-    if left.any():
-        groups.append([*np.flatnonzero(left), *[-1] * (3 - left.sum())])
+    if is_left.any():
+        groups.append([*np.flatnonzero(is_left), *[-1] * (3 - is_left.sum())])
     return np.array(groups)
 
 
 def of_triples(groups: np.ndarray) -> np.ndarray:
-    """Group of every row."""
+    """Return the group of every row."""
     held = groups >= 0
     group_of = np.empty(held.sum(), np.int64)
     group_of[groups[held]] = np.repeat(np.arange(len(groups)), held.sum(axis=1))
@@ -77,14 +81,14 @@ def of_triples(groups: np.ndarray) -> np.ndarray:
 
 
 def by_means(X: np.ndarray, kind: type) -> np.ndarray:
-    """Group of every row by k-means with a third as many centres."""
+    """Group rows by k-means with a third as many centres."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return kind(-(-len(X) // 3), n_init=1, random_state=0).fit(X).labels_
 
 
 def by_mdav(X: np.ndarray) -> np.ndarray:
-    """Group of every row by anonypyx's MDAV."""
+    """Group rows by anonypyx's MDAV."""
     import pandas as pd
 
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
@@ -95,24 +99,24 @@ def by_mdav(X: np.ndarray) -> np.ndarray:
 
 
 def spread(X: np.ndarray, group_of: np.ndarray) -> float:
-    """Sum of squares around the groups' means, as a share of the total."""
+    """Return the sum of squares around the groups' means, as a share of the total."""
     sizes = np.bincount(group_of)
     averaging = scipy.sparse.csr_array((1.0 / sizes[group_of], (group_of, np.arange(len(X)))))
     return float(np.sum((X - (averaging @ X)[group_of]) ** 2) / np.sum((X - X.mean(axis=0)) ** 2))
 
 
 def least_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Least processor time of a few runs, and what the last returned; one run for what takes long."""
+    """Return the least processor time of a few runs, and the last result; long runs are not repeated."""
     times = []
     while len(times) < REPETITIONS and sum(times) < 5.0:
         started = time.process_time()
-        found = run()
+        result = run()
         times.append(time.process_time() - started)
-    return min(times), found
+    return min(times), result
 
 
 def scaled_rows(name: str) -> Any:
-    """All rows of a set in the order of a fixed permutation, features scaled to [0, 1]; sparse where few are not 0."""
+    """Read all rows of a set in random order, features scaled to [0, 1]; sparse if most numbers are 0."""
     X = paper_rows(name)[0]
     X = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
     X = X[np.random.default_rng(0).permutation(len(X))]
@@ -120,27 +124,27 @@ def scaled_rows(name: str) -> Any:
 
 
 def printed_lines(X: np.ndarray) -> list[str]:
-    """Rows of the table against the printed steps."""
+    """Write the table against the paper's steps."""
     lines = []
     for n in PRINTED_ROWS:
         slow, expected = least_seconds(lambda n=n: printed_triples(X[:n]))
         for engine in ENGINES:
-            fast, found = least_seconds(lambda n=n, engine=engine: triples(X[:n], engine))
-            same = "yes" if np.array_equal(found, expected) else "**no**"
+            fast, groups = least_seconds(lambda n=n, engine=engine: triples(X[:n], engine))
+            same = "yes" if np.array_equal(groups, expected) else "**no**"
             lines.append(f"| {n} | {engine} | {same} | {1e3 * fast:.1f} | {1e3 * slow:.0f} | **{slow / fast:.0f}** |")
     return lines
 
 
 def rival_lines(X: np.ndarray) -> list[str]:
-    """Rows of the table against other groupings: seconds and spread."""
+    """Write the table against other groupings: seconds and spread."""
     lines = []
     for n in RIVAL_ROWS:
-        part = X[:n]
+        rows = X[:n]
         runs: list[Callable[[], np.ndarray] | None] = [
-            lambda part=part: of_triples(triples(part)),
-            lambda part=part: by_means(part, MiniBatchKMeans),
-            (lambda part=part: by_means(part, KMeans)) if n <= KMEANS_ROWS else None,
-            (lambda part=part: by_mdav(part)) if MDAVGeneric is not None and n <= MDAV_ROWS else None,
+            lambda rows=rows: of_triples(triples(rows)),
+            lambda rows=rows: by_means(rows, MiniBatchKMeans),
+            (lambda rows=rows: by_means(rows, KMeans)) if n <= KMEANS_ROWS else None,
+            (lambda rows=rows: by_mdav(rows)) if MDAVGeneric is not None and n <= MDAV_ROWS else None,
         ]
         cells = []
         for run in runs:
@@ -148,13 +152,13 @@ def rival_lines(X: np.ndarray) -> list[str]:
                 cells += ["–", "–"]
                 continue
             seconds, group_of = least_seconds(run)
-            cells += [f"{seconds:.2f}", f"{100 * spread(part, group_of):.2f} %"]
+            cells += [f"{seconds:.2f}", f"{100 * spread(rows, group_of):.2f} %"]
         lines.append(f"| {n} | {' | '.join(cells)} |")
     return lines
 
 
 def growth_lines(X: np.ndarray) -> list[str]:
-    """Rows of the table on growth: exponent from one size to the next, beside that of n log n."""
+    """Write the table on growth: exponent from one size to the next, beside that of n log n."""
     lines, last = [], None
     for n in [n for n in GROWTH_ROWS if n <= len(X)]:
         seconds, _ = least_seconds(lambda n=n: triples(X[:n]))
@@ -168,20 +172,20 @@ def growth_lines(X: np.ndarray) -> list[str]:
     return lines
 
 
-def whole_line(name: str) -> str:
-    """Row of the table on whole sets, each in a process of its own for its peak memory."""
+def full_set_line(name: str) -> str:
+    """Measure all rows of a set in a subprocess, for its peak memory; return a line of the table."""
     done = subprocess.run([sys.executable, str(Path(__file__)), name], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def measure_whole(name: str) -> str:
-    """Seconds on one thread, and megabytes that condensing adds to what is there before."""
+def measure_full_set(name: str) -> str:
+    """Write seconds on one thread, and megabytes that condensing adds."""
     try:
         X = scaled_rows(name)
     except PrivSVMError:
         return f"| {name} | no data | – | – |"
     warm_up()
-    # The peak so far is that of reading the file.
+    # Reset the peak, which reading the file has set.
     Path("/proc/self/clear_refs").write_text("5")
     before = megabytes("VmRSS")
     with threadpool_limits(1):
@@ -192,13 +196,13 @@ def measure_whole(name: str) -> str:
 
 
 def random_line(n: int, d: int) -> str:
-    """Row of the table on random rows, measured in a process of its own."""
+    """Measure random rows in a subprocess; return a line of the table."""
     command = [sys.executable, str(Path(__file__)), str(n), str(d)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def measure_random(n: int, d: int) -> str:
-    """Seconds of condensing by a clock, those of passes right before and after it, and the peak of memory."""
+    """Write the wall time of condensing, that of passes before and after it, and the peak memory."""
     warm_up()
     X = np.random.default_rng(0).random((n, d))
     passes = [pass_seconds(X)]
@@ -213,7 +217,7 @@ def measure_random(n: int, d: int) -> str:
 
 
 def pass_seconds(X: np.ndarray) -> float:
-    """Seconds of one pass: all products of pairs of rows in single precision, by blocks of rows."""
+    """Time one pass: all products of pairs of rows in single precision, by blocks of rows."""
     if len(X) > PASS_ROWS:
         return np.inf
     with threadpool_limits(THREADS):
@@ -227,13 +231,13 @@ def pass_seconds(X: np.ndarray) -> float:
 
 
 def megabytes(field: str) -> float:
-    """Memory of this process, as Linux counts it: now (VmRSS) or at its peak (VmHWM)."""
+    """Read the memory of this process: current (VmRSS) or peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
 
 
 def condense_section() -> list[str]:
-    """Lines of the section on condensed information."""
+    """Write the section on condensed information."""
     warm_up()
     try:
         X, label = scaled_rows("cod-rna"), "cod-rna"
@@ -269,7 +273,7 @@ def condense_section() -> list[str]:
         "",
         "| data | size | seconds | MB |",
         "| --- | --- | --- | --- |",
-        *[whole_line(name) for name in WHOLE_SETS],
+        *[full_set_line(name) for name in FULL_SETS],
         "",
         f"Uniform random rows: wall time on {THREADS} threads, beside one pass over all products of pairs of rows in "
         "single precision.",
@@ -286,6 +290,6 @@ if __name__ == "__main__":
         case []:
             print("\n".join(condense_section()))
         case [name]:
-            print(measure_whole(name))
+            print(measure_full_set(name))
         case [n, d]:
             print(measure_random(int(n), int(d)))

@@ -1,8 +1,7 @@
 """Time the certified Crammer-Singer solver against LIBLINEAR (scikit-learn) at an equal duality gap, on one thread.
 
-Both sides must reach the same gap. For LIBLINEAR, which computes none, it is the objective of its weights less the
-best dual value of our solver; it stops at the largest tolerance, in steps of half a power of ten, that reaches the
-gap, so neither side works for digits the other does not deliver.
+Both solvers must reach the same gap. LIBLINEAR computes none: its gap is the objective of its weights less the best
+dual value of our solver. It gets the largest tolerance, in steps of half a power of ten, that reaches the gap.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ REPETITIONS = 7
 # Runs longer than this are repeated less often.
 LONG_SECONDS = 0.5
 LONG_REPETITIONS = 3
-# A turn lasts about this long at least.
+# Shortest turn; short runs are repeated within it.
 TURN_SECONDS = 0.02
-# Share of (C R)^2 that the gap may be, as the proof of PMSVM-WP needs it; the best dual value is known much better.
+# Gap as a share of (C R)^2, as the proof of PMSVM-WP needs it; the best dual value has BEST_SHARE of this gap.
 GAP_SHARE = 2e-4
 BEST_SHARE = 1e-3
 SMALLEST_TOLERANCE = 1e-12
 
 BUNDLED = {"wine": load_wine, "digits": load_digits}
 BUNDLED_C = (0.005, 0.05, 0.5)
-# The sets of pmsvm-2025 and its weights C/n.
+# Datasets of pmsvm-2025 and their weights C/n.
 PAPER_C = {
     "cornell_pmsvm": 0.005,
     "dermatology_pmsvm": 0.005,
@@ -47,7 +46,7 @@ PAPER_C = {
 
 
 def seconds(*candidates: Callable[[], object]) -> list[float]:
-    """Median processor time of each candidate, taking turns; short ones run several times a turn."""
+    """Measure the median processor time of alternating candidates; short ones run several times a turn."""
     calls = []
     for candidate in candidates:
         candidate()
@@ -70,31 +69,31 @@ def clipped(X: np.ndarray) -> np.ndarray:
 
 
 def bundled_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Scale features to [-1, 1], then rows to norm 1 at most."""
+    """Read a bundled set, its features scaled to [-1, 1] and its rows clipped to norm 1."""
     X, y = BUNDLED[name](return_X_y=True)
     return clipped((X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1), y
 
 
 def paper_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """All rows of one of the paper's sets, features scaled to [0, 1]; labels as codes."""
+    """Read all rows of one of the paper's sets, features scaled to [0, 1], and class codes."""
     from privsvm_bench.datasets.catalogue import resolve
     from privsvm_bench.datasets.download import download_raw
     from privsvm_bench.datasets.readers import read_part
 
     entry = resolve(name)
-    parts = []
-    for part, files in entry.parts.items():
+    tables = []
+    for role, files in entry.parts.items():
         for file in files.files:
             if not (RAW / name / file).exists():
                 download_raw(name, file, RAW / name / file)
-        parts.append(read_part(entry, part, RAW / name))
-    X = np.concatenate([X.toarray() if scipy.sparse.issparse(X) else X for X, _ in parts])
-    y = np.unique(np.concatenate([labels for _, labels in parts]), return_inverse=True)[1]
+        tables.append(read_part(entry, role, RAW / name))
+    X = np.concatenate([X.toarray() if scipy.sparse.issparse(X) else X for X, _ in tables])
+    y = np.unique(np.concatenate([labels for _, labels in tables]), return_inverse=True)[1]
     return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-12), y
 
 
 def liblinear(X: np.ndarray, y: np.ndarray, C: float, tolerance: float) -> np.ndarray:
-    """Crammer-Singer weights by LIBLINEAR."""
+    """Fit Crammer-Singer weights by LIBLINEAR."""
     return (
         LinearSVC(multi_class="crammer_singer", C=C, fit_intercept=False, tol=tolerance, max_iter=10**6, random_state=0)
         .fit(X, y)
@@ -103,7 +102,7 @@ def liblinear(X: np.ndarray, y: np.ndarray, C: float, tolerance: float) -> np.nd
 
 
 def compared(label: str, X: np.ndarray, y: np.ndarray, C: float) -> str:
-    """One line of the table: times, their ratio, and the gap of both."""
+    """Write one line of the table: times, their ratio, and both gaps."""
     n_rows, n_features = X.shape
     n_classes = int(y.max()) + 1
     norm = float(np.linalg.norm(X, axis=1).max())
@@ -136,7 +135,7 @@ def compared(label: str, X: np.ndarray, y: np.ndarray, C: float) -> str:
 
 
 def crammer_singer_rows() -> list[str]:
-    """Lines of the table: bundled sets, then the paper's, with rows as they are and clipped to norm 1."""
+    """Write the table: bundled sets, then the paper's, with rows unchanged and clipped to norm 1."""
     lines = [compared(name, *bundled_rows(name), C) for name in BUNDLED for C in BUNDLED_C]
     for name, C in PAPER_C.items():
         try:
@@ -150,7 +149,7 @@ def crammer_singer_rows() -> list[str]:
 
 
 def crammer_singer_section() -> list[str]:
-    """Lines of the page about the Crammer-Singer solver."""
+    """Write the section on the Crammer-Singer solver."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         rows = crammer_singer_rows()

@@ -1,8 +1,8 @@
-"""Time SVMs on shapes drawn by a seed, which nobody can tune to; print how the ratios to the peers are distributed.
+"""Time SVMs on random shapes, which rule out tuning to the cases; print the distribution of the ratios to the peers.
 
-Each library works in a process of its own, which is ended where a fit takes too long: its ratio then says "at least".
-With one thread all times are processor time, so that what else the machine does weighs less. The records are kept in
-`bench/drawn.json`; the page's answer, picture and section are computed from them (``--pages`` does only this).
+Each library runs in a subprocess, which is killed if a fit takes too long: its ratio is then a lower bound. With one
+thread all times are processor time, which depends less on the load of the machine. `bench/drawn.json` holds the
+records; the page's answer, picture and section are computed from them (``--pages`` does only this).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ N_CASES = 24
 LIMIT_SECONDS = 20.0
 CACHE_MB = 200
 TOLERANCE = 1e-3
-# Rows whose predictions are timed.
+# Number of timed predictions.
 N_PREDICTED = 5000
-# With one thread the limit is processor time; wall time may be this many times as long.
+# Limit of wall time over that of processor time, with one thread.
 BUSY = 10.0
-# Cases below 1 are run so often again.
+# Repetitions of cases with a ratio below 1.
 AGAIN = 5
-# Times below this are repeated.
+# Shorter fits are repeated.
 SHORT_SECONDS = 0.3
 MOST_CALLS = 100
-# Numbers of a matrix, at most: 320 MB in double precision.
+# Most numbers of a matrix: 320 MB in double precision.
 LARGEST = 40_000_000
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "bench/drawn.json"
@@ -51,9 +51,9 @@ PEERS = {
     "LIBLINEAR": "liblinear",
     "skglm": "skglm",
 }
-# These solve the kernel SVM's own problem; the others leave the offset out or penalise it, for linear kernels only.
+# Peers that solve the same problem; the others have linear kernels only, and omit or penalise the offset.
 SAME_PROBLEM = ("LIBSVM", "libsvm-official", "oneDAL")
-# These have one thread whatever is asked for.
+# Peers without threads.
 ONE_THREAD = ("LIBSVM", "libsvm-official", "skglm")
 
 
@@ -78,7 +78,7 @@ def draw_case(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def make_rows(case: dict[str, Any]) -> tuple[Any, np.ndarray, np.ndarray | Any]:
-    """Draw the rows of a case: centres of classes, features that are mostly 0, labels of which some are wrong."""
+    """Draw the rows of a case around centres of its classes, with sparse features and label noise."""
     rng = np.random.default_rng(case["seed"])
     n, d, classes = case["n"] + N_PREDICTED, case["d"], case["classes"]
     y = rng.integers(0, classes, n)
@@ -103,7 +103,7 @@ def gamma_of(case: dict[str, Any], X: Any) -> float:
 
 
 def objective(model: Any, X: Any, kernel: str, gamma: float) -> float:
-    """Sum the dual objectives of all pairs, from the coefficients, in float64."""
+    """Sum the dual objectives of all pairs of classes from the coefficients, in float64."""
     from privsvm.solvers.kernel.kernels import kernel_matrix
 
     coef = model.dual_coef_
@@ -112,23 +112,23 @@ def objective(model: Any, X: Any, kernel: str, gamma: float) -> float:
     vectors, total = X[model.support_], 0.0
     for a in range(len(starts) - 1):
         for b in range(a + 1, len(starts) - 1):
-            own, other = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
-            rows = np.r_[own, other]
-            values = np.concatenate([coef[b - 1, own], coef[a, other]])
+            rows_a, rows_b = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
+            rows = np.r_[rows_a, rows_b]
+            values = np.concatenate([coef[b - 1, rows_a], coef[a, rows_b]])
             used = values != 0
             values, rows = values[used], rows[used]
             for begin in range(0, len(rows), 500):
-                part = rows[begin : begin + 500]
-                block = kernel_matrix(vectors[part], vectors[rows], kernel, gamma)
+                chunk = rows[begin : begin + 500]
+                block = kernel_matrix(vectors[chunk], vectors[rows], kernel, gamma)
                 total += 0.5 * float(values[begin : begin + 500] @ (block @ values))
             total -= float(np.abs(values).sum())
     return total
 
 
 def timed(call: Callable[[], Any], threads: int) -> tuple[Any, float]:
-    """Call once, and again where that is short; return the last result and a time.
+    """Call once, and again if that is short; return the last result and a time.
 
-    With one thread that is the mean processor time, since its clock may be coarse; else the least wall time of three.
+    The time is the mean processor time with one thread, whose clock may be coarse, else the least wall time of three.
     """
     times: list[float] = []
     while True:
@@ -142,13 +142,13 @@ def timed(call: Callable[[], Any], threads: int) -> tuple[Any, float]:
 
 
 def limit_processor_time(seconds: float) -> None:
-    """End this process by a signal once it has used so much more processor time."""
+    """Let a signal end this process after so much more processor time."""
     used = time.process_time()
     resource.setrlimit(resource.RLIMIT_CPU, (int(np.ceil(used + seconds)), resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], float] | None]:
-    """Fit and predict one case in this process; return times, and what computes the objective if asked."""
+    """Fit and predict one case in this process; return times, and a function that computes the objective."""
     X, y, rows = make_rows(case)
     gamma = gamma_of(case, X)
     if threads == 1:
@@ -189,54 +189,54 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
         from sklearn.svm import SVC
 
         build = lambda: SVC(**common)  # noqa: E731
-    # Loads and compiles; not timed.
-    few = np.concatenate([np.flatnonzero(y == k)[:20] for k in range(case["classes"])])
-    build().fit(X[few], y[few]).predict(rows[:10])
+    # Untimed fit that loads and compiles.
+    warm_up_rows = np.concatenate([np.flatnonzero(y == k)[:20] for k in range(case["classes"])])
+    build().fit(X[warm_up_rows], y[warm_up_rows]).predict(rows[:10])
     model, fit = timed(lambda: build().fit(X, y), threads)
     if threads == 1:
-        # Predictions and objectives have no limit.
+        # Predictions and objectives are not limited.
         limit_processor_time(60 * LIMIT_SECONDS)
     predict = timed(lambda: model.predict(rows), threads)[1]
     return {"fit": fit, "predict": predict}, lambda: objective(model, X, case["kernel"], gamma)
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the environment of a measuring process: one thread for BLAS, and the processor's own instructions.
+    """Return the environment of a measuring process: one thread for BLAS, and all instructions of the processor.
 
-    A machine may keep OpenBLAS to those of an older processor; MKL, which oneDAL brings, would not heed that.
+    OPENBLAS_CORETYPE may restrict OpenBLAS to an older processor, but not MKL, which oneDAL uses.
     """
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {**{name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}, **one}
 
 
 class Worker:
-    """One library in a process of its own, which is started again after it was ended."""
+    """One library in a subprocess, which restarts after it was killed."""
 
     def __init__(self, library: str, threads: int):
         self.library, self.threads = library, threads
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, case: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Measure a case; ``{"over": seconds}`` where the fit did not end in time."""
+        """Measure a case; return ``{"over": seconds}`` if the fit did not end in time."""
         if self._process is None or self._process.poll() is not None:
             command = [sys.executable, __file__, "--worker", self.library, str(self.threads)]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=worker_environment()
             )
-            # Loading and compiling have no limit.
+            # Loading and compiling are not limited.
             self._answer(None)
         self._ask({**case, "limit": seconds})
-        found = self._answer(BUSY * seconds if self.threads == 1 else seconds)
-        if found is None:
+        answer = self._answer(BUSY * seconds if self.threads == 1 else seconds)
+        if answer is None:
             self.end()
-            # Of one thread this says nothing: the machine was busy.
+            # The wall time of one thread is no measurement: the machine was busy.
             return {"over": seconds} if self.threads > 1 else {"error": "took too long by the clock"}
-        if found:
-            return found
+        if answer:
+            return answer
         return {"over": seconds} if self._running.wait() == -signal.SIGXCPU else {"error": "ended"}
 
     def objective(self) -> float | None:
-        """Return the dual objective of the model that was fitted last; None if that has none."""
+        """Return the dual objective of the last model; None if it has none."""
         self._ask(None)
         return (self._answer(None) or {}).get("objective")
 
@@ -251,7 +251,7 @@ class Worker:
         self._running.stdin.flush()
 
     def _answer(self, seconds: float | None) -> dict[str, Any] | None:
-        """Wait for an answer: empty if the process ended, None if it did not come in time."""
+        """Wait for an answer; empty if the process ended, None after the limit."""
         assert self._running.stdout is not None
         if not select.select([self._running.stdout], [], [], seconds)[0]:
             return None
@@ -266,7 +266,7 @@ class Worker:
 
 
 def serve(library: str, threads: int) -> None:
-    """Measure the cases that come in, one a line; null asks for the objective of the last one."""
+    """Measure cases from standard input, one per line; null asks for the objective of the last one."""
     if library == "PrivSVM":
         from privsvm.warm_up import MODULES, warm_up
 
@@ -277,59 +277,61 @@ def serve(library: str, threads: int) -> None:
         case = json.loads(line)
         try:
             if case is None:
-                found: dict[str, Any] = {"objective": value() if value else None}
+                answer: dict[str, Any] = {"objective": value() if value else None}
             else:
-                found, value = measure(library, threads, case)
+                answer, value = measure(library, threads, case)
         except Exception as error:
-            found = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
-        print(json.dumps(found), flush=True)
+            answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+        print(json.dumps(answer), flush=True)
 
 
 def ratios(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
-    """Time of a peer over ours, for fits and predictions."""
+    """Divide a peer's times by ours, for fits and predictions."""
     if "over" in theirs:
         return {"fit": theirs["over"] / ours["fit"]}
     return {key: theirs[key] / ours[key] for key in ("fit", "predict") if key in theirs and key in ours}
 
 
 def run(seed: int, threads: list[int], n_cases: int) -> list[dict[str, Any]]:
-    """Measure all drawn cases; return one record for each and number of threads."""
+    """Measure all cases; return one record for each case and number of threads."""
     rng = np.random.default_rng(seed)
     cases = [draw_case(rng) for _ in range(n_cases)]
-    there = [name for name, module in PEERS.items() if importlib.util.find_spec(module)]
+    installed = [name for name, module in PEERS.items() if importlib.util.find_spec(module)]
     records: list[dict[str, Any]] = []
     for count in threads:
-        workers = {name: Worker(name, count) for name in ("PrivSVM", *there)}
-        for place, case in enumerate(cases):
+        workers = {name: Worker(name, count) for name in ("PrivSVM", *installed)}
+        for number, case in enumerate(cases):
             linear = case["kernel"] == "linear"
             names = [
-                name for name in there if name in SAME_PROBLEM or (linear and (name != "skglm" or case["classes"] == 2))
+                name
+                for name in installed
+                if name in SAME_PROBLEM or (linear and (name != "skglm" or case["classes"] == 2))
             ]
             ours = workers["PrivSVM"].run(case, 6 * LIMIT_SECONDS)
-            # Nor before we are done: a peer that is stopped earlier would tell nothing.
+            # At least our own time: stopping a peer earlier would give no ratio.
             limit = max(LIMIT_SECONDS, ours.get("fit", 0.0))
             record: dict[str, Any] = {**case, "threads": count, "ours": ours, "peers": {}, "ratios": {}}
             for name in names:
                 if name in ONE_THREAD and count != threads[0]:
-                    # Measured already.
-                    theirs = records[place]["peers"][name]
+                    # Measured with the first number of threads.
+                    theirs = records[number]["peers"][name]
                 elif name == "libsvm-official" and "over" in record["peers"].get("LIBSVM", {}):
-                    # The same solver: it would only be stopped too.
+                    # The same solver would be stopped too.
                     theirs = record["peers"]["LIBSVM"]
                 else:
                     theirs = workers[name].run(case, limit)
                 record["peers"][name] = theirs
                 if "fit" not in ours or not {"fit", "over"} & set(theirs):
                     continue
-                found = [ratios(ours, theirs)]
-                if name in SAME_PROBLEM and min(found[0].values()) < 1.0:
-                    # A busy machine may be to blame.
+                repeated = [ratios(ours, theirs)]
+                if name in SAME_PROBLEM and min(repeated[0].values()) < 1.0:
+                    # Repeat, because the machine may have been busy.
                     for _ in range(AGAIN):
                         pair = workers["PrivSVM"].run(case, 2 * limit), workers[name].run(case, 2 * limit)
                         if "fit" in pair[0] and {"fit", "over"} & set(pair[1]):
-                            found.append(ratios(*pair))
+                            repeated.append(ratios(*pair))
                 record["ratios"][name] = {
-                    key: float(np.median([one[key] for one in found if key in one])) for key in found[0]
+                    key: float(np.median([one[key] for one in repeated if key in one])) for key in repeated[0]
                 }
                 if count == threads[0] and name in ("LIBSVM", "oneDAL") and "fit" in theirs:
                     if "objective" not in ours:
@@ -343,7 +345,7 @@ def run(seed: int, threads: list[int], n_cases: int) -> list[dict[str, Any]]:
 
 
 def excess(record: dict[str, Any], peer: str) -> float | None:
-    """Return by what share of our objective, which is minimised, a peer's lies above it; None where one is missing."""
+    """Return the excess of a peer's objective over ours, as a share of ours; None if one is missing."""
     ours, theirs = record["ours"].get("objective"), record["peers"].get(peer, {}).get("objective")
     return None if ours is None or theirs is None else (theirs - ours) / max(abs(ours), 1e-300)
 
@@ -386,7 +388,7 @@ def picture(records: list[dict[str, Any]]) -> str:
 
 
 def measured(seed: int, threads: list[int], n_cases: int = N_CASES) -> dict[str, Any]:
-    """Measure, and keep the records in `RESULTS`."""
+    """Measure, and write the records to `RESULTS`."""
     results = {
         "date": datetime.date.today().isoformat(),
         "seed": seed,
@@ -416,14 +418,14 @@ def with_head(page: str, results: dict[str, Any]) -> str:
 
 
 def with_section(page: str, lines: list[str]) -> str:
-    """Return the page of benchmarks with this section in place of its own, or at its end."""
+    """Replace a section of the page, or append it."""
     before, heading, rest = page.partition(f"{lines[0]}\n")
     following = rest.find("\n## ") if heading else -1
     return before.rstrip() + "\n\n" + "\n".join(lines) + (rest[following + 1 :] if following >= 0 else "")
 
 
 def drawn_section(results: dict[str, Any]) -> list[str]:
-    """Lines of the page: the distribution of the ratios, and every case."""
+    """Write the section: the distribution of the ratios."""
     threads, records = results["threads"], results["records"]
     n_cases = len(records) // len(threads)
     lines = [
@@ -441,23 +443,23 @@ def drawn_section(results: dict[str, Any]) -> list[str]:
     ]
     for count in threads:
         for name in PEERS:
-            own = [one for one in records if one["threads"] == count and name in one["ratios"]]
-            if not own:
+            compared = [one for one in records if one["threads"] == count and name in one["ratios"]]
+            if not compared:
                 continue
-            fits = [one["ratios"][name]["fit"] for one in own]
-            said = [one["ratios"][name]["predict"] for one in own if "predict" in one["ratios"][name]]
-            above = [value for one in own if (value := excess(one, name)) is not None]
+            fits = [one["ratios"][name]["fit"] for one in compared]
+            predictions = [one["ratios"][name]["predict"] for one in compared if "predict" in one["ratios"][name]]
+            above = [value for one in compared if (value := excess(one, name)) is not None]
             lines.append(
                 f"| {name} | {count} | {len(fits)} | {min(fits):.2f} | **{np.median(fits):.1f}** | "
                 f"{sum(value < 1 for value in fits)} | "
-                + (f"{min(said):.2f} | {np.median(said):.1f} | " if said else "– | – | ")
+                + (f"{min(predictions):.2f} | {np.median(predictions):.1f} | " if predictions else "– | – | ")
                 + (f"{max(-min(above), 0.0):.0e} | {max(*above, 0.0):.0e} |" if above else "– | – |")
             )
     return [*lines, ""]
 
 
 def date_seed() -> int:
-    """Return the date as a number: a seed that no code can know."""
+    """Return the date as a number: a seed that rules out tuning."""
     return int(datetime.date.today().strftime("%Y%m%d"))
 
 

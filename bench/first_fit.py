@@ -1,6 +1,6 @@
-"""Count what first fits of `SVMClassifier` compile after `privsvm warm-up`, in a cold cache: nothing, or this fails.
+"""Check that first fits of `SVMClassifier` compile nothing after `privsvm warm-up` with an empty cache.
 
-Takes about two minutes of processor time, nearly all of it in the warm-up.
+The warm-up takes most of the two minutes of processor time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHAPES = ((120, 5, 2), (1200, 20, 2), (1200, 100, 2), (400, 5, 3), (700, 80, 3),
 
 
 def forms(X: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
-    """Yield rows in every form that a caller may have them in; all have the same shape."""
+    """Yield rows of one shape in every form that a caller may pass."""
     yield "float64", X
     yield "float64, by columns", np.asfortranarray(X)
     yield "float32", X.astype(np.float32)
@@ -37,16 +37,16 @@ def forms(X: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
     sparse = scipy.sparse.random_array(X.shape, density=0.1, rng=rng, format="csr")
     for index in (np.int32, np.int64):
         for kind in (np.float64, np.float32):
-            parts = sparse.data.astype(kind), sparse.indices.astype(index), sparse.indptr.astype(index)
-            yield f"CSR, {np.dtype(kind)}, {np.dtype(index)}", scipy.sparse.csr_array(parts, shape=X.shape)
+            csr_arrays = sparse.data.astype(kind), sparse.indices.astype(index), sparse.indptr.astype(index)
+            yield f"CSR, {np.dtype(kind)}, {np.dtype(index)}", scipy.sparse.csr_array(csr_arrays, shape=X.shape)
     yield "CSC", scipy.sparse.csc_array(sparse)
 
 
 def main() -> int:
-    """Warm up, fit, and print what was compiled since; return 1 if anything was."""
+    """Warm up, fit, and print functions compiled by fits; return 1 if there are any."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NUMBA_CACHE_DIR"] = folder
-        # Numba reads the variable when it is imported.
+        # Late import: Numba reads the variable when it is imported.
         from privsvm import SVMClassifier
         from privsvm.command import main as command
 

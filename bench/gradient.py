@@ -1,9 +1,9 @@
-"""Time noisy gradient steps against Opacus, each library in processes of its own.
+"""Time noisy gradient steps against Opacus, each library in subprocesses.
 
 Both train a linear model by DP-SGD with Poisson sampling, an expected batch of 128 rows and a clipping norm of 1, on
-made-up rows of the shapes of six data sets. A step is all that happens between two updates: drawing rows, gradients,
-clipping, noise, update. Both run on one and on two threads; of Opacus the faster counts. Beside them stand the two
-matrix products alone, by NumPy's BLAS.
+synthetic rows in the shapes of six data sets. A step samples rows, computes and clips gradients, adds noise and
+updates. Both run on one and on two threads; the faster run of Opacus counts. For comparison, NumPy's BLAS computes the
+two matrix products of a step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import scipy.sparse
 from peer_environments import peer_python, peer_version
 from threadpoolctl import threadpool_limits
 
-# Rows, features, classes, share of numbers that are not 0, whether our rows are CSR.
+# Rows, features, classes, density, whether our rows are CSR.
 CASES: dict[str, tuple[int, int, int, float, bool]] = {
     "Cornell, CSR rows": (661, 4134, 7, 0.023, True),
     "Cornell, dense rows": (661, 4134, 7, 0.023, False),
@@ -35,14 +35,14 @@ CASES: dict[str, tuple[int, int, int, float, bool]] = {
     "Vehicle": (676, 18, 4, 1.0, False),
 }
 BATCH = 128
-# Steps that are timed together, rounds of them in a process (the fastest counts), and processes (the median counts).
+# Steps per timing, timings per process (the fastest counts), and processes (the median counts).
 STEPS = {"PrivSVM": 500, "Opacus": 50, "BLAS": 500}
 ROUNDS = 5
 REPETITIONS = 3
 
 
 def made_up_rows(case: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rows of norm about 1, and class codes."""
+    """Draw rows of norm about 1, class codes, and return the number of classes."""
     n, d, c, density, _ = CASES[case]
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < density) / np.sqrt(d * density)
@@ -50,7 +50,7 @@ def made_up_rows(case: str) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def our_steps(case: str, threads: int) -> Callable[[int], object]:
-    """Prepare to run so many steps of ours: hinge loss, float64."""
+    """Prepare our steps: hinge loss, float64."""
     from privsvm.solvers.gradients import noisy_gradient
 
     noisy_gradient.warm_up()
@@ -74,7 +74,7 @@ def our_steps(case: str, threads: int) -> Callable[[int], object]:
 
 
 def opacus_steps(case: str, threads: int) -> Callable[[int], object]:
-    """Prepare to run so many steps of Opacus: a linear layer, the hinge loss of torch, float32."""
+    """Prepare steps of Opacus: a linear layer, the hinge loss of torch, float32."""
     import torch
     from opacus import PrivacyEngine
 
@@ -108,7 +108,7 @@ def opacus_steps(case: str, threads: int) -> Callable[[int], object]:
 
 
 def two_products(case: str, threads: int) -> Callable[[int], object]:
-    """Prepare to run so many times the products that any step has: rows by weights, and slopes by rows; float64."""
+    """Prepare the products of a step in float64: rows by weights, and slopes by rows."""
     _, d, c, *_ = CASES[case]
     rng = np.random.default_rng(0)
     rows, weights, slopes = rng.normal(size=(BATCH, d)), rng.normal(size=(c, d)), rng.normal(size=(BATCH, c))
@@ -127,33 +127,33 @@ CANDIDATES = {"PrivSVM": our_steps, "Opacus": opacus_steps, "BLAS": two_products
 
 
 def measure(library: str, threads: int, cases: list[str]) -> dict[str, float]:
-    """Seconds of one step of every case, in this process."""
+    """Measure the seconds of one step of every case in this process."""
     warnings.simplefilter("ignore")
-    found = {}
+    step_seconds = {}
     for case in cases:
         run = CANDIDATES[library](case, threads)
         count = STEPS[library]
         run(5)
-        found[case] = float("inf")
+        step_seconds[case] = float("inf")
         for _ in range(ROUNDS):
             started = time.perf_counter()
             run(count)
-            found[case] = min(found[case], (time.perf_counter() - started) / count)
-    return found
+            step_seconds[case] = min(step_seconds[case], (time.perf_counter() - started) / count)
+    return step_seconds
 
 
 def run_once(python: str | Path, library: str, threads: int, cases: list[str]) -> dict[str, float]:
-    """Measure in a fresh process."""
+    """Measure in a new process."""
     limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
     command = [python, __file__, "--measure", library, str(threads), "--cases", *cases]
-    done = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{library}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    result = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise RuntimeError(f"{library}: {(result.stderr.strip().splitlines() or ['no output'])[-1]}")
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def table_rows(cases: list[str], opacus: Path | None) -> list[str]:
-    """Lines of the table: medians of alternating processes."""
+    """Write the table: medians of alternating processes."""
     pythons: dict[str, str | Path] = {"PrivSVM": sys.executable, "BLAS": sys.executable}
     if opacus is not None:
         pythons["Opacus"] = opacus
@@ -181,14 +181,14 @@ def table_rows(cases: list[str], opacus: Path | None) -> list[str]:
 
 
 def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) -> list[str]:
-    """Compare all cases.
+    """Write the section on noisy gradient steps.
 
     Parameters
     ----------
     cases : list of str or None, default=None
-        Names in `CASES`; None: all.
+        Names in `CASES`; None for all.
     with_opacus : bool, default=False
-        Also measure Opacus, in an environment that is made for it on first use.
+        Also measure Opacus, in a separate environment that is built on first use.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def main() -> None:
     """Measure for the parent process, or print the section."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--measure", nargs=2, metavar=("LIBRARY", "THREADS"))
-    parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in an environment of its own")
+    parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in a separate environment")
     parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
     options = parser.parse_args()
     if options.measure:

@@ -1,7 +1,7 @@
 """Time the grid search of C and gamma over ci-svm-2018's grid, in five-fold cross-validation, on one thread.
 
-"From the start" is our own solver on each of the 500 problems, "scikit-learn" its GridSearchCV of SVC on the same
-folds. All have the tolerance 1e-3, and give the same accuracies up to rows on the border.
+"From the start" runs our solver on each of the 500 problems, "scikit-learn" its GridSearchCV of SVC on the same folds.
+All have the tolerance 1e-3, and the same accuracies up to rows near the decision boundary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privsvm.families.exact.svm_classifier import SVMClassifier
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
 from privsvm_bench.reproduction.context import Context
 
-# Larger sets are measured on this many random rows.
+# Random rows of larger sets.
 MOST_ROWS = 1500
 
 BUNDLED = {"breast_cancer (bundled)": load_breast_cancer, "wine (bundled)": load_wine}
@@ -38,7 +38,7 @@ SETS = {
 
 
 def labelled_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows between -1 and 1 with class codes, in random order."""
+    """Read rows scaled to [-1, 1] and class codes, in random order."""
     if name in BUNDLED:
         X, codes = BUNDLED[name](return_X_y=True)
         X = minmax_scale(X, (-1, 1))
@@ -51,7 +51,7 @@ def labelled_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_the_start(X: np.ndarray, codes: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    """Accuracies by one fit for each point and fold."""
+    """Compute accuracies by one fit for each point and fold."""
     right = np.zeros((len(PAPER_CS), len(PAPER_GAMMAS)))
     for number in np.unique(folds):
         test = folds == number
@@ -63,14 +63,14 @@ def from_the_start(X: np.ndarray, codes: np.ndarray, folds: np.ndarray) -> np.nd
 
 
 def by_scikit_learn(X: np.ndarray, codes: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    """Accuracies by GridSearchCV; a mean over folds of nearly the same size."""
+    """Compute accuracies by GridSearchCV: means over folds of nearly equal size."""
     grid = {"C": PAPER_CS, "gamma": PAPER_GAMMAS}
     search = GridSearchCV(SVC(cache_size=200), grid, cv=PredefinedSplit(folds), refit=False).fit(X, codes)
     return search.cv_results_["mean_test_score"].reshape(len(PAPER_CS), len(PAPER_GAMMAS))
 
 
 def timed(search: Callable[[], np.ndarray], repeats: int) -> tuple[float, np.ndarray]:
-    """Return the smallest processor time of some runs, and the accuracies."""
+    """Return the smallest processor time of repeated runs, and the accuracies."""
     best = np.inf
     for _ in range(repeats):
         started = time.process_time()
@@ -80,25 +80,25 @@ def timed(search: Callable[[], np.ndarray], repeats: int) -> tuple[float, np.nda
 
 
 def compared(name: str) -> str:
-    """One line of the table."""
+    """Write one line of the table."""
     X, codes = labelled_rows(name)
     n_classes = int(codes.max()) + 1
     folds = np.random.default_rng(1).permutation(codes.size) % 5
     search_c_and_gamma(X[:200], codes[:200], n_classes, folds=folds[:200], Cs=[1.0])
-    found = search_c_and_gamma(X, codes, n_classes, folds=folds)
+    result = search_c_and_gamma(X, codes, n_classes, folds=folds)
     ours, accuracy = timed(lambda: search_c_and_gamma(X, codes, n_classes, folds=folds).accuracy, 3)
     cells = [f"{ours:.2f}"]
     for other in (from_the_start, by_scikit_learn):
         seconds, theirs = timed(lambda other=other: other(X, codes, folds), 1)
         difference = 100 * np.abs(theirs - accuracy).max()
         cells.append(f"{seconds:.1f} | **{seconds / ours:.1f}** | {difference:.2f}")
-    share = 100 * found.n_skipped / (found.n_solves + found.n_skipped)
+    share = 100 * result.n_skipped / (result.n_solves + result.n_skipped)
     size = f"{X.shape[0]} x {X.shape[1]}, {n_classes}"
     return f"| {name} | {size} | {100 * accuracy.max():.1f} % | {share:.0f} % | {' | '.join(cells)} |"
 
 
 def grid_search_section() -> list[str]:
-    """Lines of the section on the grid search."""
+    """Write the section on the grid search."""
     lines = []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -1,7 +1,7 @@
-"""Fit every private linear method on many rows, each in a process of its own: processor time, and the peak of memory.
+"""Measure processor time and peak memory of every private linear method on many rows, each fit in a subprocess.
 
-Two sets of made-up rows: dense ones, and sparse ones whose features would not fit into memory as a dense table. Memory
-is anonymous memory (RssAnon), the rows themselves among it, as Linux counts it every few milliseconds.
+The rows are synthetic: a dense table, and a sparse one that would not fit into memory as a dense table. Memory is
+anonymous memory with the rows (RssAnon), sampled every few milliseconds.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-# Rows, features, share of numbers that are not 0.
+# Rows, features, density.
 SETS: dict[str, tuple[int, int, float]] = {"dense": (1_000_000, 20, 1.0), "sparse": (200_000, 2_000, 0.01)}
 N_CLASSES = 5
-# Shapes for a quick look.
+# Divisor of the number of rows with --small.
 SMALL = 20
-# What is asked of every fit.
+# Limits for every fit.
 MEGABYTES, SECONDS = 2000, 120
 
 # Name, implementation, parameters.
@@ -51,12 +51,12 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "private_svm_rbf": ("private_svm_rbf", {"C": 0.005}),
     "landmark_dual": ("landmark_dual", {"C": 0.005, "n_landmarks": 200}),
 }
-# What depends on single features' scales has no sparse form, or asks for a public number of rows.
+# Cases without a form for sparse rows.
 DENSE_ONLY = ("pmsvm_gp, whitened",)
 
 
 def made_up_rows(kind: str, small: bool) -> tuple[Any, np.ndarray]:
-    """Rows around the centres of the classes, with numbers from -1 to 1, and class codes."""
+    """Draw rows in [-1, 1] around the centres of the classes, and class codes."""
     n, d, density = SETS[kind]
     n = n // SMALL if small else n
     rng = np.random.default_rng(0)
@@ -70,8 +70,8 @@ def made_up_rows(kind: str, small: bool) -> tuple[Any, np.ndarray]:
     per_row = round(d * density)
     # Half of a row's features are those of its class.
     columns = rng.integers(0, d, (n, per_row))
-    own = d // N_CLASSES
-    columns[:, : per_row // 2] = columns[:, : per_row // 2] % own + own * codes[:, None]
+    class_width = d // N_CLASSES
+    columns[:, : per_row // 2] = columns[:, : per_row // 2] % class_width + class_width * codes[:, None]
     values = rng.uniform(0.1, 1.0, columns.size)
     X = scipy.sparse.csr_array((values, columns.ravel(), np.arange(n + 1) * per_row), shape=(n, d))
     X.sum_duplicates()
@@ -80,7 +80,7 @@ def made_up_rows(kind: str, small: bool) -> tuple[Any, np.ndarray]:
 
 
 class Peak:
-    """Watches anonymous memory of this process from a thread of its own."""
+    """Peak of anonymous memory, sampled by a thread."""
 
     def __init__(self) -> None:
         self.megabytes, self._done = 0.0, threading.Event()
@@ -88,10 +88,10 @@ class Peak:
 
     def _watch(self) -> None:
         while not self._done.wait(0.005):
-            self.look()
+            self.sample()
 
-    def look(self) -> None:
-        """Look once."""
+    def sample(self) -> None:
+        """Sample once."""
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         now = int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
         self.megabytes = max(self.megabytes, now)
@@ -103,43 +103,43 @@ class Peak:
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
-        self.look()
+        self.sample()
 
 
 def measure(kind: str, case: str, small: bool) -> dict[str, float]:
-    """Fit once in this process, after a tiny fit that compiles."""
+    """Fit once in this process, after a small fit that compiles."""
     from privsvm.registry import estimator_class
 
     implementation, parameters = CASES[case]
-    made = estimator_class(implementation)
+    method = estimator_class(implementation)
     common = {"epsilon": 1.0, "classes": list(range(N_CLASSES)), "random_state": 0, **parameters}
-    declared = made.declared
+    declared = method.declared
     common |= {"n_jobs": 2} if "n_jobs" in declared else {}
     X, codes = made_up_rows(kind, small)
-    # Every class, and as few rows as a fit accepts.
-    few = np.concatenate([np.flatnonzero(codes == k)[:40] for k in range(N_CLASSES)])
-    made(**common).fit(X[few], codes[few])
+    # The fewest rows that a fit accepts, of every class.
+    warm_up_rows = np.concatenate([np.flatnonzero(codes == k)[:40] for k in range(N_CLASSES)])
+    method(**common).fit(X[warm_up_rows], codes[warm_up_rows])
     with Peak() as peak:
         started, processor = time.perf_counter(), time.process_time()
-        model = made(**common).fit(X, codes)
+        model = method(**common).fit(X, codes)
         seconds, processor = time.perf_counter() - started, time.process_time() - processor
     score = float(np.mean(model.predict(X[:5000]) == codes[:5000]))
     return {"seconds": seconds, "processor": processor, "megabytes": peak.megabytes, "accuracy": score}
 
 
 def line(kind: str, case: str, small: bool) -> str:
-    """One line of the table, from a process of its own."""
+    """Measure a case in a subprocess; return a line of the table."""
     arguments = [sys.executable, __file__, "--set", kind, "--case", case, *(["--small"] if small else [])]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return f"| {case} | {kind} | {said[0][:150]} | | | |"
-    found = json.loads(done.stdout.splitlines()[-1])
-    # An idle machine takes no longer than this, however many threads work.
-    fits = "" if found["megabytes"] <= MEGABYTES and found["processor"] <= SECONDS else " **over**"
+        message = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        return f"| {case} | {kind} | {message[0][:150]} | | | |"
+    figures = json.loads(done.stdout.splitlines()[-1])
+    # Processor time bounds the wall time on an idle machine, whatever the number of threads.
+    mark = "" if figures["megabytes"] <= MEGABYTES and figures["processor"] <= SECONDS else " **over**"
     return (
-        f"| {case} | {kind} | {found['seconds']:.1f} | {found['processor']:.1f} | {found['megabytes']:.0f}{fits} | "
-        f"{found['accuracy']:.3f} |"
+        f"| {case} | {kind} | {figures['seconds']:.1f} | {figures['processor']:.1f} | "
+        f"{figures['megabytes']:.0f}{mark} | {figures['accuracy']:.3f} |"
     )
 
 
@@ -154,21 +154,21 @@ measured on a busy machine; an idle one needs no more than the processor time.
 
 
 def write_page(page: Path, lines: list[str]) -> None:
-    """Write the table into the page, with the lines that it had of other methods."""
+    """Write the table into the page, and keep its lines of other methods."""
     before, rest = page.read_text(encoding="utf-8").split(BEGIN)
     old, after = rest.split(END)
-    known = {
+    lines_by_case = {
         tuple(text.split(" | ")[:2]): text
         for text in old.splitlines() + lines
         if text.startswith("| ") and " | " in text
     }
     order = [(f"| {case}", kind) for kind in SETS for case in CASES]
-    table = [known[key] for key in order if key in known]
+    table = [lines_by_case[key] for key in order if key in lines_by_case]
     page.write_text(before + BEGIN + "\n" + "\n".join([TEXT, TITLE, *table]) + "\n" + END + after, encoding="utf-8")
 
 
 def main() -> None:
-    """Measure one case, or print the table of all."""
+    """Measure one case, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", choices=list(SETS), action="append", dest="sets", help="which rows; all by default")
     parser.add_argument("--case", choices=list(CASES), help="measure this one in this process, and print JSON")
@@ -184,10 +184,10 @@ def main() -> None:
     for kind in sets:
         for case in options.methods:
             if kind == "dense" or case not in DENSE_ONLY:
-                found = line(kind, case, options.small)
-                print(found, flush=True)
+                text = line(kind, case, options.small)
+                print(text, flush=True)
                 if options.page:
-                    write_page(options.page, [found])
+                    write_page(options.page, [text])
 
 
 if __name__ == "__main__":

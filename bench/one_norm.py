@@ -1,7 +1,7 @@
 """Time the path of the 1-norm SVM over 15 values of C against solving each of them from the start, on one thread.
 
-"Cold" is our own program, in its dual form, solved anew for every C. "HiGHS" is the program as papers print it, handed
-to HiGHS with its defaults, and "linprog" the same through SciPy. All reach the same optima.
+"Cold" solves our dual form for every C without a warm start. "HiGHS" solves the form of the papers by HiGHS with its
+defaults, "linprog" the same by SciPy. All reach the same optima.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SETS = {"breast_cancer (WDBC)": None, "german_uci": "german_uci", "ionosphere_uc
 
 
 def columns_of(X: np.ndarray) -> dict[str, np.ndarray]:
-    """Random kernels of a tenth of the rows, as PPSVM publishes them."""
+    """Compute random kernels of a tenth of the rows, as PPSVM publishes them."""
     X = X[:, X.std(axis=0) > 0]
     X, rng = scale(X), np.random.default_rng(0)
     B = rng.standard_normal((X.shape[0] // 10, X.shape[1]))
@@ -31,14 +31,14 @@ def columns_of(X: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def printed_program(K: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix of ``D(Ku - e gamma) + y >= e`` for u = p - q, and the cost of all variables but the slacks."""
+    """Return the matrix of ``D(Ku - e gamma) + y >= e`` for u = p - q, and costs of all variables but slacks."""
     signed = K * signs[:, None]
     matrix = np.hstack([signed, -signed, -signs[:, None], np.eye(len(signs))])
     return matrix, np.append(np.ones(2 * K.shape[1]), 0.0)
 
 
 def by_linprog(K: np.ndarray, signs: np.ndarray) -> list[float]:
-    """Optima by SciPy, one call for each C."""
+    """Return optima by SciPy, one call for each C."""
     matrix, costs = printed_program(K, signs)
     n = len(signs)
     bounds = [(0, None)] * (2 * K.shape[1]) + [(None, None)] + [(0, None)] * n
@@ -46,7 +46,7 @@ def by_linprog(K: np.ndarray, signs: np.ndarray) -> list[float]:
 
 
 def by_highs(K: np.ndarray, signs: np.ndarray) -> list[float]:
-    """Optima by HiGHS with its defaults, one model for each C."""
+    """Return optima by HiGHS with its defaults, one model for each C."""
     matrix, costs = printed_program(K, signs)
     n, infinity = len(signs), highspy.kHighsInf
     program = highspy.HighsLp()
@@ -71,22 +71,22 @@ def by_highs(K: np.ndarray, signs: np.ndarray) -> list[float]:
 
 
 def compared(label: str, kernel: str, K: np.ndarray, signs: np.ndarray) -> str:
-    """One line of the table."""
-    found = {
+    """Write one line of the table."""
+    solvers = {
         "path": lambda: [solution.objective for solution in OneNormProblem(K, signs).path(GRID)],
         "cold": lambda: [OneNormProblem(K, signs).solve(C).objective for C in GRID],
         "highs": lambda: by_highs(K, signs),
         "linprog": lambda: by_linprog(K, signs),
     }
-    optima = {name: np.array(run()) for name, run in found.items()}
+    optima = {name: np.array(run()) for name, run in solvers.items()}
     error = max(float(np.max(np.abs(values / optima["linprog"] - 1))) for values in optima.values())
-    path, *others = seconds(*found.values())
+    path, *others = seconds(*solvers.values())
     ratios = " | ".join(f"{1e3 * other:.0f} | **{other / path:.1f}**" for other in others)
     return f"| {label} | {K.shape[0]} x {K.shape[1]}, {kernel} | {error:.0e} | {1e3 * path:.0f} | {ratios} |"
 
 
 def one_norm_section() -> list[str]:
-    """Lines of the section on the 1-norm SVM's path."""
+    """Write the section on the path of the 1-norm SVM."""
     rows = []
     with threadpool_limits(1):
         for label, name in SETS.items():

@@ -1,12 +1,11 @@
-"""Train and predict on rows that do not fit into memory: anonymous memory, throughput, and the bits of releases.
+"""Train and predict on rows beyond memory: anonymous memory, throughput, and the bits of releases.
 
-Rows are made up on disk, 50 features of float32 each, and removed afterwards. A full pass is one sum over all rows: the
-second moments of `DPLeastSquaresClassifier`, a step of noisy gradient descent, or one of the certified solve of
-objective perturbation. Rates are those of the clock, on a machine that others may use at the same time: each round
-takes the disk's rate, the rate in memory, that of the fit, and the first two again, one right after the other, and the
-median of the rounds' shares counts. Processor time for each gigabyte does not depend on others as much.
+The rows are synthetic, 50 features of float32, on disk, and removed afterwards. A full pass is one sum over all rows:
+the second moments of `DPLeastSquaresClassifier`, a step of noisy gradient descent, or a pass of the certified solve of
+objective perturbation. Rates depend on the load of the machine: each round measures disk, memory, fit, disk and memory
+in turn, and the median share of the rounds counts. Processor time per gigabyte depends less on the load.
 
-Bits are those of one release, of one key, from rows in memory, out of core, and by dask's workers, one of which may be
+Bits are those of one release with one key: from rows in memory, out of core, and by dask's workers, one of which may be
 killed in the middle of the rows.
 """
 
@@ -35,16 +34,16 @@ from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
 
 FEATURES, IN_MEMORY, DISK_ROWS = 50, 400_000, 10_000_000
 KIND = np.dtype(np.float32)
-# Of the certified solve, which goes over the rows as often as it has to.
+# C of the certified solve, whose number of passes is not fixed.
 SOLVED_C = 0.005
-# Up to so many gigabytes, a fit is repeated.
+# Fits up to this many gigabytes are repeated in rounds.
 REPEATED, ROUNDS = 5.0, 3
 
 CASES = ("least squares", "noisy gradients", "certified solve")
-# Tables of float64, which fits of an array make, are held up to so many gigabytes of float32.
+# Largest array in gigabytes: fits of an array hold it as float64 too.
 LARGEST_ARRAY = 1.0
 WORKERS = {"1 worker": 1, "2 workers": 2, "4 workers": 4, "2 workers, one killed": 2}
-WAYS = ("an array in memory", "blocks in memory", "out of core", *WORKERS)
+ROUTES = ("an array in memory", "blocks in memory", "out of core", *WORKERS)
 
 HERE = Path(__file__).resolve()
 RESULTS, PAGE = HERE.with_suffix(".json"), HERE.parents[1] / "docs" / "large-tables.md"
@@ -59,16 +58,16 @@ def write_rows(path: Path, gigabytes: float) -> None:
     rows = np.lib.format.open_memmap(path / "X.npy", mode="w+", dtype=KIND, shape=(n, FEATURES))
     labels = np.lib.format.open_memmap(path / "y.npy", mode="w+", dtype=np.int8, shape=(n,))
     for start in range(0, n, len(block)):
-        part = block[: min(len(block), n - start)]
-        y = rng.integers(0, 2, len(part))
-        rows[start : start + len(part)] = np.roll(part, start // len(block), axis=1) + 0.02 * (2 * y[:, None] - 1)
-        labels[start : start + len(part)] = y
+        chunk = block[: min(len(block), n - start)]
+        y = rng.integers(0, 2, len(chunk))
+        rows[start : start + len(chunk)] = np.roll(chunk, start // len(block), axis=1) + 0.02 * (2 * y[:, None] - 1)
+        labels[start : start + len(chunk)] = y
     rows.flush()
     labels.flush()
 
 
 class Counted(RowBlocks):
-    """Rows that count how many were read."""
+    """Rows that count reads."""
 
     n_read = 0
 
@@ -83,18 +82,18 @@ class CountedBlocks(Counted, NpyBlocks):
 
 
 class CountedArray(Counted, ArrayBlocks):
-    """Rows in memory that are not kept in another form, which rows on disk are not either."""
+    """Rows in memory that, like rows on disk, are not kept in another form."""
 
     in_memory = False
 
 
 class FatalBlocks(NpyBlocks):
-    """Rows on disk; whoever is the first to read those in the middle is killed."""
+    """Rows on disk that kill the first process that reads the middle."""
 
     marker = ""
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Read rows, or die."""
+        """Read rows, or kill this process."""
         if start <= self.shape[0] // 2 < stop and not os.path.exists(self.marker):
             Path(self.marker).touch()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -102,14 +101,14 @@ class FatalBlocks(NpyBlocks):
 
 
 def drop_cache(path: Path) -> None:
-    """Ask Linux to forget what it holds of a file."""
+    """Ask Linux to drop its cache of a file."""
     with open(path, "rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def model_of(case: str, n_rows: int, threads: int, epochs: int) -> Any:
     """Make the model of a case."""
-    # Predictions are of the classes' type, of one byte here.
+    # One byte per class, because predictions have the type of the classes.
     classes = [np.int8(0), np.int8(1)]
     common = {"epsilon": 1.0, "delta": 1e-9, "classes": classes, "random_state": 0}
     if case == "least squares":
@@ -120,14 +119,14 @@ def model_of(case: str, n_rows: int, threads: int, epochs: int) -> Any:
 
 
 def measure(path: Path, case: str, threads: int, epochs: int, rounds: int) -> dict[str, float]:
-    """Fit in this process, again and again; rates are in megabytes a second."""
+    """Fit repeatedly in this process; return rates in megabytes per second."""
     rows = CountedBlocks(path / "X.npy", path / "y.npy")
     row_megabytes = FEATURES * KIND.itemsize / 1e6
     n_small = min(IN_MEMORY, rows.shape[0])
     model_of(case, 2000, threads, epochs).fit(ArrayBlocks(rows.read(0, 2000)), np.asarray(rows.labels[:2000]))
 
     def disk() -> float:
-        """Read blocks alone."""
+        """Measure the rate of reading blocks alone."""
         drop_cache(path / "X.npy")
         started, n_read = time.perf_counter(), 0
         for start, stop in rows.blocks():
@@ -138,14 +137,14 @@ def measure(path: Path, case: str, threads: int, epochs: int, rounds: int) -> di
         return n_read * row_megabytes / (time.perf_counter() - started)
 
     def in_memory() -> tuple[float, float]:
-        """Megabytes a second, and processor time for a gigabyte."""
+        """Measure megabytes per second, and processor time per gigabyte, in memory."""
         held, y = CountedArray(rows.read(0, n_small)), np.asarray(rows.labels[:n_small])
         started, processor = time.perf_counter(), time.process_time()
         model_of(case, n_small, threads, epochs).fit(held, y)
         megabytes = held.n_read * row_megabytes
         return megabytes / (time.perf_counter() - started), 1e3 * (time.process_time() - processor) / megabytes
 
-    found = []
+    figures = []
     for _ in range(rounds):
         before = disk(), in_memory()
         drop_cache(path / "X.npy")
@@ -163,7 +162,7 @@ def measure(path: Path, case: str, threads: int, epochs: int, rounds: int) -> di
         rate = read * row_megabytes / seconds
         fastest_disk = max(before[0], after[0])
         fastest_memory = max(before[1][0], after[1][0])
-        found.append(
+        figures.append(
             {
                 "passes": read / rows.shape[0],
                 "seconds": seconds,
@@ -177,13 +176,13 @@ def measure(path: Path, case: str, threads: int, epochs: int, rounds: int) -> di
                 "accuracy": accuracy,
             }
         )
-    medians = {name: statistics.median(one[name] for one in found) for name in found[0]}
-    return medians | {"anonymous_megabytes": max(one["anonymous_megabytes"] for one in found), "rounds": rounds}
+    medians = {name: statistics.median(one[name] for one in figures) for name in figures[0]}
+    return medians | {"anonymous_megabytes": max(one["anonymous_megabytes"] for one in figures), "rounds": rounds}
 
 
 @contextlib.contextmanager
 def source_of(path: Path, way: str) -> Iterator[tuple[Any, Any]]:
-    """Give rows and labels as a way of training reads them."""
+    """Yield rows and labels in the form that one way of training reads."""
     files = path / "X.npy", path / "y.npy"
     if way == "an array in memory":
         yield np.load(files[0]), np.load(files[1])
@@ -210,7 +209,7 @@ def source_of(path: Path, way: str) -> Iterator[tuple[Any, Any]]:
 
 
 def bits(path: Path, case: str, way: str, threads: int, epochs: int) -> dict[str, Any]:
-    """Train and predict in one way; digests of all numbers of the released model, and of the labels of all rows."""
+    """Train and predict in one way; return digests of the released numbers, and of the labels of all rows."""
     with source_of(path, way) as (X, y):
         started = time.perf_counter()
         model = model_of(case, X.shape[0], threads, epochs).fit(X, y)
@@ -258,24 +257,24 @@ def page_of(results: dict[str, Any]) -> str:
 
 
 def write_page(results: dict[str, Any]) -> None:
-    """Write the section into the page as it is."""
+    """Replace the section of the page."""
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{page_of(results)}\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
-def keep(part: str, gigabytes: float, case: str, found: dict[str, Any], way: str = "") -> None:
-    """Store figures in the place of those before, and write the page."""
+def keep(section: str, gigabytes: float, case: str, figures: dict[str, Any], way: str = "") -> None:
+    """Store figures over earlier ones, and write the page."""
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"rates": {}, "bits": {}}
     key = ", ".join(word for word in (f"{gigabytes:g} GB", case, way) if word)
     named = {"gigabytes": gigabytes, "case": case} | ({"way": way} if way else {})
-    results[part][key] = named | found
+    results[section][key] = named | figures
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     write_page(results)
-    print(key, json.dumps(found), flush=True)
+    print(key, json.dumps(figures), flush=True)
 
 
 def main() -> None:
-    """Measure sizes, each case in a process of its own."""
+    """Measure all sizes, each case in a subprocess."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gigabytes", type=float, nargs="*", default=[1.0, 5.0, 20.0], help="sizes for throughput")
     parser.add_argument("--bits", type=float, nargs="*", default=[1.0, 5.0], help="sizes for bits")
@@ -284,16 +283,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of sizes up to {REPEATED:g} GB")
     parser.add_argument("--folder", type=Path, default=None, help="where to write rows; a temporary one by default")
     parser.add_argument("--case", choices=CASES, help="measure this one on the rows of --folder, and print JSON")
-    parser.add_argument("--way", choices=WAYS, help="with --case: its bits in this way")
+    parser.add_argument("--way", choices=ROUTES, help="with --case: its bits in this way")
     parser.add_argument("--cases", nargs="*", default=list(CASES), help="cases of the tables")
-    parser.add_argument("--ways", nargs="*", default=list(WAYS), help="ways of the table of bits")
+    parser.add_argument("--ways", nargs="*", default=list(ROUTES), help="ways of training to compare")
     options = parser.parse_args()
     if options.case:
         if options.way:
-            found = bits(options.folder, options.case, options.way, options.threads, options.epochs)
+            figures = bits(options.folder, options.case, options.way, options.threads, options.epochs)
         else:
-            found = measure(options.folder, options.case, options.threads, options.epochs, options.rounds)
-        print(json.dumps(found))
+            figures = measure(options.folder, options.case, options.threads, options.epochs, options.rounds)
+        print(json.dumps(figures))
         return
     if RESULTS.exists():
         write_page(json.loads(RESULTS.read_text(encoding="utf-8")))
@@ -302,7 +301,7 @@ def main() -> None:
             write_rows(Path(folder), gigabytes)
 
             def alone(case: str, *more: str, folder: str = folder) -> dict[str, Any]:
-                """Figures from a process of its own."""
+                """Measure in a subprocess."""
                 arguments = [sys.executable, str(HERE), "--folder", folder, "--case", case, *more]
                 arguments += ["--threads", str(options.threads), "--epochs", str(options.epochs)]
                 done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Environments of libraries that do not fit into ours, each made from its lock on first use."""
+"""Environments of libraries whose requirements conflict with ours, built from their locks on first use."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LOCKS = {lock.stem: lock for folder in _FOLDERS for lock in folder.glob("*.lock"
 
 
 def peer_python(name: str) -> Path:
-    """Python of a peer's environment, which is made from its lock where it is not there.
+    """Return the Python of a peer's environment, which is built from its lock if it is missing.
 
-    ``PRIVSVM_PEERS`` names the folder of the environments; they are in ``.cache/peers`` without it.
+    ``PRIVSVM_PEERS`` names the folder of the environments, by default ``.cache/peers``.
     """
     folder = Path(os.environ.get("PRIVSVM_PEERS", HERE.parent / ".cache" / "peers")) / name
     python = folder / "bin" / "python"
@@ -30,6 +30,6 @@ def peer_python(name: str) -> Path:
 
 @functools.cache
 def peer_version(python: Path, package: str) -> str:
-    """Version of a package, as the environment of that Python tells it."""
+    """Return the version of a package in the environment of a Python."""
     code = f"import importlib.metadata; print(importlib.metadata.version({package!r}))"
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""Time the solvers against the libraries people use, in one run, at equal quality; write docs/benchmarks.md.
+"""Time the solvers against other libraries at equal quality; write docs/benchmarks.md.
 
 Ratios are medians of several alternating runs.
 """
@@ -29,7 +29,7 @@ from privsvm_bench.metrics import METRICS, Predictions
 
 
 def metric_rows() -> list[str]:
-    """Compare the counted metrics of many models with scikit-learn's functions."""
+    """Write the table on metrics of many models against scikit-learn's functions."""
     rng = np.random.default_rng(0)
     rows = []
     for label, load in (("breast_cancer", load_breast_cancer), ("digits", load_digits)):
@@ -49,15 +49,15 @@ def metric_rows() -> list[str]:
                 if metric.name != "auc":
                     metric.compute(predictions)
 
-        own, other = seconds(mine, theirs)
+        ours, peer = seconds(mine, theirs)
         rows.append(
-            f"| {label} | 100 models x {y.size} rows | {1e3 * own:.2f} | {1e3 * other:.1f} | {other / own:.0f} |"
+            f"| {label} | 100 models x {y.size} rows | {1e3 * ours:.2f} | {1e3 * peer:.1f} | {peer / ours:.0f} |"
         )
     return rows
 
 
 def peer_version() -> str:
-    """Version of oneDAL's package, where it is installed."""
+    """Return the version of oneDAL's package; empty if it is not installed."""
     try:
         return f", scikit-learn-intelex {importlib.metadata.version('scikit-learn-intelex')}"
     except importlib.metadata.PackageNotFoundError:
@@ -69,11 +69,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("docs/benchmarks.md"))
     parser.add_argument("--seed", type=int, default=date_seed(), help="of the shapes drawn at random")
-    parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in an environment of its own")
+    parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in a separate environment")
     options = parser.parse_args()
     libraries = installed_libraries()
     counts = sorted({1, min(2, os.cpu_count() or 1)})
-    # Before anything here starts threads or grows caches: these run in processes of their own.
+    # Subprocesses first, before this process starts threads or fills caches.
     svm = svm_sections(libraries, counts, list(CASES))
     results = measured(options.seed, counts)
     drawn = drawn_section(results)

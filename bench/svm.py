@@ -1,8 +1,7 @@
-"""Time kernel SVMs against LIBSVM (scikit-learn) and oneDAL (scikit-learn-intelex), each fit in a process of its own.
+"""Time kernel SVMs against LIBSVM (scikit-learn) and oneDAL (scikit-learn-intelex), each fit in a subprocess.
 
-A process of its own gives every library its threads, its memory and no other's warm caches. Compilation is not timed:
-each process begins with a tiny fit, and loads all kernels. Rows are read through the catalogue; a set that cannot be
-had says so.
+A subprocess gives every library its threads, its memory and cold caches. Compilation is not timed: each process begins
+with a small fit, and loads all kernels. Rows are read through the catalogue; missing sets are marked.
 """
 
 from __future__ import annotations
@@ -56,14 +55,14 @@ LONG_SECONDS = 4.0
 
 
 def hard_rows() -> tuple[np.ndarray, np.ndarray]:
-    """Draw a hard problem: few features, noisy labels, and a third of the rows become support vectors."""
+    """Draw a hard problem: few features, noisy labels, a third of the rows become support vectors."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(10_000, 8))
     return X, np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=len(X)) > 0, 1, -1)
 
 
 def made_up_rows(n: int, d: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw rows of some clusters for each class, with a tenth of the labels wrong, by scikit-learn."""
+    """Draw clusters for each class with a tenth of the labels wrong, by scikit-learn."""
     informative = min(d, 20)
     return make_classification(
         n, d, n_informative=informative, n_redundant=0, n_classes=classes, flip_y=0.1, random_state=5
@@ -71,7 +70,7 @@ def made_up_rows(n: int, d: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
-    """Read a dataset, of one with several parts those for training; labels as they are."""
+    """Read the training rows of a dataset and their labels."""
     if dataset == "8 features":
         return hard_rows()
     if " x " in dataset:
@@ -81,15 +80,15 @@ def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
     from privsvm_bench.datasets.readers import read_part
 
     entry = resolve(dataset)
-    part = "train" if "train" in entry.parts else next(iter(entry.parts))
-    for name in entry.parts[part].files:
+    role = "train" if "train" in entry.parts else next(iter(entry.parts))
+    for name in entry.parts[role].files:
         if not (RAW / dataset / name).exists():
             download_raw(dataset, name, RAW / dataset / name)
-    X, y = read_part(entry, part, RAW / dataset)
+    X, y = read_part(entry, role, RAW / dataset)
     if scipy.sparse.issparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
         X = X.toarray()
     if scipy.sparse.issparse(X):
-        # The peers take no wider indices.
+        # The peers accept 32-bit indices only.
         X = scipy.sparse.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
     if scaling == "range":
         X = 2 * (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-12) - 1
@@ -146,7 +145,7 @@ def measure(library: str, threads: int, case: str) -> dict[str, Any]:
 
 
 def run_once(library: str, threads: int, case: str) -> dict[str, Any]:
-    """Measure in a fresh process."""
+    """Measure in a new process."""
     command = [sys.executable, __file__, "--measure", library, str(threads), case]
     done = subprocess.run(command, env=worker_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
@@ -155,7 +154,7 @@ def run_once(library: str, threads: int, case: str) -> dict[str, Any]:
 
 
 def compare(case: str, threads: int, libraries: list[str]) -> dict[str, dict[str, Any]]:
-    """Median of alternating runs of each library on one case."""
+    """Return medians of alternating runs of each library on one case."""
     runs: dict[str, list[dict[str, Any]]] = {library: [] for library in libraries}
     for repetition in range(REPETITIONS):
         for library in libraries:
@@ -171,14 +170,14 @@ def compare(case: str, threads: int, libraries: list[str]) -> dict[str, dict[str
     return summary
 
 
-def table_row(case: str, threads: int, found: dict[str, dict[str, Any]]) -> str:
-    """One line of the table: seconds, ratios, and how far the objectives are apart."""
-    ours = found["PrivSVM"]
+def table_row(case: str, threads: int, figures: dict[str, dict[str, Any]]) -> str:
+    """Write one line of the table: seconds, ratios, and the spread of the objectives."""
+    ours = figures["PrivSVM"]
     if "error" in ours:
         return f"| {case} | {threads} | no data | | | | | | | |"
     cells, predictions = [case, str(threads), f"{ours['fit_seconds']:.3g}"], []
     for peer in ("LIBSVM", "oneDAL"):
-        theirs = found.get(peer, {"error": "not installed"})
+        theirs = figures.get(peer, {"error": "not installed"})
         if "error" in theirs:
             cells += [theirs["error"] if theirs["error"] == "not installed" else "failed", ""]
             predictions.append("")
@@ -187,21 +186,21 @@ def table_row(case: str, threads: int, found: dict[str, dict[str, Any]]) -> str:
         cells += [f"{theirs['fit_seconds']:.3g}", f"**{ratio:.1f}**"]
         predictions.append(f"{predicted:.1f}")
     cells += predictions
-    objectives = [one["objective"] for one in found.values() if one.get("objective") is not None]
+    objectives = [one["objective"] for one in figures.values() if one.get("objective") is not None]
     cells.append(f"{np.ptp(objectives) / abs(objectives[0]):.0e}" if len(objectives) > 1 else "–")
     return f"| {' | '.join(cells)} |"
 
 
 def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> list[str]:
-    """Lines of the page: fits, prediction, memory."""
-    found: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
+    """Write the section: fits, prediction, memory."""
+    figures: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
     for case in cases:
         for count in threads:
-            # LIBSVM has one thread whatever is asked for.
+            # LIBSVM has no threads: measure it once.
             timed = [library for library in libraries if library != "LIBSVM" or count == threads[0]]
-            found[case, count] = compare(case, count, timed)
+            figures[case, count] = compare(case, count, timed)
             if "LIBSVM" not in timed:
-                found[case, count]["LIBSVM"] = found[case, threads[0]]["LIBSVM"]
+                figures[case, count]["LIBSVM"] = figures[case, threads[0]]["LIBSVM"]
     lines = [
         "## Kernel SVM against LIBSVM and oneDAL",
         "",
@@ -214,11 +213,11 @@ def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> 
         "| case | threads | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | predictions / LIBSVM | / oneDAL "
         "| objectives |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        *(table_row(case, count, found[case, count]) for case in cases for count in threads),
+        *(table_row(case, count, figures[case, count]) for case in cases for count in threads),
         "",
     ]
     for count in threads:
-        one = found.get((MANY_PREDICTED, count), {})
+        one = figures.get((MANY_PREDICTED, count), {})
         if "predict_many_seconds" not in one.get("PrivSVM", {}):
             continue
         ours = one["PrivSVM"]
@@ -234,7 +233,7 @@ def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> 
         )
     memory = [
         f"{library} {one['fit_megabytes']:.0f} MB"
-        for library, one in found.get((MANY_PREDICTED, threads[0]), {}).items()
+        for library, one in figures.get((MANY_PREDICTED, threads[0]), {}).items()
         if "fit_megabytes" in one
     ]
     if memory:
@@ -243,7 +242,7 @@ def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> 
 
 
 def installed_libraries() -> list[str]:
-    """Peers that are there; PrivSVM and LIBSVM always are."""
+    """List the installed libraries; PrivSVM and LIBSVM always are."""
     from importlib.util import find_spec
 
     return [name for name in LIBRARIES if name != "oneDAL" or find_spec("sklearnex")]

@@ -1,4 +1,4 @@
-"""Write what holds, and the list of experiments, in docs/reproductions.md from the committed results."""
+"""Write verdicts and the list of experiments into docs/reproductions.md from the committed results."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
         origin=reporting.provenance(),
         experiment=job.experiment or results[0].experiment,
         reference_epsilon=job.reference_epsilon,
-        own=job.own,
+        own=job.own_datasets,
     )
     # Compute all files before writing the first, so that a failure leaves the old ones.
     metrics = reporting.metrics_record(results, job.reference_epsilon)

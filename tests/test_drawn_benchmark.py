@@ -80,8 +80,8 @@ def test_a_case_is_measured_in_a_worker_and_stopped_by_processor_time(drawn, mon
     }
     worker = drawn.Worker("LIBSVM", 1)
     try:
-        found = worker.run(case, 20.0)
-        assert found["fit"] > 0
+        answer = worker.run(case, 20.0)
+        assert answer["fit"] > 0
         assert worker.objective() < 0
         assert worker.run({**case, "n": 20_000, "C": 100.0, "noise": 0.3}, 0.5) == {"over": 0.5}
     finally:

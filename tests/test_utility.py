@@ -1,4 +1,4 @@
-"""The page on accuracy is that of its tables, and every sentence that judges them can fail."""
+"""The page on accuracy matches its tables, and every verdict can fail."""
 
 import dataclasses
 import importlib.util
@@ -17,15 +17,15 @@ RELATIONS = ("replace_one", "add_remove")
 
 @pytest.fixture(scope="module")
 def bench():
-    """Modules of bench/utility, which is no package, by name."""
-    found = {}
+    """Load modules of bench/utility, which is not a package, by name."""
+    modules = {}
     with pytest.MonkeyPatch.context() as patch:
         for name in ("verdicts", "page"):
             spec = importlib.util.spec_from_file_location(name, REPOSITORY / "bench" / "utility" / f"{name}.py")
-            found[name] = importlib.util.module_from_spec(spec)
-            patch.setitem(sys.modules, name, found[name])
-            spec.loader.exec_module(found[name])
-        yield found
+            modules[name] = importlib.util.module_from_spec(spec)
+            patch.setitem(sys.modules, name, modules[name])
+            spec.loader.exec_module(modules[name])
+        yield modules
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def judge(bench):
 
 
 def ours(values, method="recommended", relations=RELATIONS, score="accuracy"):
-    """Cells on ten splits, which differ by a tenth of a point, from values by set and epsilon."""
+    """Make cells on ten splits, a tenth of a point apart, from values by set and epsilon."""
     return pd.DataFrame(
         [
             {
@@ -54,7 +54,7 @@ def ours(values, method="recommended", relations=RELATIONS, score="accuracy"):
 
 
 def peers(values, score="accuracy", **changes):
-    """Cells of peers, from values by peer, set and epsilon."""
+    """Make cells of peers from values by peer, set and epsilon."""
     tables = [
         ours({(name, epsilon): value}, None, ("add_remove",), score).assign(peer=peer)
         for (peer, name, epsilon), value in values.items()
@@ -76,57 +76,57 @@ def test_a_fall_of_accuracy_is_named_and_noise_is_not(judge):
 
 
 def test_more_than_a_point_below_the_majority_is_named(judge):
-    known = majority({"a9a": 0.76})
-    assert not judge.above_majority(ours({("a9a", 0.5): 0.751, ("a9a", 0.1): 0.3}), known).short
-    found = judge.above_majority(ours({("a9a", 0.5): 0.749, ("a9a", 1.0): 0.8}), known)
-    assert (found.cells, found.held, found.share) == (4, 2, "2 of 4 (50 %)")
-    assert found.short[0] == "a9a, add_remove, epsilon 0.5 (0.749 against 0.760)"
+    reference = majority({"a9a": 0.76})
+    assert not judge.above_majority(ours({("a9a", 0.5): 0.751, ("a9a", 0.1): 0.3}), reference).short
+    verdict = judge.above_majority(ours({("a9a", 0.5): 0.749, ("a9a", 1.0): 0.8}), reference)
+    assert (verdict.cells, verdict.held, verdict.share) == (4, 2, "2 of 4 (50 %)")
+    assert verdict.short[0] == "a9a, add_remove, epsilon 0.5 (0.749 against 0.760)"
 
 
 def test_the_best_peer_is_beaten_less_half_a_point_in_most_cells(judge):
-    own = ours({(f"s{i}", 1.0): 0.8 for i in range(20)})
+    recommended = ours({(f"s{i}", 1.0): 0.8 for i in range(20)})
     close = {("a", f"s{i}", 1.0): 0.804 for i in range(20)}
-    assert not judge.beside_peers(own, peers(close)).short
-    # The best of several counts.
-    found = judge.beside_peers(own, peers(close | {("b", "s0", 1.0): 0.9}))
-    assert found.short == ("s0, epsilon 1, add_remove (0.800 against 0.900)",)
-    # What did not finish, and other splits, are not compared.
-    assert judge.beside_peers(own, peers(close, status="did not finish")).cells == 0
+    assert not judge.beside_peers(recommended, peers(close)).short
+    # The best of several peers counts.
+    verdict = judge.beside_peers(recommended, peers(close | {("b", "s0", 1.0): 0.9}))
+    assert verdict.short == ("s0, epsilon 1, add_remove (0.800 against 0.900)",)
+    # Unfinished fits and other splits are not compared.
+    assert judge.beside_peers(recommended, peers(close, status="did not finish")).cells == 0
 
 
 def test_the_best_of_our_own_methods_in_hindsight(judge):
-    own = ours({("a", 1.0): 0.8, ("b", 1.0): 0.8})
+    recommended = ours({("a", 1.0): 0.8, ("b", 1.0): 0.8})
     other = ours({("a", 1.0): 0.814, ("b", 1.0): 0.816}, "dp_least_squares", ("replace_one",))
-    found = judge.beside_own_methods(pd.concat([own, other]))
-    assert (found.cells, found.short) == (2, ("b, epsilon 1 (0.800 against 0.816)",))
+    verdict = judge.beside_other_methods(pd.concat([recommended, other]))
+    assert (verdict.cells, verdict.short) == (2, ("b, epsilon 1 (0.800 against 0.816)",))
     held = ours({("a", 1.0): 0.9, ("b", 1.0): 0.7}, "recommended_held_out")
-    again = judge.beside_own_methods(pd.concat([own, other, held]), "recommended_held_out")
+    again = judge.beside_other_methods(pd.concat([recommended, other, held]), "recommended_held_out")
     assert again.short == ("b, epsilon 1 (0.700 against 0.816)",)
 
 
 def test_further_draws_count_where_all_methods_have_them(judge):
-    own, other = (
+    recommended, other = (
         ours({("a", 1.0): 0.8, ("b", 1.0): 0.8}),
         ours({("a", 1.0): 0.82, ("b", 1.0): 0.82}, "dp_newton"),
     )
-    cells = pd.concat([own, other])
+    cells = pd.concat([recommended, other])
     draws = pd.DataFrame(
         [("recommended", "a", 1.0, 1, 0.84), ("dp_newton", "a", 1.0, 1, 0.80), ("dp_newton", "b", 1.0, 1, 0.70)],
         columns=["method", "set", "epsilon", "draw", "median"],
     )
-    # On a the other method was lucky once; on b the recommended one has no further draw.
-    found = judge.beside_own_methods(cells, draws=draws)
-    assert found.short == ("b, epsilon 1 (0.800 against 0.820)",)
-    assert "averaged over 2 draws of noise" in found.claim
+    # On set a the other method was lucky once; on set b the recommended one has no further draw.
+    verdict = judge.beside_other_methods(cells, draws=draws)
+    assert verdict.short == ("b, epsilon 1 (0.800 against 0.820)",)
+    assert "averaged over 2 draws of noise" in verdict.claim
     worse = draws.assign(median=[0.78, 0.80, 0.70])
-    assert judge.beside_own_methods(cells, draws=worse).short[0] == "a, epsilon 1 (0.790 against 0.810)"
+    assert judge.beside_other_methods(cells, draws=worse).short[0] == "a, epsilon 1 (0.790 against 0.810)"
 
 
 def test_the_first_by_mean_rank(judge):
     cells = {(name, epsilon): 0.8 for name in "ab" for epsilon in judge.PEER_EPSILONS}
     behind = {("dp_ebm", name, epsilon): 0.7 for name, epsilon in cells}
-    found = judge.first_by_rank(ours(cells), peers(behind))
-    assert not found.short
+    verdict = judge.first_by_rank(ours(cells), peers(behind))
+    assert not verdict.short
     ahead = behind | {("dp_ebm", name, 4.0): 0.9 for name in "ab"}
     assert judge.first_by_rank(ours(cells), peers(ahead)).short == ("epsilon 4 (DP-EBM)",)
 
@@ -137,7 +137,7 @@ def test_the_page_and_the_readme_are_those_of_the_tables(bench):
     assert page.page_text(*cells, *page.read_choices()) == page.PAGE.read_text(), "run python bench/utility/page.py"
     readme = page.README.read_text()
     assert page.with_summary(readme, page.summary(*cells)) == readme, "run python bench/utility/page.py"
-    # And a changed cell would be seen.
+    # A changed cell changes the page.
     ours, peers, reference = cells
     worse = ours.assign(accuracy=ours.accuracy - 0.01)
     assert page.page_text(worse, peers, reference, *page.read_choices()) != page.PAGE.read_text()

@@ -1,8 +1,8 @@
 """Audit every private method for all its relations.
 
 `python bench/audit/run.py` writes reports/audits.csv and the tables of docs/audits.md.
-Every row is one bound of one cell. Methods whose steps may draw rows are audited with batches too.
-A run that was stopped goes on where it was: what was found is kept as long as the method's sources are the same.
+Each row is one bound of one cell. Methods whose steps may sample rows are audited with batches too. A stopped run
+resumes: results are kept as long as the method's sources are unchanged.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ EPSILONS = (0.5, 1.0, 4.0, 8.0)
 DELTA = 1e-5
 CSV = Path("reports/audits.csv")
 PAGE, PICTURE = Path("docs/audits.md"), Path("docs/images/audits.svg")
-FOUND = Path(".cache/audits")
+KEPT = Path(".cache/audits")
 HEAD = ("method", "variant", "status", "relation", "epsilon", "delta", "proved", "draws", "bound", "low", "sure",
         "estimate", "ceiling", "reachable", "looks_at", "refuted", "pair")  # fmt: skip
 BEGIN, END = "<!-- table: written by bench/audit/run.py -->", "<!-- end of table -->"
 
-# Releases whose noise is their own.
+# Kind of release in which every draw has fresh noise.
 TRAININGS = "Gaussian noise, a training for each draw"
 
-# What else is audited of methods that have such a parameter.
+# Further audits of methods with such a parameter.
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "scaling=centre": {"scaling": "centre"},
     "batches of 32 of 256 rows": {"batch_size": 32, "epochs": 4},
@@ -55,22 +55,22 @@ def jobs() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
             declared = getattr(estimator_class(name), "declared", {})
             if not is_audited(estimator_class(name)) or not all(key in declared for key in changes):
                 continue
-            # Whoever audits a claim consents to it.
+            # Auditing a false claim requires consent to it.
             common = {"allow_unsound": True} if "allow_unsound" in declared else {}
             for relation in relations_of(estimator_class(name)):
                 yield name, variant, relation, {**common, **changes}
 
 
 def kept(job: tuple[str, str, str, dict[str, Any]], draws: int) -> Path:
-    """Where the rows of an audit are kept."""
+    """Return the file that keeps the rows of an audit."""
     name, variant, relation, _ = job
     module = estimator_class(name).__module__
     digest = closure_digest(module, "privsvm_bench.jobs.auditing")
-    return FOUND / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{digest[:12]}.json"
+    return KEPT / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{digest[:12]}.json"
 
 
 def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, float]:
-    """Audit one method, and keep its rows; return why there are none, or nothing, and the processor time."""
+    """Audit one method and keep its rows; return an error or empty text, and the processor time."""
     name, variant, relation, parameters, draws, path = job
     started = time.process_time()
     try:
@@ -82,13 +82,13 @@ def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, floa
     except ValueError as error:
         return f"{name} {variant}: {error}", 0.0
     seconds = time.process_time() - started
-    FOUND.mkdir(parents=True, exist_ok=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps({"seconds": seconds, "rows": list(rows_of(variant, record))}))
     return "", seconds
 
 
 def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
-    """One row for each bound of each cell."""
+    """Yield one row for each bound of each cell."""
     for cell in record.cells:
         for bound in cell.bounds:
             yield {
@@ -121,21 +121,23 @@ def table(rows: list[dict[str, str]]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     names = dict.fromkeys((row["status"] == "claimed", row["method"], row["variant"], row["relation"]) for row in rows)
     for claimed, method, variant, relation in sorted(names):
-        own = [row for row in rows if (row["method"], row["variant"], row["relation"]) == (method, variant, relation)]
-        by_epsilon = {bounds[0]["epsilon"]: bounds for bounds in cells_of(own)}
+        audit_rows = [
+            row for row in rows if (row["method"], row["variant"], row["relation"]) == (method, variant, relation)
+        ]
+        by_epsilon = {bounds[0]["epsilon"]: bounds for bounds in cells_of(audit_rows)}
         texts = []
         for epsilon in epsilons:
             bounds = by_epsilon.get(epsilon)
             text = "–" if bounds is None else f"{largest(bounds):.3g}"
             texts.append(f"**{text}**" if bounds and bounds[0]["refuted"] == "True" else text)
         name = f"`{method}`" + (f", {variant}" if variant else "") + (", claimed" if claimed else "")
-        draws = " to ".join(dict.fromkeys(f"{count:,}" for count in sorted({int(row["draws"]) for row in own})))
+        draws = " to ".join(dict.fromkeys(f"{count:,}" for count in sorted({int(row["draws"]) for row in audit_rows})))
         lines.append("| " + " | ".join([name, relation, draws, *texts]) + " |")
     return "\n".join(lines)
 
 
 def group_of(bounds: list[dict[str, str]]) -> str:
-    """Name what protects the releases of a cell, and how they are drawn."""
+    """Name the mechanism of a cell's releases, and how they are drawn."""
     first = bounds[0]
     if first["status"] != "proved":
         return "false claims"
@@ -213,18 +215,20 @@ def picture(rows: list[dict[str, str]]) -> str:
 
 
 def expected_cost(job: tuple[Any, ...], earlier: Mapping[tuple[str, ...], int]) -> tuple[int, int]:
-    """Sort by how many draws an audit had before: many are cheap, and show most; unknown ones go first."""
+    """Sort by earlier draws, most first, because these audits are cheap; new audits come before."""
     draws = earlier.get(job[:3])
     return (0, 0) if draws is None else (1, -draws)
 
 
 def main() -> None:
-    """Run all audits, cheap ones first, at most two at a time, and write the table after each."""
+    """Run all audits, cheap ones first, and write the table after each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=1_000_000, help="of either dataset together, where one is cheap")
+    parser.add_argument(
+        "--draws", type=int, default=1_000_000, help="draws of both datasets together, if one draw is cheap"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="implementations")
-    parser.add_argument("--table", action="store_true", help="only write CSV and page from what is kept")
+    parser.add_argument("--table", action="store_true", help="only write CSV and page from kept audits")
     options = parser.parse_args()
     everything = [(*job, options.draws, kept(job, options.draws)) for job in jobs()]
     wanted = [job for job in everything if not options.only or job[0] in options.only]
@@ -241,31 +245,31 @@ def main() -> None:
 
 
 def earlier_rows() -> dict[tuple[str, ...], list[dict[str, str]]]:
-    """Read the rows that are there already, by method, variant and relation."""
-    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    """Read the rows of the present CSV by method, variant and relation."""
+    rows_by_audit: dict[tuple[str, ...], list[dict[str, str]]] = {}
     if CSV.exists():
         with CSV.open(encoding="utf-8", newline="") as handle:
             for row in csv.DictReader(handle):
-                found.setdefault((row["method"], row["variant"], row["relation"]), []).append(row)
-    return found
+                rows_by_audit.setdefault((row["method"], row["variant"], row["relation"]), []).append(row)
+    return rows_by_audit
 
 
 def write(everything: list[Any]) -> None:
-    """Write the CSV and the page's table from what is kept; what is not run again stays as an earlier run left it."""
+    """Write the CSV and the page's tables from kept audits; other audits keep their earlier rows."""
     earlier = earlier_rows()
-    found = {job[:3]: json.loads(job[-1].read_text(encoding="utf-8")) for job in everything if job[-1].exists()}
+    kept_audits = {job[:3]: json.loads(job[-1].read_text(encoding="utf-8")) for job in everything if job[-1].exists()}
     text = io.StringIO()
     writer = csv.DictWriter(text, HEAD, lineterminator="\n")
     writer.writeheader()
     for job in everything:
-        writer.writerows(found[job[:3]]["rows"] if job[:3] in found else earlier.get(job[:3], []))
+        writer.writerows(kept_audits[job[:3]]["rows"] if job[:3] in kept_audits else earlier.get(job[:3], []))
     write_text(CSV, text.getvalue())
     with CSV.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.split(BEGIN)[0], page.split(END)[1]
     write_text(PICTURE, picture(rows))
-    parts = [
+    sections = [
         answer(rows),
         "![Epsilon that an audit shows for each method: proved methods end at the stated 1, claimed ones far beyond]"
         "(images/audits.svg)",
@@ -273,10 +277,12 @@ def write(everything: list[Any]) -> None:
         "Largest bound of each audit, with 95 % confidence. Bold: refuted, and confirmed by fresh draws.",
         table(rows),
     ]
-    missing = [" ".join(filter(None, job[:3])) for job in everything if job[:3] not in found and job[:3] not in earlier]
+    missing = [
+        " ".join(filter(None, job[:3])) for job in everything if job[:3] not in kept_audits and job[:3] not in earlier
+    ]
     if missing:
-        parts.append(f"Not run yet: {', '.join(missing)}.")
-    write_text(PAGE, before + BEGIN + "\n" + "\n\n".join(parts) + "\n" + END + after)
+        sections.append(f"Not run yet: {', '.join(missing)}.")
+    write_text(PAGE, before + BEGIN + "\n" + "\n\n".join(sections) + "\n" + END + after)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Audit private estimators of others, each in an environment of its own: ``python bench/audit/run_peers.py``.
+"""Audit private estimators of other packages, each in its environment: ``python bench/audit/run_peers.py``.
 
-`privsvm.audit` needs NumPy and SciPy alone, so it runs in the environment of what it audits. Writes
+`privsvm.audit` needs NumPy and SciPy alone, so that it runs in the environment of the audited package. Writes
 reports/audit_peers.csv and its table in docs/audits.md.
 """
 
@@ -36,19 +36,19 @@ def run_cases(name: str) -> None:
     cases: Any = importlib.import_module(f"on_{name}")
     with cases.quiet():
         for case, make, rows, draws, expected in cases.CASES:
-            found = audit(make, *(rows or ()), draws=draws, epsilon=1.0)
-            best = max(found.bounds, key=lambda bound: bound.epsilon)
+            result = audit(make, *(rows or ()), draws=draws, epsilon=1.0)
+            best = max(result.bounds, key=lambda bound: bound.epsilon)
             row = {
                 "package": name, "version": importlib.metadata.version(name), "case": case,
-                "relation": found.relation, "epsilon": f"{found.epsilon:g}", "draws": found.draws,
+                "relation": result.relation, "epsilon": f"{result.epsilon:g}", "draws": result.draws,
                 "low": f"{best.epsilon:.4g}", "sure": f"{best.sure:.4g}", "ceiling": f"{best.ceiling:.4g}",
-                "refuted": found.refuted, "expected": expected, "pair": found.pair.words,
+                "refuted": result.refuted, "expected": expected, "pair": result.pair.words,
             }  # fmt: skip
             print(json.dumps(row), flush=True)
 
 
 def main() -> int:
-    """Audit all; the exit code is 1 if something else is refuted than expected."""
+    """Audit all packages; return 1 if a verdict differs from the expected one."""
     rows: list[dict[str, Any]] = []
     started = [
         (name, subprocess.Popen([peer_python(name), __file__, name], stdout=subprocess.PIPE, text=True))

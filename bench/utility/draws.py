@@ -1,9 +1,9 @@
 """Measure our methods on small sets with more than one draw of noise: ``python bench/utility/draws.py``.
 
-On a set of few rows a median over splits, each trained with one draw, moves by points from draw to draw, and
-the best of several methods in hindsight is the luckiest one too. So sets of few rows and features are trained with more
-draws, all methods alike. ``reports/utility/draws.csv`` has a row for each method, set, epsilon and further draw, under
-replace_one; one that stands there with the digest of the present sources is not run again.
+On small sets the median over splits varies by points from draw to draw, and the best of several methods in hindsight is
+also the luckiest. Small sets are therefore trained with further draws, for all methods alike.
+``reports/utility/draws.csv`` has a row for each method, set, epsilon and further draw, under replace_one; rows with the
+digest of the present sources are not run again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _FURTHER = 4
 
 
 def small_sets() -> list[str]:
-    """Name the sets of few rows, each of which is quickly trained on."""
+    """Name the sets on which training is fast."""
     return [name for name in SETS if len(load(name).y) <= MOST_ROWS and load(name).X.shape[1] <= MOST_FEATURES]
 
 
 def accuracy(method: str, data: UtilitySet, epsilon: float, draw: int) -> float:
-    """Median accuracy over the splits; draw 0 is that of ``run_ours.py``."""
-    found = []
+    """Compute the median accuracy over the splits; draw 0 is that of ``run_ours.py``."""
+    accuracies = []
     for split, (train, test) in enumerate(data.splits):
         estimator, X = METHODS[method](
             data, epsilon=epsilon, classes=list(range(data.n_classes)), neighbours="replace_one",
@@ -37,16 +37,16 @@ def accuracy(method: str, data: UtilitySet, epsilon: float, draw: int) -> float:
         )  # fmt: skip
         estimator.fit(X[train], data.y[train])
         predicted = columns(estimator.decision_function(X[test])).argmax(axis=1)
-        found.append(float(np.mean(predicted == data.y[test])))
-    return float(np.median(found))
+        accuracies.append(float(np.mean(predicted == data.y[test])))
+    return float(np.median(accuracies))
 
 
 def main() -> None:
-    """Run what is missing."""
+    """Run missing cells."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", choices=list(SETS))
     arguments = parser.parse_args()
-    # Variants of the recommended estimator are not compared with it.
+    # Skip variants of the recommended estimator, which are not compared with it.
     present = {name: method.sources for name, method in METHODS.items() if not name.startswith("recommended_")}
     kept = keep(TABLE, FIELDS, lambda row: present.get(row["method"]) == row["sources"])
     done = {(row["method"], row["set"], row["epsilon"], row["draw"]) for row in kept}

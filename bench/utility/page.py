@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 from verdicts import (
     HELD_OUT,
-    OWN,
     PEER_EPSILONS,
+    RECOMMENDED,
     ROOT,
     TABLES,
     TITLES,
@@ -32,15 +32,15 @@ from verdicts import (
 from privsvm.files import write_text
 
 PAGE, README, EPSILON = ROOT / "docs" / "utility.md", ROOT / "README.md", ROOT / "docs" / "epsilon.md"
-# What stands between these in the README is written here.
+# Marks of the generated section of the README.
 _START, _END = "<!-- written by bench/utility/page.py -->", "<!-- end of what is written -->"
-# And between these in the page on choosing epsilon: accuracy by the number of rows.
+# Marks of the table of accuracy by the number of rows, in the page on choosing epsilon.
 _ACCURACY, _END_ACCURACY = "<!-- accuracy: written by bench/utility/page.py -->", "<!-- end of accuracy -->"
 _SIZES = {"fewer than 1,000": (0, 1000), "1,000 to 10,000": (1000, 10_000), "more than 10,000": (10_000, 10**9)}
 
 
 def read_choices() -> tuple[dict[str, Any], pd.DataFrame]:
-    """Constants chosen without each set, and searches over C."""
+    """Read constants chosen without each set, and searches over C."""
     return json.loads((TABLES / "held_out.json").read_text()), pd.read_csv(TABLES / "search.csv")
 
 
@@ -55,30 +55,30 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def accuracy_table(ours: pd.DataFrame, reference: pd.DataFrame, epsilon: float) -> str:
-    """One row a set: what knows no privacy, and our methods, under replace_one."""
+    """Write one row per set: references without privacy, and our methods under replace_one."""
     cells = ours[(ours.epsilon == epsilon) & (ours.neighbours == "replace_one")]
     values = medians(cells, ["set", "method"]).unstack()
-    known = medians(reference, ["set", "method"]).unstack()
+    references = medians(reference, ["set", "method"]).unstack()
     methods = [name for name in TITLES if name in values and name not in ("recommended_balanced", HELD_OUT)]
     rows = []
     for name in values.index:
-        own = values.loc[name, methods]
-        marked = [f"**{_number(v)}**" if v >= own.max() - 5e-4 else _number(v) for v in own]
-        rows.append([name, *(_number(known.loc[name, m]) for m in ("majority", "svm")), *marked])
+        private = values.loc[name, methods]
+        marked = [f"**{_number(v)}**" if v >= private.max() - 5e-4 else _number(v) for v in private]
+        rows.append([name, *(_number(references.loc[name, m]) for m in ("majority", "svm")), *marked])
     return table(["set", "majority", "SVM without privacy", *(TITLES[m] for m in methods)], rows)
 
 
-def methods_part(ours: pd.DataFrame) -> list[str]:
-    """Compare our other methods with the recommended one at every epsilon, on the splits that both have."""
+def methods_section(ours: pd.DataFrame) -> list[str]:
+    """Compare our other methods with the recommended one at every epsilon, on common splits."""
     here = ours[ours.neighbours == "replace_one"]
     keys = ["set", "epsilon", "split"]
-    both = here[~here.method.str.startswith(OWN)].merge(
-        here[here.method == OWN][[*keys, "accuracy"]], on=keys, suffixes=("", "_own")
+    both = here[~here.method.str.startswith(RECOMMENDED)].merge(
+        here[here.method == RECOMMENDED][[*keys, "accuracy"]], on=keys, suffixes=("", "_recommended")
     )
-    values = both.groupby(["method", "set", "epsilon"])[["accuracy", "accuracy_own"]].median()
-    gaps = (100.0 * (values.accuracy - values.accuracy_own)).groupby(["method", "epsilon"]).mean().unstack()
+    values = both.groupby(["method", "set", "epsilon"])[["accuracy", "accuracy_recommended"]].median()
+    gaps = (100.0 * (values.accuracy - values.accuracy_recommended)).groupby(["method", "epsilon"]).mean().unstack()
     best = values.accuracy.groupby(["set", "epsilon"]).transform("max")
-    ahead = (values.accuracy >= best) & (values.accuracy > values.accuracy_own)
+    ahead = (values.accuracy >= best) & (values.accuracy > values.accuracy_recommended)
     rows = [
         [TITLES[name], *(f"{gap:+.1f}" for gap in gaps.loc[name]), f"{ahead[name].sum()} of {len(ahead[name])}"]
         for name in TITLES
@@ -93,9 +93,12 @@ def methods_part(ours: pd.DataFrame) -> list[str]:
 
 
 def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
-    """One row a set: every peer, and in parentheses ours under the peer's relation on the same splits."""
+    """Write one row per set: every peer, and in parentheses ours on its splits and relation."""
     cells = both[both.epsilon == epsilon]
-    theirs, own = medians(cells, ["set", "peer"]).unstack(), medians(cells, ["set", "peer"], "accuracy_ours").unstack()
+    theirs, recommended = (
+        medians(cells, ["set", "peer"]).unstack(),
+        medians(cells, ["set", "peer"], "accuracy_ours").unstack(),
+    )
     status = peers[peers.epsilon == epsilon].groupby(["set", "peer"]).status.agg(lambda s: s.mode().iloc[0])
     names = [name for name in TITLES if name in set(peers.peer)]
     rows = []
@@ -103,7 +106,7 @@ def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
         row = [data]
         for name in names:
             if name in theirs and data in theirs.index and not math.isnan(theirs.loc[data, name]):
-                a, b = theirs.loc[data, name], own.loc[data, name]
+                a, b = theirs.loc[data, name], recommended.loc[data, name]
                 row.append(f"{_number(a)} (**{_number(b)}**)" if b >= a else f"**{_number(a)}** ({_number(b)})")
             else:
                 row.append(status.get((data, name), "not run").replace("ok", "not compared"))
@@ -112,20 +115,20 @@ def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
 
 
 def balanced_table(ours: pd.DataFrame, both: pd.DataFrame, epsilon: float) -> str:
-    """Balanced accuracy and area under the curve, of two-class sets with a rare class."""
-    own = ours[(ours.epsilon == epsilon) & (ours.neighbours == "replace_one")]
+    """Write balanced accuracy and area under the curve of two-class sets with a rare class."""
+    recommended = ours[(ours.epsilon == epsilon) & (ours.neighbours == "replace_one")]
     rows = []
     peers = both[both.epsilon == epsilon]
     for name in ("a9a", "ijcnn1", "w8a"):
-        cells = own[own["set"] == name]
+        cells = recommended[recommended["set"] == name]
         if not len(cells):
             continue
         theirs = medians(peers[peers["set"] == name], ["peer"], "balanced_accuracy")
         best = f"{_number(theirs.max())} ({TITLES[theirs.idxmax()]})" if len(theirs) else "not run"
         row = [name]
         for method in ("recommended", "recommended_balanced"):
-            of = cells[cells.method == method]
-            row += [_number(of.balanced_accuracy.median()), _number(of.auc.median())]
+            variant = cells[cells.method == method]
+            row += [_number(variant.balanced_accuracy.median()), _number(variant.auc.median())]
         rows.append([*row, best])
     header = [
         "set",
@@ -143,10 +146,10 @@ def upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def questions(found: Iterable[Verdict], unseen: Iterable[Verdict]) -> list[str]:
-    """Write what is true in how many cells, with the constants of the library and with those chosen without the set."""
+def questions(judged: Iterable[Verdict], unseen: Iterable[Verdict]) -> list[str]:
+    """Write all verdicts, with the library's constants and with constants chosen without the set."""
     others = {verdict.claim: verdict.share for verdict in unseen}
-    judged = list(found)
+    judged = list(judged)
     rows = [[upper_first(verdict.claim), verdict.share, others.get(verdict.claim, "")] for verdict in judged]
     lines = [table(["statement", "true in", "with constants chosen without the set"], rows)]
     short = [verdict for verdict in judged if verdict.short]
@@ -157,11 +160,11 @@ def questions(found: Iterable[Verdict], unseen: Iterable[Verdict]) -> list[str]:
     return [*lines, ""]
 
 
-def splits_of_sets(ours: pd.DataFrame, method: str = OWN) -> str:
-    """Say on how many splits each set was measured."""
-    own = ours[(ours.method == method) & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
+def splits_of_sets(ours: pd.DataFrame, method: str = RECOMMENDED) -> str:
+    """Write the number of splits of each set."""
+    cells = ours[(ours.method == method) & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
     names: dict[int, list[str]] = {}
-    for name, count in own.groupby("set").split.nunique().items():
+    for name, count in cells.groupby("set").split.nunique().items():
         names.setdefault(int(count), []).append(str(name))
     most = max(names)
     fewer = "; ".join(f"{count} of {', '.join(names[count])}" for count in sorted(names, reverse=True) if count < most)
@@ -169,7 +172,7 @@ def splits_of_sets(ours: pd.DataFrame, method: str = OWN) -> str:
 
 
 def fewer_splits(ours: pd.DataFrame) -> str:
-    """Name the sets that other methods of ours have fewer splits of."""
+    """Name the sets with fewer splits of our other methods."""
     cells = ours[(ours.neighbours == "replace_one") & (ours.method != HELD_OUT)]
     counts = cells.groupby(["set", "method", "epsilon"]).split.nunique().unstack("epsilon").fillna(0.0)
     sets = counts.min(axis=1).groupby("set").min()
@@ -177,11 +180,11 @@ def fewer_splits(ours: pd.DataFrame) -> str:
     return f" ({names}: fewer of some methods)" if names else ""
 
 
-def held_out_part(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
-    """Say what the constants are when they are chosen without each set, and what that costs."""
+def held_out_section(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
+    """Write the constants that are chosen without each set, and the regret of this choice."""
     folds, regrets = chosen["folds"], chosen["regret"]
     names = list(next(iter(folds.values())))
-    constant = [
+    constants = [
         [
             f"`{name}`",
             f"{chosen['shipped'][name]:g}",
@@ -204,11 +207,11 @@ def held_out_part(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
         f"{chosen['same']} of {chosen['cells']} cells get the same recipe either way. This does not cover the form "
         "of the rule, which was designed with these sets at hand.",
         "",
-        table(["constant", "in the library", "chosen on all sets", "without one set (how often)"], constant),
+        table(["constant", "in the library", "chosen on all sets", "without one set (how often)"], constants),
     ]
 
 
-def search_part(rows: pd.DataFrame) -> list[str]:
+def search_section(rows: pd.DataFrame) -> list[str]:
     """Compare private searches over C with public values of C."""
     fixed, searches = rows[rows.C.notna()], rows[rows.C.isna()]
     table_rows = []
@@ -218,17 +221,20 @@ def search_part(rows: pd.DataFrame) -> list[str]:
         label = f"best of {cells.C.nunique()} public C in hindsight, epsilon {epsilon:g}"
         table_rows.append([label, "", "", *(f"{_number(row.accuracy)} (C {row.C:g})" for row in best)])
     for (runs, shape, share), cells in searches.groupby(["mean_runs", "shape", "score_share"], sort=False):
-        of = cells.set_index("set")
+        by_set = cells.set_index("set")
         law = "Poisson" if math.isinf(shape) else f"shape {shape:g}"
         label = f"search, {runs:g} runs ({law}), share {share:g}"
-        noise = f"{100 * of.score_noise.min():.1f} to {100 * of.score_noise.max():.1f} %"
+        noise = f"{100 * by_set.score_noise.min():.1f} to {100 * by_set.score_noise.max():.1f} %"
         table_rows.append(
-            [label, f"{of.run_epsilon.iloc[0]:.2f}", noise, *(_number(of.accuracy[name]) for name in names)]
+            [label, f"{by_set.run_epsilon.iloc[0]:.2f}", noise, *(_number(by_set.accuracy[name]) for name in names)]
         )
     gaps = []
     for name in names:
-        best, found = (part[part["set"] == name].sort_values("accuracy").iloc[-1] for part in (fixed, searches))
-        gaps.append(f"{100 * (best.accuracy - found.accuracy):.1f} points on {name}")
+        best, best_search = (
+            rows_of_kind[rows_of_kind["set"] == name].sort_values("accuracy").iloc[-1]
+            for rows_of_kind in (fixed, searches)
+        )
+        gaps.append(f"{100 * (best.accuracy - best_search.accuracy):.1f} points on {name}")
     return [
         f"The best private search loses {' and '.join(gaps)} against the C that is best in hindsight, which no "
         "search knows. A run of a search has less than the whole budget, and noisy counts of correct rows tell the "
@@ -242,30 +248,30 @@ def search_part(rows: pd.DataFrame) -> list[str]:
 
 
 def summary(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Sum up the table in a sentence, for the README."""
+    """Summarise the table in a sentence for the README."""
     ranking, n_sets = ranks(ours, peers, 1.0)
-    own = ours[(ours.method == OWN) & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
-    gaps = (medians(reference[reference.method == "svm"], ["set"]) - medians(own, ["set"])).dropna()
-    place = list(ranking.index).index(OWN) + 1
-    others = ranking.drop(OWN)
-    place_in_words = "first" if place == 1 else f"number {place}"
+    recommended = ours[(ours.method == RECOMMENDED) & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
+    gaps = (medians(reference[reference.method == "svm"], ["set"]) - medians(recommended, ["set"])).dropna()
+    rank = list(ranking.index).index(RECOMMENDED) + 1
+    others = ranking.drop(RECOMMENDED)
+    place_in_words = "first" if rank == 1 else f"number {rank}"
     return (
         f"At epsilon 1 on {len(gaps)} real sets, its accuracy lies {100 * gaps.median():.1f} points below that of a "
         f"linear SVM without privacy (median; {100 * gaps.max():.1f} on the worst, {gaps.idxmax()}). Among "
         f"{len(ranking)} private classifiers on {n_sets} sets it is {place_in_words} by mean rank "
-        f"({ranking[OWN]:.2f}; next is {short_title(others.index[0])} with {others.iloc[0]:.2f})."
+        f"({ranking[RECOMMENDED]:.2f}; next is {short_title(others.index[0])} with {others.iloc[0]:.2f})."
     )
 
 
 def with_summary(readme: str, sentence: str) -> str:
-    """Write the sentence where the README keeps it."""
+    """Replace the generated section of the README."""
     before, rest = readme.split(_START)
     after = rest.split(_END)[1]
     return f"{before}{_START}\n{textwrap.fill(sentence, 128)}\n{_END}{after}"
 
 
-def variants_part() -> list[str]:
-    """Say what other recipes would gain on small sets."""
+def variants_section() -> list[str]:
+    """Write the gains of other recipes on small sets."""
     if not (TABLES / "variants.csv").exists():
         return []
     cells = pd.read_csv(TABLES / "variants.csv")
@@ -279,8 +285,8 @@ def variants_part() -> list[str]:
     ]
 
 
-def times_part() -> list[str]:
-    """Say how long fits take."""
+def times_section() -> list[str]:
+    """Write the section on times of fits."""
     if not (TABLES / "times.csv").exists():
         return []
     times = pd.read_csv(TABLES / "times.csv").sort_values("rows", ascending=False)
@@ -298,11 +304,11 @@ def times_part() -> list[str]:
 
 
 def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Write the points lost against an SVM without privacy, by the number of rows: median, and worst set."""
+    """Write the points lost against an SVM without privacy by the number of rows: median and worst set."""
     sizes = {row.set: row.rows for row in pd.read_csv(TABLES / "times.csv").itertuples()}
     best = medians(reference[reference.method == "svm"], ["set"])
-    own = ours[(ours.method == OWN) & (ours.neighbours == "replace_one")]
-    gaps = 100.0 * (best - medians(own, ["epsilon", "set"]).unstack("epsilon").T).T
+    recommended = ours[(ours.method == RECOMMENDED) & (ours.neighbours == "replace_one")]
+    gaps = 100.0 * (best - medians(recommended, ["epsilon", "set"]).unstack("epsilon").T).T
     epsilons = [epsilon for epsilon in (0.5, 1.0, 2.0, 4.0) if epsilon in gaps]
     rows = []
     for words, (least, most) in _SIZES.items():
@@ -313,7 +319,7 @@ def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
 
 
 def with_accuracy(page: str, text: str) -> str:
-    """Write the table where the page on choosing epsilon keeps it."""
+    """Replace the table of the page on choosing epsilon."""
     before, rest = page.split(_ACCURACY)
     note = "Median over the sets, and in parentheses the set that loses most."
     return f"{before}{_ACCURACY}\n{text}\n{note}\n{_END_ACCURACY}{rest.split(_END_ACCURACY)[1]}"
@@ -324,7 +330,7 @@ def page_text(
 ) -> str:
     """Write the page without its pictures."""
     both = paired(ours, peers)
-    parts = [
+    lines = [
         "# Accuracy",
         "",
         "<!-- written by bench/utility/page.py from reports/utility -->",
@@ -340,7 +346,7 @@ def page_text(
         "## What holds, and where not",
         "",
         *questions(verdicts(ours, peers, reference, draws=read_draws()), verdicts(ours, peers, reference, HELD_OUT)),
-        *variants_part(),
+        *variants_section(),
         "## Every set",
         "",
         "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",
@@ -348,7 +354,7 @@ def page_text(
         "Our methods at epsilon 1 under replace_one; bold is the best.",
         "",
         accuracy_table(ours, reference, 1.0),
-        *methods_part(ours),
+        *methods_section(ours),
         "## Rare classes",
         "",
         'Balanced accuracy at epsilon 1 under replace_one. Set `class_weight="balanced"` where a class is rare.',
@@ -363,28 +369,28 @@ def page_text(
         "",
     ]
     for epsilon in PEER_EPSILONS:
-        parts += [f"### Epsilon {epsilon:g}", "", peer_table(both, peers, epsilon)]
-        parts += [f"![Mean ranks at epsilon {epsilon:g}](images/{ranks_picture(epsilon)})", ""]
-    parts += [
+        lines += [f"### Epsilon {epsilon:g}", "", peer_table(both, peers, epsilon)]
+        lines += [f"![Mean ranks at epsilon {epsilon:g}](images/{ranks_picture(epsilon)})", ""]
+    lines += [
         "Ranks use ours under add_remove. A library without an answer on a set (not offered, did not finish, not "
         "run) comes last there, and is left out if it has answers on fewer than half of the sets. Mean ranks "
         "further apart than the bar differ at 5 % (Nemenyi).",
         "",
         "## Are the constants fitted to these sets?",
         "",
-        *held_out_part(chosen, ours),
+        *held_out_section(chosen, ours),
         "## What a private search for C costs",
         "",
-        *search_part(searches),
-        *times_part(),
+        *search_section(searches),
+        *times_section(),
         "`bench/utility` has the scripts, `reports/utility` every cell.",
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Write the page, its pictures, and the README's sentence."""
-    # Needed for pictures alone.
+    # Lazy: matplotlib is needed for pictures alone.
     from pictures import draw
 
     cells = read()

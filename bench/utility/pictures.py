@@ -1,4 +1,4 @@
-"""Pictures of docs/utility.md: the same cells that `verdicts` judges."""
+"""Draw the pictures of docs/utility.md from the cells that `verdicts` judges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import matplotlib as mpl
 import pandas as pd
 from scipy.stats import studentized_range
-from verdicts import OWN, PEER_EPSILONS, ROOT, TITLES, medians, ranks, ranks_picture, short_title
+from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TITLES, medians, ranks, ranks_picture, short_title
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
@@ -29,12 +29,12 @@ def draw(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> No
 
 
 def critical_difference(ranking: pd.Series, n_sets: int, epsilon: float) -> None:
-    """Draw mean ranks and the least difference that the Nemenyi test at 5 % calls one."""
+    """Draw mean ranks and the critical difference of the Nemenyi test at 5 %."""
     k = len(ranking)
     least = studentized_range.ppf(0.95, k, 1e6) / math.sqrt(2.0) * math.sqrt(k * (k + 1) / (6.0 * n_sets))
     figure, axes = plt.subplots(figsize=(7, 0.32 * k + 1.0))
     for height, (name, rank) in enumerate(ranking.items()):
-        strong = name == OWN
+        strong = name == RECOMMENDED
         axes.plot([rank], [-height], "o", color=_BLUE if strong else _GREY, zorder=3)
         axes.annotate(
             short_title(str(name)),
@@ -57,27 +57,29 @@ def critical_difference(ranking: pd.Series, n_sets: int, epsilon: float) -> None
 
 
 def _complete(values: pd.DataFrame) -> pd.DataFrame:
-    """Epsilons at which nearly all sets were measured, and sets that were at all of these."""
+    """Select epsilons with nearly all sets, and sets with all of these epsilons."""
     return values[values.columns[values.notna().mean() >= 0.9]].dropna()
 
 
 def gap_picture(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> None:
-    """Draw how far below the SVM without privacy the recommended estimator and peers lie, over the sets."""
+    """Draw the gap of the recommended estimator and of peers to the SVM without privacy."""
     best = medians(reference[reference.method == "svm"], ["set"])
     figure, axes = plt.subplots(figsize=(7, 3.6))
-    own = ours[ours.method == OWN]
+    recommended = ours[ours.method == RECOMMENDED]
     for relation, style in (("replace_one", "-"), ("add_remove", "--")):
-        values = _complete(medians(own[own.neighbours == relation], ["epsilon", "set"]).unstack("epsilon"))
+        values = _complete(
+            medians(recommended[recommended.neighbours == relation], ["epsilon", "set"]).unstack("epsilon")
+        )
         gaps = 100.0 * values.rsub(best.reindex(values.index), axis=0)
         axes.plot(gaps.columns, gaps.median(), style, color=_BLUE, marker=".", label=f"recommended, {relation}")
         if relation == "replace_one":
             low, high = gaps.quantile(0.25), gaps.quantile(0.75)
             label = f"middle half of {len(gaps)} sets"
             axes.fill_between(gaps.columns, low, high, color=_BLUE, alpha=0.12, lw=0, label=label)
-    have = peers[peers.status == "ok"]
+    finished = peers[peers.status == "ok"]
     names = sorted(set(peers.peer))
     for number, peer in enumerate(names):
-        values = _complete(medians(have[have.peer == peer], ["epsilon", "set"]).unstack("epsilon"))
+        values = _complete(medians(finished[finished.peer == peer], ["epsilon", "set"]).unstack("epsilon"))
         if len(values) < 0.5 * len(best):
             continue
         gaps = 100.0 * values.rsub(best.reindex(values.index), axis=0).median()
@@ -86,7 +88,7 @@ def gap_picture(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame
         axes.plot(gaps.index * shift, gaps, _MARKS[number % 6], color=_OCHRE, alpha=0.8, label=label)
     axes.axhline(0.0, color="#111", lw=0.8)
     axes.set(xscale="log", xlabel="epsilon", ylabel="points below the SVM (median over sets)")
-    ticks = sorted(set(own.epsilon))
+    ticks = sorted(set(recommended.epsilon))
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -94,16 +96,16 @@ def gap_picture(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame
 
 
 def small_multiples(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> None:
-    """Draw one small multiple a set: accuracy against epsilon, between the majority class and the SVM."""
-    known = medians(reference, ["set", "method"]).unstack()
+    """Draw accuracy against epsilon, one panel per set, with the majority class and the SVM."""
+    references = medians(reference, ["set", "method"]).unstack()
     names = sorted(set(ours["set"]))
     columns = 4
     lines = math.ceil(len(names) / columns)
     figure, grid = plt.subplots(lines, columns, figsize=(11, 2.1 * lines), sharex=True, squeeze=False)
     for axes, name in zip(grid.flat, names, strict=False):
-        own = ours[(ours["set"] == name) & (ours.method == OWN)]
+        recommended = ours[(ours["set"] == name) & (ours.method == RECOMMENDED)]
         for relation, style in (("replace_one", "-"), ("add_remove", "--")):
-            curve = medians(own[own.neighbours == relation], ["epsilon"])
+            curve = medians(recommended[recommended.neighbours == relation], ["epsilon"])
             axes.plot(curve.index, curve, style, color=_BLUE, marker=".", lw=1.4, label=f"recommended, {relation}")
         for number, peer in enumerate(sorted(set(peers.peer))):
             curve = medians(peers[(peers["set"] == name) & (peers.peer == peer) & (peers.status == "ok")], ["epsilon"])
@@ -118,8 +120,8 @@ def small_multiples(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataF
                     alpha=0.8,
                     label=TITLES[peer],
                 )
-        axes.axhline(known.loc[name, "svm"], color="#111", lw=0.8, label="SVM without privacy")
-        axes.axhline(known.loc[name, "majority"], color=_RED, lw=0.8, ls=":", label="majority class")
+        axes.axhline(references.loc[name, "svm"], color="#111", lw=0.8, label="SVM without privacy")
+        axes.axhline(references.loc[name, "majority"], color=_RED, lw=0.8, ls=":", label="majority class")
         axes.set(xscale="log", title=name)
         axes.set_xticks([0.1, 1, 8], ["0.1", "1", "8"])
         axes.minorticks_off()

@@ -1,10 +1,10 @@
-"""Choose the rule's constants anew without each set: ``python bench/utility/refit.py``.
+"""Choose the rule's constants again without each set: ``python bench/utility/refit.py``.
 
 The rule of `privsvm.methods.recommended` is a function of public numbers and of a few constants (`Rule`). For every
-set, epsilon and split, all recipes that any constants of `GRIDS` may choose are trained once, and stand in
-``reports/utility/recipes.csv``; a recipe that stands there with the digest of the present sources is not trained again.
-For every set the constants are then chosen on the other sets alone: those with the least mean regret, which is how much
-less accurate the chosen recipe is than the best one in hindsight. ``reports/utility/held_out.json`` has them.
+set, epsilon and split, all recipes that constants of `GRIDS` choose are trained once, into
+``reports/utility/recipes.csv``; recipes with the digest of the present sources are not trained again. For every set the
+constants are then chosen on the other sets alone, by the least mean regret: the loss of accuracy of the chosen recipe
+against the best one in hindsight. ``reports/utility/held_out.json`` has the choices.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TABLES = Path(__file__).resolve().parents[2] / "reports" / "utility"
 TABLE = TABLES / "recipes.csv"
 EPSILONS = (0.5, 1.0, 4.0)
 _FIELDS = ("set", "epsilon", "recipe", "split", "accuracy", "sources")
-# What each constant may be. `fourier_widest` stays: one set alone lies near it.
+# Grid of each constant. `fourier_widest` has none, because one set alone lies near it.
 _LENGTHS = (0.2, 0.3, 0.4, 0.6, 0.9)
 GRIDS: dict[str, tuple[float, ...]] = {
     "fourier_rows": (225.0, 450.0, 900.0),
@@ -51,17 +51,17 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "length_many": _LENGTHS,
     "length_fourier": _LENGTHS,
 }
-# Sets of more rows are measured on fewer splits: the more rows for testing, the less the split counts.
+# Larger sets have fewer splits: with more test rows the split matters less.
 _SPLITS_BY_ROWS = ((2000, SPLITS), (8000, 3), (math.inf, 1))
-# What a step away from the middle of a grid must gain.
+# Least gain of a step away from the middle of a grid.
 _STEP = 2e-4
-# Rows that are made again to confirm the others.
+# Number of rows that are run again to confirm the others.
 _CONFIRMED = 12
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What the rule reads of a set, and an epsilon."""
+    """Public numbers of a set that the rule reads, and an epsilon."""
 
     name: str
     epsilon: float
@@ -75,27 +75,27 @@ class Cell:
 
     @functools.cache  # noqa: B019 - cells are few and live as long as the run
     def recipe(self, rule: Rule) -> Recipe:
-        """Recipe of the rule with these constants."""
+        """Return the recipe of the rule with these constants."""
         budget = Budget(epsilon=self.epsilon, delta=DELTA, neighbours="replace_one")
         return choose_recipe(self.n_rows, self.n_features, self.n_classes, budget, rule=rule)[0]
 
     def recipes(self) -> dict[Recipe, Rule]:
-        """All recipes that constants of the grids choose, and constants that do."""
+        """Return all recipes that constants of the grids choose, with such constants."""
         lengths = [name for name in GRIDS if name.startswith("length_")]
-        found = {self.recipe(RULE): RULE}
+        rules_by_recipe = {self.recipe(RULE): RULE}
         for values in itertools.product(*(GRIDS[name] for name in GRIDS if name not in lengths)):
             rule = Rule(**dict(zip([name for name in GRIDS if name not in lengths], values, strict=True)))
-            found.setdefault(self.recipe(rule), rule)
-        for rule in list(found.values()):
+            rules_by_recipe.setdefault(self.recipe(rule), rule)
+        for rule in list(rules_by_recipe.values()):
             for name in lengths:
                 for value in GRIDS[name]:
                     longer = dataclasses.replace(rule, **{name: value})
-                    found.setdefault(self.recipe(longer), longer)
-        return found
+                    rules_by_recipe.setdefault(self.recipe(longer), longer)
+        return rules_by_recipe
 
 
 def words(recipe: Recipe) -> str:
-    """Write what the rule chooses of a recipe in a few words."""
+    """Describe the choices of a recipe."""
     return (
         f"{recipe.n_frequencies} frequencies {'evened' if recipe.moment_share else 'plain'} "
         f"{recipe.n_steps} steps of {recipe.length:g} {recipe.schedule}"
@@ -104,7 +104,7 @@ def words(recipe: Recipe) -> str:
 
 
 def accuracy(data: UtilitySet, epsilon: float, split: int, rule: Rule) -> float:
-    """Accuracy of the recommended estimator with other constants."""
+    """Measure the accuracy of the recommended estimator with other constants."""
     train, test = data.splits[split]
     estimator, X = METHODS["recommended"](
         data, epsilon=epsilon, classes=list(range(data.n_classes)), random_state=split, allow_unsound=True
@@ -116,20 +116,20 @@ def accuracy(data: UtilitySet, epsilon: float, split: int, rule: Rule) -> float:
 
 @functools.cache
 def _rules(name: str, epsilon: float) -> dict[str, Rule]:
-    """Constants of the grids that choose a recipe, by its words."""
+    """Return constants of the grids by the description of the recipe that they choose."""
     return {words(recipe): rule for recipe, rule in Cell.of(load(name), epsilon).recipes().items()}
 
 
 def _same(row: dict[str, str]) -> bool:
-    """Whether a recipe comes out as it stands in the table."""
+    """Say whether a recipe reproduces its row of the table."""
     data, epsilon = load(row["set"]), float(row["epsilon"])
     rule = _rules(row["set"], epsilon)[row["recipe"]]
     return str(accuracy(data, epsilon, int(row["split"]), rule)) == row["accuracy"]
 
 
 def measure(names: list[str], confirm: bool) -> None:
-    """Train the recipes that are missing."""
-    # Not of the rule: how well a recipe does has nothing to do with who chooses it.
+    """Train missing recipes."""
+    # Without the rule's sources: the accuracy of a recipe does not depend on how it was chosen.
     sources = closure_digest("privsvm.families.moments.scaled_descent")[:12]
     kept: list[dict[str, str]] = []
     if TABLE.exists():
@@ -157,13 +157,13 @@ def measure(names: list[str], confirm: bool) -> None:
 
 
 def measured() -> pd.Series:
-    """Mean accuracy over splits, by set, epsilon and recipe."""
-    found: pd.Series = pd.read_csv(TABLE).groupby(["set", "epsilon", "recipe"]).accuracy.mean()
-    return found
+    """Read mean accuracies over splits, by set, epsilon and recipe."""
+    means: pd.Series = pd.read_csv(TABLE).groupby(["set", "epsilon", "recipe"]).accuracy.mean()
+    return means
 
 
 class Regrets:
-    """How much less accurate a rule's recipes are than the best ones in hindsight."""
+    """Losses of accuracy of a rule's recipes against the best ones in hindsight."""
 
     def __init__(self, values: pd.Series, cells: list[Cell]) -> None:
         self.cells = cells
@@ -174,19 +174,19 @@ class Regrets:
         }
 
     def accuracy(self, cell: Cell, rule: Rule) -> float:
-        """Mean accuracy of a rule in a cell."""
+        """Return the mean accuracy of a rule in a cell."""
         return float(self.values[cell.name, cell.epsilon, words(cell.recipe(rule))])
 
     @functools.cache  # noqa: B019 - one object a run
     def by_set(self, rule: Rule) -> dict[str, float]:
-        """Mean regret over the epsilons of every set."""
+        """Return the mean regret over the epsilons of every set."""
         regrets: dict[str, list[float]] = {}
         for cell in self.cells:
             regrets.setdefault(cell.name, []).append(self.best[cell] - self.accuracy(cell, rule))
-        return {name: float(np.mean(found)) for name, found in regrets.items()}
+        return {name: float(np.mean(of_set)) for name, of_set in regrets.items()}
 
     def mean(self, rule: Rule, without: str | None) -> float:
-        """Mean regret over all sets but one."""
+        """Return the mean regret over all sets but one."""
         return float(np.mean([regret for name, regret in self.by_set(rule).items() if name != without]))
 
 
@@ -195,15 +195,15 @@ def _steps_from_middle(rule: Rule) -> int:
 
 
 def chosen(regrets: Regrets, without: str | None) -> Rule:
-    """Choose constants on all sets but one, one at a time, from several starts until nothing gets better.
+    """Choose constants on all sets but one, by coordinate descent from several starts.
 
-    A step away from the middle of a grid must gain `_STEP`: noise alone should not move a constant.
+    A step away from the middle of a grid must gain `_STEP`, so that noise alone does not move a constant.
     """
 
     def costs(rule: Rule) -> float:
         return regrets.mean(rule, without) + _STEP * _steps_from_middle(rule)
 
-    found = []
+    candidates = []
     for start in range(3):
         rule = Rule(**{name: grid[start * (len(grid) - 1) // 2] for name, grid in GRIDS.items()})
         before = None
@@ -211,15 +211,15 @@ def chosen(regrets: Regrets, without: str | None) -> Rule:
             before = rule
             for name, grid in GRIDS.items():
                 rule = min((dataclasses.replace(rule, **{name: value}) for value in grid), key=costs)
-        found.append(rule)
-    return min(found, key=costs)
+        candidates.append(rule)
+    return min(candidates, key=costs)
 
 
 def choose() -> dict[str, Any]:
     """Choose constants on all sets, and without each; see ``held_out.json``."""
     values = measured()
     cells = [Cell.of(load(name), epsilon) for name in SETS for epsilon in EPSILONS]
-    # A set that is measured in part chooses nothing, and is judged by what the others choose.
+    # Sets with missing recipes choose nothing, and are judged by the choice of the others.
     missing = {
         cell.name
         for cell in cells
@@ -251,12 +251,12 @@ def _constants(rule: Rule) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, and choose."""
+    """Measure recipes and choose constants."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
     parser.add_argument("--only-measure", action="store_true", help="train recipes, and choose nothing")
     parser.add_argument(
-        "--confirm", action="store_true", help="keep rows of other sources where a sample of them comes out the same"
+        "--confirm", action="store_true", help="keep rows of other sources if a sample of them is reproduced"
     )
     arguments = parser.parse_args()
     measure(arguments.sets, arguments.confirm)

@@ -1,4 +1,4 @@
-"""Tables that a run which was stopped goes on with."""
+"""Tables of runs that can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["append", "keep"]
 
 
 def keep(table: Path, fields: Sequence[str], holds: Callable[[dict[str, str]], bool]) -> list[dict[str, str]]:
-    """Leave in a table, which need not exist, the rows that still hold; return them."""
+    """Remove outdated rows of a table, which need not exist; return the others."""
     kept = []
     if table.exists():
         with table.open(newline="") as file:

@@ -1,9 +1,8 @@
 """Run the methods of this library on the sets of the utility table: ``python bench/utility/run_ours.py``.
 
-A cell is a method, a set, a relation of neighbours, an epsilon and a split; one that stands in
-``reports/utility/ours``, which has a table for each set, with the digest of the present sources is not run again: the
-run may be stopped at any time, and several may go on at once with different ``--sets``. ``svm`` and ``majority`` have
-no epsilon and stand beside as what could be had at most and at least.
+A cell is a method, a set, a relation of neighbours, an epsilon and a split. ``reports/utility/ours`` has a table for
+each set; cells with the digest of the present sources are not run again, so that a run may be stopped and resumed, and
+runs with different ``--sets`` may be parallel. ``svm`` and ``majority`` have no epsilon and are references.
 """
 
 from __future__ import annotations
@@ -41,35 +40,35 @@ _FIELDS = ("method", "set", "epsilon", "delta", "neighbours", "split", *SCORES, 
 
 
 def scaled(data: UtilitySet) -> np.ndarray:
-    """Features in [-1, 1] by public bounds; methods cut rows to norm 1 themselves."""
+    """Scale features to [-1, 1] by public bounds; methods clip rows to norm 1."""
     return 2.0 * np.clip((data.X - data.lower) / (data.upper - data.lower), 0.0, 1.0) - 1.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A class of this library with fixed settings; `bounded` takes the units of the file and the bounds."""
+    """A class of this library with fixed settings; a `bounded` one takes unscaled features and bounds."""
 
     name: str
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     bounded: bool = False
-    # Constants of the recommended rule for each set, where they are not the library's.
+    # Constants of the recommended rule for each set; empty for the library's.
     rules: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     epsilons: tuple[float, ...] = EPSILONS
 
     @functools.cached_property
     def sources(self) -> str:
-        """Digest of what it is computed by."""
+        """Digest of the sources."""
         closure = closure_digest(getattr(privsvm, self.name).__module__)
         if not self.rules:
             return closure[:12]
         return hashlib.sha256(canonical_json([closure, self.rules]).encode()).hexdigest()[:12]
 
     def __call__(self, data: UtilitySet, **settings: Any) -> tuple[Any, np.ndarray]:
-        """Make the estimator, and the features that it is handed."""
+        """Make the estimator and its features."""
         if self.bounded:
             settings["bounds"] = (data.lower, data.upper)
         if self.rules:
-            # A rule from outside is code that the library knows nothing of: it proves nothing, and changes no bit.
+            # The library proves nothing with another rule; this changes no bits.
             settings["allow_unsound"] = True
         estimator = getattr(privsvm, self.name)(delta=DELTA, **self.settings, **settings)
         if self.rules:
@@ -88,10 +87,9 @@ METHODS = {
     "objective_perturbation": Method("ObjectivePerturbationClassifier", {"C": 0.05}),
     "ovr_joint_gaussian": Method("OvRJointGaussianClassifier", {"C": 0.05}),
 }
-# Sets that take most of the time: they come last, and rows of them are made again to confirm others if there are none
-# of other sets.
+# Slow sets run last, and confirm rows only if no other set can.
 SLOW = ("a9a", "cod-rna", "ijcnn1", "w8a", "letter.scale", "usps")
-# Rows of every method, relation and epsilon that are made again to confirm the others.
+# Number of rows of every method, relation and epsilon that are run again to confirm the others.
 CONFIRMED = 4
 if CHOSEN.exists():
     METHODS["recommended_held_out"] = Method(
@@ -101,7 +99,7 @@ _BOTH_RELATIONS = ("recommended", "recommended_balanced", "recommended_held_out"
 
 
 def columns(scores: np.ndarray) -> np.ndarray:
-    """One column per class."""
+    """Return scores with one column per class."""
     return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
 
 
@@ -117,18 +115,18 @@ def private_row(method: str, data: UtilitySet, neighbours: str, epsilon: float, 
 
 
 def same_recipes(rules: Mapping[str, Mapping[str, float]], data: UtilitySet, neighbours: str, epsilon: float) -> bool:
-    """Whether the constants of a large set choose what the library's do, for its number of rows and a noisy one."""
+    """Say whether constants of a large set choose the library's recipe, for exact and noisy numbers of rows."""
     budget = Budget(epsilon=epsilon, delta=DELTA, neighbours=neighbours)
-    sizes = [part * len(data.splits[0][0]) for part in (0.85, 1.0, 1.15)]
+    sizes = [factor * len(data.splits[0][0]) for factor in (0.85, 1.0, 1.15)]
     shape = data.X.shape[1], data.n_classes, budget
-    own = Rule(**rules[data.name])
+    rule = Rule(**rules[data.name])
     return data.name in SLOW and all(
-        choose_recipe(size, *shape, rule=own)[0] == choose_recipe(size, *shape, rule=RULE)[0] for size in sizes
+        choose_recipe(size, *shape, rule=rule)[0] == choose_recipe(size, *shape, rule=RULE)[0] for size in sizes
     )
 
 
 def reference_row(method: str, data: UtilitySet, split: int) -> dict[str, float]:
-    """Fit what knows no privacy."""
+    """Fit a reference without privacy."""
     train, test = data.splits[split]
     start = time.process_time()
     if method == "majority":
@@ -144,13 +142,13 @@ def reference_row(method: str, data: UtilitySet, split: int) -> dict[str, float]
 
 
 def _same(row: dict[str, str]) -> bool:
-    """Whether a private cell comes out as it stands in the table."""
-    found = private_row(row["method"], load(row["set"]), row["neighbours"], float(row["epsilon"]), int(row["split"]))
-    return all(str(found[name]) == row[name] for name in SCORES)
+    """Say whether a private cell reproduces its row of the table."""
+    scores = private_row(row["method"], load(row["set"]), row["neighbours"], float(row["epsilon"]), int(row["split"]))
+    return all(str(scores[name]) == row[name] for name in SCORES)
 
 
 def confirmed(rows: list[dict[str, str]], present: Mapping[str, str]) -> list[dict[str, str]]:
-    """Keep rows of other sources of a method, relation and epsilon if a sample of them, over the sets, is the same."""
+    """Keep rows of other sources by method, relation and epsilon if a sample of them is reproduced."""
     kept = []
     for method, neighbours, epsilon in itertools.product(METHODS, RELATIONS, EPSILONS):
         cell = method, neighbours, f"{epsilon:g}"
@@ -170,7 +168,7 @@ def confirmed(rows: list[dict[str, str]], present: Mapping[str, str]) -> list[di
 
 
 def read_rows(name: str) -> list[dict[str, str]]:
-    """Rows of a set that were run before."""
+    """Read the present rows of a set."""
     path = OURS / f"{name}.csv"
     if not path.exists():
         return []
@@ -183,14 +181,14 @@ def _by_cost(names: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run what is missing."""
+    """Run missing cells."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
     parser.add_argument("--epsilons", nargs="*", type=float, default=list(EPSILONS))
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument(
-        "--confirm", action="store_true", help="keep rows of other sources where a sample of them comes out the same"
+        "--confirm", action="store_true", help="keep rows of other sources if a sample of them is reproduced"
     )
     arguments = parser.parse_args()
     present = {name: METHODS[name].sources if name in METHODS else "" for name in (*METHODS, "majority", "svm")}

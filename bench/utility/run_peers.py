@@ -1,8 +1,8 @@
-"""Run the peers of the utility table and keep what is done: ``python bench/utility/run_peers.py``.
+"""Run the peers of the utility table: ``python bench/utility/run_peers.py``.
 
-Every peer lives in an environment of its own, made from its lock on first use. A cell is a peer, a set, an epsilon and
-a split; a cell that stands in ``reports/utility/peers.csv`` is not run again, so the run may be stopped at any time. A
-fit has ten minutes and 8 GB.
+Every peer has its own environment, built from its lock on first use. A cell is a peer, a set, an epsilon and a split;
+cells in ``reports/utility/peers.csv`` are not run again, so that a run may be stopped and resumed. A fit is limited to
+ten minutes and 8 GB.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SPLITS = 3
 DELTA = 1e-5
 _MINUTES, _GIGABYTES = 10, 8
 
-# Peer: its environment, its function in peers/, and the relation of neighbours that its epsilon speaks of.
+# Environment of each peer, its function in peers/, and the neighbour relation of its epsilon.
 PEERS = {
     "diffprivlib_lr": ("diffprivlib", "on_diffprivlib.logistic_regression", "replace_one"),
     "diffprivlib_forest": ("diffprivlib", "on_diffprivlib.forest", "add_remove"),
@@ -49,7 +49,7 @@ _PACKAGES = {"diffprivlib": "diffprivlib", "interpret": "interpret-core", "opacu
 
 
 class Worker:
-    """A process in a peer's environment that fits one cell after another."""
+    """A process in a peer's environment that fits cells in turn."""
 
     def __init__(self, peer: str) -> None:
         name, self.function, _ = PEERS[peer]
@@ -57,7 +57,7 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def run(self, task: dict[str, object]) -> str:
-        """Hand over a task; "ok", or why there is no answer."""
+        """Run a task; return "ok" or the reason of failure."""
         if self.process is None:
             threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
             clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -93,7 +93,7 @@ class Worker:
 
 
 def fit(worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int) -> dict[str, object]:
-    """Fit one cell; a row of the table."""
+    """Fit one cell; return a row of the table."""
     name, _, neighbours = PEERS[peer]
     delta = 0.0 if name == "diffprivlib" else DELTA
     row: dict[str, object] = {"peer": peer, "set": data.name, "epsilon": epsilon, "delta": delta}
@@ -116,7 +116,7 @@ def fit(worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int)
 
 
 def main() -> None:
-    """Run what is missing."""
+    """Run missing cells."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))

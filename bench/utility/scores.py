@@ -1,4 +1,4 @@
-"""The scores of the utility table, the same for every library."""
+"""Scores of the utility table, equal for all libraries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SCORES = ("accuracy", "balanced_accuracy", "auc")
 
 
 def score_row(y: np.ndarray, scores: np.ndarray) -> dict[str, float]:
-    """Accuracy, balanced accuracy and area under the curve of scores of shape (rows, classes).
+    """Compute accuracy, balanced accuracy and area under the curve.
 
     Parameters
     ----------
     y : ndarray of shape (n,)
         Label codes.
     scores : ndarray of shape (n, n_classes)
-        The larger, the likelier the class.
+        Larger for likelier classes.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def score_row(y: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     if scores.shape[1] == 2:
         areas = [roc_auc_score(y, scores[:, 1] - scores[:, 0])] if len(present) == 2 else [float("nan")]
     else:
-        # Scores of a row are compared with those of other rows: what all its classes share is taken away.
+        # The area compares scores of different rows: remove the mean of each row.
         relative = scores - scores.mean(axis=1, keepdims=True)
         areas = [roc_auc_score(y == c, relative[:, c]) for c in present]
     values = (accuracy_score(y, predicted), balanced_accuracy_score(y, predicted), float(np.mean(areas)))

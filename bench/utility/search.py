@@ -1,8 +1,8 @@
-"""What a private search over C costs and brings beside one public C: ``python bench/utility/search.py``.
+"""Compare private searches over C with public values of C: ``python bench/utility/search.py``.
 
-Objective perturbation on small sets, where the choice of C counts most, at epsilon 1. A search trains its runs with
-less than the whole budget, and tells them apart by a noisy count of rows: ``reports/utility/search.csv`` has the mean
-accuracy of both over splits, what a run of a search may cost, and the noise on its score as a share of the rows.
+Objective perturbation at epsilon 1 on small sets, where the choice of C matters most. A run of a search has less than
+the total budget, and noisy counts of correct rows rank the runs. ``reports/utility/search.csv`` has mean accuracies
+over splits, the budget of a run, and the noise on its score as a share of the rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TABLE = Path(__file__).resolve().parents[2] / "reports" / "utility" / "search.cs
 EPSILON = 1.0
 NAMES = ("breast_cancer", "pima_uci")
 CANDIDATES = (0.01, 0.05, 0.25, 1.25)
-# Mean number of runs, shape of its distribution, share of the score.
+# Mean number of runs, shape of its distribution, the score's share of the budget.
 SEARCHES = ((40.0, 0.0, 0.1), (5.0, 0.0, 0.1), (3.0, math.inf, 0.1), (5.0, math.inf, 0.02), (5.0, math.inf, 0.3))
 _FIELDS = (
     "set",
@@ -45,7 +45,7 @@ _FIELDS = (
 
 
 class PlannedOnce(PrivateSearch):
-    """A search that takes its plan from an earlier one of the same settings and number of rows: plans take long."""
+    """A search that caches slow plans by settings and numbers of rows and features."""
 
     plans: ClassVar[dict[tuple[Any, ...], Any]] = {}
 
@@ -57,23 +57,23 @@ class PlannedOnce(PrivateSearch):
 
 
 def measured(data: UtilitySet, make: Callable[[list[int], int], Any]) -> dict[str, Any]:
-    """Mean accuracy over splits, its standard error, and the budget of a run."""
-    X, found, budget = scaled(data), [], EPSILON
+    """Measure the mean accuracy over splits, its standard error, and the budget of a run."""
+    X, accuracies, budget = scaled(data), [], EPSILON
     for split, (train, test) in enumerate(data.splits):
         model = make(list(range(data.n_classes)), split).fit(X[train], data.y[train])
-        found.append(np.mean(model.predict(X[test]) == data.y[test]))
+        accuracies.append(np.mean(model.predict(X[test]) == data.y[test]))
         budget = getattr(model, "run_epsilon_", EPSILON)
-    error = np.std(found, ddof=1) / math.sqrt(len(found))
-    return {"accuracy": f"{np.mean(found):.4f}", "error": f"{error:.4f}", "run_epsilon": f"{budget:.3f}"}
+    error = np.std(accuracies, ddof=1) / math.sqrt(len(accuracies))
+    return {"accuracy": f"{np.mean(accuracies):.4f}", "error": f"{error:.4f}", "run_epsilon": f"{budget:.3f}"}
 
 
 def fixed(C: float, classes: list[int], seed: int) -> ObjectivePerturbationClassifier:
-    """Objective perturbation with the whole budget."""
+    """Make objective perturbation with the total budget."""
     return ObjectivePerturbationClassifier(C=C, epsilon=EPSILON, delta=DELTA, classes=classes, random_state=seed)
 
 
 def search(settings: tuple[float, float, float], classes: list[int], seed: int) -> PrivateSearch:
-    """Search over C with the same budget."""
+    """Make a search over C with the same budget."""
     mean, shape, share = settings
     model, grid = ObjectivePerturbationClassifier(classes=classes), {"C": list(CANDIDATES)}
     return PlannedOnce(
@@ -82,7 +82,7 @@ def search(settings: tuple[float, float, float], classes: list[int], seed: int) 
 
 
 def main() -> None:
-    """Measure."""
+    """Measure all sets."""
     digest = closure_digest(PrivateSearch.__module__)[:12]
     text = io.StringIO()
     table = csv.DictWriter(text, _FIELDS, lineterminator="\n")
@@ -96,8 +96,8 @@ def main() -> None:
             mean, shape, share = settings
             sigma = gaussian_noise_multiplier(float(row["run_epsilon"]), DELTA) * math.sqrt((1.0 - share) / share)
             noise = f"{sigma / len(data.splits[0][0]):.4f}"
-            own = {"mean_runs": f"{mean:g}", "shape": f"{shape:g}", "score_share": f"{share:g}", "score_noise": noise}
-            table.writerow({"set": name, "sources": digest, **own, **row})
+            plan = {"mean_runs": f"{mean:g}", "shape": f"{shape:g}", "score_share": f"{share:g}", "score_noise": noise}
+            table.writerow({"set": name, "sources": digest, **plan, **row})
         write_text(TABLE, text.getvalue())
 
 

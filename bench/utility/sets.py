@@ -1,8 +1,8 @@
-"""The sets of the utility table: real tabular data with public bounds, and label-blind splits of them.
+"""Datasets of the utility table: real tabular data with public bounds and label-blind splits.
 
-Every library is handed the same rows: features in the units of the file, the public bounds of every feature, label
-codes, and ten splits in which a fifth of the rows is kept for testing. Where the catalogue states no bounds they stand
-here, with what they rest on; none is read off the rows.
+Every library gets the same rows: unscaled features, the public bounds of every feature, label codes, and ten splits
+with a fifth of the rows for testing. Bounds that the catalogue lacks are stated here with their origin; none is taken
+from the rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPLITS = 10
 _SEED = 20260
 _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "utility"
 
-# A set and, where the catalogue has no bounds for it, bounds as params.yaml states them.
+# Datasets, with bounds as in params.yaml if the catalogue has none.
 SETS: dict[str, Any] = {
     "a9a": None,
     "w8a": None,
@@ -37,7 +37,7 @@ SETS: dict[str, Any] = {
     "mushrooms": None,
     "covtype_5000": None,
     "german.numer_scale": None,
-    # Pregnancies, glucose, pressure, skin fold, insulin, body-mass index, pedigree, age: what an adult's can be.
+    # Range for adults: pregnancies, glucose, pressure, skin fold, insulin, body-mass index, pedigree, age.
     "pima_uci": {"lower": [0] * 7 + [20], "upper": [20, 250, 150, 100, 900, 70, 3, 100]},
     "splice": None,
     "australian_scale": None,
@@ -105,7 +105,7 @@ def load(name: str) -> UtilitySet:
     Raises
     ------
     PrivSVMError
-        If a file can be had nowhere.
+        If no source has a file.
     """
     settings: dict[str, Any] = {"scaling": "none"}
     if SETS[name] is not None:

@@ -1,7 +1,7 @@
-"""Time fits of the recommended estimator, and what a cell of the utility table costs beside its fit.
+"""Time fits of the recommended estimator, and the other work of a cell: ``python bench/utility/times.py``.
 
-``python bench/utility/times.py`` writes ``reports/utility/times.csv``, a row for each set: the best of five warm fits
-at epsilon 1, replace_one, on the first split, and the processor time that loading a set and scoring a cell take.
+``reports/utility/times.csv`` has a row for each set: the best of five warm fits at epsilon 1, replace_one, on the first
+split, and the processor time of loading the set and scoring a cell.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def time_set(name: str) -> dict[str, object]:
     start = time.process_time()
     data = load(name)
     loading = time.process_time() - start
-    found = []
-    # The first one compiles.
+    times = []
+    # The first fit compiles and does not count.
     for _ in range(1 + _FITS):
         wall, start = time.perf_counter(), time.process_time()
         fit = private_row("recommended", data, "replace_one", 1.0, 0)["seconds"]
-        whole = time.process_time() - start
-        found.append((fit, whole - fit, time.perf_counter() - wall))
-    fits, rest, walls = zip(*found[1:], strict=True)
-    scoring = min(rest)
+        total = time.process_time() - start
+        times.append((fit, total - fit, time.perf_counter() - wall))
+    fits, scoring_times, walls = zip(*times[1:], strict=True)
+    scoring = min(scoring_times)
     return {
         "set": name,
         "rows": len(data.splits[0][0]),

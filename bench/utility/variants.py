@@ -1,8 +1,8 @@
-"""Measure what other recipes would gain on small sets: ``python bench/utility/variants.py``.
+"""Measure the gains of other recipes on small sets: ``python bench/utility/variants.py``.
 
-Each variant changes one thing of the recipe that the rule chooses, and is trained on the same splits with the same
-seeds as the rule's own. ``reports/utility/variants.csv`` has the mean gain of each in points of accuracy, by set and
-epsilon, under replace_one; what stands there with the digest of the present sources is not run again.
+Each variant changes one setting of the rule's recipe, and is trained on the same splits with the same seeds.
+``reports/utility/variants.csv`` has the mean gain of each in points of accuracy, by set and epsilon, under replace_one;
+rows with the digest of the present sources are not run again.
 """
 
 from __future__ import annotations
@@ -40,43 +40,43 @@ VARIANTS: dict[str, Callable[[Recipe], dict[str, Any]]] = {
 def accuracies(
     data: UtilitySet, epsilon: float, change: Callable[[Recipe], dict[str, Any]] | None
 ) -> np.ndarray | None:
-    """Accuracy of each draw and split; None where nothing is changed."""
-    choose, same = recommended.choose_recipe, []
+    """Measure the accuracy of each draw and split; None if the variant changes no recipe."""
+    choose, unchanged = recommended.choose_recipe, []
 
     def changed(*arguments: Any, **named: Any) -> tuple[Recipe, str]:
         recipe, why = choose(*arguments, **named)
         other = dataclasses.replace(recipe, **change(recipe)) if change else recipe
-        same.append(other == recipe)
+        unchanged.append(other == recipe)
         return other, why
 
-    found = np.empty((_DRAWS, SPLITS))
+    scores = np.empty((_DRAWS, SPLITS))
     with mock.patch.object(recommended, "choose_recipe", changed):
         for draw in range(_DRAWS):
             for split, (train, test) in enumerate(data.splits):
                 model, X = METHODS["recommended"](
                     data, epsilon=epsilon, classes=list(range(data.n_classes)), random_state=SPLITS * draw + split
                 )
-                found[draw, split] = model.fit(X[train], data.y[train]).score(X[test], data.y[test])
-                if change and all(same):
+                scores[draw, split] = model.fit(X[train], data.y[train]).score(X[test], data.y[test])
+                if change and all(unchanged):
                     return None
-    return found
+    return scores
 
 
 def main() -> None:
-    """Run what is missing."""
+    """Run missing cells."""
     sources = METHODS["recommended"].sources
     kept = keep(TABLE, FIELDS, lambda row: row["sources"] == sources)
     done = {(row["variant"], row["set"], row["epsilon"]) for row in kept}
     for name in small_sets():
         for epsilon in EPSILONS:
             missing = [variant for variant in VARIANTS if (variant, name, f"{epsilon:g}") not in done]
-            own = accuracies(load(name), epsilon, None) if missing else None
+            baseline = accuracies(load(name), epsilon, None) if missing else None
             for variant in missing:
-                found = accuracies(load(name), epsilon, VARIANTS[variant])
-                moved = 100.0 * (np.zeros_like(own) if found is None else found - own)
-                # Draws are independent of each other, and splits share rows.
-                error = moved.mean(axis=1).std(ddof=1) / np.sqrt(_DRAWS)
-                numbers = f"{own.mean():.4f}", f"{moved.mean():.2f}", f"{error:.2f}"
+                scores = accuracies(load(name), epsilon, VARIANTS[variant])
+                gains = 100.0 * (np.zeros_like(baseline) if scores is None else scores - baseline)
+                # Standard error over draws, which are independent; splits share rows.
+                error = gains.mean(axis=1).std(ddof=1) / np.sqrt(_DRAWS)
+                numbers = f"{baseline.mean():.4f}", f"{gains.mean():.2f}", f"{error:.2f}"
                 append(TABLE, [variant, name, f"{epsilon:g}", _DRAWS, *numbers, sources])
 
 

@@ -1,6 +1,6 @@
-"""What the cells of the utility table say: medians, ranks, and every sentence that judges them.
+"""Judge the cells of the utility table: medians, ranks, verdicts.
 
-Tables have one row a cell, as those of ``reports/utility`` do. Nothing here draws or writes.
+Tables have one row per cell, as those of ``reports/utility``. Nothing here draws or writes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ __all__ = [
     "HELD_OUT",
     "MOST_FEATURES",
     "MOST_ROWS",
-    "OWN",
     "PEER_EPSILONS",
+    "RECOMMENDED",
     "ROOT",
     "SMALL",
     "TABLES",
     "TITLES",
     "Verdict",
     "above_majority",
-    "beside_own_methods",
+    "beside_other_methods",
     "beside_peers",
     "first_by_rank",
     "medians",
@@ -42,9 +42,9 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ROOT / "reports" / "utility"
 OURS = TABLES / "ours"
-# The recommended estimator, and the same with constants that were chosen without the set.
-OWN, HELD_OUT = "recommended", "recommended_held_out"
-# Names as readers know them.
+# The recommended estimator, with the library's constants and with constants chosen without the set.
+RECOMMENDED, HELD_OUT = "recommended", "recommended_held_out"
+# Names for readers.
 TITLES = {
     "recommended": "**recommended**",
     "recommended_held_out": "recommended, constants chosen without the set",
@@ -63,27 +63,27 @@ TITLES = {
     "opacus_hidden_layer": "Opacus, hidden layer",
     "mst_svm": "MST + SVM",
 }
-# Sets that are quickly trained on with more than one draw of noise.
+# Limits of the small sets, on which training is fast enough for further draws of noise.
 MOST_ROWS, MOST_FEATURES = 2500, 500
 SMALL = f"sets of at most {MOST_ROWS:,} rows and {MOST_FEATURES} features"
 
 PEER_EPSILONS = (0.5, 1.0, 4.0)
-# Chance of calling any step of any set a fall that is none.
+# Family-wise error of the tests for falls.
 _FALSE_ALARM = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A sentence, and in how many cells it is true.
+    """A sentence, and the cells in which it is false.
 
     Attributes
     ----------
     claim : str
         The sentence, without a full stop.
     cells : int
-        Number of cells that it is about.
+        Number of cells.
     short : tuple of str
-        Those in which it is not true, in words.
+        Cells in which it is false, in words.
     """
 
     claim: str
@@ -92,79 +92,79 @@ class Verdict:
 
     @property
     def held(self) -> int:
-        """Number of cells in which it is true."""
+        """Return the number of cells in which it is true."""
         return self.cells - len(self.short)
 
     @property
     def share(self) -> str:
-        """Cells in which it is true, as a cell of a table."""
+        """Write the share of cells in which it is true."""
         return f"{self.held} of {self.cells} ({100 * self.held / max(self.cells, 1):.0f} %)"
 
 
 def read() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Our cells, those of peers, and what knows no privacy."""
+    """Read our cells, those of peers, and those without privacy."""
     ours = pd.concat([pd.read_csv(path) for path in sorted(OURS.glob("*.csv"))], ignore_index=True)
     peers = pd.read_csv(TABLES / "peers.csv")
     return ours[ours.epsilon.notna()], peers, ours[ours.epsilon.isna()]
 
 
 def read_draws() -> pd.DataFrame | None:
-    """Medians of small sets with further draws of noise, if they were measured."""
+    """Read medians of small sets with further draws of noise, if they were measured."""
     path = TABLES / "draws.csv"
     return pd.read_csv(path) if path.exists() else None
 
 
 def medians(cells: pd.DataFrame, by: list[str], score: str = "accuracy") -> pd.Series:
-    """Medians over splits."""
+    """Compute medians over splits."""
     return cells.groupby(by)[score].median()
 
 
 def ranks_picture(epsilon: float) -> str:
-    """File name of the picture of mean ranks."""
+    """Return the file name of the picture of mean ranks."""
     return f"utility_ranks_{100 * epsilon:03.0f}.svg"
 
 
 def short_title(method: str) -> str:
-    """Name of a method without emphasis."""
+    """Return the name of a method without emphasis."""
     return TITLES[method].strip("*")
 
 
-def paired(ours: pd.DataFrame, peers: pd.DataFrame, own: str = OWN) -> pd.DataFrame:
-    """Cells of the peers, and of the recommended estimator on the same splits under the same relation."""
+def paired(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -> pd.DataFrame:
+    """Join cells of the peers with ours on the same splits under the same relation."""
     keys = ["set", "epsilon", "neighbours", "split"]
-    scores = ours[ours.method == own].set_index(keys)[["accuracy", "balanced_accuracy", "auc"]].add_suffix("_ours")
+    scores = ours[ours.method == method].set_index(keys)[["accuracy", "balanced_accuracy", "auc"]].add_suffix("_ours")
     return peers[peers.status == "ok"].join(scores, on=keys, how="inner")
 
 
-def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float, own: str = OWN) -> tuple[pd.Series, int]:
-    """Mean ranks over the sets, ours under add_remove, and the number of sets.
+def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float, method: str = RECOMMENDED) -> tuple[pd.Series, int]:
+    """Compute mean ranks over the sets, ours under add_remove, and the number of sets.
 
-    A peer without an answer on a set comes last there; one without an answer on half of them is left out.
+    A peer without a result on a set ranks last there; one with results on less than half of the sets is omitted.
     """
-    have = peers[(peers.epsilon == epsilon) & (peers.status == "ok")]
-    cells = ours[(ours.method == own) & (ours.epsilon == epsilon) & (ours.neighbours == "add_remove")]
-    values = medians(have, ["set", "peer"]).unstack()
+    finished = peers[(peers.epsilon == epsilon) & (peers.status == "ok")]
+    cells = ours[(ours.method == method) & (ours.epsilon == epsilon) & (ours.neighbours == "add_remove")]
+    values = medians(finished, ["set", "peer"]).unstack()
     values = values[values.columns[values.notna().sum() >= 0.5 * len(values)]]
-    values[own] = medians(cells[cells.split.isin(have.split)], ["set"])
-    values = values.dropna(subset=[own])
+    values[method] = medians(cells[cells.split.isin(finished.split)], ["set"])
+    values = values.dropna(subset=[method])
     placed = np.array([rankdata(-row) for row in values.fillna(-1.0).to_numpy()])
     return pd.Series(placed.mean(axis=0), index=values.columns).sort_values(), len(values)
 
 
-def rising(ours: pd.DataFrame, own: str = OWN) -> Verdict:
-    """Judge whether accuracy falls from one epsilon to the next by more than noise, by paired t-tests over splits."""
+def rising(ours: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
+    """Judge by paired t-tests over splits whether accuracy falls from one epsilon to the next."""
     falls, steps = [], 0
-    for (name, relation), cells in ours[ours.method == own].groupby(["set", "neighbours"]):
+    for (name, relation), cells in ours[ours.method == method].groupby(["set", "neighbours"]):
         by_split = cells.pivot_table(index="split", columns="epsilon", values="accuracy")
         for low, high in zip(by_split.columns, by_split.columns[1:], strict=False):
-            moved = (by_split[high] - by_split[low]).dropna().to_numpy()
-            if len(moved) < 2:
+            changes = (by_split[high] - by_split[low]).dropna().to_numpy()
+            if len(changes) < 2:
                 continue
             steps += 1
-            if moved.mean() < 0.0:
-                chance = 0.0 if np.ptp(moved) == 0.0 else ttest_1samp(moved, 0.0, alternative="less").pvalue
-                words = f"{name}, {relation}, {low:g} to {high:g} ({100 * moved.mean():.1f} points)"
-                falls.append((moved.mean(), chance, words))
+            if changes.mean() < 0.0:
+                chance = 0.0 if np.ptp(changes) == 0.0 else ttest_1samp(changes, 0.0, alternative="less").pvalue
+                words = f"{name}, {relation}, {low:g} to {high:g} ({100 * changes.mean():.1f} points)"
+                falls.append((changes.mean(), chance, words))
     short = tuple(words for _, chance, words in falls if chance < _FALSE_ALARM / steps)
     claim = (
         "accuracy does not fall from one epsilon to the next, beyond noise (paired t-tests over splits, 5 % for all)"
@@ -172,23 +172,25 @@ def rising(ours: pd.DataFrame, own: str = OWN) -> Verdict:
     return Verdict(claim, steps, short)
 
 
-def above_majority(ours: pd.DataFrame, reference: pd.DataFrame, own: str = OWN) -> Verdict:
-    """Judge whether mean accuracy is more than a point below the majority class, at epsilon .5 and above."""
-    known = reference[reference.method == "majority"].groupby("set").accuracy.mean()
-    means = ours[(ours.method == own) & (ours.epsilon >= 0.5)].groupby(["set", "neighbours", "epsilon"]).accuracy.mean()
+def above_majority(ours: pd.DataFrame, reference: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
+    """Judge whether mean accuracy is a point or more below the majority class, at epsilon 0.5 and above."""
+    majority = reference[reference.method == "majority"].groupby("set").accuracy.mean()
+    means = (
+        ours[(ours.method == method) & (ours.epsilon >= 0.5)].groupby(["set", "neighbours", "epsilon"]).accuracy.mean()
+    )
     short = tuple(
-        f"{name}, {relation}, epsilon {epsilon:g} ({value:.3f} against {known[name]:.3f})"
+        f"{name}, {relation}, epsilon {epsilon:g} ({value:.3f} against {majority[name]:.3f})"
         for (name, relation, epsilon), value in means.items()
-        if value < known[name] - 0.01
+        if value < majority[name] - 0.01
     )
     claim = "mean accuracy at epsilon 0.5 and above is at least the majority class's less one point"
     return Verdict(claim, len(means), short)
 
 
-def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame, own: str = OWN) -> Verdict:
-    """Judge whether it is within half a point of the best peer, under the peer's relation and on its splits."""
+def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
+    """Judge whether it is within half a point of the best peer, on its splits and relation."""
     claim = "within half a point of the best other library"
-    both = paired(ours, peers, own)
+    both = paired(ours, peers, method)
     if both.empty:
         return Verdict(claim, 0, ())
     cells = both.groupby(["set", "epsilon", "neighbours", "peer"])[["accuracy", "accuracy_ours"]].median()
@@ -201,59 +203,59 @@ def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame, own: str = OWN) -> Ver
     return Verdict(claim, len(best), short)
 
 
-def _averaged(values: pd.DataFrame, draws: pd.DataFrame, own: str) -> pd.DataFrame:
-    """Means over draws of the medians in cells where all methods have as many draws, and the method of its own too."""
+def _averaged(values: pd.DataFrame, draws: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Average medians over draws, in cells where all methods have equally many draws."""
     keys = ["set", "epsilon", "method"]
-    more = draws.groupby(keys)["median"].agg(["sum", "count"]).reindex(values.index)
-    base = draws[draws.method == own].groupby(keys[:2])["median"].agg(["sum", "count"])
+    further = draws.groupby(keys)["median"].agg(["sum", "count"]).reindex(values.index)
+    base = draws[draws.method == method].groupby(keys[:2])["median"].agg(["sum", "count"])
     base = base.reindex(values.index.droplevel("method")).set_axis(values.index)
     count = base["count"].fillna(0.0)
-    alike = (more["count"] == count).groupby(keys[:2]).transform("all")
+    alike = (further["count"] == count).groupby(keys[:2]).transform("all")
     averaged = pd.DataFrame(
         {
-            "accuracy": (values.accuracy + more["sum"]) / (1.0 + count),
-            "accuracy_own": (values.accuracy_own + base["sum"]) / (1.0 + count),
+            "accuracy": (values.accuracy + further["sum"]) / (1.0 + count),
+            "accuracy_recommended": (values.accuracy_recommended + base["sum"]) / (1.0 + count),
         }
     )
     return averaged.where(alike, values)
 
 
-def beside_own_methods(ours: pd.DataFrame, own: str = OWN, draws: pd.DataFrame | None = None) -> Verdict:
-    """Judge whether it is within 1.5 points of the best of our methods chosen with hindsight.
+def beside_other_methods(ours: pd.DataFrame, method: str = RECOMMENDED, draws: pd.DataFrame | None = None) -> Verdict:
+    """Judge whether it is within 1.5 points of the best of our methods, chosen in hindsight.
 
-    With more draws of noise, the medians of a cell are averaged over them, for all methods alike: with one draw, the
-    best in hindsight is the luckiest one too.
+    Medians of a cell are averaged over further draws of noise, for all methods alike: with one draw, the best in
+    hindsight is also the luckiest.
     """
     here = ours[ours.neighbours == "replace_one"]
-    judged = here[here.method == own]
+    judged = here[here.method == method]
     keys = ["set", "epsilon", "split"]
     others = here[~here.method.str.startswith("recommended_")]
-    # Each on the splits that both have.
-    both = others.merge(judged[[*keys, "accuracy"]], on=keys, suffixes=("", "_own"))
-    values = both.groupby(["set", "epsilon", "method"])[["accuracy", "accuracy_own"]].median()
+    # Compare on the splits that both methods have.
+    both = others.merge(judged[[*keys, "accuracy"]], on=keys, suffixes=("", "_recommended"))
+    values = both.groupby(["set", "epsilon", "method"])[["accuracy", "accuracy_recommended"]].median()
     claim = "within 1.5 points of the best of our methods, picked with hindsight"
     if draws is not None:
-        values = _averaged(values, draws, own)
+        values = _averaged(values, draws, method)
         claim += (
             f", each averaged over {1 + draws.draw.nunique()} draws of noise on {draws['set'].nunique()} small sets"
         )
-    cells = [(cell, own) for cell, own in values.groupby(["set", "epsilon"]) if len(own) > 1]
-    best = {cell: own.loc[(own.accuracy - own.accuracy_own).idxmax()] for cell, own in cells}
+    cells = [(cell, rows) for cell, rows in values.groupby(["set", "epsilon"]) if len(rows) > 1]
+    best = {cell: rows.loc[(rows.accuracy - rows.accuracy_recommended).idxmax()] for cell, rows in cells}
     short = tuple(
-        f"{name}, epsilon {epsilon:g} ({row.accuracy_own:.3f} against {row.accuracy:.3f})"
+        f"{name}, epsilon {epsilon:g} ({row.accuracy_recommended:.3f} against {row.accuracy:.3f})"
         for (name, epsilon), row in best.items()
-        if row.accuracy_own < row.accuracy - 0.015
+        if row.accuracy_recommended < row.accuracy - 0.015
     )
     return Verdict(claim, len(best), short)
 
 
-def first_by_rank(ours: pd.DataFrame, peers: pd.DataFrame, own: str = OWN) -> Verdict:
+def first_by_rank(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
     """Judge whether it is first by mean rank among all peers."""
-    placed = {epsilon: ranks(ours, peers, epsilon, own)[0] for epsilon in PEER_EPSILONS}
+    placed = {epsilon: ranks(ours, peers, epsilon, method)[0] for epsilon in PEER_EPSILONS}
     short = tuple(
         f"epsilon {epsilon:g} ({short_title(ranking.index[0])})"
         for epsilon, ranking in placed.items()
-        if ranking.index[0] != own
+        if ranking.index[0] != method
     )
     claim = "first by mean rank among the other libraries, at epsilon " + ", ".join(f"{one:g}" for one in placed)
     return Verdict(claim, len(placed), short)
@@ -263,15 +265,15 @@ def verdicts(
     ours: pd.DataFrame,
     peers: pd.DataFrame,
     reference: pd.DataFrame,
-    own: str = OWN,
+    method: str = RECOMMENDED,
     draws: pd.DataFrame | None = None,
 ) -> Iterable[Verdict]:
-    """All of them."""
-    yield first_by_rank(ours, peers, own)
-    yield beside_peers(ours, peers, own)
-    yield beside_own_methods(ours, own)
+    """Yield all verdicts."""
+    yield first_by_rank(ours, peers, method)
+    yield beside_peers(ours, peers, method)
+    yield beside_other_methods(ours, method)
     if draws is not None:
-        yield beside_own_methods(ours, own, draws)
-    yield above_majority(ours, reference, own)
-    if own == OWN:
+        yield beside_other_methods(ours, method, draws)
+    yield above_majority(ours, reference, method)
+    if method == RECOMMENDED:
         yield rising(ours)

@@ -1,4 +1,4 @@
-"""diffprivlib's logistic regression at epsilon 1, as it is and with five planted bugs."""
+"""diffprivlib's logistic regression at epsilon 1, unchanged and with five planted bugs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from diffprivlib.mechanisms import Vector
 from diffprivlib.models import LogisticRegression
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 
-# Rows of one feature and norm 1; a small C leaves the loss almost linear, where one row shows most.
+# One feature of norm 1; a small C keeps the loss almost linear, which maximises the effect of one row.
 _SETTINGS = {"epsilon": 1.0, "data_norm": 1.0, "C": 0.1, "fit_intercept": False}
 
 
 class AsItIs(LogisticRegression):
-    """The sound one."""
+    """The sound estimator."""
 
     def __init__(self) -> None:
         super().__init__(**_SETTINGS)
 
 
 class AnEighthOfTheNoise(AsItIs):
-    """Its mechanism is told of eight times the epsilon.
+    """The mechanism gets eight times the epsilon.
 
-    Of half the noise nothing is to be found: one row moves the gradient by half of what the noise is for.
+    Twice the epsilon would pass: one row moves the gradient by half the assumed sensitivity.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AnEighthOfTheNoise:
@@ -39,7 +39,7 @@ class AnEighthOfTheNoise(AsItIs):
 
 
 class NoClipping(AsItIs):
-    """Rows stay as long as they are."""
+    """Rows are not clipped."""
 
     @staticmethod
     def _clip_to_norm(X: np.ndarray, clip: float) -> np.ndarray:
@@ -55,14 +55,14 @@ class OneSeed(AsItIs):
 
 
 class ScaleOfTheRows(AsItIs):
-    """Rows are scaled by the longest of them, which is a private number."""
+    """Rows are scaled by the longest one, a private number."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ScaleOfTheRows:
         return super().fit(X / max(np.abs(X).max(), 1e-9), y)
 
 
 class ExactIntercept(AsItIs):
-    """The offset is that of scikit-learn, without noise."""
+    """The intercept is scikit-learn's, without noise."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ExactIntercept:
         super().fit(X, y)
@@ -72,7 +72,7 @@ class ExactIntercept(AsItIs):
 
 @contextmanager
 def quiet() -> Any:
-    """Its warnings are known."""
+    """Ignore the package's warnings."""
     import warnings
 
     with warnings.catch_warnings():
@@ -81,12 +81,12 @@ def quiet() -> Any:
 
 
 def _rows() -> tuple[np.ndarray, np.ndarray]:
-    """Two classes on a line."""
+    """Return two classes on a line."""
     labels = np.repeat([0, 1], 100)
     return np.where(labels == 1, 1.0, -1.0)[:, None], labels
 
 
-# Name, estimator, rows to search around (None: made up), draws, what is expected.
+# Name, estimator, rows to search around (None: synthetic), draws, whether a refutation is expected.
 CASES: list[tuple[str, Callable[[], Any], Any, int, bool]] = [
     ("logistic regression, as it is", AsItIs, None, 2000, False),
     ("offset without noise", ExactIntercept, None, 600, True),

@@ -1,4 +1,4 @@
-"""SACRO-ML's DPSVC at epsilon 1: each of the things that it publishes by itself."""
+"""SACRO-ML's DPSVC at epsilon 1: each published quantity alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def _dp_svc() -> Any:
-    """Load its file alone: the package imports attacks that need much more."""
+    """Load DPSVC's file alone, because the package imports attacks with further requirements."""
     (path,) = [file for file in importlib.metadata.files("sacroml") or () if file.name == "dp_svc.py"]
     spec = importlib.util.spec_from_file_location("dp_svc", path.locate())
     assert spec is not None
@@ -23,7 +23,7 @@ def _dp_svc() -> Any:
 
 
 class Published:
-    """What DPSVC publishes: noisy weights, and one other thing."""
+    """The noisy weights; subclasses take another published quantity."""
 
     epsilon = 1.0
     gamma: Any = 0.5
@@ -35,7 +35,7 @@ class Published:
         return self
 
     def number(self) -> np.ndarray:
-        # Its directions are random and public; weights in them have noise.
+        # The directions are random and public; their weights have noise.
         return np.asarray(self._model.noisy_weights)
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
@@ -43,7 +43,7 @@ class Published:
 
 
 class Intercept(Published):
-    """The offset, to which no noise is added."""
+    """The intercept, which has no noise."""
 
     def number(self) -> np.ndarray:
         return np.asarray(self._model.intercept)
@@ -67,13 +67,13 @@ class Gamma(Published):
 
 @contextmanager
 def quiet() -> Any:
-    """Rows without variance divide by zero."""
+    """Ignore divisions by zero of rows without variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         yield
 
 
 def _rows() -> tuple[np.ndarray, np.ndarray]:
-    """Two classes on a line. Neighbours without rows beside the one that differs have equal variances."""
+    """Return two classes on a line; without further rows, neighbours would have equal variances."""
     labels = np.repeat([0, 1], 5)
     return np.where(labels == 1, 0.5, -0.5)[:, None], labels
 

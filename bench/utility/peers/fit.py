@@ -1,10 +1,10 @@
-"""Fit peers in their own environment: a worker that reads one task a line and answers each with one line.
+"""Worker in a peer's environment: read one task per line, answer each with one line.
 
 A task is JSON: ``function`` (a module of this folder and a function of it), ``split`` and ``answer`` (files),
 ``epsilon``, ``delta`` and ``seed``. The split holds ``X_train`` and ``X_test`` in [0, 1] by public bounds,
 ``indicators`` (features that are declared to be 0 or 1), ``y_train`` and ``n_classes``. The answer holds the scores
-of the test rows, one column per class, and the processor seconds of fitting. Nothing here is imported by the product,
-and nothing of the product is imported here.
+of the test rows, one column per class, and the processor seconds of fitting. This folder and the library do not import
+each other.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def work(task: dict) -> None:
         n_classes, indicators = int(arrays["n_classes"]), arrays["indicators"]
     module, function = task["function"].split(".")
     fit = getattr(importlib.import_module(module), function)
-    told = {"indicators": indicators} if "indicators" in inspect.signature(fit).parameters else {}
+    extra = {"indicators": indicators} if "indicators" in inspect.signature(fit).parameters else {}
     start = time.process_time()
-    score = fit(X, y, n_classes, task["epsilon"], task["delta"], task["seed"], **told)
+    score = fit(X, y, n_classes, task["epsilon"], task["delta"], task["seed"], **extra)
     seconds = time.process_time() - start
     np.savez(task["answer"], scores=np.asarray(score(X_test), dtype=float), seconds=seconds)
 
 
 def main() -> None:
-    """Work until there are no more tasks. What a library prints goes to the error stream."""
+    """Run tasks until the input ends; redirect output of libraries to the error stream."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

@@ -11,7 +11,7 @@ from interpret.privacy import DPExplainableBoostingClassifier
 def ebm(
     X: np.ndarray, y: np.ndarray, n_classes: int, epsilon: float, delta: float, seed: int
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Features are continuous in [0, 1]: that, and nothing else, is told."""
+    """Fit with continuous features in [0, 1], otherwise with defaults."""
     d = X.shape[1]
     model = DPExplainableBoostingClassifier(
         epsilon=epsilon,

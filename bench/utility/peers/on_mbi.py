@@ -1,8 +1,8 @@
 """Private-PGM (mbi): a tree of noisy two-way tables (MST) makes synthetic rows; a linear SVM learns them.
 
 A third of the zCDP budget measures single columns, a third chooses the tree, a third measures its edges (McKenna,
-Miklau and Sheldon, Winning the NIST contest, 2021). Columns are cut into eight equal parts of their public range;
-declared indicators have two. The label is a column of its own.
+Miklau and Sheldon, Winning the NIST contest, 2021). Columns are binned into eight equal intervals of their public
+range; declared indicators have two. The label is a further column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_enable_compilation_cache", False)
-_PARTS = 8
+_BINS = 8
 _LABEL = "label"
 
 
@@ -34,9 +34,9 @@ def _zcdp(epsilon: float, delta: float) -> float:
 def mst_svm(
     X: np.ndarray, y: np.ndarray, n_classes: int, epsilon: float, delta: float, seed: int, indicators: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Synthetic rows by MST, then one-vs-rest linear SVMs on them."""
+    """Draw synthetic rows by MST and fit one-vs-rest linear SVMs to them."""
     rng = np.random.default_rng(seed)
-    sizes = [*np.where(indicators, 2, _PARTS).tolist(), n_classes]
+    sizes = [*np.where(indicators, 2, _BINS).tolist(), n_classes]
     codes = np.column_stack([np.minimum((X * sizes[:-1]).astype(int), np.array(sizes[:-1]) - 1), y.astype(int)])
     names = [*(f"x{j}" for j in range(X.shape[1])), _LABEL]
     domain = Domain.fromdict(dict(zip(names, sizes, strict=True)))

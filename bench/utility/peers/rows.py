@@ -1,4 +1,4 @@
-"""What several peers do to rows first. It depends on each row alone."""
+"""Row-wise preprocessing that several peers share."""
 
 from __future__ import annotations
 

@@ -145,10 +145,10 @@ class AuditJob(Job):
 
 
 class ReportJob(Job):
-    """Write the report. The datasets of ``own`` were brought by the user."""
+    """Write the report. The user brought the datasets of ``own_datasets``."""
 
     experiment: str | None = None
-    own: tuple[str, ...] = ()
+    own_datasets: tuple[str, ...] = ()
     reference_epsilon: Annotated[float, Obeys(POSITIVE)] = 1.0
 
 

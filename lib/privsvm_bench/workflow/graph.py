@@ -114,7 +114,7 @@ def report_parameters(params: Params) -> str:
     """Write the parameters of the job that writes the report, which addresses the owner of the user's own datasets."""
     return ReportJob(
         experiment=params.experiment,
-        own=tuple(sorted(name for name in params.datasets if params.own_file(name) is not None)),
+        own_datasets=tuple(sorted(name for name in params.datasets if params.own_file(name) is not None)),
         reference_epsilon=params.report.reference_epsilon,
     ).argument()
 
