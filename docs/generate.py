@@ -32,10 +32,9 @@ def _page() -> str:
         f"<!-- {_NOTE} -->",
         "# Parameters of the methods",
         "",
-        "The keys of an entry of `methods` in params.yaml, by its `implementation`; in YAML, None is `null`. The",
-        "Python class has the same parameters, and those of `epsilon`, `delta`, `neighbours`, `classes`, `n_rows`,",
-        "`n_jobs`, `random_state` and `allow_composition` that it has a use for: the workflow sets these for all",
-        "methods.",
+        "Each section lists the keys of an entry of `methods` in `params.yaml`. In YAML, write None as `null`. The",
+        "Python classes have the same parameters. The workflow sets `epsilon`, `delta`, `neighbours`, `classes`,",
+        "`n_rows`, `n_jobs`, `random_state` and `allow_composition` itself, for the classes that use them.",
     ]
     for implementation in implementations():
         method = estimator_class(implementation)

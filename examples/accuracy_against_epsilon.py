@@ -1,7 +1,7 @@
 """Accuracy against epsilon.
 
-What a smaller epsilon costs, with the spread over ten fresh draws of the noise, and the accuracy without privacy as a
-dashed line.
+A smaller epsilon costs accuracy. The picture shows how much, with the spread over ten draws of the noise. The dashed
+line is the accuracy without privacy.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """Audit somebody else's estimator.
 
-Here is a classifier that adds Laplace noise to the mean of every class, as if every class had ten rows. The audit
-trains it 8,000 times on neighbours, looks at nothing but what it releases, and says how large epsilon is at least. With
-noise on sums, whose sensitivity does not depend on the number of rows, nothing is found.
+The first classifier adds Laplace noise to the mean of every class, as if every class had ten rows. The audit trains it
+8,000 times on two neighbouring tables, compares only what it releases, and refutes its epsilon. The second one adds
+noise to sums, whose sensitivity does not depend on the number of rows. The audit does not refute it.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Condense the rows before an SVM.
 
-CI-SVM replaces three similar rows with their mean. As a step of imbalanced-learn's pipeline it acts on training rows
-only. It states no epsilon, and none holds: [condensed rows](../docs/condensation.md) can be traced back.
+CI-SVM replaces three similar rows with their mean. As a step of imbalanced-learn's pipeline it condenses training rows
+only. It states no epsilon, and attackers can trace [condensed rows](../docs/condensation.md) back.
 """
 
 import matplotlib.pyplot as plt

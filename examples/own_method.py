@@ -1,8 +1,8 @@
 """A method of your own in the benchmark.
 
-Any class in the style of scikit-learn joins the benchmark by an entry of `params.yaml`, without a fork. It has to be
-importable; here this file is the module. `states_epsilon` names the parameter that takes epsilon. The benchmark checks
-nothing of the statement, so it counts as *claimed*.
+Any scikit-learn style class takes part by an entry in `params.yaml`, without a fork. It must be importable; here this
+file is the module. `states_epsilon` names the parameter that takes epsilon. The benchmark cannot check that epsilon, so
+it counts as *claimed*.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """A private pipeline, and a model to hand over.
 
-A schema says what is public about a table, so that columns become features without a look at the rows.
-`make_private_pipeline` knows which steps keep the proof, and `save` writes files that hold nothing but what may be
-published. From the command line, `privsvm release` does all of this ([guide](../docs/guide.md)).
+A schema declares what is public about a table, so that columns become features without reading other rows.
+`make_private_pipeline` keeps the proof, and `save` writes files that you may publish. From the command line,
+`privsvm release` does all of this ([guide](../docs/guide.md)).
 """
 
 import tempfile

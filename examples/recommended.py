@@ -1,7 +1,7 @@
 """The recommended classifier and its guarantee.
 
-Two public declarations stand before the fit: the classes, and a range that every feature has by its nature. What is
-not declared would have to be read from the rows, and then nothing is proved.
+Declare two public things before the fit: the classes, and a range that every feature has by its nature. Otherwise they
+would be read from the rows, and nothing would be proved.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Read a benchmark's results into pandas.
 
-`make run` writes one row a curve and epsilon into `reports/curves.csv`; the repository holds those of the default
-benchmark. The column `status` tells what an epsilon is worth, so that a table never mixes proofs and claims.
+`make run` writes one row per curve and epsilon to `reports/curves.csv`; the repository contains that of the default
+benchmark. Group by `status` to keep proofs and claims apart.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Search for C in private.
 
-A grid search that looks at private rows spends privacy, even if only its winner is published. `PrivateSearch` pays for
-all of it: it trains a random number of candidates, compares noisy counts, and releases the best one.
+A grid search on private rows spends privacy, even if you publish only its winner. `PrivateSearch` pays for all of it:
+it trains a random number of candidates, compares noisy counts, and releases the best one.
 """
 
 import matplotlib.pyplot as plt

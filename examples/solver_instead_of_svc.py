@@ -1,7 +1,7 @@
 """The solver in the place of SVC.
 
-`SVMClassifier` takes the parameters of `sklearn.svm.SVC` that matter for a C-SVM, and works wherever that does: in a
-grid search, too. It has no privacy.
+`SVMClassifier` takes the parameters of `sklearn.svm.SVC` and works wherever `SVC` does, for example in a grid search.
+It is not private.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """Compare two settings.
 
-Two settings are trained on the same splits, so what counts is the difference split by split. Training sets overlap, and
-the interval has to know it (Nadeau and Bengio 2003). For results of the benchmark, `python -m
-privsvm_bench compare A B` does the same.
+Train both settings on the same splits, and compare them split by split. Training sets overlap, and the interval
+corrects for it (Nadeau and Bengio 2003). For results of the benchmark, `python -m privsvm_bench compare A B` does the
+same.
 """
 
 import matplotlib.pyplot as plt
