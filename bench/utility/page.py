@@ -341,7 +341,8 @@ def page_text(
         "",
         "Numbers are medians of accuracy over label-blind splits, with a fifth of the rows for testing: "
         f"{splits_of_sets(ours)} of ours{fewer_splits(ours)}, {int(peers.split.max()) + 1} of other libraries. Delta "
-        "is 1e-5. Every method gets the same public bounds.",
+        "is 1e-5. Every method gets the same public bounds. The report of `make run` shows means over its own "
+        "splits, so its numbers differ a little.",
         "",
         "## What holds, and where not",
         "",
