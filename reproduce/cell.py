@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if claim.experiment:
             _rerun_experiment(options, claim)
             return
-        name, chosen = claim.id, [own for own in draws if own.gives(f"claim/{claim.id}/")]
+        name, chosen = claim.id, [plan for plan in draws if plan.gives(f"claim/{claim.id}/")]
     else:
         printed = find_printed(committed, options.table, options.row, options.column)
         name, chosen = printed.id, choose_draws(paper, draws, printed.id)
@@ -90,7 +90,7 @@ def _line(judged, name: str) -> str:
     for claim in judged.claims:
         if claim.id == name:
             return "; ".join(part for part in (claim.verdict, claim.ours, claim.reason) if part)
-    own = next(own for own in judged.judgements if own.printed.id == name)
+    own = next(judgement for judgement in judged.judgements if judgement.printed.id == name)
     words = [f"printed {own.printed.text or 'lost'}"]
     if own.distribution is not None:
         middle, low, high = interval(own.distribution)

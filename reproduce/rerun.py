@@ -18,11 +18,11 @@ from privsvm_bench.workflow.stage import run
 
 def _origin(folder: Path) -> str:
     """Say what the distributions of a folder were made with."""
-    found = {
+    result = {
         ", ".join(f"{key} {value}" for key, value in origin.items() if key not in ("code", "seed"))
         for origin in read_json(folder / "origins.json").values()
     }
-    return "; or ".join(sorted(found))
+    return "; or ".join(sorted(result))
 
 
 def main(argv: list[str] | None = None) -> None:

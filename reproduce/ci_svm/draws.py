@@ -50,11 +50,11 @@ def attack(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     group_of = np.empty(rows.shape[0], dtype=np.int64)
     for group, members in enumerate(condensed.groups):
         group_of[members[members >= 0]] = group
-    found = audit_condensation(rows, condensed.rows, group_of, X[test], stream)
+    result = audit_condensation(rows, condensed.rows, group_of, X[test], stream)
     originals = {row.tobytes() for row in rows + 0.0}
     coincident = np.mean([row.tobytes() in originals for row in np.asarray(condensed.rows) + 0.0])
     names = ("third_member_error", "linkage_rate", "guessing_rate", "membership_auc", "certain_members", "nearest_row")
-    return {f"claim/privacy/{name}": [float(found[name])] for name in names} | {
+    return {f"claim/privacy/{name}": [float(result[name])] for name in names} | {
         "claim/coincident/share of condensed rows": [float(coincident)]
     }
 

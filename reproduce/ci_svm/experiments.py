@@ -133,26 +133,26 @@ def _dataset_jobs(settings: Settings, kind: str, changes: Callable[[str], dict[s
 
 def accuracy_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     """One job per dataset, and the picture."""
-    own = settings["picture"]
-    shown = _job(settings, "picture", own["dataset"], own["source"], columns=own["columns"])
+    choice = settings["picture"]
+    shown = _job(settings, "picture", choice["dataset"], choice["source"], columns=choice["columns"])
 
     def searches(dataset: str) -> dict[str, Any]:
         return {"search": "every fold" if dataset in settings["every_fold"] else "once a repeat"}
 
-    return {**_dataset_jobs(settings, "accuracies", searches), f"{job_name(own['dataset'])}.picture": shown}
+    return {**_dataset_jobs(settings, "accuracies", searches), f"{job_name(choice['dataset'])}.picture": shown}
 
 
 def time_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     """One job per dataset, one for the growth, and one for each large dataset."""
-    own = settings["growth"]
-    growth = _job(settings, "growth", own["dataset"], own["source"], sizes=own["sizes"], repeats=own["repeats"],
-                  most_rows=None)  # fmt: skip
+    choice = settings["growth"]
+    growth = _job(settings, "growth", choice["dataset"], choice["source"], sizes=choice["sizes"],
+                  repeats=choice["repeats"], most_rows=None)  # fmt: skip
     large = {
         f"{job_name(dataset)}.large": _job(settings, "large", dataset, how["source"], C=how["C"], gamma=how["gamma"])
         for dataset, how in settings["large"].items()
     }
     datasets = _dataset_jobs(settings, "times", lambda dataset: {"scratch": settings["scratch"]})
-    return {**datasets, f"{job_name(own['dataset'])}.growth": growth, **large}
+    return {**datasets, f"{job_name(choice['dataset'])}.growth": growth, **large}
 
 
 _experiment = functools.partial(Experiment, package=__package__, run="runs:run")

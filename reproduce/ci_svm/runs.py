@@ -145,14 +145,14 @@ def _mixed(codes: np.ndarray, groups: np.ndarray) -> float:
 
 
 def _ci(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
-    found = condense_rows("ci", X, codes, n_classes)
-    assert found.groups is not None
-    return Side(found.rows, found.codes, found.label_purity, _mixed(codes, found.groups))
+    results = condense_rows("ci", X, codes, n_classes)
+    assert results.groups is not None
+    return Side(results.rows, results.codes, results.label_purity, _mixed(codes, results.groups))
 
 
 def _fcm(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
-    found = condense_rows("fcm", X, codes, n_classes, rng=rng)
-    return Side(found.rows, found.codes, found.label_purity)
+    outcome = condense_rows("fcm", X, codes, n_classes, rng=rng)
+    return Side(outcome.rows, outcome.codes, outcome.label_purity)
 
 
 def _ci_by_class(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
@@ -225,10 +225,10 @@ def search(side: Side, n_classes: int, grid: Grid, rng: np.random.Generator) -> 
     left = [np.unique(side.codes[folds != number]).size for number in np.unique(folds)]
     if len(left) < 2 or min(left) < 2:
         return _Chosen(min(grid[0]), min(grid[1]), float(np.bincount(side.codes).max() / side.codes.size))
-    found = search_c_and_gamma(
+    result = search_c_and_gamma(
         side.rows, side.codes, n_classes, Cs=grid[0], gammas=grid[1], folds=folds, tol=_TOL, cache_size=_CACHE_SIZE
     )
-    return _Chosen(found.C, found.gamma, float(found.accuracy.max()))
+    return _Chosen(result.C, result.gamma, float(result.accuracy.max()))
 
 
 def search_held_out(
@@ -395,14 +395,14 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
     def compute(repeat: int) -> dict[str, Any]:
         started = time.process_time()
         folds = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], repeat, "folds"))
-        found = {}
+        result = {}
         for name, how in parameters["methods"].items():
             # Methods with equal sides draw them, and the folds of their search, alike.
             stream = functools.partial(_stream, parameters, context, how["side"], repeat)
             every_fold = parameters["search"] == "every fold"
-            found[name] = _method_errors(how, X, codes, n_classes, folds, grid, stream, every_fold)
+            result[name] = _method_errors(how, X, codes, n_classes, folds, grid, stream, every_fold)
         seconds = time.process_time() - started
-        return {"folds": np.bincount(folds).tolist(), "methods": found, "cpu_seconds": seconds}
+        return {"folds": np.bincount(folds).tolist(), "methods": result, "cpu_seconds": seconds}
 
     repeats = context.parts(parameters, "repeats", "repeat", compute)
     return {"n_rows": codes.size, "n_features": X.shape[1], "n_classes": n_classes, "repeats": repeats}
@@ -414,7 +414,7 @@ def _method_errors(
 ) -> dict[str, list[Any]]:  # fmt: skip
     """Errors of one method on the folds of one split, and what it trained with, as lists over the folds."""
     fields = ("errors", "C", "gamma", "n_rows", "n_support", "purity", "mixed", "searched")
-    found: dict[str, list[Any]] = {field: [] for field in fields}
+    result: dict[str, list[Any]] = {field: [] for field in fields}
     chosen = None
     for number in range(_FOLDS):
         test = folds == number
@@ -423,14 +423,14 @@ def _method_errors(
             chosen = None
         fitted = _fit(how, train, codes[~test], n_classes, grid, functools.partial(stream, number), chosen)
         if chosen is None:
-            found["searched"].append(fitted.chosen.accuracy)
+            result["searched"].append(fitted.chosen.accuracy)
         chosen = fitted.chosen
-        found["errors"].append(int((fitted.predict(judged) != codes[test]).sum()))
-        found["C"].append(chosen.C)
-        found["gamma"].append(chosen.gamma)
+        result["errors"].append(int((fitted.predict(judged) != codes[test]).sum()))
+        result["C"].append(chosen.C)
+        result["gamma"].append(chosen.gamma)
         for field in ("n_rows", "n_support", "purity", "mixed"):
-            found[field].append(getattr(fitted, field))
-    return found
+            result[field].append(getattr(fitted, field))
+    return result
 
 
 def _stream(
@@ -456,14 +456,14 @@ def picture(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """
     X, codes, n_classes = read(parameters, context)
     rows, _ = unit_range(X[:, parameters["columns"]], X[:1, parameters["columns"]])
-    found = condense_rows("ci", rows, codes, n_classes)
-    assert found.groups is not None
+    result = condense_rows("ci", rows, codes, n_classes)
+    assert result.groups is not None
     return {
         "rows": rows.tolist(),
         "codes": codes.tolist(),
-        "condensed": found.rows.tolist(),
-        "condensed_codes": found.codes.tolist(),
-        "groups": found.groups.tolist(),
+        "condensed": result.rows.tolist(),
+        "condensed_codes": result.codes.tolist(),
+        "groups": result.groups.tolist(),
     }
 
 
@@ -494,11 +494,11 @@ def times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         folds = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], repeat, "folds"))
         test = folds == 0
         train, judged = unit_range(X[~test], X[test])
-        found = {}
+        result = {}
         for name, how in parameters["methods"].items():
             stream = functools.partial(_stream, parameters, context, how["side"], repeat, 0)
             fitted = _fit(how, train, codes[~test], n_classes, grid, stream, None)
-            found[name] = {
+            result[name] = {
                 "seconds": fitted.seconds,
                 "n_rows": fitted.n_rows,
                 "n_support": fitted.n_support,
@@ -507,9 +507,9 @@ def times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             if repeat < parameters["scratch"]["repeats"] and name in parameters["scratch"]["methods"]:
                 side = SIDES[how["side"]](train, codes[~test], n_classes, stream("side"))
                 seconds, searched = _seconds(functools.partial(search_by_libsvm, side, grid, stream("search")))
-                found[name]["scratch"] = {"seconds": seconds, "accuracy": searched.accuracy}
-                found[name]["searched"] = fitted.chosen.accuracy
-        return found
+                result[name]["scratch"] = {"seconds": seconds, "accuracy": searched.accuracy}
+                result[name]["searched"] = fitted.chosen.accuracy
+        return result
 
     repeats = context.parts(parameters, "repeats", "repeat", compute)
     n_train = int((deal_folds(codes, np.random.default_rng(0)) != 0).sum())
@@ -567,8 +567,10 @@ def growth(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for kind, sizes in parameters["sizes"].items():
         counts = sorted({min(size, codes.size) for size in sizes})
-        found = [context.part({**key, "condensed": kind, "n": n}, functools.partial(compute, kind, n)) for n in counts]
-        result[kind] = {"n_rows": counts, **{name: [own[name] for own in found] for name in ("seconds", "n_iter")}}
+        results = [
+            context.part({**key, "condensed": kind, "n": n}, functools.partial(compute, kind, n)) for n in counts
+        ]
+        result[kind] = {"n_rows": counts, **{name: [own[name] for own in results] for name in ("seconds", "n_iter")}}
     return result
 
 
@@ -599,12 +601,12 @@ def large(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
     told = _forget_peak()
     seconds: Seconds = {}
-    seconds["condense"], found = _seconds(lambda: condense_rows("ci", train, own, n_classes))
+    seconds["condense"], results = _seconds(lambda: condense_rows("ci", train, own, n_classes))
     peak = _peak_megabytes() if told else None
     result: dict[str, Any] = {"n_support": {}, "accuracy": {}}
     for name, rows, labels in (
         ("all rows", train, own),
-        ("condensed rows", found.rows, found.codes),
+        ("condensed rows", results.rows, results.codes),
         ("a third of the rows", train[small], own[small]),
     ):
         svm = _svm(parameters, n_classes)
@@ -617,7 +619,7 @@ def large(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         "n_classes": n_classes,
         "seconds": seconds,
         **result,
-        "purity": found.label_purity,
+        "purity": results.label_purity,
         "megabytes": peak,
     }
 

@@ -73,35 +73,35 @@ def _train(parameters: Mapping[str, Any], data: tuple[np.ndarray, ...]) -> _Trai
         X, signs, np.full(signs.size, C), gamma=gamma, tol=parameters["tol"], cache_size=600.0
     )
     support = np.flatnonzero(solution.alpha > 0)
-    alpha, own = solution.alpha[support], signs[support]
+    alpha, support_signs = solution.alpha[support], signs[support]
     free = alpha < C
-    vectors, coef = X[support], alpha * own
+    vectors, coef = X[support], alpha * support_signs
 
     def kernel_of(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return kernel_matrix(rows, columns, "rbf", gamma, 3, 0.0)
 
-    errors = _errors(lambda part: kernel_of(vectors[part], vectors), coef, own, free)
-    errors[READINGS[3]] = (own * solution.gradient[support] - solution.rho)[free]
+    errors = _errors(lambda part: kernel_of(vectors[part], vectors), coef, support_signs, free)
+    errors[READINGS[3]] = (support_signs * solution.gradient[support] - solution.rho)[free]
     scores = np.empty(Z_signs.size)
     block = max(1, _BLOCK // max(1, support.size))
     for start in range(0, Z_signs.size, block):
         part = slice(start, start + block)
         scores[part] = kernel_of(Z[part], vectors) @ coef - solution.rho
     kernel = kernel_of(Z, vectors[free]).astype(np.float32)
-    return _Trained(scores, kernel, own[free], Z_signs, errors)
+    return _Trained(scores, kernel, support_signs[free], Z_signs, errors)
 
 
 def _noisy_accuracies(
     trained: _Trained, scales: np.ndarray, epsilon: float, runs: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Accuracies of models with noise on the free dual variables."""
-    found = []
+    results = []
     for start in range(0, runs, 51):
         noise = rng.laplace(size=(scales.size, min(51, runs - start))) * (trained.signs * scales / epsilon)[:, None]
         with np.errstate(over="ignore"):
             scores = trained.scores[:, None] + trained.kernel @ noise.astype(np.float32)
-        found.append(np.mean((scores > 0) == (trained.test_signs > 0)[:, None], axis=0))
-    return np.concatenate(found)
+        results.append(np.mean((scores > 0) == (trained.test_signs > 0)[:, None], axis=0))
+    return np.concatenate(results)
 
 
 def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
@@ -124,16 +124,16 @@ def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dic
     """
     trained = _train(parameters, _data(parameters, context))
     runs, epsilon = parameters["runs"], parameters["epsilons"][0]
-    found = {}
+    outcome = {}
     for reading in READINGS:
         errors = trained.errors[reading]
         scales = laplace_scales(errors, parameters["C"], 1.0, "signed")
         rng = context.stream(parameters["seed"], parameters["name"], reading, epsilon, piece)
-        place = f"{parameters['dataset']}/{reading}/epsilon={epsilon:g}"
-        found[f"{place}/accuracy"] = _noisy_accuracies(trained, scales, epsilon, runs, rng).tolist()
-        found[f"{place}/log10 of the median scale"] = [math.log10(float(np.median(scales)) / epsilon)] * runs
-        found[f"{place}/log10 of the sum of errors"] = [math.log10(max(abs(float(errors.sum())), 1e-18))] * runs
-    return found
+        prefix = f"{parameters['dataset']}/{reading}/epsilon={epsilon:g}"
+        outcome[f"{prefix}/accuracy"] = _noisy_accuracies(trained, scales, epsilon, runs, rng).tolist()
+        outcome[f"{prefix}/log10 of the median scale"] = [math.log10(float(np.median(scales)) / epsilon)] * runs
+        outcome[f"{prefix}/log10 of the sum of errors"] = [math.log10(max(abs(float(errors.sum())), 1e-18))] * runs
+    return outcome
 
 
 def _draws() -> list[Draws]:

@@ -18,14 +18,14 @@ def unit(cell: str) -> float:
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count rows of both parts, features and classes."""
     train, place = context.rows(*parameters["train"]), f"{parameters['dataset']}//"
-    found = {
+    result = {
         f"{place}/n_features": [float(train.X.shape[1])],
         f"{place}/n_classes": [2.0],
         f"{place}/n_train": [float(train.signs.size)],
     }
     if parameters["same test part"]:
-        found[f"{place}/n_test"] = [float(context.rows(*parameters["test"]).signs.size)]
-    return found
+        result[f"{place}/n_test"] = [float(context.rows(*parameters["test"]).signs.size)]
+    return result
 
 
 DRAWS = [

@@ -52,12 +52,12 @@ def unit(cell: str) -> float:
 
 
 def _scores(Z: np.ndarray, vectors: np.ndarray, coef: np.ndarray, gamma: float) -> np.ndarray:
-    found = np.empty(Z.shape[0])
+    results = np.empty(Z.shape[0])
     block = max(1, _BLOCK // max(1, len(vectors)))
     for start in range(0, Z.shape[0], block):
         part = slice(start, start + block)
-        found[part] = kernel_matrix(Z[part], vectors, "rbf", gamma, 3, 0.0) @ coef
-    return found
+        results[part] = kernel_matrix(Z[part], vectors, "rbf", gamma, 3, 0.0) @ coef
+    return results
 
 
 def _once(
@@ -71,12 +71,14 @@ def _once(
     solution = solve_smo(X, signs, np.full(signs.size, C), gamma=gamma, tol=parameters["tol"], cache_size=600.0)
     seconds["SVM/training seconds"] = time.process_time() - began
     support = np.flatnonzero(solution.alpha > 0)
-    alpha, own = solution.alpha[support], signs[support]
-    free, vectors, coef = alpha < C, X[support], alpha * own
-    errors = _errors(lambda part: kernel_matrix(vectors[part], vectors, "rbf", gamma, 3, 0.0), coef, own, free)
+    alpha, support_signs = solution.alpha[support], signs[support]
+    free, vectors, coef = alpha < C, X[support], alpha * support_signs
+    errors = _errors(
+        lambda part: kernel_matrix(vectors[part], vectors, "rbf", gamma, 3, 0.0), coef, support_signs, free
+    )
     scales = laplace_scales(errors[READINGS[0]], C, 1.0, "signed") / epsilon
     noisy = coef.copy()
-    noisy[free] += own[free] * scales * stream.laplace(size=scales.size)
+    noisy[free] += support_signs[free] * scales * stream.laplace(size=scales.size)
     seconds["DPSVMDVP/training seconds"] = time.process_time() - began
     began = time.process_time()
     scores = _scores(Z, vectors, coef, gamma) - solution.rho
@@ -92,7 +94,7 @@ def _once(
     path.scores(Z, 0)
     seconds["PrivateSVM/prediction seconds"] = time.process_time() - began
     kernel = kernel_matrix(Z, vectors[free], "rbf", gamma, 3, 0.0).astype(np.float32)
-    return _Trained(scores, kernel, own[free], Z_signs, errors), seconds
+    return _Trained(scores, kernel, support_signs[free], Z_signs, errors), seconds
 
 
 def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -128,13 +130,13 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         _once(parameters, (X[few], signs[few], Z[:100], Z_signs[:100]), epsilons[0], stream("times", -1))
     for repeat in range(first, parameters["repeats"]):
         number = max(repeat, 0) % len(epsilons)
-        trained, found = _once(parameters, data, epsilons[number], stream("times", repeat))
+        trained, outcome = _once(parameters, data, epsilons[number], stream("times", repeat))
         if repeat < 0:
             continue
-        for key, value in found.items():
+        for key, value in outcome.items():
             seconds[key].append(value)
         for step in TIMES:
-            by_epsilon[step][number].append(found[f"DPSVMDVP/{step}"])
+            by_epsilon[step][number].append(outcome[f"DPSVMDVP/{step}"])
     scales = laplace_scales(trained.errors[READINGS[0]], parameters["C"], 1.0, "signed")
     private = PrivateSVMRBFLaplaceClassifier(
         gamma=parameters["gamma"] or 1.0 / X.shape[1], classes=[0, 1], **parameters["private_svm"]
@@ -156,9 +158,9 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 
 def _measured(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    own = {key: value for key, value in parameters.items() if key not in ("figure", "printed", "same")}
+    reduced = {key: value for key, value in parameters.items() if key not in ("figure", "printed", "same")}
     shared = Context("dpsvmdvp_panels", context.folder, context.code)
-    return shared.part(own, functools.partial(measure, own, shared))
+    return shared.part(reduced, functools.partial(measure, reduced, shared))
 
 
 def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
@@ -180,17 +182,17 @@ def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
         ``panel/<dataset>/<what varies>=<value>/<method>/<metric>`` to values of single runs.
     """
     measured, figure = _measured(parameters, context), parameters["figure"]
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for number, epsilon in enumerate(parameters["epsilons"]):
         values = [f"epsilon={epsilon:g}" if figure == "budget" else f"{figure}={parameters[figure]}"]
         values += parameters["same"] if epsilon == 0.1 else []
         for cell in parameters["printed"].get(f"{epsilon:g}", []):
-            found[cell] = measured["DPSVMDVP"][number]
+            result[cell] = measured["DPSVMDVP"][number]
         for value in values:
             place, by_epsilon = f"panel/{parameters['dataset']}/{value}", value.startswith("epsilon")
-            found[f"{place}/SVM/accuracy"] = [measured["SVM"]] * parameters["runs"]
-            found[f"{place}/DPSVMDVP/accuracy"] = measured["DPSVMDVP"][number]
-            found[f"{place}/PrivateSVM/accuracy"] = measured["PrivateSVM"][number]
+            result[f"{place}/SVM/accuracy"] = [measured["SVM"]] * parameters["runs"]
+            result[f"{place}/DPSVMDVP/accuracy"] = measured["DPSVMDVP"][number]
+            result[f"{place}/PrivateSVM/accuracy"] = measured["PrivateSVM"][number]
             if by_epsilon and parameters["repeats"] < SIZE * len(parameters["epsilons"]):
                 # Too few trainings for one at each epsilon.
                 continue
@@ -199,10 +201,10 @@ def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
                     own = measured["seconds"][f"{method}/{step}"]
                     if by_epsilon and method == "DPSVMDVP":
                         own = measured["by epsilon"][step][number]
-                    found[f"{place}/{method}/{step}"] = own
+                    result[f"{place}/{method}/{step}"] = own
     if figure == "budget":
-        found[f"{parameters['dataset']}/SVM//accuracy"] = [measured["SVM"]] * parameters["runs"]
-    return found
+        result[f"{parameters['dataset']}/SVM//accuracy"] = [measured["SVM"]] * parameters["runs"]
+    return result
 
 
 def curve_knees(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
@@ -301,7 +303,7 @@ def _orders(name: str, job: Mapping[str, Any], figure: str, epsilons: Sequence[f
         cells[f"{epsilon:g}"] = [f"panel/{dataset}/{point}/DPSVMDVP/accuracy" for point in points] + [
             f"{dataset}/DPSVMDVP/epsilon=0.1;{point}/accuracy" for point in points if not point.startswith("epsilon")
         ]
-    printed = tuple(cell for own in cells.values() for cell in own if not cell.startswith("panel"))
+    printed = tuple(cell for values in cells.values() for cell in values if not cell.startswith("panel"))
     knee_cells = tuple(f"{dataset}/DPSVMDVP//{knee} knee" for knee in ("lower", "upper")) if varied else ()
     return Draws(
         experiment="dpsvmdvp_orders", name=name, dataset=dataset, run="reproduce.dpsvmdvp.panels:orders", pieces=4,

@@ -23,18 +23,18 @@ from reproduce.dpsvmdvp.trends import STAND_IN, panels, trend_claims
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
     dataset, metric = row["dataset"], row["metric"]
-    found: dict[str, Any] = {"family": "text", "rule": f"text, {dataset}: {metric}"}
+    results: dict[str, Any] = {"family": "text", "rule": f"text, {dataset}: {metric}"}
     if row["source"] == "Table 1":
         other = "splice" if dataset == "cod-rna" else "cod-rna"
-        found = {"family": "Table 1", "rule": "Table 1", "neighbour": cell_id(other, "", "", metric)}
+        results = {"family": "Table 1", "rule": "Table 1", "neighbour": cell_id(other, "", "", metric)}
         if dataset == "cod-rna" and metric == "n_test":
-            found["missing"] = "cod-rna.t cannot be had here"
+            results["missing"] = "cod-rna.t cannot be had here"
     elif dataset == "cod-rna" and metric == "accuracy":
-        found["undecided"] = STAND_IN
+        results["undecided"] = STAND_IN
     elif metric.endswith("knee"):
         other = "splice" if dataset == "cod-rna" else "cod-rna"
-        found |= {"rule": "knees", "neighbour": cell_id(other, row["method"], row["setting"], metric)}
-    return found
+        results |= {"rule": "knees", "neighbour": cell_id(other, row["method"], row["setting"], metric)}
+    return results
 
 
 # Each accuracy beside the other end of its line.
@@ -47,24 +47,24 @@ _ENDS = {
 
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
     """List the numbers of Table 1 and of the text on Figures 1 to 6."""
-    found = []
+    outcome = []
     for own in numbers_of(rows, _place):
         head, _, last = own.setting.partition(";")
         if own.metric == "accuracy" and last in _ENDS:
             own = dataclasses.replace(
                 own, neighbour=cell_id(own.dataset, own.method, f"{head};{_ENDS[last]}", own.metric)
             )
-        found.append(own)
-    return found
+        outcome.append(own)
+    return outcome
 
 
 def reading(judgement: Judgement) -> str:
     """Say what is known of a cell."""
-    own, item = judgement.printed, judgement.distribution
-    if own.id == "splice///n_features":
+    printed, item = judgement.printed, judgement.distribution
+    if printed.id == "splice///n_features":
         return "123 is the number of features of a1a to a9a; every copy of splice has 60"
     parts = []
-    if item is not None and "n_train=50000" in own.setting:
+    if item is not None and "n_train=50000" in printed.setting:
         parts.append(
             "the order of the file explains the 20,000 rows, where the SVM has the same accuracy, but not these"
         )
@@ -137,11 +137,11 @@ def comparisons(texts: Mapping[str, str], distributions: Mapping[str, Distributi
     lines = []
     for dataset in ("splice", "cod-rna"):
         for name, words in _READINGS.items():
-            place = f"{dataset}/{name}/epsilon=0.1"
-            accuracy = distributions.get(f"{place}/accuracy")
+            prefix = f"{dataset}/{name}/epsilon=0.1"
+            accuracy = distributions.get(f"{prefix}/accuracy")
             if accuracy is not None:
                 scale, total = (
-                    distributions[f"{place}/log10 of the {what}"].median for what in ("median scale", "sum of errors")
+                    distributions[f"{prefix}/log10 of the {what}"].median for what in ("median scale", "sum of errors")
                 )
                 middle, low, high = interval(accuracy)
                 lines.append(

@@ -148,24 +148,24 @@ def _knee_rows(
     rows = []
     for index, metric in enumerate(KNEES):
         printed = published[dataset, "DPSVMDVP", "", metric]
-        place = {
+        labels = {
             "table": "knees" if main else "other choices", "dataset": dataset, "method": f"DPSVMDVP ({variant})",
             "setting": option, "metric": metric,
         }  # fmt: skip
         if result is None:
-            rows.append(compare(place, printed, None, within(0.0), missing=missing))
+            rows.append(compare(labels, printed, None, within(0.0), missing=missing))
             continue
         curve, svm = _means(result["variants"][variant]), result["SVM"]
-        found = knees(epsilons, curve, svm)[index]
-        agrees = _near_on_grid(epsilons, float(printed), found)
+        results = knees(epsilons, curve, svm)[index]
+        agrees = _near_on_grid(epsilons, float(printed), results)
         rows.append(
             Row(
-                **place,
+                **labels,
                 published=printed,
-                ours=found,
-                difference=None if found is None else found - float(printed),
+                ours=results,
+                difference=None if results is None else results - float(printed),
                 verdict="within tolerance" if agrees else "beyond tolerance" if main else "ruled out",
-                explanation="" if agrees else _why_knee(metric, variant, found, curve, svm),
+                explanation="" if agrees else _why_knee(metric, variant, results, curve, svm),
             )
         )
     return rows
@@ -193,10 +193,10 @@ def _svm_rows(published: Published, parameters: Mapping[str, Any], outcome: Outc
     printed = published.get((parameters["dataset"], "SVM", "", "accuracy"))
     if printed is None:
         return []
-    place = {"table": "knees" if first else "other choices", "dataset": parameters["dataset"], "method": "SVM",
+    labels = {"table": "knees" if first else "other choices", "dataset": parameters["dataset"], "method": "SVM",
              "setting": _option_name(parameters), "metric": "accuracy"}  # fmt: skip
     ours = None if result is None else float(result["SVM"])
-    row = compare(place, printed, ours, within(NEAR_SVM), "another level of the SVM itself", missing)
+    row = compare(labels, printed, ours, within(NEAR_SVM), "another level of the SVM itself", missing)
     return [row if first or row.verdict != "beyond tolerance" else dataclasses.replace(row, verdict="ruled out")]
 
 
@@ -204,7 +204,7 @@ def _budget_rows(parameters: Mapping[str, Any], outcome: Outcome, first: bool) -
     """Every accuracy; the paper has a number only for the smallest epsilons of cod-rna."""
     result, missing = outcome
     dataset, option = parameters["dataset"], _option_name(parameters)
-    place = {"table": "curves", "dataset": dataset, "metric": "accuracy"}
+    labels = {"table": "curves", "dataset": dataset, "metric": "accuracy"}
     rows = []
     for variant in parameters["variants"]:
         curve = None if result is None else _means(result["variants"][variant])
@@ -212,7 +212,7 @@ def _budget_rows(parameters: Mapping[str, Any], outcome: Outcome, first: bool) -
             stated = dataset == "cod-rna" and epsilon <= 0.001 and variant == MAIN and first
             rows.append(
                 compare(
-                    {**place, "method": f"DPSVMDVP ({variant})", "setting": f"{option}; epsilon={epsilon:g}"},
+                    {**labels, "method": f"DPSVMDVP ({variant})", "setting": f"{option}; epsilon={epsilon:g}"},
                     "0.50" if stated else None,
                     None if curve is None else curve[index],
                     within(NEAR_CHANCE),
@@ -221,8 +221,8 @@ def _budget_rows(parameters: Mapping[str, Any], outcome: Outcome, first: bool) -
                 )
             )
     svm = None if result is None else result["SVM"]
-    rows.append(compare({**place, "method": "SVM", "setting": option}, None, svm, within(0.0), missing=missing))
-    return rows + _private_rows(place, parameters, outcome)
+    rows.append(compare({**labels, "method": "SVM", "setting": option}, None, svm, within(0.0), missing=missing))
+    return rows + _private_rows(labels, parameters, outcome)
 
 
 def _private_rows(place: Mapping[str, str], parameters: Mapping[str, Any], outcome: Outcome) -> list[Row]:
@@ -279,19 +279,19 @@ def _curve(name: str, x: Sequence[float], table: Sequence[Sequence[float]], colo
 
 def _draws(settings: Settings, results: Results, published: Published) -> tuple[list[Row], list[Figure], list[str]]:
     """Rows, figure and finding of the job of many draws."""
-    own = settings["draws"]
-    if own["dataset"] not in settings["datasets"]:
+    choice = settings["draws"]
+    if choice["dataset"] not in settings["datasets"]:
         return [], [], []
-    result, missing = results[f"{own['dataset']}.draws"]
+    result, missing = results[f"{choice['dataset']}.draws"]
     if result is None:
         return _draw_rows(settings, published, None, [], missing), [], []
     table, three = result["variants"][MAIN], settings["repeats"]
-    starts = range(0, own["times"] * three, three)
+    starts = range(0, choice["times"] * three, three)
     curves = [[statistics.fmean(row[start : start + three]) for row in table] for start in starts]
     return (
         _draw_rows(settings, published, result, curves, missing),
         [_draw_figure(settings, curves)],
-        [_draw_note(own["dataset"], result)],
+        [_draw_note(choice["dataset"], result)],
     )
 
 
@@ -299,22 +299,22 @@ def _draw_rows(
     settings: Settings, published: Published, result: Result | None, curves: Sequence[Sequence[float]],
     missing: Missing | None,
 ) -> list[Row]:  # fmt: skip
-    own, epsilons = settings["draws"], settings["epsilons"]
+    choice, epsilons = settings["draws"], settings["epsilons"]
     rows = []
     for index, metric in enumerate(KNEES):
-        place = {"table": "draws", "dataset": own["dataset"], "method": f"DPSVMDVP ({MAIN})", "metric": metric,
-                 "setting": f"{own['times']} times {settings['repeats']} draws"}  # fmt: skip
-        printed = published[own["dataset"], "DPSVMDVP", "", metric]
+        labels = {"table": "draws", "dataset": choice["dataset"], "method": f"DPSVMDVP ({MAIN})", "metric": metric,
+                 "setting": f"{choice['times']} times {settings['repeats']} draws"}  # fmt: skip
+        printed = published[choice["dataset"], "DPSVMDVP", "", metric]
         if result is None:
-            rows.append(compare(place, printed, None, within(0.0), missing=missing))
+            rows.append(compare(labels, printed, None, within(0.0), missing=missing))
             continue
-        found = [knees(epsilons, curve, result["SVM"])[index] for curve in curves]
-        known = sorted(knee for knee in found if knee is not None)
+        results = [knees(epsilons, curve, result["SVM"])[index] for curve in curves]
+        known = sorted(knee for knee in results if knee is not None)
         middle = known[len(known) // 2] if known else None
-        nowhere = f"nowhere on the grid {len(found) - len(known)} of {len(found)} times"
+        nowhere = f"nowhere on the grid {len(results) - len(known)} of {len(results)} times"
         rows.append(
             Row(
-                **place,
+                **labels,
                 published=printed,
                 ours=middle,
                 difference=None if middle is None else middle - float(printed),
@@ -326,10 +326,10 @@ def _draw_rows(
 
 
 def _draw_figure(settings: Settings, curves: Sequence[Sequence[float]]) -> Figure:
-    own = settings["draws"]
+    choice = settings["draws"]
     line = {"width": 1, "color": COLOURS[MAIN]}
     return Figure(
-        title=f"{own['dataset']}: the paper's experiment {own['times']} times",
+        title=f"{choice['dataset']}: the paper's experiment {choice['times']} times",
         caption=f"One trained model; one line is the mean of {settings['repeats']} draws. DPSVMDVP (signed, free).",
         data=[
             {"type": "scatter", "mode": "lines", "x": list(settings["epsilons"]), "y": curve, "showlegend": False,
@@ -376,11 +376,11 @@ def _draws_of(parameters: Mapping[str, Any], result: Result | None) -> dict[str,
     """Accuracies of each method at the one epsilon; nothing of a method that did not run."""
     if result is None:
         return {}
-    found = {"SVM": [result["SVM"]]}
-    found |= {f"DPSVMDVP ({name})": result["variants"][name][0] for name in parameters["variants"]}
+    results = {"SVM": [result["SVM"]]}
+    results |= {f"DPSVMDVP ({name})": result["variants"][name][0] for name in parameters["variants"]}
     if result["PrivateSVM"] is not None:
-        found["PrivateSVM"] = result["PrivateSVM"][0]
-    return found
+        results["PrivateSVM"] = result["PrivateSVM"][0]
+    return results
 
 
 def _series_rows(
@@ -388,20 +388,20 @@ def _series_rows(
 ) -> list[Row]:
     """Rows of one training set. The paper's numbers are of the main variant, on the file's order."""
     result, missing = outcome
-    dataset, in_order, found = parameters["dataset"], parameters["order"] == "file", _draws_of(parameters, result)
+    dataset, in_order, results = parameters["dataset"], parameters["order"] == "file", _draws_of(parameters, result)
     setting = f"epsilon={epsilon:g};{what}={parameters[what]}"
     printed = published.get((dataset, "DPSVMDVP", setting, "accuracy"))
     order = "" if in_order and what == "n_features" else ";first rows" if in_order else ";shuffled"
     rows = []
     for method in ("SVM", *(f"DPSVMDVP ({name})" for name in parameters["variants"]), "PrivateSVM"):
         absent = missing
-        if result is not None and method not in found:
+        if result is not None and method not in results:
             absent = ("not available", result["why_no_PrivateSVM"])
         rows.append(
             compare(
                 {"table": what, "dataset": dataset, "metric": "accuracy", "method": method, "setting": setting + order},
                 printed if method == f"DPSVMDVP ({MAIN})" and in_order else None,
-                statistics.fmean(found[method]) if method in found else None,
+                statistics.fmean(results[method]) if method in results else None,
                 within(0.02),
                 functools.partial(_why_series, dataset, result),
                 absent,
@@ -505,14 +505,14 @@ def _rise_rows(settings: Settings, results: Results) -> list[Row]:
         if dataset not in settings["datasets"]:
             continue
         (fewest, gone), (most, also_gone) = (results[f"{dataset}.d-{width}"] for width in (widths[0], widths[-1]))
-        place = {"table": "rise", "dataset": dataset, "method": f"DPSVMDVP ({MAIN})",
+        labels = {"table": "rise", "dataset": dataset, "method": f"DPSVMDVP ({MAIN})",
                  "setting": f"from {widths[0]} to {widths[-1]} features", "metric": "rise of accuracy"}  # fmt: skip
         if fewest is None or most is None:
-            rows.append(claim(place, "rises", None, False, missing=gone or also_gone))
+            rows.append(claim(labels, "rises", None, False, missing=gone or also_gone))
             continue
         first, last = (statistics.fmean(end["variants"][MAIN][0]) for end in (fewest, most))
         rows.append(
-            claim(place, "rises", last - first, last > first,
+            claim(labels, "rises", last - first, last > first,
                   "the noise differs more from training set to training set; the SVM itself goes from "
                   f"{fewest['SVM']:.3f} to {most['SVM']:.3f}")
         )  # fmt: skip

@@ -173,8 +173,8 @@ def _private_accuracies(
     estimator = PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
     stream = functools.partial(_noise, parameters, context, "PrivateSVM")
     path = estimator.release_path(X, (signs > 0).astype(int), parameters["epsilons"], parameters["repeats"], stream)
-    found = [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(path.epsilons))]
-    return {"PrivateSVM": found, "why_no_PrivateSVM": ""}
+    result = [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(path.epsilons))]
+    return {"PrivateSVM": result, "why_no_PrivateSVM": ""}
 
 
 def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:

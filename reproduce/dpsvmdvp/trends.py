@@ -73,8 +73,10 @@ def _budget(distributions: Mapping[str, Distribution], dataset: str, figure: int
     if len(values) < 3:
         result = [statement(name, source, text, None, "")]
     else:
-        own = slope([math.log10(value) for value in values], items)
-        result = [judged(name, source, text, "rises", own, f"slope over log10 of epsilon {own}", _rows(dataset))]
+        estimate = slope([math.log10(value) for value in values], items)
+        result = [
+            judged(name, source, text, "rises", estimate, f"slope over log10 of epsilon {estimate}", _rows(dataset))
+        ]
     for step, panel in (("training seconds", "b"), ("prediction seconds", "c")):
         text = f"the budget has little effect on the time of {STEPS[step]} on {dataset}"
         name, source = f"budget-{STEPS[step]}-{dataset}", f"Figure {figure}({panel})"
@@ -110,14 +112,14 @@ def _over(
     # A training that several figures share counts once where it was measured once.
     again = {tuple(point.split("=")) for point in WHOLE[dataset][1:]}
     for _, what in _FIGURES[dataset]:
-        values, own = _line(distributions, dataset, what, method, step)
+        values, items = _line(distributions, dataset, what, method, step)
         base = _line(distributions, dataset, what, "SVM", step)[1]
         kept = [
             index
-            for index, item in enumerate(own)
+            for index, item in enumerate(items)
             if item.statistic != SINGLE or (what, f"{values[index]:g}") not in again
         ]
-        one += [own[index] for index in kept]
+        one += [items[index] for index in kept]
         other += [base[index] for index in kept]
     return one, other
 
@@ -135,8 +137,8 @@ def _ratios(distributions: Mapping[str, Distribution], dataset: str) -> list[Cla
         text, source = f"{text}, on {dataset}", "Section V.C; Figures 1 to 6 (b, c)"
         one, other = _over(distributions, dataset, method, step)
         if one:
-            own = ratio(one, other)
-            result.append(judged(name, source, text, word, own, f"ratio to the SVM's time {own}"))
+            estimate = ratio(one, other)
+            result.append(judged(name, source, text, word, estimate, f"ratio to the SVM's time {estimate}"))
         else:
             result.append(statement(name, source, text, None, ""))
     return result
@@ -157,9 +159,9 @@ def _growth(distributions: Mapping[str, Distribution], dataset: str) -> list[Cla
             if len(values) < 3:
                 result.append(statement(name, source, full, None, ""))
             else:
-                own = slope(values, items, exponent=True)
+                estimate = slope(values, items, exponent=True)
                 meaning = f"; linear is {WORDS[word].meaning}" if word == "linear" else ""
-                result.append(judged(name, source, full, word, own, f"exponent of the time {own}{meaning}"))
+                result.append(judged(name, source, full, word, estimate, f"exponent of the time {estimate}{meaning}"))
     return result
 
 
@@ -173,8 +175,8 @@ def _levels(distributions: Mapping[str, Distribution], dataset: str) -> list[Cla
         ("above-private", "at a reasonable budget the accuracy is much higher than PrivateSVM's", EPSILONS[-1],
          "PrivateSVM", "much higher"),
     ):  # fmt: skip
-        place = f"panel/{dataset}/epsilon={epsilon:g}"
-        own, base = (distributions.get(f"{place}/{method}/accuracy") for method in ("DPSVMDVP", other))
+        prefix = f"panel/{dataset}/epsilon={epsilon:g}"
+        own, base = (distributions.get(f"{prefix}/{method}/accuracy") for method in ("DPSVMDVP", other))
         name, text = f"{name}-{dataset}", f"{text}, on {dataset}"
         if own is None or base is None:
             result.append(statement(name, "Section V.C", text, None, ""))
@@ -205,8 +207,8 @@ def _lines(distributions: Mapping[str, Distribution]) -> list[Claim]:
         step, own = smallest_step(items), slope([value / values[-1] for value in values], items)
         listed = ", ".join(f"{item.median:.3f}" for item in items)
         ours = f"{listed}; smallest step {step}; slope {own}"
-        # A line whose interval of the slope lies below 0 does not rise, steadily or not.
-        word, estimate = ("steadily", step) if own.high > 0.0 else ("rises", own)
+        # Steps say something of a line only if it rises at all.
+        word, estimate = ("steadily", step) if judge_word("rises", own) == "agrees" else ("rises", own)
         result.append(judged(name, source, text, word, estimate, ours, _rows(dataset)))
     return result
 
@@ -224,7 +226,7 @@ def trend_claims(distributions: Mapping[str, Distribution]) -> list[Claim]:
 
 def panels(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) -> list[Panel]:
     """Draw the 18 panels, with the published knees and accuracies."""
-    found = []
+    results = []
     for dataset, figures in _FIGURES.items():
         for figure, what in figures:
             for letter, metric in zip("abc", STEPS, strict=True):
@@ -247,11 +249,11 @@ def panels(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) 
                         for value in _values(dataset, what)
                         if (text := texts.get(f"{dataset}/DPSVMDVP/epsilon=0.1;{what}={value}/accuracy"))
                     ]
-                found.append(
+                results.append(
                     Panel(
                         title=f"Figure {figure}({letter}): {dataset}, {metric}", x=_AXES[what],
                         y=metric, lines=lines, marks=marks, points=points, log_x=what == "epsilon",
                         log_y=metric != "accuracy",
                     )
                 )  # fmt: skip
-    return sorted(found, key=lambda panel: panel.title)
+    return sorted(results, key=lambda panel: panel.title)

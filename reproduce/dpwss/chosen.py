@@ -26,24 +26,24 @@ _GROUPS = 300
 def chosen(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Choose among runs to the letter; see `reproduce.dpwss.readings.readings`."""
     runs = readings(parameters, context, piece)
-    place = f"{parameters['dataset']}/{parameters['epsilon']:g}"
+    prefix = f"{parameters['dataset']}/{parameters['epsilon']:g}"
     objective, iterations = (
-        np.array(runs[f"to the letter/{place}/{metric}"]) for metric in ("objective", "iterations")
+        np.array(runs[f"to the letter/{prefix}/{metric}"]) for metric in ("objective", "iterations")
     )
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for name, (rank, size) in CHOSEN.items():
         rng = seeded_stream(
             parameters["seed"], "dpwss chosen", parameters["dataset"], parameters["epsilon"], piece, size
         )
         groups = rng.integers(objective.size, size=(_GROUPS, size))
         own = groups[np.arange(_GROUPS), objective[groups].argsort(axis=1)[:, rank]]
-        found[f"{name}/{place}/objective"] = objective[own].tolist()
-        found[f"{name}/{place}/iterations"] = iterations[own].tolist()
-    return found
+        result[f"{name}/{prefix}/objective"] = objective[own].tolist()
+        result[f"{name}/{prefix}/iterations"] = iterations[own].tolist()
+    return result
 
 
 DRAWS = [
-    dataclasses.replace(own, name=own.name.replace("selections", "chosen"), run=f"{__name__}:chosen")
-    for own in READING_DRAWS
-    if own.name.endswith("selections")
+    dataclasses.replace(plan, name=plan.name.replace("selections", "chosen"), run=f"{__name__}:chosen")
+    for plan in READING_DRAWS
+    if plan.name.endswith("selections")
 ]

@@ -151,7 +151,7 @@ def _iterations(table: Table3) -> list[Claim]:
     by_dataset: dict[str, list[bool]] = {}
     for dataset, base, line in table.lines(slice(1, 2), "iterations"):
         by_dataset.setdefault(dataset, []).append(line[0].median < base.median)
-    most = sum(all(own) for own in by_dataset.values())
+    most = sum(all(values) for values in by_dataset.values())
     result.append(
         statement("iterations-0.3", figures, "from sigma .3 on, fewer iterations than WSS2 on most datasets",
                   most > MOST * len(by_dataset) if by_dataset else None,
@@ -162,7 +162,7 @@ def _iterations(table: Table3) -> list[Claim]:
         for dataset, base, line in table.lines(BY_EPSILON, "iterations")
         if dataset != "ijcnn1"
     }
-    verdicts = [judge_word("far less", own) for own in ratios.values()]
+    verdicts = [judge_word("far less", estimate) for estimate in ratios.values()]
     middles = [own.middle for own in ratios.values()] or [0.0]
     undecided = "refuted" not in verdicts and "cannot discriminate" in verdicts
     result.append(
@@ -206,8 +206,10 @@ def _differ_little(table: Table3) -> Claim:
                     for metric, cell in cells.items():
                         spreads[metric].append(_spread(table.singles[cell]))
     runs = list(zip(*spreads.values(), strict=True))
-    wins = sum(own[-1] == max(own) for own in runs)
-    listed = ", ".join(f"{metric} {100 * statistics.median(own):.2g} %" for metric, own in spreads.items() if own)
+    wins = sum(run[-1] == max(run) for run in runs)
+    listed = ", ".join(
+        f"{metric} {100 * statistics.median(values):.2g} %" for metric, values in spreads.items() if values
+    )
     return statement(
         "runs-differ", _RESULTS, "runs with the same settings differ little, mainly in the iterations",
         wins > MOST * len(runs) if runs else None,

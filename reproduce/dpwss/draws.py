@@ -59,18 +59,18 @@ def table3(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     )  # fmt: skip
     measured = [_measure(X, signs, solution, order) for solution in solutions]
     prefix = f"{dataset}/DPWSS/{parameters['setting']}"
-    return {f"{prefix}/{metric}": [float(own[metric]) for own in measured] for metric in METRICS}
+    return {f"{prefix}/{metric}": [float(metrics[metric]) for metrics in measured] for metric in METRICS}
 
 
 def _draws() -> list[Draws]:
     settings = TABLE3_SETTINGS
-    found = []
+    result = []
     for dataset, source in settings["datasets"].items():
         runs, pieces = PIECES.get(dataset, OTHERS)
         for shrinking in settings["shrinking"]:
             for column in settings["columns"]:
                 setting = setting_name(shrinking, column)
-                found.append(
+                result.append(
                     Draws(
                         experiment="dpwss_table3",
                         name=f"{dataset}.{setting}",
@@ -88,7 +88,7 @@ def _draws() -> list[Draws]:
                 )  # fmt: skip
     # Small sets first.
     large = list(PIECES)[::-1]
-    return sorted(found, key=lambda own: large.index(own.dataset) if own.dataset in large else -1)
+    return sorted(result, key=lambda own: large.index(own.dataset) if own.dataset in large else -1)
 
 
 DRAWS = _draws()

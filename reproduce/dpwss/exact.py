@@ -29,13 +29,13 @@ def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[s
     """
     rows = context.rows(*parameters["source"])
     used = np.asarray(abs(rows.X).sum(axis=0)).ravel() > 0
-    place = f"{parameters['dataset']}//"
+    prefix = f"{parameters['dataset']}//"
     return {
-        f"{place}/n_samples": [float(rows.signs.size)],
-        f"{place}/n_features": [float(np.flatnonzero(used)[-1] + 1)],
-        f"{place}/imbalance ratio": [float((rows.signs > 0).sum() / (rows.signs < 0).sum())],
-        f"{place}/smallest value": [float(rows.X.min())],
-        f"{place}/largest value": [float(rows.X.max())],
+        f"{prefix}/n_samples": [float(rows.signs.size)],
+        f"{prefix}/n_features": [float(np.flatnonzero(used)[-1] + 1)],
+        f"{prefix}/imbalance ratio": [float((rows.signs > 0).sum() / (rows.signs < 0).sum())],
+        f"{prefix}/smallest value": [float(rows.X.min())],
+        f"{prefix}/largest value": [float(rows.X.max())],
     }
 
 
@@ -44,30 +44,30 @@ def wss2(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[st
     rows = context.rows(*parameters["source"])
     order = _libsvm_order(rows.signs)
     X, signs = rows.X[order], rows.signs[order]
-    found = _measure(X, signs, _solve(X, signs, parameters, None, None), order)
+    result = _measure(X, signs, _solve(X, signs, parameters, None, None), order)
     return {
-        f"{parameters['dataset']}/WSS2/{parameters['setting']}/{metric}": [float(found[metric])] for metric in METRICS
+        f"{parameters['dataset']}/WSS2/{parameters['setting']}/{metric}": [float(result[metric])] for metric in METRICS
     }
 
 
 def _draws() -> list[Draws]:
-    settings, found = TABLE3_SETTINGS, []
+    settings, results = TABLE3_SETTINGS, []
     shared = {"C": settings["C"], "tol": settings["tol"], "seed": settings["seed"]}
     kept: dict[str, Any] = {"experiment": "dpwss_exact", "pieces": 1, "combine": "exact", "size": 1, "unit": unit}
     for dataset, source in settings["datasets"].items():
         own = {"dataset": dataset, "source": source, **shared}
-        found.append(
+        results.append(
             Draws(name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", parameters=own,
                   cells=(f"{dataset}//",), **kept)
         )  # fmt: skip
         for shrinking in settings["shrinking"]:
             setting = setting_name(shrinking, None)
             parameters = {**own, "shrinking": shrinking, "setting": setting}
-            found.append(
+            results.append(
                 Draws(name=f"{dataset}.{setting}", dataset=dataset, run=f"{__name__}:wss2", parameters=parameters,
                       cells=(f"{dataset}/WSS2/{setting}/",), **kept)
             )  # fmt: skip
-    return found
+    return results
 
 
 DRAWS = _draws()

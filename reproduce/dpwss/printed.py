@@ -55,8 +55,8 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
                     if key not in known:
                         values = dict(zip(("dataset", "method", "setting", "metric"), key, strict=True))
                         lost.append({"source": "Table 3", **values, "value": ""})
-    found = numbers_of([*rows, *lost], _place)
-    return [own if own.text else _lost(own) for own in found]
+    results = numbers_of([*rows, *lost], _place)
+    return [result if result.text else _lost(result) for result in results]
 
 
 def _lost(own: Printed) -> Printed:
@@ -67,15 +67,15 @@ def _lost(own: Printed) -> Printed:
 
 def reading(judgement: Judgement) -> str:
     """Say what is known of a cell."""
-    own, item = judgement.printed, judgement.distribution
+    printed, item = judgement.printed, judgement.distribution
     if judgement.verdict not in ("unlikely", "refuted") or item is None:
         return ""
-    if own.metric == "n_features":
+    if printed.metric == "n_features":
         return f"features up to the last that is not always zero: {item.median:g}"
-    if own.method == "WSS2":
+    if printed.method == "WSS2":
         return f"LIBSVM's steps give {item.median:.7g}; the table file of dpwss_table3 says why where we know"
-    side = "above" if float(own.text) > item.median else "below"
-    if own.metric == "objective":
+    side = "above" if float(printed.text) > item.median else "below"
+    if printed.metric == "objective":
         word = "worse" if side == "above" else "better"
         return f"the printed objective is {side} our median: {word} than ours"
     return f"the printed number is {side} our median"
@@ -90,21 +90,25 @@ def comparisons(texts: Mapping[str, str], distributions: Mapping[str, Distributi
         likelihood = 0.0
         for dataset in READING_DATASETS:
             for epsilon in ("1", "0.5", "0.1"):
-                for metric, own in counts.items():
+                for metric, members in counts.items():
                     printed = texts.get(f"{dataset}/DPWSS/shrinking=0;epsilon={epsilon};sigma=0.7/{metric}")
                     item = distributions.get(f"{name}/{dataset}/{epsilon}/{metric}")
                     if not printed or item is None:
                         continue
                     value, unit = float(printed), 10.0 ** -decimals_of(printed)
-                    place = percentile(value, unit, item)
-                    own[0] += 1
-                    own[1] += two_sided(value, unit, item) >= 1.0 - CENTRAL
-                    own[2] += place < 0.5
-                    own[3] += place > 0.5
+                    level = percentile(value, unit, item)
+                    members[0] += 1
+                    members[1] += two_sided(value, unit, item) >= 1.0 - CENTRAL
+                    members[2] += level < 0.5
+                    members[3] += level > 0.5
                     likelihood += log_density(value, item)
         if counts["objective"][0]:
             likelihoods[name] = likelihood
-            cells = [part for own in counts.values() for part in (f"{own[1]} of {own[0]}", f"{own[2]} / {own[3]}")]
+            cells = [
+                part
+                for values in counts.values()
+                for part in (f"{values[1]} of {values[0]}", f"{values[2]} / {values[3]}")
+            ]
             lines.append((name, *cells))
     base = likelihoods.get("to the letter", 0.0)
     full = [(*line, f"{likelihoods[line[0]] - base:+.0f}") for line in lines]

@@ -47,7 +47,7 @@ def witness(parameters: Mapping[str, Any], context: Context, piece: int) -> dict
             solution = _solve(X, signs, parameters, parameters["column"], rng)
             weights[-1].append(float(X[:, 0] @ (solution.alpha * signs)))
     model, runs = weights[0][0], parameters["runs"]
-    here, there = (sum(weight == model for weight in own) for own in weights)
+    here, there = (sum(weight == model for weight in models) for models in weights)
     # Clopper-Pearson's bounds where the event always or never happens.
     rare = (ERROR / 2.0) ** (1.0 / runs)
     bound = float(np.log(rare / (1.0 - rare))) if (here, there) == (runs, 0) else 0.0

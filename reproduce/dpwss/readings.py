@@ -141,7 +141,7 @@ def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dic
     """
     rows = context.rows(*parameters["source"])
     dense = rows.X.toarray() if hasattr(rows.X, "toarray") else rows.X
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for number, (name, switches) in enumerate(READINGS.items()):
         if name not in parameters["names"]:
             continue
@@ -159,28 +159,28 @@ def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dic
             )
             for _ in range(parameters["runs"])
         ]  # fmt: skip
-        place = f"{parameters['dataset']}/{parameters['epsilon']:g}"
-        found[f"{name}/{place}/objective"] = [float(run[0]) for run in runs]
-        found[f"{name}/{place}/iterations"] = [float(run[1]) for run in runs]
-    return found
+        prefix = f"{parameters['dataset']}/{parameters['epsilon']:g}"
+        result[f"{name}/{prefix}/objective"] = [float(run[0]) for run in runs]
+        result[f"{name}/{prefix}/iterations"] = [float(run[1]) for run in runs]
+    return result
 
 
 def selections(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Choose one of five runs to the letter, again and again; see `readings`."""
     runs = {key.partition("/")[2]: value for key, value in readings(parameters, context, piece).items()
             if key.startswith("to the letter/")}  # fmt: skip
-    place = f"{parameters['dataset']}/{parameters['epsilon']:g}"
-    objective, iterations = (np.array(runs[f"{place}/{metric}"]) for metric in ("objective", "iterations"))
+    prefix = f"{parameters['dataset']}/{parameters['epsilon']:g}"
+    objective, iterations = (np.array(runs[f"{prefix}/{metric}"]) for metric in ("objective", "iterations"))
     rng = seeded_stream(parameters["seed"], "dpwss selections", parameters["dataset"], parameters["epsilon"], piece)
     groups = rng.integers(objective.size, size=(_GROUPS, 5))
-    found: dict[str, list[float]] = {}
+    results: dict[str, list[float]] = {}
     for name, chosen in zip(
         SELECTIONS, (objective[groups].argmin(axis=1), iterations[groups].argmax(axis=1)), strict=True
     ):
         own = groups[np.arange(_GROUPS), chosen]
-        found[f"{name}/{place}/objective"] = objective[own].tolist()
-        found[f"{name}/{place}/iterations"] = iterations[own].tolist()
-    return found
+        results[f"{name}/{prefix}/objective"] = objective[own].tolist()
+        results[f"{name}/{prefix}/iterations"] = iterations[own].tolist()
+    return results
 
 
 def unit(cell: str) -> float:

@@ -249,7 +249,7 @@ def figures_report(experiment: Experiment, results: Results) -> Report:
         ]
         for derived in DERIVED
     )
-    own = settings["figure1"]
+    choice = settings["figure1"]
     return Report(
         tables=[
             Table(
@@ -270,8 +270,8 @@ def figures_report(experiment: Experiment, results: Results) -> Report:
         figures=[*_figure1(settings, results["figure1"].numbers), *_error_figures(errors), *_ratio_figures(ratios)],
         notes=[
             "Figure 1: the paper names neither the two columns nor how far it moves the classes. Chosen: "
-            f"columns {own['features'][0]} and {own['features'][1]} of heart_scale "
-            f"(maximum heart rate, ST depression), moved by {own['shift']} for the positive class and "
+            f"columns {choice['features'][0]} and {choice['features'][1]} of heart_scale "
+            f"(maximum heart rate, ST depression), moved by {choice['shift']} for the positive class and "
             "by the opposite for the negative one.",
         ],
     )
@@ -283,13 +283,13 @@ def _derived_row(
     """Compare one derived number: what the printed table gives, and what our runs give."""
     result, missing = outcome
     dataset, base = parameters["dataset"], setting_name(parameters["shrinking"], None)
-    place = {"table": derived.name, "dataset": dataset, "method": "DPWSS", "setting": setting, "metric": derived.name}
+    labels = {"table": derived.name, "dataset": dataset, "method": "DPWSS", "setting": setting, "metric": derived.name}
     values = [published.get((dataset, "DPWSS", setting, derived.metric)),
               published.get((dataset, "WSS2", base, derived.metric))]  # fmt: skip
     number = None if None in values else derived.derive(*(float(value) for value in values if value is not None))
     printed = None if number is None else f"{number:.{derived.digits}f}"
     if result is None:
-        return compare(place, printed, None, derived.rule, missing=missing)
+        return compare(labels, printed, None, derived.rule, missing=missing)
     reference = result[base][derived.metric][0]
     ours = derived.derive(statistics.fmean(result[setting][derived.metric]), reference)
 
@@ -298,7 +298,7 @@ def _derived_row(
         each = [derived.derive(value, reference) for value in result[setting][derived.metric]]
         return _why_derived(derived.rule, number, each, *_best_run(result[setting]))
 
-    return compare(place, printed, ours, derived.rule, why)
+    return compare(labels, printed, ours, derived.rule, why)
 
 
 def _why_derived(rule: Rule, number: float, values: Sequence[float], best: int, early: int) -> str:
@@ -316,10 +316,10 @@ def _figure1_table(outcome: Outcome) -> Table:
     lines = [] if result is None else result["lines"]
     worst = max((abs(line["accuracy"] - lines[0]["accuracy"]) for line in lines[1:]), default=None)
     distinct = len({(tuple(line["weights"]), line["offset"]) for line in lines[1:]}) if lines else None
-    place = {"table": "Figure 1", "setting": "two columns, classes moved apart", "dataset": "heart", "method": "DPWSS"}
+    labels = {"table": "Figure 1", "setting": "two columns, classes moved apart", "dataset": "heart", "method": "DPWSS"}
     rows = [
         claim(
-            {**place, "metric": "largest change of accuracy"},
+            {**labels, "metric": "largest change of accuracy"},
             "similar accuracy",
             worst,
             worst is not None and worst <= 0.03,
@@ -327,7 +327,7 @@ def _figure1_table(outcome: Outcome) -> Table:
             missing,
         ),
         claim(
-            {**place, "metric": "different lines"},
+            {**labels, "metric": "different lines"},
             "all different",
             None if distinct is None else float(distinct),
             distinct == len(lines) - 1,
@@ -432,12 +432,12 @@ def _ratio_figures(rows: list[Row]) -> list[Figure]:
     """Figures 6 to 21: one for each dataset."""
     figures = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
-        own = [row for row in rows if row.dataset == dataset]
-        data = [*_ratio_traces(own, 1, "#0a53c4"), *_ratio_traces(own, 0, "#c4620a")]
+        matching = [row for row in rows if row.dataset == dataset]
+        data = [*_ratio_traces(matching, 1, "#0a53c4"), *_ratio_traces(matching, 0, "#c4620a")]
         values = [value for trace in data for value in trace["y"] if value is not None]
         if not values:
             continue
-        missing = "" if any(row.ours is not None for row in own) else " No data here."
+        missing = "" if any(row.ours is not None for row in matching) else " No data here."
         figures.append(
             Figure(
                 title=f"iterationRatio on {dataset}",

@@ -69,16 +69,16 @@ def _measure(X, signs: np.ndarray, solution: CSVCSolution, order: np.ndarray) ->
     values = X @ (X.T @ (solution.alpha * signs)) - solution.rho
     in_file = np.argsort(order)
     codes = (signs > 0).astype(np.int64)
-    found = compute_metrics(Predictions(codes, (values > 0).astype(np.int64)[None], values[None, :, None], 2))
-    precision, recall = float(found["precision"][0]), float(found["recall"][0])
+    result = compute_metrics(Predictions(codes, (values > 0).astype(np.int64)[None], values[None, :, None], 2))
+    precision, recall = float(result["precision"][0]), float(result["recall"][0])
     return {
         "AUC": serial_auc(values[in_file], signs[in_file]),
-        "AUC of ties halved": float(found["auc"][0]),
-        "accuracy": float(found["accuracy"][0]),
+        "AUC of ties halved": float(result["auc"][0]),
+        "accuracy": float(result["accuracy"][0]),
         "precision": precision,
         "recall": recall,
         "f1": 2 * precision * recall / (precision + recall) if precision + recall else 0.0,
-        "MCC": float(found["mcc"][0]),
+        "MCC": float(result["mcc"][0]),
         "objective": solution.objective,
         "iterations": solution.n_iter,
         "tied": _tied_share(values, signs),

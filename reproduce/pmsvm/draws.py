@@ -97,7 +97,7 @@ def weight(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
             [accuracy_of(scores, y_test) for scores in path.scores(test, index)] for index in range(len(path.epsilons))
         ]
 
-    found = np.array(
+    result = np.array(
         [
             context.part({**parameters, "split": split, "piece": piece}, functools.partial(compute, split))
             for split in parameters["splits"]
@@ -105,7 +105,7 @@ def weight(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     )
     prefix = f"{parameters['dataset']}/{parameters['method']}"
     return {
-        f"{prefix}/epsilon={epsilon}/accuracy": found[:, index, :].T.tolist()
+        f"{prefix}/epsilon={epsilon}/accuracy": result[:, index, :].T.tolist()
         for index, epsilon in enumerate(parameters["epsilons"])
     }
 
@@ -150,7 +150,7 @@ def train_many(
     clip, noise = (training["clip"], multiplier * training["clip"]) if multiplier else (NO_CLIPPING, 0.0)
     # Single precision has no larger number.
     limit = np.float32(min(clip, 1e30))
-    found = []
+    results = []
     for stream in streams:
         coef = (stream.uniform(-1.0, 1.0, (n_classes, d + 1)) / math.sqrt(d)).astype(np.float32)
         # Normal numbers are most of the work, and twice as fast from this generator.
@@ -174,8 +174,8 @@ def train_many(
             fallen = 1.0 - (step // per_epoch) / training["epochs"] if training["schedule"] == "linear" else 1.0
             move = gradient if adam is None else adam.direction(gradient)
             coef -= np.float32(training["learning_rate"] * fallen) * move
-        found.append(coef)
-    return found
+        results.append(coef)
+    return results
 
 
 def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> list[list[float]]:
@@ -199,7 +199,7 @@ def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> li
     X = rows.X if kept_sparse else scaled(rows.X, training["scaling"])
     train, test, y_train, y_test = split_rows(X, rows.codes, parameters["test_size"], parameters["split"])
     n_classes = int(rows.codes.max()) + 1
-    found = []
+    outcome = []
     for epsilon in parameters["epsilons"]:
         streams = [
             context.stream(parameters["seed"], parameters["dataset"], canonical_json(training), epsilon, piece, run)
@@ -214,8 +214,8 @@ def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> li
                 train_released(train, y_train, n_classes, training, epsilon, parameters["delta"], stream)
                 for stream in streams
             ]
-        found.append([accuracy_of(scores_of(test, coef), y_test) for coef in models])
-    return found
+        outcome.append([accuracy_of(scores_of(test, coef), y_test) for coef in models])
+    return outcome
 
 
 def gradient(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
@@ -236,20 +236,20 @@ def gradient(parameters: Mapping[str, Any], context: Context, piece: int) -> dic
         Cell to accuracies.
     """
     shared = Context("pmsvm_trainings", context.folder, context.code)
-    own = without(parameters, "method", "suffix")
-    found = shared.part({**own, "piece": piece}, functools.partial(trainings, own, shared, piece))
-    place = f"{parameters['dataset']}/{parameters['method']}"
+    reduced = without(parameters, "method", "suffix")
+    result = shared.part({**reduced, "piece": piece}, functools.partial(trainings, reduced, shared, piece))
+    prefix = f"{parameters['dataset']}/{parameters['method']}"
     return {
-        f"{place}/epsilon={epsilon}{parameters['suffix']}/accuracy": values
-        for epsilon, values in zip(parameters["epsilons"], found, strict=True)
+        f"{prefix}/epsilon={epsilon}{parameters['suffix']}/accuracy": values
+        for epsilon, values in zip(parameters["epsilons"], result, strict=True)
     }
 
 
 def _weight_draws() -> list[Draws]:
-    settings, found = TABLE2_SETTINGS, []
+    settings, result = TABLE2_SETTINGS, []
     for dataset, source in settings["datasets"].items():
         for method in ("PMSVM-WP", "OPERA", "PrivateSVM"):
-            found.append(  # noqa: PERF401
+            result.append(  # noqa: PERF401
                 Draws(
                     experiment="pmsvm_table2",
                     name=f"{dataset}.{method}",
@@ -264,12 +264,12 @@ def _weight_draws() -> list[Draws]:
                     cells=tuple(f"{dataset}/{method}/epsilon={epsilon}/accuracy" for epsilon in settings["epsilons"]),
                 )
             )  # fmt: skip
-    return found
+    return result
 
 
 def _gradient_draws(experiment: str, settings: Mapping[str, Any], jobs: Mapping[str, Mapping[str, Any]]) -> list[Draws]:
     """Draws of the readings that are compared with printed numbers."""
-    found = []
+    result = []
     for job in jobs.values():
         if job["kind"] != "gradient":
             continue
@@ -281,7 +281,7 @@ def _gradient_draws(experiment: str, settings: Mapping[str, Any], jobs: Mapping[
                 # Readings other than the paper's words.
                 continue
             dataset, suffix = job["dataset"], "" if rest == "as released" else f";{rest}"
-            found.append(
+            result.append(
                 Draws(
                     experiment=experiment,
                     name=f"{dataset}.{name}",
@@ -293,10 +293,12 @@ def _gradient_draws(experiment: str, settings: Mapping[str, Any], jobs: Mapping[
                         **{key: job[key] for key in ("source", "delta", "test_size", "split", "epsilons", "seed")},
                     },
                     pieces=PIECES[dataset][1], combine="mean", size=settings["runs"], spread=SPREAD, unit=unit,
-                    cells=tuple(f"{dataset}/{method}/epsilon={own}{suffix}/accuracy" for own in job["epsilons"]),
+                    cells=tuple(
+                        f"{dataset}/{method}/epsilon={epsilon}{suffix}/accuracy" for epsilon in job["epsilons"]
+                    ),
                 )
             )  # fmt: skip
-    return found
+    return result
 
 
 DRAWS = [

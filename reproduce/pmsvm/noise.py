@@ -37,7 +37,7 @@ def noise_share(parameters: Mapping[str, Any], context: Context, piece: int) -> 
     X = scaled(rows.X, "min_max")
     train, _, codes, _ = split_rows(X, rows.codes, parameters["test_size"], parameters["split"])
     rng = context.stream(parameters["seed"], parameters["dataset"], piece)
-    found = []
+    result = []
     for fit in range(FITS):
         began = time.process_time()
         model = fit_liblinear(train, codes, parameters["C"], "crammer_singer", fit)
@@ -45,8 +45,8 @@ def noise_share(parameters: Mapping[str, Any], context: Context, piece: int) -> 
         for _ in range(NOISES):
             noisy = model.coef_ + rng.standard_normal(model.coef_.shape)
         assert noisy.shape == model.coef_.shape
-        found.append((time.process_time() - fitted) / NOISES / max(fitted - began, 1e-9))
-    return {f"{parameters['dataset']}/PMSVM-WP//share of noise": [float(np.clip(value, 0.0, 1e3)) for value in found]}
+        result.append((time.process_time() - fitted) / NOISES / max(fitted - began, 1e-9))
+    return {f"{parameters['dataset']}/PMSVM-WP//share of noise": [float(np.clip(value, 0.0, 1e3)) for value in result]}
 
 
 def unit(cell: str) -> float:

@@ -20,44 +20,44 @@ SETTINGS = ("Table 7", "Table 8")
 
 def _next(values: Sequence[str], value: str) -> str:
     """Name the neighbouring column: the one before, or after the first."""
-    place = values.index(value)
-    return values[place - 1] if place else values[1]
+    index = values.index(value)
+    return values[index - 1] if index else values[1]
 
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
     dataset, method, setting, metric = (row[key] for key in ("dataset", "method", "setting", "metric"))
-    found: dict[str, Any] = {"missing": "HHAR's files cannot be had here" if dataset == "HHAR" else ""}
+    results: dict[str, Any] = {"missing": "HHAR's files cannot be had here" if dataset == "HHAR" else ""}
     if row["source"] in SETTINGS:
         return {"given": True}
     neighbour = None
     if method == "GRPUA":
-        found["undecided"] = _GUESS
+        results["undecided"] = _GUESS
     if row["source"] == "Table 2":
         neighbour = (dataset, _next(COLUMNS, method), setting, metric)
-        found["rule"] = f"Table 2, {method}: {metric}"
+        results["rule"] = f"Table 2, {method}: {metric}"
     elif metric == "accuracy difference":
         neighbour = (dataset, "PMSVM-AGP" if method == "PMSVM-GP" else "PMSVM-GP", setting, metric)
-        found |= {"rule": f"Table 9, {metric}", "family": "Table 9"}
+        results |= {"rule": f"Table 9, {metric}", "family": "Table 9"}
     elif "lr_decay=" in setting:
         other = setting.replace("=no", "=linear") if setting.endswith("=no") else setting.replace("=linear", "=no")
         neighbour = (dataset, method, other, metric)
-        found |= {"rule": f"Table 9, {metric}", "family": "Table 9"}
+        results |= {"rule": f"Table 9, {metric}", "family": "Table 9"}
     elif "clip=" in setting or "batch=" in setting:
         head, _, value = setting.rpartition("=")
-        found["rule"] = f"{row['source']}, {setting.partition(';')[2]}: {metric}"
+        results["rule"] = f"{row['source']}, {setting.partition(';')[2]}: {metric}"
         neighbour = (dataset, method, f"{head}={_next(CLIPS if 'clip=' in setting else BATCHES, value)}", metric)
     elif row["source"] == "Table 6":
         names = list(DATASETS)
         neighbour = (names[names.index(dataset) - 1], method, setting, metric)
     if neighbour:
-        found["neighbour"] = cell_id(*neighbour)
-    return found
+        results["neighbour"] = cell_id(*neighbour)
+    return results
 
 
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
     """List all numbers; columns that repeat Table 2 count there."""
-    found = numbers_of(rows, _place)
-    texts = {own.id: own.text for own in found}
+    outcome = numbers_of(rows, _place)
+    texts = {own.id: own.text for own in outcome}
 
     def first(own: Printed) -> str:
         """Find the same setting in Table 2, if both of its numbers are printed there."""
@@ -71,37 +71,37 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
         )
         return cell_id(own.dataset, own.method, head, own.metric) if all(same) else ""
 
-    return [dataclasses.replace(own, repeats=first(own)) for own in found]
+    return [dataclasses.replace(own, repeats=first(own)) for own in outcome]
 
 
 def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]:
     """Differences of Table 9's two columns."""
-    found = {}
+    result = {}
     for name, item in distributions.items():
         if name.endswith(";lr_decay=no/accuracy"):
             other = distributions.get(name.replace("=no/", "=linear/"))
             if other is not None:
                 cell = name.replace("=no/accuracy", "/accuracy difference")
-                found[cell] = difference(cell, item, other, 1e-3)
-    return found
+                result[cell] = difference(cell, item, other, 1e-3)
+    return result
 
 
 def reading(judgement: Judgement) -> str:
     """Say what is known of a cell."""
-    own, item = judgement.printed, judgement.distribution
-    if own.metric in TIMES:
+    printed, item = judgement.printed, judgement.distribution
+    if printed.metric in TIMES:
         return "ratios of methods on one machine are among the statements"
     if judgement.verdict not in ("unlikely", "refuted") or item is None:
         return ""
-    side = "above" if float(own.text) > item.median else "below"
+    side = "above" if float(printed.text) > item.median else "below"
     text = f"printed {side} ours"
-    if "batch=" in own.setting:
+    if "batch=" in printed.setting:
         return (
             f"{text}; the released script of this table clips at 1 and lets the learning rate fall; we do as the text"
         )
-    if "clip=" in own.setting:
+    if "clip=" in printed.setting:
         return f"{text}; the script of this table is not among the released files"
-    if own.dataset == "ISOLET" and "lr_decay" in own.setting:
+    if printed.dataset == "ISOLET" and "lr_decay" in printed.setting:
         return f"{text}; Table 9's numbers of ISOLET come without scaling, Table 2's with it"
     return text
 

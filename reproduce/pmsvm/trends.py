@@ -132,9 +132,14 @@ def _privacy() -> Claim:
 
 def _released_loss(judgements: Mapping[str, Judgement]) -> Claim:
     """Look at Table 2's PMSVM-GP, which the released loss of the name svm gives."""
-    cells = [own for cell, own in judgements.items() if own.distribution and own.printed.source == "Table 2"
-             and own.printed.method == "PMSVM-GP" and own.printed.metric == "accuracy"]  # fmt: skip
-    inside = sum(own.verdict == "agrees" for own in cells)
+    cells = [
+        judgement
+        for judgement in judgements.values()
+        if judgement.distribution
+        and (judgement.printed.source, judgement.printed.method) == ("Table 2", "PMSVM-GP")
+        and judgement.printed.metric == "accuracy"
+    ]
+    inside = sum(cell_judgement.verdict == "agrees" for cell_judgement in cells)
     return statement(
         "loss", "Section 3; equations 12 to 15", "PMSVM-GP trains the smoothed margin loss", False if cells else None,
         f"the released loss of the name svm is softmax cross-entropy; with it {inside} of {len(cells)} printed "
@@ -193,7 +198,7 @@ def _printed_ratio(texts: Mapping[str, str], one: tuple[str, ...], other: tuple[
 
 
 def _times(texts: Mapping[str, str]) -> list[Claim]:
-    found = []
+    results = []
     for name, metric, (one, ours_one), (other, ours_other), said in (
         ("wp-over-opera", "fit_seconds", ("PMSVM-WP", "PMSVM-WP, LIBLINEAR"), ("OPERA", "OPERA, LIBLINEAR"),
          "training of PMSVM-WP over OPERA's"),
@@ -214,8 +219,8 @@ def _times(texts: Mapping[str, str]) -> list[Claim]:
                     f"{name}-{dataset}", "Table 4", text, True,
                     f"{own[0] / own[1]:.3g} by the paper's own libraries on one machine; {bounds}", _MACHINE,
                 )  # fmt: skip
-            found.append(claim)
-    return found
+            results.append(claim)
+    return results
 
 
 def _noise(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) -> Claim:

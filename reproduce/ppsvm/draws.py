@@ -48,17 +48,17 @@ def partitions(parameters: Mapping[str, Any], context: Context, piece: int) -> d
         # Numbers of their own: the tables' partitions begin at 0.
         place = 1000 + number
         partition = _partition(parameters, context, X, place)
-        found = _partition_errors(parameters, context, X, codes, partition, place)
+        result = _partition_errors(parameters, context, X, codes, partition, place)
         sizes = np.bincount(partition.folds)
-        values.extend(float(np.mean(np.asarray(own["errors"]) / sizes)) for own in found["PPSVM"].values())
-        for entities in found["alone"].values():
+        values.extend(float(np.mean(np.asarray(own["errors"]) / sizes)) for own in result["PPSVM"].values())
+        for entities in result["alone"].values():
             rates = np.asarray([validated["errors"] for validated in entities]) / sizes
             values.extend(rates.mean(axis=0).tolist())
     return {parameters["cell"]: values}
 
 
 def _draws() -> list[Draws]:
-    found = []
+    results = []
     for experiment, jobs in (
         ("ppsvm_table1", table1_jobs(TABLE1_SETTINGS)),
         ("ppsvm_table2", table2_jobs(TABLE2_SETTINGS)),
@@ -77,7 +77,7 @@ def _draws() -> list[Draws]:
                 if method == "no sharing" and kernel == "gaussian":
                     changes["most_entities"] = min(job["most_entities"] or entities, 5)
                 cell = f"{job['dataset']}/{method}/kernel={kernel};entities={entities}/error"
-                found.append(
+                results.append(
                     Draws(
                         experiment=experiment, name=cell, dataset=job["dataset"],
                         run="reproduce.ppsvm.draws:partitions",
@@ -89,7 +89,7 @@ def _draws() -> list[Draws]:
                 )  # fmt: skip
     # Small sets first.
     order = ["Bupa Liver", "Cleveland Heart", "Ionosphere", "WDBC", "Pima Indians", "German Credit", "Arrhythmia"]
-    return sorted(found, key=lambda own: order.index(own.dataset) if own.dataset in order else len(order))
+    return sorted(results, key=lambda own: order.index(own.dataset) if own.dataset in order else len(order))
 
 
 DRAWS = _draws()

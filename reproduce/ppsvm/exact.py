@@ -27,9 +27,9 @@ DRAWS = [
         experiment="ppsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
         combine="exact", size=1, unit=unit, cells=(f"{dataset}//",),
         parameters={
-            "dataset": dataset, "source": own["source"], "missing": own["missing"], "reading": None,
+            "dataset": dataset, "source": details["source"], "missing": details["missing"], "reading": None,
             "seed": SHARED["seed"],
         },
     )
-    for dataset, own in DATASETS.items()
+    for dataset, details in DATASETS.items()
 ]  # fmt: skip

@@ -81,11 +81,11 @@ def _slug(dataset: str) -> str:
 
 
 def _job(settings: Settings, dataset: str, kernel: str, entities: int, **changes: Any) -> dict[str, Any]:
-    own = settings["datasets"][dataset]
+    choice = settings["datasets"][dataset]
     return {
         "dataset": dataset,
-        "source": own["source"],
-        "missing": own["missing"],
+        "source": choice["source"],
+        "missing": choice["missing"],
         "reading": None,
         "kernel": kernel,
         "entities": entities,
@@ -108,11 +108,11 @@ def table1_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     jobs = {}
     rules = {rule: {"tune": "every_fold", "rule": rule} for rule in settings["rules"]}
     main = {"tune": "every_fold", "rule": settings["rules"][0]}
-    for dataset, own in settings["datasets"].items():
+    for dataset, details in settings["datasets"].items():
         alone = {"features": {**main, "columns": "own"}}
         if dataset in settings["full_kernel"]:
             alone["kernel with all rows"] = {**main, "columns": "full"}
-        for entities in own["entities"]:
+        for entities in details["entities"]:
             jobs[f"{_slug(dataset)}.linear.{entities}"] = _errors_job(
                 settings, dataset, "linear", entities, PPSVM=rules, alone=alone
             )
@@ -127,10 +127,10 @@ def table2_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     """One job per dataset and number of entities, and per other reading of a dataset's class."""
     jobs = {}
     once, every = ({"tune": tune, "rule": "uniform design"} for tune in ("once", "every_fold"))
-    for dataset, own in settings["datasets"].items():
-        for entities in own["entities"]:
+    for dataset, details in settings["datasets"].items():
+        for entities in details["entities"]:
             ppsvm = {"tuned once": once}
-            if dataset in settings["every_fold"] and entities == own["entities"][0]:
+            if dataset in settings["every_fold"] and entities == details["entities"][0]:
                 ppsvm["tuned in every fold"] = every
             jobs[f"{_slug(dataset)}.gaussian.{entities}"] = _errors_job(
                 settings, dataset, "gaussian", entities,
@@ -148,8 +148,8 @@ def entities_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     jobs = {}
     for kernel, tune in (("linear", "every_fold"), ("gaussian", "once")):
         protocol = {"tune": tune, "rule": MAIN_RULE}
-        for dataset, own in settings["datasets"].items():
-            for entities in own["entities"]:
+        for dataset, details in settings["datasets"].items():
+            for entities in details["entities"]:
                 drawn = settings["drawn"][kernel]
                 jobs[f"{_slug(dataset)}.{kernel}.{entities}"] = _errors_job(
                     settings, dataset, kernel, entities, PPSVM={"main": protocol},
@@ -176,9 +176,9 @@ def kernels_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
 def attack_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     """One job per dataset, kernel and number of entities; of one there is a whole curve."""
     jobs = {}
-    for dataset, own in settings["datasets"].items():
+    for dataset, details in settings["datasets"].items():
         for kernel in ("linear", "gaussian"):
-            for entities in own["entities"]:
+            for entities in details["entities"]:
                 shown = settings["curve"] == {"dataset": dataset, "entities": entities}
                 jobs[f"{_slug(dataset)}.{kernel}.{entities}"] = _job(
                     settings, dataset, kernel, entities, kind="attack", draws=settings["draws"],

@@ -36,14 +36,14 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
 
 def reading(judgement: Judgement) -> str:
     """Say what is known of a cell."""
-    own, item = judgement.printed, judgement.distribution
+    printed, item = judgement.printed, judgement.distribution
     if item is None or judgement.verdict not in ("unlikely", "refuted"):
         return ""
-    side = "above" if float(own.text) > item.median else "below"
+    side = "above" if float(printed.text) > item.median else "below"
     text = f"printed {side} ours"
-    if own.dataset == "Bupa Liver":
+    if printed.dataset == "Bupa Liver":
         text += "; which class the paper means is open, and other readings move the error both ways"
-    if own.dataset == "Cleveland Heart" and own.method == "no sharing":
+    if printed.dataset == "Cleveland Heart" and printed.method == "no sharing":
         text += "; no entity's few features of this set separate the classes so well in our folds"
     return text
 

@@ -88,8 +88,8 @@ def _cross_validated_in_the_tenth(K: np.ndarray, codes: np.ndarray, rng: np.rand
 
 
 def _largest_of_equals(K: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> float:
-    found = count_errors(K, codes, 2, _CS, [_tenth(codes, rng)])
-    return _CS[len(_CS) - 1 - int(np.argmin(found[::-1]))]
+    results = count_errors(K, codes, 2, _CS, [_tenth(codes, rng)])
+    return _CS[len(_CS) - 1 - int(np.argmin(results[::-1]))]
 
 
 def _tenth(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -214,12 +214,12 @@ def errors(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     def compute(number: int) -> dict[str, Any]:
         started = time.process_time()
         partition = _partition(parameters, context, X, number)
-        found = {
+        outcome = {
             "folds": np.bincount(partition.folds).tolist(),
-            "columns": [own.size for own in partition.columns],
+            "columns": [columns.size for columns in partition.columns],
             **_partition_errors(parameters, context, X, codes, partition, number),
         }
-        return {**found, "cpu_seconds": time.process_time() - started}
+        return {**outcome, "cpu_seconds": time.process_time() - started}
 
     return {**_size(parameters, X, codes), "partitions": context.parts(parameters, "partitions", "partition", compute)}
 
@@ -326,8 +326,8 @@ def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             def stream(fold: int) -> np.random.Generator:
                 return _stream(parameters, context, "tuning", name, number, fold)
 
-            found = _cross_validate(columns[name], codes, partition.folds, kernel, protocol, stream, chosen)
-            return {**found, "cpu_seconds": time.process_time() - began}
+            result = _cross_validate(columns[name], codes, partition.folds, kernel, protocol, stream, chosen)
+            return {**result, "cpu_seconds": time.process_time() - began}
 
         validated = {name: validate(name) for name in ("random", "reduced")}
         large = kernel == "gaussian" and len(rows) > protocol["most_tuned_rows"]
@@ -362,7 +362,7 @@ def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     X, codes = read(parameters, context)
     kernel, gamma = parameters["kernel"], 1.0 / X.shape[1]
     partition = _partition(parameters, context, X, 0)
-    found = []
+    result = []
     for position, (own, entity) in enumerate(zip(partition.columns, partition.entities, strict=True)):
         columns, needed = entity.standardized(X[:, own]), own.size + (kernel == "gaussian")
         curve = recovery_curve(
@@ -374,8 +374,8 @@ def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             draws=parameters["draws"],
             rng=_stream(parameters, context, "known rows", position),
         )
-        found.append({"columns": own.size, **vars(curve)})
-    return {**_size(parameters, X, codes), "gamma": gamma, "entities": found}
+        result.append({"columns": own.size, **vars(curve)})
+    return {**_size(parameters, X, codes), "gamma": gamma, "entities": result}
 
 
 _KINDS = {"errors": errors, "kernels": kernels, "attack": attack}

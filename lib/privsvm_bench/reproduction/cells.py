@@ -56,7 +56,7 @@ def find_printed(judged: PrintedPaper, table: str, row: str, column: str) -> Pri
     PrivSVMError
         For a name that does not exist, with the nearest one.
     """
-    numbers = [own.printed for own in judged.judgements]
+    numbers = [judgement.printed for judgement in judged.judgements]
     _named("table", table, [*(printed.source for printed in numbers), STATEMENTS])
     numbers = [printed for printed in numbers if printed.source == table]
     _named("row", row, (printed.dataset for printed in numbers))
@@ -75,7 +75,7 @@ def choose_draws(paper: Paper, draws: Sequence[Draws], cell: str) -> list[Draws]
     """Choose the draws that a printed number rests on: of several, those of the experiment that is read last."""
     chosen = []
     for source in paper.sources(cell):
-        giving = [own for own in draws if own.gives(source)]
+        giving = [plan for plan in draws if plan.gives(source)]
         last = max((paper.experiments.index(own.experiment) for own in giving), default=-1)
         chosen += [own for own in giving if paper.experiments.index(own.experiment) == last]
     return chosen

@@ -128,7 +128,7 @@ def _merged(
     shown = {table.name: table for table in report.tables}
     # A table that the present results do not make at all has its rows only.
     tables = [
-        dataclasses.replace(shown.get(name, Table(name=name, title=name, caption="", rows=[])), rows=own)
-        for name, own in by_table.items()
+        dataclasses.replace(shown.get(name, Table(name=name, title=name, caption="", rows=[])), rows=values)
+        for name, values in by_table.items()
     ]
     return dataclasses.replace(report, tables=tables)

@@ -197,7 +197,7 @@ def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
 @functools.lru_cache(maxsize=2)
 def _read_classes(dataset: str, parts: tuple[str, ...], folder: str) -> ClassRows:
     pieces = [_read_raw(dataset, part, folder) for part in parts]
-    labels, entry = np.concatenate([own for _, own in pieces]), resolve(dataset)
+    labels, entry = np.concatenate([piece for _, piece in pieces]), resolve(dataset)
     order = tuple(entry.classes or dict.fromkeys(sorted(str(label) for label in labels)))
     code_of = {label: code for code, label in enumerate(order)}
     matrices = [X for X, _ in pieces]

@@ -94,12 +94,12 @@ class Distribution:
     def below(self, value: float, or_at: bool = False) -> float:
         """Probability of a smaller value, or of one that is not larger."""
         edges = np.asarray(self.quantiles)
-        place = int(np.searchsorted(edges, value, side="right" if or_at else "left"))
-        if place == 0 or place == len(LEVELS):
-            return 0.0 if place == 0 else 1.0
-        low, high = edges[place - 1], edges[place]
+        index = int(np.searchsorted(edges, value, side="right" if or_at else "left"))
+        if index == 0 or index == len(LEVELS):
+            return 0.0 if index == 0 else 1.0
+        low, high = edges[index - 1], edges[index]
         share = (value - low) / (high - low) if high > low else 1.0
-        level = LEVELS[place - 1] + share * (LEVELS[place] - LEVELS[place - 1])
+        level = LEVELS[index - 1] + share * (LEVELS[index] - LEVELS[index - 1])
         if self.statistic == ONE_VALUE:
             # One more draw lies between any two of n neighbouring ones with probability 1 / (n + 1).
             level = (1.0 + (self.runs - 1) * level) / (self.runs + 1)
@@ -125,13 +125,13 @@ class Distribution:
 
     def tail_fits(self) -> tuple[float, ...]:
         """Give what a tail that is fitted to the 97.5 % points says at both 99.9 % points, where 0.001 is right."""
-        found = []
+        results = []
         for upper in (False, True):
             scale = self._scale(_TAIL_LEVELS[0], upper)
             edge = abs(self.quantiles[LEVELS.index(0.999 if upper else 0.001)] - self.median)
             if scale > 0.0:
-                found.append(float(scipy.stats.t.sf(edge / scale, self._freedom)))
-        return tuple(found)
+                results.append(float(scipy.stats.t.sf(edge / scale, self._freedom)))
+        return tuple(results)
 
     @property
     def _freedom(self) -> int:
@@ -254,11 +254,11 @@ def read_distributions(path: str | Path) -> dict[str, Distribution]:
     """Read what `distributions_csv` wrote; without the file there is none."""
     if not Path(path).exists():
         return {}
-    found = {}
+    result = {}
     with open(path, encoding="utf-8", newline="") as handle:
         for record in csv.DictReader(handle):
             unit, median = float(record["unit"]), float(record["median"])
-            found[record["cell"]] = Distribution(
+            result[record["cell"]] = Distribution(
                 cell=record["cell"],
                 statistic=record["statistic"],
                 runs=int(record["runs"]),
@@ -268,7 +268,7 @@ def read_distributions(path: str | Path) -> dict[str, Distribution]:
                 quantiles=tuple(median + unit * float(record[f"q{level:g}"]) for level in LEVELS),
                 seconds=float(record["seconds"]) if record["seconds"] else None,
             )
-    return found
+    return result
 
 
 def merge_distributions(earlier: Mapping[str, str], present: Iterable[Distribution]) -> str:

@@ -35,6 +35,9 @@ from privsvm_bench.reproduction.distributions import (
 )
 from privsvm_bench.workflow.sources import closure_digest
 
+# Fresh draws of a cell that are kept.
+_FRESH = 5
+
 __all__ = ["Draws", "Further", "origin_of_here", "run_draws"]
 
 
@@ -85,7 +88,10 @@ class Draws:
 
     def gives(self, cell: str) -> bool:
         """Return whether it gives a printed number."""
-        return any(cell.startswith(own) if own.endswith("/") else cell.removesuffix(" SD") == own for own in self.cells)
+        return any(
+            cell.startswith(prefix) if prefix.endswith("/") else cell.removesuffix(" SD") == prefix
+            for prefix in self.cells
+        )
 
     @property
     def statistic(self) -> str:
@@ -160,7 +166,7 @@ def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str, seconds: 
     size = draws.size
     held, kept = np.split(values, [_held_out(draws, len(values))])
     shared["runs"] = len(kept)
-    found = []
+    result = []
     for spread in (None,) if draws.spread is None else (None, draws.spread):
         rng = seeded_stream(20260, "distribution", cell, spread or 0)
 
@@ -179,16 +185,18 @@ def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str, seconds: 
         else:
             quantiles, fresh = of_whole(kept.tolist()), held.tolist()
         name = cell if spread is None else f"{cell} SD"
-        found.append(Distribution(cell=name, statistic=statistic, fresh=tuple(fresh), quantiles=quantiles, **shared))
-    return found
+        result.append(
+            Distribution(cell=name, statistic=statistic, fresh=tuple(fresh[:_FRESH]), quantiles=quantiles, **shared)
+        )
+    return result
 
 
 def _summaries(
     draws: Draws, values: Mapping[str, np.ndarray], origin: str, seconds: float
 ) -> dict[str, list[Distribution]]:
     """Return the distributions of all cells by the file that has them."""
-    files = {draws.experiment: [item for cell, own in values.items()
-                                for item in _summary(draws, cell, own, origin, seconds)]}  # fmt: skip
+    files = {draws.experiment: [item for cell, members in values.items()
+                                for item in _summary(draws, cell, members, origin, seconds)]}  # fmt: skip
     if draws.means is not None:
         file, size = draws.means
         mean = dataclasses.replace(draws, size=size)
@@ -207,7 +215,7 @@ def _held_out(draws: Draws, count: int) -> int:
     if draws.combine == "parts":
         return min(2, count // 10)
     if draws.combine == "whole" or draws.size == 1:
-        return min(5, count // 10)
+        return min(10, count // 10)
     return 2 * draws.size if count >= 6 * draws.size else draws.size if count >= 3 * draws.size else 0
 
 
@@ -270,8 +278,8 @@ def run_draws(
         values = {cell: np.concatenate([np.asarray(own[cell]) for own in pieces]) for cell in pieces[0]}
         _keep_origin(Path(reports) / "origins.json", name, origin)
         for file, items in _summaries(draws, values, name, sum(spent)).items():
-            place = Path(reports) / f"{file}.csv"
-            write_text(place, merge_distributions(lines_by_cell(place), items))
+            path = Path(reports) / f"{file}.csv"
+            write_text(path, merge_distributions(lines_by_cell(path), items))
         say(f"{draws.experiment} {draws.name}: {len(pieces)} pieces, {time.monotonic() - started:.0f} s")
 
 

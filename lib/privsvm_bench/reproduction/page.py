@@ -81,7 +81,7 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
                 "overview": _overview(table.rows),
                 "differing": [row for row in table.rows if row.verdict == "beyond tolerance"],
                 "anchors": anchors,
-                "groups": [(name, rows, own, count_verdicts(rows)) for name, (rows, own) in groups.items()],
+                "groups": [(name, rows, values, count_verdicts(rows)) for name, (rows, values) in groups.items()],
             }
         )
     # A figure without points has no results to show.
@@ -128,7 +128,7 @@ def index_page(experiments: Sequence[Experiment], reports: str | Path, judged: S
         HTML.
     """
     folder = Path(reports)
-    papers = [summary(own) for own in judged]
+    papers = [summary(paper) for paper in judged]
     return (
         environment()
         .get_template("index.html.jinja")

@@ -67,12 +67,12 @@ def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
     """Check the form of the tails: sides, and what a tail says of one in a thousand: 5 %, median and 95 % of them."""
     fits = [
         value
-        for own in judged.judgements
+        for judgement in judged.judgements
         # The outermost quantiles of fewer runs are those of the form itself, or of a handful of values.
-        if own.distribution
-        and own.distribution.runs >= MANY_RUNS
-        and own.distribution.statistic not in ("exact", ONE_VALUE)
-        for value in own.distribution.tail_fits()
+        if judgement.distribution
+        and judgement.distribution.runs >= MANY_RUNS
+        and judgement.distribution.statistic not in ("exact", ONE_VALUE)
+        for value in judgement.distribution.tail_fits()
     ]
     if len(fits) < 20:
         return None
@@ -92,7 +92,7 @@ def _several(number: int, noun: str) -> str:
 
 def headline(judged: PrintedPaper) -> tuple[str, str, str]:
     """Say what of a paper reproduces, what does not, and what its privacy claim is worth."""
-    numbers, columns = count([own.verdict for own in judged.judgements]), judged.columns
+    numbers, columns = count([judgement.verdict for judgement in judged.judgements]), judged.columns
     decided = sum(numbers[word] for word in DECIDED)
     claims = [claim for claim in judged.claims if not claim.id.startswith("privacy")]
     held, failed = ([claim for claim in claims if claim.verdict == word] for word in ("agrees", "refuted"))
@@ -169,7 +169,7 @@ def maps(judged: PrintedPaper) -> list[dict[str, Any]]:
         }
         lines.setdefault("statements", {}).setdefault("text", []).append(cell)
         verdicts.setdefault("statements", []).append(claim.verdict)
-    return [{"name": name, "lines": own, "counts": count(verdicts[name])} for name, own in lines.items()]
+    return [{"name": name, "lines": values, "counts": count(verdicts[name])} for name, values in lines.items()]
 
 
 def _passage_rows(judged: PrintedPaper, passage: Passage) -> list[tuple[str, str, str]]:

@@ -183,7 +183,7 @@ class PrintedPaper:
     @property
     def verdicts(self) -> list[str]:
         """Verdicts of all numbers and statements."""
-        return [*(own.verdict for own in self.judgements), *(own.verdict for own in self.claims)]
+        return [*(judgement.verdict for judgement in self.judgements), *(claim.verdict for claim in self.claims)]
 
 
 def numbers_of(
@@ -202,7 +202,7 @@ def numbers_of(
     -------
     list of Printed
     """
-    found = []
+    result = []
     for row in rows:
         known = {
             "id": cell_id(row["dataset"], row["method"], row["setting"], row["metric"]),
@@ -211,8 +211,8 @@ def numbers_of(
             "family": row["source"],
             "rule": f"{row['source']}, {row['metric']}",
         }
-        found.append(Printed(**{**known, **place(row)}))
-    return found
+        result.append(Printed(**{**known, **place(row)}))
+    return result
 
 
 def statement(name: str, source: str, text: str, holds: bool | None, ours: str, reason: str = "") -> Claim:
@@ -375,8 +375,8 @@ def judge_paper(
     distributions = {**read_all(Path(reports) / "distributions", paper.experiments), **(changed or {})}
     distributions |= paper.derive(distributions)
     judgements, columns = judge(numbers, distributions)
-    by_id = {own.printed.id: own for own in judgements}
-    texts = {own.id: own.text for own in numbers}
+    by_id = {judgement.printed.id: judgement for judgement in judgements}
+    texts = {printed.id: printed.text for printed in numbers}
     claims = [*read_claims(Path(root) / "claims.csv", reports), *paper.claims(texts, by_id, distributions)]
     return PrintedPaper(
         paper=paper,

@@ -47,11 +47,11 @@ def beside(committed: Mapping[str, Distribution], rerun: Mapping[str, Distributi
         cells in units of the last printed digit.
     """
     lines = []
-    for cell, own in rerun.items():
+    for cell, item in rerun.items():
         base = committed.get(cell)
         if base is None:
             continue
-        difference = own.median - base.median
+        difference = item.median - base.median
         if base.statistic == "exact":
             apart = difference / base.unit
             if difference == 0.0:
@@ -60,18 +60,18 @@ def beside(committed: Mapping[str, Distribution], rerun: Mapping[str, Distributi
                 reading = "round-off: below the printed digits, which a machine may change"
             else:
                 reading = "differs in printed digits, which no machine may change"
-            lines.append(RerunLine(cell, base.median, own.median, apart, reading))
+            lines.append(RerunLine(cell, base.median, item.median, apart, reading))
             continue
         # The median of a statistic of `size` runs is known from all runs together.
         size = int("".join(letter for letter in base.statistic if letter.isdigit()) or 1)
-        share = math.sqrt(0.5 * math.pi * size * (1.0 / base.runs + 1.0 / own.runs))
-        error = max(_width(base), _width(own)) * share + 0.1 * base.unit
+        share = math.sqrt(0.5 * math.pi * size * (1.0 / base.runs + 1.0 / item.runs))
+        error = max(_width(base), _width(item)) * share + 0.1 * base.unit
         apart = difference / error
-        if base.quantiles == own.quantiles:
+        if base.quantiles == item.quantiles:
             reading = "the same"
         elif abs(apart) <= scipy.stats.norm.isf(_CHANCE / 2.0):
             reading = "within what other draws change"
         else:
             reading = "further apart than draws of equal programs are but once in ten thousand"
-        lines.append(RerunLine(cell, base.median, own.median, apart, reading))
+        lines.append(RerunLine(cell, base.median, item.median, apart, reading))
     return lines

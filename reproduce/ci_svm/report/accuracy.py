@@ -47,9 +47,9 @@ ERRORS = 2.0
 
 def accuracy_report(experiment: Experiment, results: Results) -> Report:
     """Accuracies of Figures 3 and 4, CI-SVM's difference to LIBSVM, the paper's words, and what explains them."""
-    found = Found(experiment.settings, results)
-    close = _close_rows(found)
-    claims = _claim_rows(found)
+    outcome = Found(experiment.settings, results)
+    close = _close_rows(outcome)
+    claims = _claim_rows(outcome)
     tables = [
         Table(
             name="within three points",
@@ -75,14 +75,14 @@ def accuracy_report(experiment: Experiment, results: Results) -> Report:
             "is judged on the rows that it trains on: condensed rows, with their majority's labels, are easier to "
             "classify than the rows themselves. Agrees with the paper's great improvement where that is above 0 by "
             f"more than {ERRORS:g} standard errors over the searches.",
-            rows=_judged_rows(found),
+            rows=_judged_rows(outcome),
         ),
         Table(
             name="variants",
             title="What costs accuracy",
             caption="Mean over the datasets of the accuracy less LIBSVM's, in turn with one thing changed. "
             f"{_VARIANT_TEXT}",
-            rows=_variant_rows(found),
+            rows=_variant_rows(outcome),
         ),
         *(
             Table(
@@ -90,10 +90,10 @@ def accuracy_report(experiment: Experiment, results: Results) -> Report:
                 title=f"Figure {number}: accuracy on {classes} datasets",
                 caption="Mean over repeated five-fold cross-validation. The paper's numbers are in a picture that our "
                 "copy lacks.",
-                rows=_accuracy_rows(found, classes),
+                rows=_accuracy_rows(outcome, classes),
             )
             for classes, number in FIGURE_NUMBERS.items()
-            if classes in found.of
+            if classes in outcome.of
         ),
         Table(
             name="condensed rows",
@@ -101,13 +101,13 @@ def accuracy_report(experiment: Experiment, results: Results) -> Report:
             caption="Size ratio: condensed rows per training row; the paper says 33 %, agrees within "
             f"{RATIO_TOLERANCE:g}. Label purity: share of the training rows whose class is that of their condensed "
             "row.",
-            rows=_condensed_rows(found, experiment.published()),
+            rows=_condensed_rows(outcome, experiment.published()),
         ),
     ]
     return Report(
         tables=tables,
-        figures=[*_picture(experiment, results), *_accuracy_figures(found)],
-        notes=_accuracy_notes(experiment, found),
+        figures=[*_picture(experiment, results), *_accuracy_figures(outcome)],
+        notes=_accuracy_notes(experiment, outcome),
     )
 
 
@@ -125,8 +125,8 @@ def _accuracy_rows(found: Found, classes: str) -> list[Row]:
         result = found.of[classes].get(dataset)
         for method in found.methods(classes):
             values = repeat_accuracies(result, method) if result else []
-            place = place_of(classes, dataset, method, "accuracy")
-            row = compare(place, None, statistics.fmean(values) if values else None, within(0.0),
+            labels = place_of(classes, dataset, method, "accuracy")
+            row = compare(labels, None, statistics.fmean(values) if values else None, within(0.0),
                           missing=found.missing[dataset])  # fmt: skip
             if values and result:
                 spread = statistics.stdev(values) if len(values) > 1 else 0.0
@@ -162,7 +162,7 @@ def _close_mean(found: Found, classes: str) -> Row:
         return compare(place, None, None, within(0.0), missing=found.absent(classes))
     mean, error = average_of(list(pairs.values()))
     median = statistics.median(own for own, _ in pairs.values())
-    low = [dataset for dataset, (own, _) in pairs.items() if own < -POINTS]
+    low = [dataset for dataset, (difference, _) in pairs.items() if difference < -POINTS]
     text = (
         f"se {error:.4f}; median {in_points(median)} points; more than three points below on {len(low)} of "
         f"{len(pairs)}{': ' if low else ''}{', '.join(low)}"
@@ -244,19 +244,19 @@ def _claim_rows(found: Found) -> list[Row]:
     ]
     rows = []
     for classes, other, statement in plan:
-        place = place_of("claims", f"{classes}, mean", f"CI-SVM less {other}", "difference of accuracies")
+        labels = place_of("claims", f"{classes}, mean", f"CI-SVM less {other}", "difference of accuracies")
         if classes not in found.of or other not in found.methods(classes):
             continue
         pairs = found.differences(classes, CI, other)
         if not pairs:
-            rows.append(claim(place, statement, None, False, missing=found.absent(classes)))
+            rows.append(claim(labels, statement, None, False, missing=found.absent(classes)))
             continue
         mean, error = average_of(list(pairs.values()))
-        above = sum(own > 0 for own, _ in pairs.values())
+        above = sum(difference > 0 for difference, _ in pairs.values())
         text = f"se {error:.4f}; above 0 on {above} of {len(pairs)}"
         holds = mean > ERRORS * error if statement == improved else abs(mean) <= POINTS
         why = functools.partial(_why_claim, found, classes, other, statement, mean)
-        rows.append(explained(claim(place, statement, mean, holds, why), text))
+        rows.append(explained(claim(labels, statement, mean, holds, why), text))
     return rows
 
 
@@ -310,10 +310,8 @@ def _judged_mean(found: Found, classes: str, method: str) -> Row:
         return claim(place, statement, None, False, missing=found.absent(classes))
     mean, error = average_of(list(pairs.values()))
     held_out, _ = average_of(list(found.differences(classes, method, LIBSVM).values()))
-    text = (
-        f"se {error:.4f}; above 0 on {sum(own > 0 for own, _ in pairs.values())} of {len(pairs)}; on rows held "
-        f"out {in_points(held_out)} points"
-    )
+    above = sum(difference > 0 for difference, _ in pairs.values())
+    text = f"se {error:.4f}; above 0 on {above} of {len(pairs)}; on rows held out {in_points(held_out)} points"
     if method != CI:
         return Row(**place, ours=mean, verdict="no number", explanation=text)
     why = "not improved even when judged on condensed rows"
@@ -324,10 +322,10 @@ def _variant_rows(found: Found) -> list[Row]:
     rows = []
     for classes in found.groups:
         for method in (CI, *found.methods(classes, VARIANTS)):
-            place = place_of("variants", f"{classes}, mean", method, "accuracy less LIBSVM's")
+            labels = place_of("variants", f"{classes}, mean", method, "accuracy less LIBSVM's")
             pairs = found.differences(classes, method, LIBSVM)
             if not pairs:
-                rows.append(compare(place, None, None, within(0.0), missing=found.absent(classes)))
+                rows.append(compare(labels, None, None, within(0.0), missing=found.absent(classes)))
                 continue
             mean, error = average_of(list(pairs.values()))
             text = f"se {error:.4f}"
@@ -336,7 +334,7 @@ def _variant_rows(found: Found) -> list[Row]:
                 text += f"; {in_points(gain)} points against CI-SVM (se {100 * its_error:.1f})"
             worst = min(pairs, key=lambda dataset: pairs[dataset][0])
             text += f"; lowest on {worst}, {in_points(pairs[worst][0])}"
-            rows.append(Row(**place, ours=mean, verdict="no number", explanation=text))
+            rows.append(Row(**labels, ours=mean, verdict="no number", explanation=text))
     return rows
 
 
@@ -346,18 +344,18 @@ def _condensed_rows(found: Found, published: Published) -> list[Row]:
     for classes, datasets in kinds_of(found.settings).items():
         for dataset in datasets:
             result, missing = found.of[classes].get(dataset), found.missing[dataset]
-            place = place_of("condensed rows", dataset, CI, "size ratio")
+            labels = place_of("condensed rows", dataset, CI, "size ratio")
             if result is None:
-                rows.append(compare(place, printed, None, within(0.0), missing=missing))
-                rows.append(compare({**place, "metric": "label purity"}, None, None, within(0.0), missing=missing))
+                rows.append(compare(labels, printed, None, within(0.0), missing=missing))
+                rows.append(compare({**labels, "metric": "label purity"}, None, None, within(0.0), missing=missing))
                 continue
             ratio = mean_of(result, CI, "n_rows") / mean_of(result, LIBSVM, "n_rows")
-            rows.append(compare(place, printed, ratio, within(RATIO_TOLERANCE),
+            rows.append(compare(labels, printed, ratio, within(RATIO_TOLERANCE),
                                 "few rows: the last group of one or two counts"))  # fmt: skip
             text = f"FCM-SVM {mean_of(result, FCM, 'purity'):.4f}"
             if result["n_classes"] > 2:
                 text += f"; rows in triples of three classes {mean_of(result, CI, 'mixed'):.4f}"
-            rows.append(Row(**{**place, "metric": "label purity"}, ours=mean_of(result, CI, "purity"),
+            rows.append(Row(**{**labels, "metric": "label purity"}, ours=mean_of(result, CI, "purity"),
                             verdict="no number", explanation=text))  # fmt: skip
     return rows
 
@@ -369,10 +367,11 @@ def _accuracy_notes(experiment: Experiment, found: Found) -> list[str]:
         pairs = found.differences(classes, CI, LIBSVM)
         if pairs:
             mean, _ = average_of(list(pairs.values()))
+            above = sum(difference > 0 for difference, _ in pairs.values())
+            below = sum(difference < -POINTS for difference, _ in pairs.values())
             notes.append(
                 f"{classes.capitalize()}: CI-SVM is {in_points(mean)} points from LIBSVM on average over {len(pairs)} "
-                f"datasets; it is above on {sum(own > 0 for own, _ in pairs.values())} and more than three points "
-                f"below on {sum(own < -POINTS for own, _ in pairs.values())}."
+                f"datasets; it is above on {above} and more than three points below on {below}."
             )
     notes += [
         f"Five-fold cross-validation, so that 80 % are trained on, {settings['repeats']} times (the paper: 300). On "
@@ -396,11 +395,11 @@ def _accuracy_notes(experiment: Experiment, found: Found) -> list[str]:
 
 
 def _picture(experiment: Experiment, results: Results) -> list[Figure]:
-    own = experiment.settings["picture"]
-    result = results[f"{job_name(own['dataset'])}.picture"].numbers
+    choice = experiment.settings["picture"]
+    result = results[f"{job_name(choice['dataset'])}.picture"].numbers
     if result is None:
         return []
-    plain = f"{own['dataset']}, features scaled to [0, 1]. Colour: class."
+    plain = f"{choice['dataset']}, features scaled to [0, 1]. Colour: class."
     condensed = (
         "Means of triples with their majority's class. Lines join a mean to its rows: triples lie on rays from the "
         "corner, since the cosine does not tell how far along its ray a row is."

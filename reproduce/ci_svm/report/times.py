@@ -49,7 +49,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 def time_report(experiment: Experiment, results: Results) -> Report:
     """Tabulate times of Tables 2 and 3, ratios, growth, and large datasets."""
-    found = Found(experiment.settings, results)
+    outcome = Found(experiment.settings, results)
     growth = results[f"{job_name(experiment.settings['growth']['dataset'])}.growth"]
     tables = [
         Table(
@@ -60,14 +60,14 @@ def time_report(experiment: Experiment, results: Results) -> Report:
             "linear in the rows the ratio would be 3, were it quadratic 9. From scratch: the same search by LIBSVM "
             "itself (scikit-learn's SVC), without warm starts. Search and training: our own solver, in which "
             "solutions for a smaller C start those for larger ones.",
-            rows=_against_libsvm(found),
+            rows=_against_libsvm(outcome),
         ),
         Table(
             name="support vectors",
             title="Has CI-SVM fewer support vectors than LIBSVM?",
             caption="Ratio of the numbers of support vectors, at the C and gamma that each search chose. The paper "
             "calls CI-SVM's greatly reduced; agrees above 1.",
-            rows=_support_rows(found),
+            rows=_support_rows(outcome),
         ),
         Table(
             name="against FCM-SVM",
@@ -75,7 +75,7 @@ def time_report(experiment: Experiment, results: Results) -> Report:
             caption="FCM-SVM's processor time over CI-SVM's. Condensing: the paper calls CI-SVM's efficiency "
             "significantly higher; agrees above 1. Search and training: almost flat in the paper; agrees between "
             f"1/{FLAT:g} and {FLAT:g}.",
-            rows=_against_fcm(found),
+            rows=_against_fcm(outcome),
         ),
         Table(
             name="growth",
@@ -99,15 +99,15 @@ def time_report(experiment: Experiment, results: Results) -> Report:
                 title=f"Tables 2 and 3: seconds, {classes}",
                 caption="Processor time of one thread, median of the repeats: condensing (Table 3), and search and "
                 "training together (Table 2). RSVM is a linear program, for reference only, as in the paper.",
-                rows=_time_rows(found, classes),
+                rows=_time_rows(outcome, classes),
             )
             for classes in kinds_of(experiment.settings)
         ),
     ]
     return Report(
         tables=tables,
-        figures=[*_growth_figure(experiment, growth.numbers), *_time_figures(found)],
-        notes=_time_notes(experiment, found),
+        figures=[*_growth_figure(experiment, growth.numbers), *_time_figures(outcome)],
+        notes=_time_notes(experiment, outcome),
     )
 
 
@@ -116,12 +116,12 @@ def _time_rows(found: Found, classes: str) -> list[Row]:
     for dataset in kinds_of(found.settings)[classes]:
         result = found.of[classes].get(dataset)
         for method in found.methods(classes):
-            place = place_of(f"times, {classes}", dataset, method, "seconds of search and training")
+            labels = place_of(f"times, {classes}", dataset, method, "seconds of search and training")
             if result is None:
-                rows.append(compare(place, None, None, within(0.0), missing=found.missing[dataset]))
+                rows.append(compare(labels, None, None, within(0.0), missing=found.missing[dataset]))
                 continue
             parts = ", ".join(f"{step} {seconds_of(result, method, step):.3g}" for step in STEPS)
-            rows.append(Row(**place, ours=seconds_of(result, method, "search", "train"), verdict="no number",
+            rows.append(Row(**labels, ours=seconds_of(result, method, "search", "train"), verdict="no number",
                             explanation=f"{parts}; {result['n_rows']} x {result['n_features']}, "
                                         f"{support_of(result, method):g} support vectors"))  # fmt: skip
     return rows
@@ -243,14 +243,14 @@ def _growth_rows(experiment: Experiment, growth: Outcome) -> list[Row]:
         if growth.numbers is not None and len(growth.numbers[kind]["n_rows"]) < 2:
             missing = ("no number", "one size only")
         if growth.numbers is None or missing:
-            place = place_of("growth", dataset, method, "exponent")
-            rows.append(claim(place, statement, None, False, missing=missing))
+            labels = place_of("growth", dataset, method, "exponent")
+            rows.append(claim(labels, statement, None, False, missing=missing))
             continue
-        own = growth.numbers[kind]
-        rows += _condensing_growth(dataset, own) if kind == "ci" else [_fuzzy_growth(dataset, own)]
-        for size, seconds in zip(own["n_rows"], own["seconds"], strict=True):
-            place = place_of("growth", dataset, method, "seconds", f"{size} rows")
-            rows.append(Row(**place, ours=seconds, verdict="no number"))
+        numbers = growth.numbers[kind]
+        rows += _condensing_growth(dataset, numbers) if kind == "ci" else [_fuzzy_growth(dataset, numbers)]
+        for size, seconds in zip(numbers["n_rows"], numbers["seconds"], strict=True):
+            labels = place_of("growth", dataset, method, "seconds", f"{size} rows")
+            rows.append(Row(**labels, ours=seconds, verdict="no number"))
     return rows
 
 
@@ -259,13 +259,13 @@ def _condensing_growth(dataset: str, own: Mapping[str, Any]) -> list[Row]:
     sizes = own["n_rows"]
     ours, log_linear = exponent(sizes, own["seconds"]), exponent(sizes, [n * math.log(n) for n in sizes])
     span = f"{sizes[0]} to {sizes[-1]} rows"
-    place = place_of("growth", dataset, CI, "exponent", span)
+    labels = place_of("growth", dataset, CI, "exponent", span)
     close = abs(ours - log_linear) <= EXPONENT_TOLERANCE
     return [
-        Row(**{**place, "setting": f"n log n, {span}"}, ours=ours, difference=ours - log_linear,
+        Row(**{**labels, "setting": f"n log n, {span}"}, ours=ours, difference=ours - log_linear,
             verdict="within tolerance" if close else "beyond tolerance",
             explanation=f"n log n has {log_linear:.3f} on these sizes"),
-        claim(place, "n^2", ours, abs(ours - 2) <= EXPONENT_TOLERANCE,
+        claim(labels, "n^2", ours, abs(ours - 2) <= EXPONENT_TOLERANCE,
               "slower growth: ours finds neighbours in a tree, not in the matrix of all similarities"),
     ]  # fmt: skip
 
@@ -274,12 +274,12 @@ def _fuzzy_growth(dataset: str, own: Mapping[str, Any]) -> Row:
     """FCM-SVM: against the n^3 that the paper counts."""
     sizes, turns = own["n_rows"], own["n_iter"]
     ours = exponent(sizes, own["seconds"])
-    place = place_of("growth", dataset, FCM, "exponent", f"{sizes[0]} to {sizes[-1]} rows")
+    labels = place_of("growth", dataset, FCM, "exponent", f"{sizes[0]} to {sizes[-1]} rows")
     why = (
         f"an iteration costs n times the n / 3 centres, and there are {min(turns)} to {max(turns)} iterations: "
         "n^3 would take iterations in proportion to n"
     )
-    return claim(place, "n^3", ours, abs(ours - 3) <= EXPONENT_TOLERANCE, why)
+    return claim(labels, "n^3", ours, abs(ours - 3) <= EXPONENT_TOLERANCE, why)
 
 
 def _large_rows(experiment: Experiment, results: Results) -> list[Row]:

@@ -44,16 +44,16 @@ def _ablation_rows(
     result, missing = outcome
     runs: dict[str, list[list[float]]] = {}
     if result is not None:
-        runs = {name: [own["accuracy"] for own in found] for name, found in result["variants"].items()}
+        runs = {name: [own["accuracy"] for own in results] for name, results in result["variants"].items()}
     rows = []
     for name in filter(chosen, parameters["variants"]):
         method, _, column = name.partition(", ")
         for index, epsilon in enumerate(parameters["epsilons"]):
             key = (parameters["dataset"], method, f"epsilon={epsilon:g};{printed_as(column)}")
-            place = {"table": table, "dataset": key[0], "method": method, "setting": f"epsilon={epsilon:g};{column}"}
+            labels = {"table": table, "dataset": key[0], "method": method, "setting": f"epsilon={epsilon:g};{column}"}
             rows.append(
                 accuracy_row(
-                    place, published, key, runs[name][index] if runs else None, two_either,
+                    labels, published, key, runs[name][index] if runs else None, two_either,
                     lambda printed, values, name=name, key=key, index=index: why(name, key, runs, index),  # type: ignore[misc]
                     missing, ruled_out,
                 )
@@ -203,7 +203,7 @@ def _clip_claims(rows: Sequence[Row]) -> list[Row]:
         for row in rows:
             if row.dataset == dataset and row.ours is not None:
                 columns.setdefault(row.setting.partition(";")[2], []).append(row.ours)
-        place = {"table": "choice", "dataset": dataset, "method": "PMSVM-AGP", "setting": "R=1",
+        labels = {"table": "choice", "dataset": dataset, "method": "PMSVM-AGP", "setting": "R=1",
                  "metric": "distance from the best"}  # fmt: skip
         means = {name: statistics.fmean(values) for name, values in columns.items()}
         missing = next(
@@ -212,7 +212,7 @@ def _clip_claims(rows: Sequence[Row]) -> list[Row]:
         distance = max(means.values()) - means["clip=1"] if "clip=1" in means else None
         best = max(means, key=means.__getitem__) if means else ""
         claims.append(
-            claim(place, "a reasonable choice", distance, distance is not None and distance <= 0.02,
+            claim(labels, "a reasonable choice", distance, distance is not None and distance <= 0.02,
                   f"{best} is better", missing)
         )  # fmt: skip
     return claims
@@ -222,8 +222,8 @@ def _column_figures(rows: Sequence[Row], prefix: str, title: str) -> list[Figure
     """Accuracy against a column's value, ours and published, for each dataset."""
     figures = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
-        own = [row for row in rows if row.dataset == dataset and row.ours is not None]
-        data = [trace for number in range(len(EPSILONS)) for trace in _column_traces(own, prefix, number)]
+        matching = [row for row in rows if row.dataset == dataset and row.ours is not None]
+        data = [trace for number in range(len(EPSILONS)) for trace in _column_traces(matching, prefix, number)]
         if data:
             figures.append(
                 Figure(
@@ -241,12 +241,12 @@ def _column_traces(rows: Sequence[Row], prefix: str, number: int) -> list[dict[s
     """Draw one epsilon: our line, and the printed points where there are any."""
     name = f"epsilon {EPSILONS[number]:g}"
     colour = ("#a4161a", "#c4620a", "#2a7d4f", "#0a53c4")[number]
-    own = [row for row in rows if row.setting.startswith(f"epsilon={EPSILONS[number]:g};{prefix}")]
-    if not own:
+    matching = [row for row in rows if row.setting.startswith(f"epsilon={EPSILONS[number]:g};{prefix}")]
+    if not matching:
         return []
-    x = [row.setting.partition(prefix)[2] for row in own]
-    traces = [scatter("lines+markers", name, x, [row.ours for row in own], line={"color": colour})]
-    printed = [(column, float(row.published)) for column, row in zip(x, own, strict=True) if row.published]
+    x = [row.setting.partition(prefix)[2] for row in matching]
+    traces = [scatter("lines+markers", name, x, [row.ours for row in matching], line={"color": colour})]
+    printed = [(column, float(row.published)) for column, row in zip(x, matching, strict=True) if row.published]
     if printed:
         traces.append(scatter("markers", f"{name}, published", *zip(*printed, strict=True),
                               marker={"color": colour, "symbol": "diamond-open", "size": 9}))  # fmt: skip
@@ -318,16 +318,16 @@ def _batch_columns(stated: Sequence[Row], other: Sequence[Row], clip: float) -> 
     for column in dict.fromkeys(row.setting.partition(";")[2] for row in stated):
         counts = []
         for chosen in (stated, other):
-            own = [
+            matching = [
                 row for row in chosen
                 if f"{row.setting};".partition(";")[2].startswith(f"{column};") and row.difference is not None
             ]  # fmt: skip
-            counts.append((sum(row.verdict == "within tolerance" for row in own), len(own)))
-        place = {"table": "columns", "dataset": "all", "method": "PMSVM-AGP", "setting": column,
+            counts.append((sum(row.verdict == "within tolerance" for row in matching), len(matching)))
+        labels = {"table": "columns", "dataset": "all", "method": "PMSVM-AGP", "setting": column,
                  "metric": "agreeing cells"}  # fmt: skip
         (first, compared), (second, _) = counts
         rows.append(
-            claim(place, "R=1", float(first) if compared else None, first >= second,
+            claim(labels, "R=1", float(first) if compared else None, first >= second,
                   f"{first} of {compared} cells agree with R = 1, {second} with R = {clip:g}")
         )  # fmt: skip
     return rows

@@ -47,16 +47,16 @@ def _statements(parameters: Mapping[str, Any], outcome: Outcome) -> list[Row]:
     low, high = parameters["epsilons"][0], parameters["epsilons"][-1]
     rows = []
     for method in parameters["variants"]:
-        place = {"table": "statements", "dataset": parameters["dataset"], "method": method}
+        labels = {"table": "statements", "dataset": parameters["dataset"], "method": method}
         rise = fall = None
         if curves is not None:
             noisy, clear = curves[method][0]["loss"], curves[method][-1]["loss"]
             rise, fall = noisy[-1] / min(noisy) - 1.0, clear[-1] / clear[0] - 1.0
         rows += [
-            claim({**place, "setting": f"epsilon={low:g}", "metric": "last loss over the smallest, minus 1"},
+            claim({**labels, "setting": f"epsilon={low:g}", "metric": "last loss over the smallest, minus 1"},
                   "the loss diverges", rise, rise is not None and rise > 0.05,
                   "the loss ends within 5 % of its smallest value", missing),
-            claim({**place, "setting": f"epsilon={high:g}", "metric": "last loss over the first, minus 1"},
+            claim({**labels, "setting": f"epsilon={high:g}", "metric": "last loss over the first, minus 1"},
                   "the loss is minimised", fall, fall is not None and fall < 0.0,
                   "the loss ends above that of the first epoch", missing),
         ]  # fmt: skip
@@ -66,9 +66,9 @@ def _statements(parameters: Mapping[str, Any], outcome: Outcome) -> list[Row]:
             adaptive["accuracy"][0] - plain["accuracy"][0]
             for plain, adaptive in zip(curves["PMSVM-GP"], curves["PMSVM-AGP"], strict=True)
         )
-    place = {"table": "statements", "dataset": parameters["dataset"], "method": "PMSVM-AGP", "setting": "first epoch"}
+    labels = {"table": "statements", "dataset": parameters["dataset"], "method": "PMSVM-AGP", "setting": "first epoch"}
     rows.append(
-        claim({**place, "metric": "test accuracy minus that of PMSVM-GP"}, "faster in the early stages", early,
+        claim({**labels, "metric": "test accuracy minus that of PMSVM-GP"}, "faster in the early stages", early,
               early is not None and early > 0.0, "the first epoch of PMSVM-GP is at least as good", missing)
     )  # fmt: skip
     return rows

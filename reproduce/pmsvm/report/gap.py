@@ -30,10 +30,10 @@ def _private_means(settings: Settings, results: Results, dataset: str, method: s
         "OPERA": "OPERA, sensitivity 4 C",
         "PrivateSVM": "PrivateSVM, sensitivity 4 C",
     }.get(method, f"{method}, as released")
-    found = result["variants"][name]
+    outcome = result["variants"][name]
     if method in WEIGHT_METHODS:
-        return [statistics.fmean(values) for values in found["as released"]]
-    return [statistics.fmean(own["accuracy"]) for own in found]
+        return [statistics.fmean(values) for values in outcome["as released"]]
+    return [statistics.fmean(own["accuracy"]) for own in outcome]
 
 
 def gap_report(experiment: Experiment, results: Results) -> Report:
@@ -47,9 +47,9 @@ def gap_report(experiment: Experiment, results: Results) -> Report:
             private = _private_means(settings, results, dataset, method)
             own = _gap_rows(settings, dataset, method, results[job], private)
             rows += own
-            found = [row.ours for row in own if row.metric == "gap" and row.ours is not None]
-            if found:
-                gaps.setdefault(method, {})[dataset] = found
+            result = [row.ours for row in own if row.metric == "gap" and row.ours is not None]
+            if result:
+                gaps.setdefault(method, {})[dataset] = result
     statements = _gap_statements(settings, gaps)
     return Report(
         tables=[
@@ -81,19 +81,19 @@ def _gap_rows(
     """Accuracy without noise, and the gap at each epsilon."""
     result, missing = outcome
     plain = None if result is None else statistics.fmean(result["accuracies"][method])
-    place = {"table": "gaps", "dataset": dataset, "method": method}
-    infinite = {**place, "setting": "epsilon=infinity", "metric": "accuracy"}
+    labels = {"table": "gaps", "dataset": dataset, "method": method}
+    infinite = {**labels, "setting": "epsilon=infinity", "metric": "accuracy"}
     rows = [compare(infinite, None, plain, within(0.0), missing=missing)]
     for index, epsilon in enumerate(settings["epsilons"]):
         gap = None if plain is None or private is None else plain - private[index]
-        at_epsilon = {**place, "setting": f"epsilon={epsilon:g}", "metric": "gap"}
+        at_epsilon = {**labels, "setting": f"epsilon={epsilon:g}", "metric": "gap"}
         rows.append(compare(at_epsilon, None, gap, within(0.0), missing=missing))
     return rows
 
 
 def _gap_statements(settings: Settings, gaps: Mapping[str, Mapping[str, list[float]]]) -> list[Row]:
     means = {
-        method: [statistics.fmean(values) for values in zip(*own.values(), strict=True)] for method, own in gaps.items()
+        method: [statistics.fmean(values) for values in zip(*gap.values(), strict=True)] for method, gap in gaps.items()
     }
     low, high = settings["epsilons"][0], settings["epsilons"][-1]
     rows = []
@@ -103,19 +103,19 @@ def _gap_statements(settings: Settings, gaps: Mapping[str, Mapping[str, list[flo
         if own:
             name = max(gaps[method], key=lambda dataset: gaps[method][dataset][-1])
             worst = f"largest on {name}: {gaps[method][name][-1]:.3f}"
-        place = {"table": "statements", "dataset": "mean", "method": method, "setting": f"epsilon={high:g}",
+        labels = {"table": "statements", "dataset": "mean", "method": method, "setting": f"epsilon={high:g}",
                  "metric": "gap"}  # fmt: skip
         largest = own[-1] if own else None
-        rows.append(claim(place, "under 0.15", largest, largest is not None and largest < 0.15, worst or "not run"))
+        rows.append(claim(labels, "under 0.15", largest, largest is not None and largest < 0.15, worst or "not run"))
     for method, other in (
         ("PMSVM-WP", "PrivateSVM"), ("PMSVM-WP", "OPERA"), ("PMSVM-GP", "GRPUA"), ("PMSVM-AGP", "GRPUA")
     ):  # fmt: skip
         ours, theirs = means.get(method), means.get(other)
         difference = ours[0] - theirs[0] if ours and theirs else None
-        place = {"table": "statements", "dataset": "mean", "method": method, "setting": f"epsilon={low:g}",
+        labels = {"table": "statements", "dataset": "mean", "method": method, "setting": f"epsilon={low:g}",
                  "metric": f"gap minus that of {other}"}  # fmt: skip
         smaller = difference is not None and difference < 0.0
-        rows.append(claim(place, "smaller", difference, smaller, "it is not smaller"))
+        rows.append(claim(labels, "smaller", difference, smaller, "it is not smaller"))
     return rows
 
 

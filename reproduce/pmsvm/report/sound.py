@@ -133,9 +133,9 @@ def _claims_in_words(claims: _Claims) -> list[str]:
         members.setdefault(reason, {}).setdefault(dataset, []).append(method)
     return [
         f"Claimed, since {reason}: "
-        + "; ".join(f"{dataset} ({', '.join(dict.fromkeys(methods))})" for dataset, methods in own.items())
+        + "; ".join(f"{dataset} ({', '.join(dict.fromkeys(methods))})" for dataset, methods in values.items())
         + "."
-        for reason, own in members.items()
+        for reason, values in members.items()
     ]
 
 
@@ -156,7 +156,7 @@ def _sound_row(
 ) -> Row:
     printed, spread = printed_accuracy(published, *key)
     setting = f"{key[2]}, claimed" if claimed else key[2]
-    place = {"table": "methods", "dataset": key[0], "method": method, "setting": setting, "metric": "accuracy"}
+    labels = {"table": "methods", "dataset": key[0], "method": method, "setting": setting, "metric": "accuracy"}
 
     def why() -> str:
         if key[1] in WEIGHT_METHODS:
@@ -170,7 +170,7 @@ def _sound_row(
         )
 
     return compare(
-        place, printed, None if values is None else statistics.fmean(values), _at_least(spread), why, missing
+        labels, printed, None if values is None else statistics.fmean(values), _at_least(spread), why, missing
     )
 
 
@@ -191,10 +191,10 @@ def _better_rows(
     compared = [row for row in rows if row.difference is not None]
     equal = sum((row.difference or 0.0) >= -0.0005 for row in compared)
     share = equal / len(compared) if compared else None
-    place = {"table": "summary", "dataset": "all", "method": "better of both",
+    labels = {"table": "summary", "dataset": "all", "method": "better of both",
              "setting": f"{table}, {len(compared)} cells", "metric": "share at least equal"}  # fmt: skip
     most = share is not None and share > 0.5
-    return rows, [claim(place, "most", share, most, f"{equal} of {len(compared)}")]
+    return rows, [claim(labels, "most", share, most, f"{equal} of {len(compared)}")]
 
 
 def _better_row(
@@ -208,10 +208,10 @@ def _better_row(
 ) -> Row:
     printed = [printed_accuracy(published, dataset, method, setting) for method in BOTH]
     best, spread = max(printed, key=lambda pair: float(pair[0] or "-1"))
-    found = {name: own for name, own in cells.get((dataset, setting), {}).items() if name in BOTH}
-    means = {name: statistics.fmean(own) for name, own in found.items()}
+    outcome = {name: own for name, own in cells.get((dataset, setting), {}).items() if name in BOTH}
+    means = {name: statistics.fmean(own) for name, own in outcome.items()}
     ours = max(means, key=means.__getitem__) if means else ""
-    values = found.get(ours, [])
+    values = outcome.get(ours, [])
     return compare(
         {"table": table, "dataset": dataset, "method": ours or "better of both",
          "setting": f"{setting}, claimed" if (dataset, ours, setting) in claims else setting, "metric": "accuracy"},

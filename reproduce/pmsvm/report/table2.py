@@ -199,15 +199,15 @@ def _distance_rows(rows: Sequence[Row], others: Sequence[Row], published: Publis
         twin = first.get((row.dataset, row.method, setting))
         if row.difference is not None and twin is not None:
             readings.setdefault((row.method, reading), []).append((distance(row), twin))
-    found = []
+    result = []
     for (method, reading), pairs in readings.items():
         own, released = (statistics.fmean(value**2 for value in side) ** 0.5 for side in zip(*pairs, strict=True))
-        place: dict[str, Any] = {"table": "distances", "dataset": "all", "method": method, "setting": reading}
-        found.append(
-            Row(**place, metric="root mean square distance", ours=own, verdict="no number",
+        labels: dict[str, Any] = {"table": "distances", "dataset": "all", "method": method, "setting": reading}
+        result.append(
+            Row(**labels, metric="root mean square distance", ours=own, verdict="no number",
                 explanation=f"{released:.2f} as released, on the same {len(pairs)} cells")
         )  # fmt: skip
-    return found
+    return result
 
 
 def _add_weight_rows(
@@ -222,18 +222,18 @@ def _add_weight_rows(
             key = (parameters["dataset"], method, setting)
             own = None if result is None else result["variants"][name]
             values = None if own is None else own["as released"][index]
-            place = {"dataset": key[0], "method": method, "setting": setting}
+            labels = {"dataset": key[0], "method": method, "setting": setting}
             if number:
-                place = {**place, "table": "other choices", "setting": f"{variant}; {setting}"}
+                labels = {**labels, "table": "other choices", "setting": f"{variant}; {setting}"}
                 why = _reading_says(variant)
-                rows.others.append(accuracy_row(place, published, key, values, two_printed, why, missing, True))
+                rows.others.append(accuracy_row(labels, published, key, values, two_printed, why, missing, True))
                 continue
             why = _why_weight(key[0], method)
-            row = accuracy_row({**place, "table": "weight"}, published, key, values, two_printed, why, missing)
+            row = accuracy_row({**labels, "table": "weight"}, published, key, values, two_printed, why, missing)
             rows.weight.append(row if result is None else _with_true_epsilon(row, method, result, index))
-            rows.spreads.append(_spread_row({**place, "table": "spread"}, published, key, values, missing))
+            rows.spreads.append(_spread_row({**labels, "table": "spread"}, published, key, values, missing))
             if own is not None and own["corrected"] != own["as released"]:
-                rows.corrected += _corrected_rows(place, own["corrected"][index])
+                rows.corrected += _corrected_rows(labels, own["corrected"][index])
 
 
 def _reading_says(reading: str) -> Callable[[str, Sequence[float]], str]:
@@ -286,20 +286,20 @@ def _epsilon_rows(parameters: Mapping[str, Any], outcome: Outcome) -> list[Row]:
     for method in parameters.get("methods", ["PMSVM-WP"]):
         ours = method == "PMSVM-WP"
         for index, epsilon in enumerate(parameters["epsilons"]):
-            place = {"table": "true epsilon", "dataset": parameters["dataset"], "method": method,
+            labels = {"table": "true epsilon", "dataset": parameters["dataset"], "method": method,
                      "setting": f"epsilon={epsilon:g}"}  # fmt: skip
             if ours:
                 true = None if result is None else result["true_epsilon"][index]
                 norm = 0.0 if result is None else result["largest_norm"]
                 rows.append(
-                    compare({**place, "metric": "true epsilon"}, f"{epsilon:g}", true, _AT_MOST,
+                    compare({**labels, "metric": "true epsilon"}, f"{epsilon:g}", true, _AT_MOST,
                             "claimed: the noise is for rows of norm 1, and after min-max scaling they reach "
                             f"{norm:.3g}", missing)
                 )  # fmt: skip
             name = parameters["audited"] if ours else f"{method}, {parameters['audited']}"
             bound = None if result is None else result["variants"][name]["witness"][index]
             rows.append(
-                compare({**place, "metric": "lower bound on epsilon"}, f"{epsilon:g}", bound, _AT_MOST,
+                compare({**labels, "metric": "lower bound on epsilon"}, f"{epsilon:g}", bound, _AT_MOST,
                         "claimed: one replaced row, within the range of every feature, moves the weights further than "
                         "the noise is for", missing)
             )  # fmt: skip
@@ -315,15 +315,15 @@ def _add_gradient_rows(rows: _Rows, published: Published, parameters: Mapping[st
             setting = f"epsilon={epsilon:g}"
             key = (parameters["dataset"], method, setting)
             values = None if result is None else result["variants"][name][index]["accuracy"]
-            place = {"dataset": key[0], "method": method}
+            labels = {"dataset": key[0], "method": method}
             if number:
-                place = {**place, "table": "other choices", "setting": f"{reading}; {setting}"}
+                labels = {**labels, "table": "other choices", "setting": f"{reading}; {setting}"}
                 why = _reading_says(reading)
-                rows.others.append(accuracy_row(place, published, key, values, two_either, why, missing, True))
+                rows.others.append(accuracy_row(labels, published, key, values, two_either, why, missing, True))
             else:
-                place = {**place, "table": "gradient", "setting": setting}
+                labels = {**labels, "table": "gradient", "setting": setting}
                 why = _why_gradient(published, key)
-                rows.gradient.append(accuracy_row(place, published, key, values, two_either, why, missing))
+                rows.gradient.append(accuracy_row(labels, published, key, values, two_either, why, missing))
 
 
 def _epsilon_figure(rows: Sequence[Row]) -> list[Figure]:
@@ -331,16 +331,16 @@ def _epsilon_figure(rows: Sequence[Row]) -> list[Figure]:
     data: list[dict[str, Any]] = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         for metric, dash, symbol in (("true epsilon", "solid", "circle"), ("lower bound on epsilon", "dot", "x")):
-            own = [
+            matching = [
                 row
                 for row in rows
                 if (row.dataset, row.metric, row.method) == (dataset, metric, "PMSVM-WP") and row.ours
             ]
-            if own:
+            if matching:
                 data.append(
                     scatter(
                         "lines+markers", dataset + (", lower bound" if dash == "dot" else ""),
-                        [float(row.published) for row in own], [row.ours for row in own],
+                        [float(row.published) for row in matching], [row.ours for row in matching],
                         line={"dash": dash, "color": DATASET_COLOURS.get(dataset, "#1b1f27")},
                         marker={"symbol": symbol, "size": 7},
                     )

@@ -70,15 +70,15 @@ def _time_rows(published: Published, dataset: str, metric: str, outcome: Outcome
     result, missing = outcome
     rows = []
     for method in _MEASURED[metric]:
-        place: dict[str, Any] = {"table": "times", "dataset": dataset, "method": method, "metric": metric}
+        labels: dict[str, Any] = {"table": "times", "dataset": dataset, "method": method, "metric": metric}
         printed = published.get((dataset, method.partition(",")[0], "", metric), "")
         if result is None:
-            rows.append(compare(place, printed, None, within(0.0), missing=missing))
+            rows.append(compare(labels, printed, None, within(0.0), missing=missing))
         elif method not in result[metric]:
             absent = ("not available", result["absent"].get(method, ""))
-            rows.append(compare(place, printed, None, within(0.0), missing=absent))
+            rows.append(compare(labels, printed, None, within(0.0), missing=absent))
         else:
-            rows.append(Row(**place, published=printed, ours=result[metric][method], verdict="no number",
+            rows.append(Row(**labels, published=printed, ours=result[metric][method], verdict="no number",
                             explanation="measured on another machine than the paper's"))  # fmt: skip
     return rows
 
@@ -88,20 +88,20 @@ def _ratio_rows(dataset: str, metric: str, outcome: Outcome) -> list[Row]:
     result, missing = outcome
     rows = []
     for base, other, statement in _PAIRS[metric]:
-        place: dict[str, Any] = {"table": "ratios", "dataset": dataset, "method": other, "setting": f"over {base}",
+        labels: dict[str, Any] = {"table": "ratios", "dataset": dataset, "method": other, "setting": f"over {base}",
                  "metric": f"ratio of {metric}"}  # fmt: skip
         if result is None:
-            rows.append(claim(place, statement, None, False, missing=missing))
+            rows.append(claim(labels, statement, None, False, missing=missing))
             continue
-        found = result[metric]
-        if base not in found or other not in found:
+        results = result[metric]
+        if base not in results or other not in results:
             continue
-        ratio = found[other] / found[base]
+        ratio = results[other] / results[base]
         if statement:
             why = f"less than twice as long; there are {result['n_classes']} classes"
-            rows.append(claim(place, statement, ratio, ratio > 2.0, why))
+            rows.append(claim(labels, statement, ratio, ratio > 2.0, why))
         else:
-            rows.append(Row(**place, ours=ratio, verdict="no number"))
+            rows.append(Row(**labels, ours=ratio, verdict="no number"))
     return rows
 
 
@@ -110,9 +110,9 @@ def _time_figures(rows: Sequence[Row]) -> list[Figure]:
     colours = ("#0a53c4", "#5aa2e8", "#c4620a", "#e8a25a")
     for metric, title in (("fit_seconds", "seconds of a fit"), ("ms_per_iteration", "milliseconds of a step")):
         data: list[dict[str, Any]] = []
-        own = [row for row in rows if row.metric == metric and row.ours is not None]
-        for number, method in enumerate(dict.fromkeys(row.method for row in own)):
-            part = [row for row in own if row.method == method]
+        matching = [row for row in rows if row.metric == metric and row.ours is not None]
+        for number, method in enumerate(dict.fromkeys(row.method for row in matching)):
+            part = [row for row in matching if row.method == method]
             data.append({"type": "bar", "name": method, "x": [row.dataset for row in part],
                          "y": [row.ours for row in part], "marker": {"color": colours[number % 4]}})  # fmt: skip
         if data:

@@ -182,14 +182,14 @@ def run_gradient(parameters: Mapping[str, Any], context: Context) -> dict[str, A
     def compute(name: str, training: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
         X = scaled(rows.X, training["scaling"])
         train, test, y_train, y_test = split_rows(X, rows.codes, parameters["test_size"], parameters["split"])
-        found = []
+        results = []
         for repeat in range(parameters["runs"]):
             stream = context.stream(
                 parameters["seed"], parameters["dataset"], name, parameters["split"], epsilon, repeat
             )
             coef = train_released(train, y_train, n_classes, training, epsilon, parameters["delta"], stream)
-            found.append([accuracy_of(scores_of(test, coef), y_test), accuracy_of(scores_of(train, coef), y_train)])
-        accuracy, training_accuracy = np.transpose(found).tolist()
+            results.append([accuracy_of(scores_of(test, coef), y_test), accuracy_of(scores_of(train, coef), y_train)])
+        accuracy, training_accuracy = np.transpose(results).tolist()
         return {"accuracy": accuracy, "training accuracy": training_accuracy, "n_test": len(y_test)}
 
     common = {key: parameters[key] for key in ("dataset", "source", "test_size", "split", "runs", "seed", "delta")}

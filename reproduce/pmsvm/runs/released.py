@@ -21,16 +21,16 @@ def _not_private(parameters: Mapping[str, Any], context: Context) -> dict[str, A
     """Accuracies without noise: what the paper's gaps are measured from."""
     rows = context.class_rows(*parameters["source"])
     X = scaled(rows.X, "min_max")
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for method, setting in parameters["solvers"].items():
         accuracies = []
         for split in parameters["splits"]:
             train, test, y_train, y_test = split_rows(X, rows.codes, parameters["test_size"], split)
             solver = fit_liblinear(train, y_train, setting["C"], setting["multi_class"], split)
             accuracies.append(float(np.mean(solver.predict(test) == y_test)))
-        found[method] = accuracies
+        result[method] = accuracies
     gradient = run_gradient({**parameters, "epsilons": [None]}, context)["variants"]
-    return {"accuracies": found | {method: own[0]["accuracy"] for method, own in gradient.items()}}
+    return {"accuracies": result | {method: own[0]["accuracy"] for method, own in gradient.items()}}
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, Any], Context], dict[str, Any]]] = {

@@ -128,14 +128,14 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     def part(split: int, repeats: int) -> dict[str, Any]:
         return context.part({**common, "split": split, "repeats": repeats}, functools.partial(compute, split, repeats))
 
-    found = [part(split, parameters["repeats"]) for split in parameters["splits"]]
+    result = [part(split, parameters["repeats"]) for split in parameters["splits"]]
     return {
         # One list of splits times repeats for each epsilon.
         "accuracies": [
-            [value for own in found for value in own["accuracies"][index]]
+            [value for own in result for value in own["accuracies"][index]]
             for index in range(len(parameters["epsilons"]))
         ],
         # The paper's own split, where only the noise varies.
         "paper split": part(parameters["paper_split"], parameters["paper_runs"])["accuracies"],
-        "records": found[0]["records"],
+        "records": result[0]["records"],
     }

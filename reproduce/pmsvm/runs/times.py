@@ -28,7 +28,7 @@ def _fastest(candidates: Mapping[str, Callable[[], object]], repeats: int) -> di
             candidate()
             if number:
                 times[name].append(time.process_time() - started)
-    return {name: min(own) for name, own in times.items()}
+    return {name: min(values) for name, values in times.items()}
 
 
 class TorchLinear:

@@ -73,7 +73,7 @@ def _releases(
     n_audited: int,
 ) -> dict[str, Any]:
     """Accuracies of one setting on all splits, for every epsilon; noise scales and witnesses of the first split."""
-    found: dict[str, Any] = {"as released": [], "corrected": [], "noise_scale": [], "witness": []}
+    result: dict[str, Any] = {"as released": [], "corrected": [], "noise_scale": [], "witness": []}
 
     def noise(split: int, epsilon: float, repeat: int) -> np.random.Generator:
         return context.stream(parameters["seed"], parameters["dataset"], *purpose, split, epsilon, repeat)
@@ -86,14 +86,14 @@ def _releases(
         )
         scores = [path.scores(test, index)[0] for index in range(len(path.epsilons))]
         # As released: the number of the row of weights, although a class may be missing among the training rows.
-        found["as released"].append([accuracy_of(own, y_test) for own in scores])
-        found["corrected"].append([accuracy_of(own, y_test, model.classes_) for own in scores])
+        result["as released"].append([accuracy_of(score, y_test) for score in scores])
+        result["corrected"].append([accuracy_of(own, y_test, model.classes_) for own in scores])
         if not number:
-            found["noise_scale"] = [guarantee.noise_scale for guarantee in path.guarantees]
-            found["witness"] = [
+            result["noise_scale"] = [guarantee.noise_scale for guarantee in path.guarantees]
+            result["witness"] = [
                 guarantee.witness.epsilon if guarantee.witness else None for guarantee in path.guarantees
             ]
-    return {**found, **{key: np.transpose(found[key]).tolist() for key in ("as released", "corrected")}}
+    return {**result, **{key: np.transpose(result[key]).tolist() for key in ("as released", "corrected")}}
 
 
 def run_weight(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:

@@ -52,32 +52,32 @@ def attack_report(experiment: Experiment, results: Results) -> Report:
 def _errors_at_rows_needed(result: Result) -> list[float]:
     """Largest error of each entity that can be solved for."""
     return [
-        own["error_at_rows_needed"]
-        for own in result["entities"]
-        if own["possible"] and own["error_at_rows_needed"] is not None
+        entity["error_at_rows_needed"]
+        for entity in result["entities"]
+        if entity["possible"] and entity["error_at_rows_needed"] is not None
     ]
 
 
 def _recovery_row(job: Mapping[str, Any], outcome: Outcome) -> Row:
     result, missing = outcome
     statement = "impossible to compute"
-    place = {"table": "recovery", "dataset": job["dataset"], "method": f"{KERNEL_NAMES[job['kernel']]} kernel",
+    labels = {"table": "recovery", "dataset": job["dataset"], "method": f"{KERNEL_NAMES[job['kernel']]} kernel",
              "setting": f"{job['entities']} entities", "metric": "largest error"}  # fmt: skip
     if result is None:
-        return claim(place, statement, None, False, missing=missing)
+        return claim(labels, statement, None, False, missing=missing)
     entities, known = result["entities"], _errors_at_rows_needed(result)
-    widest = max(own["rows_needed"] for own in entities)
+    widest = max(entity["rows_needed"] for entity in entities)
     if not known:
         best = max(max(own["max_error"]) for own in entities)
         text = f"not exact: mbar {result['mbar']} is below the {widest} that are needed"
-        return explained(claim(place, statement, best, True), text)
+        return explained(claim(labels, statement, best, True), text)
     unread = sum(own["unreadable_rows"] for own in entities)
     text = f"from {widest} known rows at most, of {result['n_rows']}; mbar {result['mbar']}"
     if len(known) < len(entities):
         text += f"; {len(known)} of {len(entities)} entities"
     if unread:
         text += f"; {unread} rows cannot be read, over all entities"
-    row = claim(place, statement, max(known), max(known) > RECOVERED, text)
+    row = claim(labels, statement, max(known), max(known) > RECOVERED, text)
     return explained(row, text) if row.verdict == "within tolerance" else row
 
 

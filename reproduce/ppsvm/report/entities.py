@@ -27,8 +27,8 @@ def improvements(result: Mapping[str, Any]) -> list[float]:
     differences = []
     for partition in result["partitions"]:
         shared = fold_rates(partition["PPSVM"]["main"]["errors"], partition["folds"])
-        for own in partition["alone"]["main"]:
-            rates = fold_rates(own["errors"], partition["folds"])
+        for validated in partition["alone"]["main"]:
+            rates = fold_rates(validated["errors"], partition["folds"])
             differences += [alone - common for alone, common in zip(rates, shared, strict=True)]
     return differences
 
@@ -53,17 +53,17 @@ def entities_report(experiment: Experiment, results: Results) -> Report:
     for kernel, number in (("linear", 3), ("gaussian", 4)):
         for dataset in experiment.settings["datasets"]:
             own = {name: job for name, job in jobs.items() if (job["kernel"], job["dataset"]) == (kernel, dataset)}
-            found = {
+            outcome = {
                 job["entities"]: improvements(result)
                 for name, job in own.items()
                 if (result := results[name].numbers) is not None
             }
             for name, job in own.items():
-                rows += _median_rows(job, found.get(job["entities"], []), results[name].missing)
+                rows += _median_rows(job, outcome.get(job["entities"], []), results[name].missing)
             absent = next((results[name].missing for name in own if results[name].missing), None)
-            claims += _claim_rows(dataset, kernel, found, absent)
-            if found:
-                figures.append(_boxes(dataset, kernel, number, found))
+            claims += _claim_rows(dataset, kernel, outcome, absent)
+            if outcome:
+                figures.append(_boxes(dataset, kernel, number, outcome))
     return Report(
         tables=[
             Table(
@@ -90,10 +90,10 @@ def entities_report(experiment: Experiment, results: Results) -> Report:
 
 
 def _median_rows(job: Mapping[str, Any], values: Sequence[float], missing: Missing | None) -> list[Row]:
-    place = {"table": "medians", "dataset": job["dataset"], "method": f"PPSVM, {job['kernel']}",
+    labels = {"table": "medians", "dataset": job["dataset"], "method": f"PPSVM, {job['kernel']}",
              "setting": f"{job['entities']} entities"}  # fmt: skip
     return [
-        compare({**place, "metric": metric}, None, _summary(values, metric), within(0.0), missing=missing)
+        compare({**labels, "metric": metric}, None, _summary(values, metric), within(0.0), missing=missing)
         for metric in _STATEMENTS
     ]
 
@@ -102,13 +102,13 @@ def _claim_rows(dataset: str, kernel: str, found: Mapping[int, Sequence[float]],
     """Check what the paper says of the trend, where there are all of its points."""
     rows = []
     for metric, statement in _STATEMENTS.items():
-        place = {"table": "claims", "dataset": dataset, "method": f"PPSVM, {kernel}",
+        labels = {"table": "claims", "dataset": dataset, "method": f"PPSVM, {kernel}",
                  "metric": f"rank correlation of {metric} and entities"}  # fmt: skip
         if absent or len(found) < 2:
-            rows.append(claim(place, statement, None, False, missing=absent))
+            rows.append(claim(labels, statement, None, False, missing=absent))
             continue
         ours = rank_correlation(list(found), [_summary(values, metric) or 0.0 for values in found.values()])
-        rows.append(claim(place, statement, ours, ours > 0, "no such tendency on our deals of the columns"))
+        rows.append(claim(labels, statement, ours, ours > 0, "no such tendency on our deals of the columns"))
     return rows
 
 

@@ -80,10 +80,10 @@ def _error_rows(job: Mapping[str, Any], outcome: Outcome) -> list[Row]:
     result, missing = outcome
     rows = []
     for method in ("random", "reduced", "full"):
-        place = {"table": "errors", "dataset": job["dataset"], "method": f"{method} kernel", "setting": job["kernel"],
+        labels = {"table": "errors", "dataset": job["dataset"], "method": f"{method} kernel", "setting": job["kernel"],
                  "metric": "error"}  # fmt: skip
         values = [] if result is None else kernel_errors(result, method)
-        row = compare(place, None, statistics.fmean(values) if values else None, within(0.0), missing=missing)
+        row = compare(labels, None, statistics.fmean(values) if values else None, within(0.0), missing=missing)
         if values:
             row = explained(row, spread_text(values) if len(values) > 1 else "one partition")
         rows.append(row)
@@ -94,13 +94,13 @@ def _comparable_rows(job: Mapping[str, Any], outcome: Outcome) -> list[Row]:
     result, missing = outcome
     rows = []
     for other in ("full", "reduced"):
-        place = {"table": "comparable", "dataset": job["dataset"], "method": f"random and {other} kernel",
+        labels = {"table": "comparable", "dataset": job["dataset"], "method": f"random and {other} kernel",
                  "setting": job["kernel"], "metric": "difference of errors"}  # fmt: skip
         means = None if result is None else _means(result)
         ours = None if means is None else means["random"] - means[other]
         close = ours is not None and abs(ours) <= TOLERANCE
         why = functools.partial(_why_kernel, ours or 0.0, other, job, result)
-        rows.append(claim(place, "comparable", ours, close, why, missing))
+        rows.append(claim(labels, "comparable", ours, close, why, missing))
     return rows
 
 
@@ -126,8 +126,8 @@ def _why_kernel(ours: float, other: str, job: Mapping[str, Any], result: Result 
 
 def _kernel_figure(kernel: str, number: int, points: Mapping[str, Mapping[str, float]]) -> Figure:
     data = [
-        scatter("markers", f"{other} kernel", [own[other] for own in points.values()],
-                [own["random"] for own in points.values()], text=list(points),
+        scatter("markers", f"{other} kernel", [values[other] for values in points.values()],
+                [members["random"] for members in points.values()], text=list(points),
                 marker={"color": KERNEL_COLOURS[other], "size": 9, "symbol": symbol})
         for other, symbol in (("full", "circle"), ("reduced", "square"))
     ]  # fmt: skip

@@ -62,7 +62,7 @@ def alone_errors(result: Mapping[str, Any], variant: str) -> tuple[list[float], 
     """
     means, single = [], []
     for partition in result["partitions"]:
-        rates = [fold_rates(own["errors"], partition["folds"]) for own in partition["alone"][variant]]
+        rates = [fold_rates(validated["errors"], partition["folds"]) for validated in partition["alone"][variant]]
         by_fold = [statistics.fmean(values) for values in zip(*rates, strict=True)]
         means.append(statistics.fmean(by_fold))
         single += by_fold

@@ -49,10 +49,10 @@ def sharing_report(experiment: Experiment, results: Results) -> Report:
 
 def _rows(published: Published, number: int, job: Mapping[str, Any], outcome: Outcome) -> list[Row]:
     result, missing = outcome
-    place = {"table": f"Figure {number}", "dataset": job["dataset"], "setting": f"{job['entities']} entities",
+    labels = {"table": f"Figure {number}", "dataset": job["dataset"], "setting": f"{job['entities']} entities",
              "metric": "error"}  # fmt: skip
     return [
-        compare({**place, "method": method}, printed_error(published, job, method),
+        compare({**labels, "method": method}, printed_error(published, job, method),
                 None if result is None else mean(result, job), within(TOLERANCE), why, missing)
         for method, mean, why in (
             ("no sharing", alone_mean, "the published number is of a single fold"),

@@ -183,14 +183,14 @@ def _alone_row(published: Published, job: Mapping[str, Any], outcome: Outcome) -
 def _better_rows(published: Published, main: Mapping[str, Mapping[str, Any]], results: Results) -> list[Row]:
     """Whether PPSVM is better than an entity alone: the paper's count first, then each setting."""
     rows = [_better_row(published, job, results[name]) for name, job in main.items()]
-    place = {"table": "better", "dataset": "all", "method": "PPSVM", "metric": "settings where it is better"}
+    labels = {"table": "better", "dataset": "all", "method": "PPSVM", "metric": "settings where it is better"}
     differences = [row.ours for row in rows if row.ours is not None]
     if not differences:
         absent = next((results[name].missing for name in main if results[name].missing), None)
-        return [claim(place, "11 of 14", None, False, missing=absent), *rows]
+        return [claim(labels, "11 of 14", None, False, missing=absent), *rows]
     better = sum(difference < 0 for difference in differences)
     needed = math.ceil(11 / 14 * len(differences))
-    row = claim(place, "11 of 14", float(better), better >= needed, "fewer than in the paper")
+    row = claim(labels, "11 of 14", float(better), better >= needed, "fewer than in the paper")
     return [explained(row, f"of {len(differences)}"), *rows]
 
 
@@ -264,8 +264,8 @@ def _table_notes(published: Published, results: Results, kernel: str, sharing: S
         "class. The errors do not settle it (other choices): with the selector ours are lower than the printed ones, "
         "with more than 3 drinks higher, mostly so for the Gaussian kernel; with 2 or 5 drinks they are far off."
     )
-    found = [result for result, _ in results.values() if result is not None]
-    seconds = sum(partition["cpu_seconds"] for result in found for partition in result["partitions"])
+    outcome = [result for result, _ in results.values() if result is not None]
+    seconds = sum(partition["cpu_seconds"] for result in outcome for partition in result["partitions"])
     notes.append(f"CPU time of all jobs of this page: {seconds:.0f} s.")
     return notes
 
