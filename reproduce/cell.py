@@ -97,8 +97,7 @@ def _line(judged, name: str) -> str:
         words.append(f"ours {middle:.6g} ({low:.6g} to {high:.6g}) from {own.distribution.runs} runs")
     if own.percentile is not None:
         words.append(f"percentile {100.0 * own.percentile:.1f} %")
-    verdict = own.verdict if own.power != "weak" else f"{own.verdict}, weak"
-    return "; ".join([*words, verdict, *(text for text in (reading_of(judged.paper, own),) if text)])
+    return "; ".join([*words, own.words, *(text for text in (reading_of(judged.paper, own),) if text)])
 
 
 def _rerun_experiment(options: argparse.Namespace, claim) -> None:

@@ -67,6 +67,15 @@ class Side(NamedTuple):
     mixed: float = 0.0
 
 
+class Folded(NamedTuple):
+    """Features (n, d), class codes (n,), number of classes, and the fold of each row."""
+
+    X: np.ndarray
+    codes: np.ndarray
+    n_classes: int
+    folds: np.ndarray
+
+
 def deal_folds(codes: np.ndarray, rng: np.random.Generator, n_folds: int = _FOLDS) -> np.ndarray:
     """Deal rows to folds at random, class by class.
 
@@ -400,7 +409,7 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
             # Methods with equal sides draw them, and the folds of their search, alike.
             stream = functools.partial(_stream, parameters, context, how["side"], repeat)
             every_fold = parameters["search"] == "every fold"
-            result[name] = _method_errors(how, X, codes, n_classes, folds, grid, stream, every_fold)
+            result[name] = _method_errors(how, Folded(X, codes, n_classes, folds), grid, stream, every_fold)
         seconds = time.process_time() - started
         return {"folds": np.bincount(folds).tolist(), "methods": result, "cpu_seconds": seconds}
 
@@ -409,19 +418,19 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
 
 
 def _method_errors(
-    how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: int, folds: np.ndarray, grid: Grid,
-    stream: Callable[[int, str], np.random.Generator], every_fold: bool,
+    how: Mapping[str, Any], data: Folded, grid: Grid, stream: Callable[[int, str], np.random.Generator],
+    every_fold: bool,
 ) -> dict[str, list[Any]]:  # fmt: skip
     """Errors of one method on the folds of one split, and what it trained with, as lists over the folds."""
     fields = ("errors", "C", "gamma", "n_rows", "n_support", "purity", "mixed", "searched")
     result: dict[str, list[Any]] = {field: [] for field in fields}
-    chosen = None
+    chosen, codes = None, data.codes
     for number in range(_FOLDS):
-        test = folds == number
-        train, judged = unit_range(X[~test], X[test])
+        test = data.folds == number
+        train, judged = unit_range(data.X[~test], data.X[test])
         if every_fold:
             chosen = None
-        fitted = _fit(how, train, codes[~test], n_classes, grid, functools.partial(stream, number), chosen)
+        fitted = _fit(how, train, codes[~test], data.n_classes, grid, functools.partial(stream, number), chosen)
         if chosen is None:
             result["searched"].append(fitted.chosen.accuracy)
         chosen = fitted.chosen

@@ -9,8 +9,9 @@ from typing import Any
 from privsvm_bench.reproduction.distributions import Distribution
 from privsvm_bench.reproduction.judging import TIMES, Judgement, Printed
 from privsvm_bench.reproduction.printed import Claim, Paper, all_medians, cell_id, difference, numbers_of, statement
+from privsvm_bench.reproduction.trends import TYPICALLY
 from reproduce.pmsvm.experiments import DATASETS
-from reproduce.pmsvm.trends import TYPICALLY, trend_claims
+from reproduce.pmsvm.trends import trend_claims
 
 COLUMNS = ("PrivateSVM", "OPERA", "PMSVM-WP", "GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")
 _GUESS = "no released file trains GRPUA: its loss, start and learning rate are our guess"

@@ -11,12 +11,10 @@ from pathlib import Path
 from privsvm_bench.reproduction.distributions import Distribution
 from privsvm_bench.reproduction.judging import Judgement
 from privsvm_bench.reproduction.printed import Claim, all_medians, cell_id, statement
-from privsvm_bench.reproduction.trends import Estimate, judge_word, slope
+from privsvm_bench.reproduction.trends import TYPICALLY, Estimate, judge_word, slope
 from reproduce.pmsvm.experiments import DATASETS, EPSILONS
 
 METHODS = ("PrivateSVM", "OPERA", "PMSVM-WP", "GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")
-# Shares of cells for which "typically" and "mostly" hold.
-TYPICALLY = 0.75
 _MACHINE = "a ratio of times on other hardware"
 
 

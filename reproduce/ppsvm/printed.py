@@ -37,6 +37,8 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
 def reading(judgement: Judgement) -> str:
     """Say what is known of a cell."""
     printed, item = judgement.printed, judgement.distribution
+    if judgement.verdict == "not judged yet":
+        return "a partition of this set takes minutes of processor time"
     if item is None or judgement.verdict not in ("unlikely", "refuted"):
         return ""
     side = "above" if float(printed.text) > item.median else "below"

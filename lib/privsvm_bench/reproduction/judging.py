@@ -145,6 +145,11 @@ class Judgement:
     p: float | None = None
     distribution: Distribution | None = None
 
+    @property
+    def words(self) -> str:
+        """The verdict, and whether an agreement is weak; a rejection is never."""
+        return "agrees, weak" if (self.verdict, self.power) == ("agrees", "weak") else self.verdict
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Column:

@@ -65,23 +65,18 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
     """
     from plotly.offline import get_plotlyjs
 
-    tables, first = [], 0
+    tables = []
     for table in report.tables:
-        groups: dict[str, tuple[list[Row], list[str]]] = {}
-        anchors = [_anchor(first + number) for number in range(len(table.rows))]
-        first += len(table.rows)
-        for row, anchor in zip(table.rows, anchors, strict=True):
-            rows, own = groups.setdefault(row.dataset, ([], []))
-            rows.append(row)
-            own.append(anchor)
+        groups: dict[str, list[Row]] = {}
+        for row in table.rows:
+            groups.setdefault(row.dataset, []).append(row)
         tables.append(
             {
                 "table": table,
                 "counts": count_verdicts(table.rows),
                 "overview": _overview(table.rows),
                 "differing": [row for row in table.rows if row.verdict == "beyond tolerance"],
-                "anchors": anchors,
-                "groups": [(name, rows, values, count_verdicts(rows)) for name, (rows, values) in groups.items()],
+                "groups": [(name, rows, count_verdicts(rows)) for name, rows in groups.items()],
             }
         )
     # A figure without points has no results to show.
@@ -103,11 +98,6 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
             plotly=get_plotlyjs().replace("</script", "<\\/script"),
         )
     )
-
-
-def _anchor(number: int) -> str:
-    """Name of a row of an experiment's page, by its place in the table file."""
-    return f"row-{number}"
 
 
 def index_page(experiments: Sequence[Experiment], reports: str | Path, judged: Sequence[PrintedPaper] = ()) -> str:

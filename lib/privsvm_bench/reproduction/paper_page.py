@@ -137,7 +137,7 @@ def _row(judged: PrintedPaper, judgement: Judgement) -> dict[str, Any]:
         "percentile": "–" if judgement.percentile is None else f"{100 * judgement.percentile:.1f} %",
         "runs": item.runs if item else "–",
         "verdict": judgement.verdict,
-        "power": judgement.power,
+        "weak": judgement.words != judgement.verdict,
         "reading": reading_of(judged.paper, judgement),
         "command": command(judged.paper.name, printed),
         "time": _time(judged, judgement),
@@ -153,11 +153,10 @@ def maps(judged: PrintedPaper) -> list[dict[str, Any]]:
         ours = "none" if item is None else short_number(item.median, digits=5)
         level = "" if judgement.percentile is None else f", percentile {100 * judgement.percentile:.1f} %"
         what = ", ".join(part for part in (printed.dataset, printed.method, printed.setting, printed.metric) if part)
-        weak = ", weak" if judgement.power == "weak" else ""
         cell = {
             "kind": judgement.verdict.replace(" ", "-"),
             "place": f"{judged.paper.name}.html#{anchor(printed.id)}",
-            "tip": f"{what}: printed {printed.text or 'lost'}, ours {ours}{level}: {judgement.verdict}{weak}",
+            "tip": f"{what}: printed {printed.text or 'lost'}, ours {ours}{level}: {judgement.words}",
         }
         lines.setdefault(printed.family, {}).setdefault(printed.dataset or "all", []).append(cell)
         verdicts.setdefault(printed.family, []).append(judgement.verdict)

@@ -14,7 +14,20 @@ import scipy.stats
 
 from privsvm_bench.reproduction.distributions import LEVELS, SINGLE, Distribution
 
-__all__ = ["UNDECIDED", "WORDS", "Estimate", "Region", "gap_of", "judge_word", "ratio", "slope", "smallest_step"]
+__all__ = [
+    "MOST",
+    "NEARLY_ALL",
+    "TYPICALLY",
+    "UNDECIDED",
+    "WORDS",
+    "Estimate",
+    "Region",
+    "gap_of",
+    "judge_word",
+    "ratio",
+    "slope",
+    "smallest_step",
+]
 
 _SAMPLES = 2000
 # Why a statement is undecided where its interval crosses the border of its region.
@@ -57,6 +70,8 @@ WORDS: Mapping[str, Region] = {
     "close": Region(-0.02, 0.02, "a difference of at most 0.02"),
     "roughly": Region(-0.05, 0.05, "a difference of at most 0.05"),
 }
+# Shares of cells from which a word of number holds.
+MOST, TYPICALLY, NEARLY_ALL = 0.5, 0.75, 0.95
 
 
 def judge_word(word: str, estimate: Estimate) -> str:

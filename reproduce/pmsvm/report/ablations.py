@@ -22,6 +22,7 @@ from reproduce.pmsvm.report.shared import (
     against_published,
     printed_accuracy,
     range_text,
+    ruled_out,
     spread_of,
     two_either,
 )
@@ -37,7 +38,6 @@ def _ablation_rows(
     outcome: Outcome,
     why: _Why,
     printed_as: Callable[[str], str] = str,
-    ruled_out: bool = False,
     chosen: Callable[[str], bool] = lambda name: True,
 ) -> list[Row]:
     """Rows of all variants of one job."""
@@ -55,7 +55,7 @@ def _ablation_rows(
                 accuracy_row(
                     labels, published, key, runs[name][index] if runs else None, two_either,
                     lambda printed, values, name=name, key=key, index=index: why(name, key, runs, index),  # type: ignore[misc]
-                    missing, ruled_out,
+                    missing,
                 )
             )  # fmt: skip
     return rows
@@ -158,11 +158,10 @@ def clip_report(experiment: Experiment, results: Results) -> Report:
             "clip", published, parameters, results[job], _why_ablation(published, AS_STORED),
             chosen=lambda name: not name.endswith(AS_STORED),
         )  # fmt: skip
-        others += _ablation_rows(
+        others += map(ruled_out, _ablation_rows(
             "as stored", published, parameters, results[job], _why_ablation(published),
-            printed_as=lambda column: column.removesuffix(AS_STORED), ruled_out=True,
-            chosen=lambda name: name.endswith(AS_STORED),
-        )  # fmt: skip
+            printed_as=lambda column: column.removesuffix(AS_STORED), chosen=lambda name: name.endswith(AS_STORED),
+        ))  # fmt: skip
     return Report(
         tables=[
             Table(
@@ -257,17 +256,17 @@ def batch_report(experiment: Experiment, results: Results) -> Report:
     """Table 11, as stated and with the other clipping norm."""
     settings, published = experiment.settings, experiment.published()
     suffix = f";clip={float(settings['other_clip']):g}"
-    stated, other = [], []
+    stated: list[Row] = []
+    other: list[Row] = []
     for job, parameters in batch_jobs(settings).items():
         stated += _ablation_rows(
             "batch", published, parameters, results[job], _why_batch(published, suffix),
             chosen=lambda name: not name.endswith(suffix),
         )  # fmt: skip
-        other += _ablation_rows(
+        other += map(ruled_out, _ablation_rows(
             "other clipping norm", published, parameters, results[job], _why_ablation(published),
-            printed_as=lambda column: column.removesuffix(suffix), ruled_out=True,
-            chosen=lambda name: name.endswith(suffix),
-        )  # fmt: skip
+            printed_as=lambda column: column.removesuffix(suffix), chosen=lambda name: name.endswith(suffix),
+        ))  # fmt: skip
     return Report(
         tables=[
             Table(name="batch", title="Table 11", caption=GRADIENT_CAPTION + " R = 1 throughout, as stated.",

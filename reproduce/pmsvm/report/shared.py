@@ -48,20 +48,23 @@ def accuracy_row(
     tolerance: Callable[[float, float], float],
     why: Callable[[str, Sequence[float]], str],
     missing: Missing | None,
-    ruled_out: bool = False,
 ) -> Row:
     """Compare a mean accuracy; `tolerance` is asked with the printed standard deviation and ours."""
     printed, spread = printed_accuracy(published, *key)
     if values is None:
         return compare({**place, "metric": "accuracy"}, printed, None, within(0.0), missing=missing)
-    row = compare(
+    return compare(
         {**place, "metric": "accuracy"},
         printed,
         statistics.fmean(values),
         within(tolerance(spread, spread_of(values))),
         lambda: why(printed or "", values),
     )
-    return dataclasses.replace(row, verdict="ruled out") if ruled_out and row.verdict == "beyond tolerance" else row
+
+
+def ruled_out(row: Row) -> Row:
+    """Call a reading beyond tolerance ruled out: it is ours, not the paper's."""
+    return dataclasses.replace(row, verdict="ruled out") if row.verdict == "beyond tolerance" else row
 
 
 def two_printed(spread: float, own: float) -> float:

@@ -19,6 +19,7 @@ from reproduce.pmsvm.report.shared import (
     against_published,
     printed_accuracy,
     range_text,
+    ruled_out,
     spread_of,
     two_either,
     two_printed,
@@ -226,7 +227,7 @@ def _add_weight_rows(
             if number:
                 labels = {**labels, "table": "other choices", "setting": f"{variant}; {setting}"}
                 why = _reading_says(variant)
-                rows.others.append(accuracy_row(labels, published, key, values, two_printed, why, missing, True))
+                rows.others.append(ruled_out(accuracy_row(labels, published, key, values, two_printed, why, missing)))
                 continue
             why = _why_weight(key[0], method)
             row = accuracy_row({**labels, "table": "weight"}, published, key, values, two_printed, why, missing)
@@ -319,7 +320,7 @@ def _add_gradient_rows(rows: _Rows, published: Published, parameters: Mapping[st
             if number:
                 labels = {**labels, "table": "other choices", "setting": f"{reading}; {setting}"}
                 why = _reading_says(reading)
-                rows.others.append(accuracy_row(labels, published, key, values, two_either, why, missing, True))
+                rows.others.append(ruled_out(accuracy_row(labels, published, key, values, two_either, why, missing)))
             else:
                 labels = {**labels, "table": "gradient", "setting": setting}
                 why = _why_gradient(published, key)
