@@ -32,9 +32,9 @@ def command(paper: str, item: Printed | Claim) -> str:
 
 def _named(kind: str, name: str, names: Iterable[str]) -> None:
     """Refuse a name that does not exist."""
-    known = list(dict.fromkeys(names))
-    if name not in known:
-        raise PrivSVMError(f"{kind} {name!r} is unknown; {nearest_name(name, known)}")
+    choices = list(dict.fromkeys(names))
+    if name not in choices:
+        raise PrivSVMError(f"{kind} {name!r} is unknown; {nearest_name(name, choices)}")
 
 
 def find_printed(judged: PrintedPaper, table: str, row: str, column: str) -> Printed:
@@ -76,8 +76,8 @@ def choose_draws(paper: Paper, draws: Sequence[Draws], cell: str) -> list[Draws]
     chosen = []
     for source in paper.sources(cell):
         giving = [plan for plan in draws if plan.gives(source)]
-        last = max((paper.experiments.index(own.experiment) for own in giving), default=-1)
-        chosen += [own for own in giving if paper.experiments.index(own.experiment) == last]
+        last = max((paper.experiments.index(plan.experiment) for plan in giving), default=-1)
+        chosen += [plan for plan in giving if paper.experiments.index(plan.experiment) == last]
     return chosen
 
 

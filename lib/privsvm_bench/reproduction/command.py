@@ -52,7 +52,7 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
     # Functions compiled from other sources must not be found.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
     chosen = [experiment.with_settings(options.settings) for experiment in choose(experiments, options.experiments)]
-    datasets = {str(own["dataset"]) for experiment in chosen for _, own in experiment.all_jobs().values()}
+    datasets = {str(parameters["dataset"]) for experiment in chosen for _, parameters in experiment.all_jobs().values()}
     for dataset in options.datasets or []:
         if dataset not in datasets:
             raise PrivSVMError(f"--datasets {dataset!r} is unknown; {nearest_name(dataset, datasets)}")
@@ -98,12 +98,12 @@ def write_report(experiment: Experiment, data: str | Path, reports: str | Path, 
         stored = read_json(path) if path.exists() else {}
         results[job] = stored["result"] if stored.get("parameters") == parameters else None
     report = experiment.make_report(results)
-    place = Path(reports) / f"{experiment.name}.csv"
-    if merge and place.exists():
-        report = _merged(experiment, results, report, read_rows(place))
+    table_path = Path(reports) / f"{experiment.name}.csv"
+    if merge and table_path.exists():
+        report = _merged(experiment, results, report, read_rows(table_path))
     # Compute both before writing the first.
     table, page = rows_csv(report.rows), experiment_page(experiment, report)
-    write_text(place, table)
+    write_text(table_path, table)
     write_text(Path(reports) / f"{experiment.name}.html", page)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(report.rows).items())
     print(f"{experiment.name}: {counts}", file=sys.stderr)
@@ -118,8 +118,8 @@ def _merged(
     for job, (_, parameters) in experiment.all_jobs().items():
         dataset, has = str(parameters["dataset"]), outcome(results[job])
         # Data that cannot be had here is no reason to forget what it gave elsewhere.
-        known = has.numbers is not None or (results[job] is not None and dataset not in with_numbers)
-        settled[dataset] = settled.get(dataset, True) and known
+        usable = has.numbers is not None or (results[job] is not None and dataset not in with_numbers)
+        settled[dataset] = settled.get(dataset, True) and usable
     complete = all(settled.values())
     rows = merge_rows(earlier, report.rows, lambda row: settled.get(row.dataset, complete))
     by_table: dict[str, list[Row]] = {}

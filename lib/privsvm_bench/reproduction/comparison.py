@@ -136,7 +136,7 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
 
 
 def compare(
-    place: Mapping[str, Any],
+    labels: Mapping[str, Any],
     published: str | None,
     ours: float | None,
     rule: Rule,
@@ -147,7 +147,7 @@ def compare(
 
     Parameters
     ----------
-    place : mapping
+    labels : mapping
         ``table, dataset, method, setting, metric`` of the row.
     published : str or None
         The number as printed; None if there is none.
@@ -166,15 +166,15 @@ def compare(
     """
     if missing is not None or ours is None:
         verdict, reason = missing or ("not run", "")
-        return Row(**place, published=published or "", verdict=verdict, explanation=reason)
+        return Row(**labels, published=published or "", verdict=verdict, explanation=reason)
     if published is None:
-        return Row(**place, ours=ours, verdict="no number")
+        return Row(**labels, ours=ours, verdict="no number")
     number = float(published)
     if rule.agrees(number, ours):
-        return Row(**place, published=published, ours=ours, difference=ours - number, verdict="within tolerance")
+        return Row(**labels, published=published, ours=ours, difference=ours - number, verdict="within tolerance")
     reason = explanation() if callable(explanation) else explanation
     return Row(
-        **place,
+        **labels,
         published=published,
         ours=ours,
         difference=ours - number,
@@ -184,7 +184,7 @@ def compare(
 
 
 def claim(
-    place: Mapping[str, Any],
+    labels: Mapping[str, Any],
     statement: str,
     ours: float | None,
     holds: bool,
@@ -194,11 +194,11 @@ def claim(
     """Check a statement in the paper's text; the arguments are those of `compare`."""
     if missing is not None or ours is None:
         verdict, reason = missing or ("not run", "")
-        return Row(**place, published=statement, verdict=verdict, explanation=reason)
+        return Row(**labels, published=statement, verdict=verdict, explanation=reason)
     if holds:
-        return Row(**place, published=statement, ours=ours, verdict="within tolerance")
+        return Row(**labels, published=statement, ours=ours, verdict="within tolerance")
     reason = explanation() if callable(explanation) else explanation
-    return Row(**place, published=statement, ours=ours, verdict="beyond tolerance", explanation=reason)
+    return Row(**labels, published=statement, ours=ours, verdict="beyond tolerance", explanation=reason)
 
 
 def explained(row: Row, text: str) -> Row:
@@ -247,9 +247,9 @@ def _cells(rows: Iterable[Row]) -> dict[tuple[str, ...], Row]:
     seen: collections.Counter[tuple[str, ...]] = collections.Counter()
     cells: dict[tuple[str, ...], Row] = {}
     for row in rows:
-        place = (row.table, row.dataset, row.method, row.setting, row.metric)
-        cells[*place, str(seen[place])] = row
-        seen[place] += 1
+        key = (row.table, row.dataset, row.method, row.setting, row.metric)
+        cells[*key, str(seen[key])] = row
+        seen[key] += 1
     return cells
 
 
@@ -274,16 +274,16 @@ def merge_rows(earlier: Sequence[Row], present: Sequence[Row], settled: Callable
     if all(settled(row) for row in present):
         return list(present)
     old, new = _cells(earlier), _cells(present)
-    # What a row is called may depend on results: without them it counts where nothing is known of its dataset.
-    known = {(row.table, row.dataset) for row in earlier}
-    added = [place for place, row in new.items() if place not in old and (settled(row) or place[:2] not in known)]
-    places = [*old, *added]
+    # What a row is called may depend on results: without them it counts where nothing is datasets of its dataset.
+    datasets = {(row.table, row.dataset) for row in earlier}
+    added = [key for key, row in new.items() if key not in old and (settled(row) or key[:2] not in datasets)]
+    keys = [*old, *added]
     # Tables stay together, in the order of their first row.
-    order = {name: number for number, name in enumerate(dict.fromkeys(place[0] for place in places))}
+    order = {name: number for number, name in enumerate(dict.fromkeys(key[0] for key in keys))}
     merged = []
-    for place in sorted(places, key=lambda place: order[place[0]]):
-        row = new.get(place)
-        merged.append(row if row is not None and (place not in old or settled(row)) else old[place])
+    for key in sorted(keys, key=lambda key: order[key[0]]):
+        row = new.get(key)
+        merged.append(row if row is not None and (key not in old or settled(row)) else old[key])
     return merged
 
 

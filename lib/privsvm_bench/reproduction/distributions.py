@@ -139,8 +139,8 @@ class Distribution:
 
     def _scale(self, level: float, upper: bool) -> float:
         """Scale by which Student's quantile of a level is ours."""
-        place = level if upper else round(1.0 - level, 6)
-        distance = abs(self.quantiles[LEVELS.index(place)] - self.median)
+        nearest = level if upper else round(1.0 - level, 6)
+        distance = abs(self.quantiles[LEVELS.index(nearest)] - self.median)
         return float(distance / _student_quantile(level, self._freedom))
 
 
@@ -287,9 +287,9 @@ def merge_distributions(earlier: Mapping[str, str], present: Iterable[Distributi
         CSV text, by cell.
     """
     header, *lines = distributions_csv(sorted(present, key=lambda item: item.cell)).splitlines()
-    own = {next(csv.reader([line]))[0]: line for line in lines}
-    together = {**earlier, **own}
-    return "\n".join([header, *(together[cell] for cell in sorted(together))]) + "\n"
+    present_lines = {next(csv.reader([line]))[0]: line for line in lines}
+    merged = {**earlier, **present_lines}
+    return "\n".join([header, *(merged[cell] for cell in sorted(merged))]) + "\n"
 
 
 def lines_by_cell(path: str | Path) -> dict[str, str]:

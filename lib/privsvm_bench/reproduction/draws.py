@@ -202,8 +202,8 @@ def _summaries(
         mean = dataclasses.replace(draws, size=size)
         files[file] = [
             dataclasses.replace(item, cell=f"mean/{item.cell}", fresh=())
-            for cell, own in values.items()
-            for item in _summary(mean, cell, own, origin, seconds)
+            for cell, numbers in values.items()
+            for item in _summary(mean, cell, numbers, origin, seconds)
         ]
     return files
 
@@ -275,7 +275,7 @@ def run_draws(
             continue
         origin = origin_of_here(code[:16], int(draws.parameters["seed"]))
         name = hashlib.sha256(canonical_json(origin).encode()).hexdigest()[:6]
-        values = {cell: np.concatenate([np.asarray(own[cell]) for own in pieces]) for cell in pieces[0]}
+        values = {cell: np.concatenate([np.asarray(piece[cell]) for piece in pieces]) for cell in pieces[0]}
         _keep_origin(Path(reports) / "origins.json", name, origin)
         for file, items in _summaries(draws, values, name, sum(spent)).items():
             path = Path(reports) / f"{file}.csv"
@@ -291,6 +291,6 @@ def _timed(run: Callable[..., Any], parameters: Mapping[str, Any], context: Cont
 
 
 def _keep_origin(path: Path, name: str, origin: Mapping[str, str]) -> None:
-    known = read_json(path) if path.exists() else {}
-    if known.get(name) != origin:
-        write_json(path, dict(sorted({**known, name: dict(origin)}.items())))
+    origins = read_json(path) if path.exists() else {}
+    if origins.get(name) != origin:
+        write_json(path, dict(sorted({**origins, name: dict(origin)}.items())))

@@ -120,13 +120,13 @@ class Experiment:
         """Name of the paper's folder."""
         return self.package.rpartition(".")[2]
 
-    def module(self, place: str) -> str:
+    def module(self, function: str) -> str:
         """Full name of the module in ``module:function``."""
-        return f"{self.package}.{place.partition(':')[0]}"
+        return f"{self.package}.{function.partition(':')[0]}"
 
-    def function(self, place: str) -> Callable[..., Any]:
+    def function(self, name: str) -> Callable[..., Any]:
         """Import the function that ``module:function`` names."""
-        return getattr(importlib.import_module(self.module(place)), place.partition(":")[2])
+        return getattr(importlib.import_module(self.module(name)), name.partition(":")[2])
 
     def make_report(self, results: Mapping[str, Result | None]) -> Report:
         """Compare the stored results of all jobs (None for a job that has not run) with what the paper prints."""
@@ -140,8 +140,8 @@ class Experiment:
     def with_settings(self, changes: Settings) -> Experiment:
         """Return the experiment with some settings changed, also in a borrowed experiment that has them."""
         borrowed = self.borrows.with_settings(changes) if self.borrows else None
-        own = {key: value for key, value in changes.items() if key in self.settings}
-        return dataclasses.replace(self, settings={**self.settings, **own}, borrows=borrowed)
+        changed = {key: value for key, value in changes.items() if key in self.settings}
+        return dataclasses.replace(self, settings={**self.settings, **changed}, borrows=borrowed)
 
     def all_jobs(self) -> dict[str, tuple[Experiment, dict[str, Any]]]:
         """All jobs that the report reads: name to the experiment they belong to, and parameters."""

@@ -101,12 +101,12 @@ def headline(judged: PrintedPaper) -> tuple[str, str, str]:
         good = sum(column.verdict == "agrees" for column in columns)
         parts += [f"{numbers['agrees']} of {decided} decided numbers", f"{good} of {len(columns)} columns"]
     parts.append(f"{len(held)} of {len(held) + len(failed)} decided statements")
-    wrong = sorted((column for column in columns if column.verdict == "refuted"), key=lambda own: -own.outside)
+    wrong = sorted((column for column in columns if column.verdict == "refuted"), key=lambda column: -column.outside)
     against = []
     if decided:
         against.append(f"{_several(numbers['refuted'], 'number')} refuted, {numbers['unlikely']} unlikely")
     if wrong:
-        named = _listed([f"{own.rule}, {own.outside} of {own.cells}" for own in wrong])
+        named = _listed([f"{column.rule}, {column.outside} of {column.cells}" for column in wrong])
         against.append(f"{_several(len(wrong), 'column')}: {named}")
     if failed:
         against.append(f"{_several(len(failed), 'statement')}: {_listed([claim.text for claim in failed])}")
@@ -131,7 +131,7 @@ def _row(judged: PrintedPaper, judgement: Judgement) -> dict[str, Any]:
     exact = item is not None and item.statistic == "exact"
     return {
         "anchor": anchor(printed.id),
-        "own": printed,
+        "printed": printed,
         "ours": numbers[0],
         "interval": "exact" if exact else f"{numbers[1]} to {numbers[2]}" if item else "–",
         "percentile": "–" if judgement.percentile is None else f"{100 * judgement.percentile:.1f} %",
@@ -228,8 +228,9 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
         family = families.setdefault(judgement.printed.family, {"groups": {}, "verdicts": []})
         family["groups"].setdefault(judgement.printed.dataset or "all", []).append(_row(judged, judgement))
         family["verdicts"].append(judgement.verdict)
+    columns = [(column, calibration([column])) for column in judged.columns]
     drawn = [panel for panel in judged.panels if not panel.empty]
-    used = {own.distribution.origin for own in judged.judgements if own.distribution}
+    used = {item.distribution.origin for item in judged.judgements if item.distribution}
     return (
         environment()
         .get_template("paper.html.jinja")
@@ -240,7 +241,9 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
                 {"anchor": anchor(f"claim/{claim.id}"), "claim": claim, "command": command(judged.paper.name, claim)}
                 for claim in judged.claims
             ],
-            columns=[(column, calibration([column])) for column in judged.columns],
+            columns=columns,
+            calibrated=sum(fresh is not None for _, fresh in columns),
+            off=sum(fresh is not None and not fresh.holds for _, fresh in columns),
             calibration=calibration(judged.columns),
             comparisons=judged.comparisons,
             panels=[(panel.title, panel_svg(panel)) for panel in drawn],

@@ -51,9 +51,9 @@ def choose(experiments: Mapping[str, Experiment], names: Sequence[str]) -> list[
     """
     chosen: dict[str, Experiment] = {}
     for name in names:
-        own = {key: item for key, item in experiments.items() if name in (key, item.paper)}
-        if not own:
-            known = [*experiments, *dict.fromkeys(item.paper for item in experiments.values())]
-            raise PrivSVMError(f"experiment {name!r} is unknown; {nearest_name(name, known)}")
-        chosen.update(own)
+        matching = {key: item for key, item in experiments.items() if name in (key, item.paper)}
+        if not matching:
+            choices = [*experiments, *dict.fromkeys(item.paper for item in experiments.values())]
+            raise PrivSVMError(f"experiment {name!r} is unknown; {nearest_name(name, choices)}")
+        chosen.update(matching)
     return list((chosen or experiments).values())

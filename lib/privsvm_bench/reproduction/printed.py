@@ -187,7 +187,7 @@ class PrintedPaper:
 
 
 def numbers_of(
-    rows: Sequence[Mapping[str, str]], place: Callable[[Mapping[str, str]], Mapping[str, Any]]
+    rows: Sequence[Mapping[str, str]], attributes: Callable[[Mapping[str, str]], Mapping[str, Any]]
 ) -> list[Printed]:
     """Turn the rows of a published.csv into printed numbers.
 
@@ -195,7 +195,7 @@ def numbers_of(
     ----------
     rows : sequence of mapping
         ``source, dataset, method, setting, metric, value``.
-    place : callable
+    attributes : callable
         Row to further attributes of `Printed`; ``rule`` and ``family`` have defaults.
 
     Returns
@@ -204,14 +204,14 @@ def numbers_of(
     """
     result = []
     for row in rows:
-        known = {
+        defaults = {
             "id": cell_id(row["dataset"], row["method"], row["setting"], row["metric"]),
             **{key: row[key] for key in ("source", "dataset", "method", "setting", "metric")},
             "text": row["value"],
             "family": row["source"],
             "rule": f"{row['source']}, {row['metric']}",
         }
-        result.append(Printed(**{**known, **place(row)}))
+        result.append(Printed(**{**defaults, **attributes(row)}))
     return result
 
 
