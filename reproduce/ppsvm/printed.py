@@ -68,7 +68,7 @@ def claims(
         result.append(
             statement(
                 f"privacy-{kernel}", source,
-                f"given the {kernel} block alone, and not the random matrix, the columns cannot be computed",
+                f"from the {kernel} block alone the columns cannot be computed",
                 values[0] <= _ROUND_OFF and values[1] >= _CHANGED if values else None, ours,
             )
         )  # fmt: skip

@@ -110,7 +110,11 @@ def headline(judged: PrintedPaper) -> tuple[str, str, str]:
         against.append(f"{_several(len(wrong), 'column')}: {named}")
     if failed:
         against.append(f"{_several(len(failed), 'statement')}: {_listed([claim.text for claim in failed])}")
-    privacy = [f"{claim.text}: {claim.verdict}" for claim in judged.claims if claim.id.startswith("privacy")]
+    privacy = [
+        f"{claim.text}: {claim.verdict}" + (f" ({claim.ours})" if claim.verdict == "refuted" else "")
+        for claim in judged.claims
+        if claim.id.startswith("privacy")
+    ]
     return ", ".join(parts), ". ".join(against), "; ".join(privacy)
 
 
